@@ -1,0 +1,32 @@
+"""The only place that knows a device library."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from core.backends.backend import Backend
+from core.backends.numpy_ import NumpyBackend
+from core.device import Context
+
+__all__ = ["Backend", "NumpyBackend", "backend_of", "gpu_count"]
+
+_numpy = NumpyBackend()
+
+
+@cache
+def _cupy_backend(device_id: int) -> Backend:
+    from core.backends.cupy_ import CupyBackend
+
+    return CupyBackend(device_id)
+
+
+def backend_of(context: Context) -> Backend:
+    """Return the backend of a context; raise DeviceError when its device is not there."""
+    return _cupy_backend(context.device_id) if context.device_type == "gpu" else _numpy
+
+
+def gpu_count() -> int:
+    """Return the number of usable CUDA devices."""
+    from core.backends.cupy_ import gpu_count as count
+
+    return count()

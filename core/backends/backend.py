@@ -1,0 +1,42 @@
+"""What the engine asks of a device library."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from core.types import Array, DType, Shape
+
+__all__ = ["Backend"]
+
+
+class Backend(Protocol):
+    """Memory and arithmetic of one device. ``xp`` is numpy or cupy."""
+
+    name: str
+    xp: Any
+
+    def empty(self, shape: Shape, dtype: DType) -> Array:
+        """Return an uninitialised C-contiguous array (64-byte aligned on the CPU)."""
+        ...
+
+    def asarray(self, value: Any, dtype: DType | None = None) -> Array:
+        """Return the value as an array of this device, without a copy where it is one."""
+        ...
+
+    def to_host(self, array: Array) -> np.ndarray[Any, Any]:
+        """Return a NumPy copy (or the array itself when it is on the host)."""
+        ...
+
+    def copy_into(self, target: Array, source: Array) -> None:
+        """Copy the source, from this or another device, into the target, casting its dtype."""
+        ...
+
+    def synchronize(self) -> None:
+        """Wait until all queued work of this device is done."""
+        ...
+
+    def memory(self) -> tuple[int, int] | None:
+        """Return (bytes in use, bytes in all) of the device, or None where it has no own memory."""
+        ...

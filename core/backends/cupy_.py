@@ -1,0 +1,77 @@
+"""NVIDIA GPUs: CuPy arrays. Imported only when a GPU context is used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from core.errors import DeviceError
+from core.types import Array, DType, Shape
+
+__all__ = ["CupyBackend", "gpu_count"]
+
+
+def _import_cupy() -> Any:
+    try:
+        import cupy
+    except ImportError:
+        raise DeviceError(
+            "gpu contexts need CuPy; install the extra with: pip install 'modserve[gpu]'"
+        ) from None
+    return cupy
+
+
+def gpu_count() -> int:
+    """Return the number of usable CUDA devices, 0 without CuPy or driver."""
+    try:
+        cupy = _import_cupy()
+        return int(cupy.cuda.runtime.getDeviceCount()) if cupy.is_available() else 0
+    except DeviceError:
+        return 0
+
+
+class CupyBackend:
+    """Arrays in the memory of one CUDA device."""
+
+    name = "cupy"
+
+    def __init__(self, device_id: int) -> None:
+        cupy = _import_cupy()
+        count = gpu_count()
+        if device_id >= count:
+            raise DeviceError(f"gpu({device_id}) does not exist; {count} CUDA devices are usable")
+        self.xp: Any = cupy
+        self.device = cupy.cuda.Device(device_id)
+
+    def empty(self, shape: Shape, dtype: DType) -> Array:
+        """Return an uninitialised device array."""
+        with self.device:
+            return self.xp.empty(shape, dtype)
+
+    def asarray(self, value: Any, dtype: DType | None = None) -> Array:
+        """Return an array of this device, copied over where it is not one."""
+        with self.device:
+            return self.xp.asarray(value, dtype=dtype)
+
+    def to_host(self, array: Array) -> np.ndarray[Any, Any]:
+        """Return a NumPy copy."""
+        return np.asarray(self.xp.asnumpy(array))
+
+    def copy_into(self, target: Array, source: Array) -> None:
+        """Copy from the host or another device into the target."""
+        with self.device:
+            if isinstance(source, np.ndarray) and source.dtype == target.dtype:
+                target.set(np.ascontiguousarray(source).reshape(target.shape))
+            else:
+                self.xp.copyto(target, self.xp.asarray(source), casting="unsafe")
+
+    def synchronize(self) -> None:
+        """Wait for the device's current stream."""
+        with self.device:
+            self.xp.cuda.get_current_stream().synchronize()
+
+    def memory(self) -> tuple[int, int] | None:
+        """Return (used, total) bytes of the device."""
+        free, total = self.device.mem_info
+        return total - free, total

@@ -1,0 +1,48 @@
+"""The CPU: NumPy arrays in 64-byte aligned memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from core.types import Array, DType, Shape, shape_size
+
+__all__ = ["NumpyBackend"]
+
+_ALIGNMENT = 64
+
+
+class NumpyBackend:
+    """Arrays in host memory; every logical ``cpu(i)`` shares this one backend."""
+
+    name = "numpy"
+    xp: Any = np
+
+    def empty(self, shape: Shape, dtype: DType) -> Array:
+        """Return an uninitialised array that starts on a cache line."""
+        size = shape_size(shape) * dtype.itemsize
+        raw = np.empty(size + _ALIGNMENT, dtype=np.uint8)
+        start = -raw.ctypes.data % _ALIGNMENT
+        return raw[start : start + size].view(dtype).reshape(shape)
+
+    def asarray(self, value: Any, dtype: DType | None = None) -> Array:
+        """Return a NumPy array; a CuPy array is copied to the host."""
+        if hasattr(value, "get") and hasattr(value, "__cuda_array_interface__"):
+            value = value.get()
+        return np.asarray(value, dtype=dtype)
+
+    def to_host(self, array: Array) -> np.ndarray[Any, Any]:
+        """Return the array itself."""
+        return np.asarray(array)
+
+    def copy_into(self, target: Array, source: Array) -> None:
+        """Copy into the target with a cast where dtypes differ."""
+        np.copyto(target, self.asarray(source), casting="unsafe")
+
+    def synchronize(self) -> None:
+        """Nothing is queued on the CPU."""
+
+    def memory(self) -> tuple[int, int] | None:
+        """The CPU has no memory of its own."""
+        return None

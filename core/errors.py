@@ -1,0 +1,74 @@
+"""Errors of the engine.
+
+    MXNetError
+    ├── GraphError            a symbol or symbol JSON that makes no graph
+    │   ├── UnknownOperator
+    │   └── AttributeValueError   unknown, missing or malformed operator attribute
+    ├── ShapeError            contradicting or unknown shapes
+    ├── TypeInferenceError    contradicting or unknown dtypes
+    ├── FormatError           a .params, .states or symbol file that cannot be read
+    ├── StageError            a call made before what it needs
+    └── DeviceError           a device that is not there
+
+Every message names the node or argument, what was got, what was expected and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "AttributeValueError",
+    "DeviceError",
+    "FormatError",
+    "GraphError",
+    "MXNetError",
+    "ShapeError",
+    "StageError",
+    "TypeInferenceError",
+    "UnknownOperator",
+    "did_you_mean",
+]
+
+
+class MXNetError(RuntimeError):
+    """Base of all errors of the engine (the name MXNet scripts catch)."""
+
+
+class GraphError(MXNetError):
+    """A symbol or symbol JSON does not describe a valid graph."""
+
+
+class UnknownOperator(GraphError):
+    """The graph uses an operator that is not registered."""
+
+
+class AttributeValueError(GraphError, ValueError):
+    """An operator attribute is unknown, missing or has a value it cannot take."""
+
+
+class ShapeError(MXNetError, ValueError):
+    """Shapes contradict each other or cannot be inferred."""
+
+
+class TypeInferenceError(MXNetError, TypeError):
+    """Dtypes contradict each other or cannot be inferred."""
+
+
+class FormatError(MXNetError, ValueError):
+    """A file is truncated, damaged or not in the format expected."""
+
+
+class StageError(MXNetError):
+    """A call came before the call it depends on; the message says which."""
+
+
+class DeviceError(MXNetError):
+    """The device asked for does not exist on this machine."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` for the nearest known word, or an empty string."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else ""

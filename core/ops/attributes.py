@@ -1,0 +1,215 @@
+"""Typed operator attributes: parsing of MXNet's strings, defaults and errors.
+
+An operator declares its attributes as annotated fields; the annotation chooses the parser:
+
+    kernel: Shape                  "(5,5)", "[5, 5]", "5" or a Python tuple
+    num_filter: int                "20"
+    no_bias: bool                  "True", "true", "1"
+    axis: int | None               also "None"
+    act_type: str                  one of the declared choices
+    dtype: DType | None            "float32", "None"
+    scales: tuple[float, ...]      "(0.1,0.2)"
+    begin: tuple[int | None, ...]  "(None, 1)"
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from core.errors import AttributeValueError, TypeInferenceError, did_you_mean
+from core.types import to_dtype
+
+__all__ = ["attribute", "attribute_fields", "format_attribute", "parse_attributes"]
+
+
+def attribute(
+    default: Any = dataclasses.MISSING,
+    *,
+    choices: tuple[str, ...] = (),
+    minimum: float | None = None,
+    maximum: float | None = None,
+    doc: str = "",
+) -> Any:
+    """Declare one attribute of an operator; without a default it is required."""
+    metadata = {"choices": choices, "minimum": minimum, "maximum": maximum, "doc": doc}
+    return dataclasses.field(default=default, metadata=metadata, kw_only=True)
+
+
+def attribute_fields(operator: type) -> dict[str, dataclasses.Field[Any]]:
+    """Return the attribute fields of an operator class by name."""
+    return {field.name: field for field in dataclasses.fields(operator)}
+
+
+def parse_attributes(operator: type, node: str, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn raw attribute values into the fields of an operator.
+
+    Keys of the form ``__x__`` belong to the graph, not to the operator, and are passed over.
+
+    Raises:
+        AttributeValueError: unknown, missing or malformed attribute, naming the node.
+    """
+    where = f"{operator.names[0]} {node!r}"  # type: ignore[attr-defined]
+    fields = attribute_fields(operator)
+    hints = _type_hints(operator)
+    ignored: frozenset[str] = operator.ignored_attributes  # type: ignore[attr-defined]
+    values: dict[str, Any] = {}
+    for key, value in raw.items():
+        if (key.startswith("__") and key.endswith("__")) or key in ignored:
+            continue
+        if key not in fields:
+            raise AttributeValueError(
+                f"{where}: attribute {key!r} is unknown{did_you_mean(key, fields)}; "
+                f"it has {', '.join(fields) or 'none'}"
+            )
+        values[key] = _parse_field(where, fields[key], hints[key], value)
+    for name, field in fields.items():
+        if name not in values and field.default is dataclasses.MISSING:
+            raise AttributeValueError(f"{where}: attribute {name!r} is required and missing")
+    return values
+
+
+def format_attribute(value: Any) -> str:
+    """Return the string MXNet's Python package writes for an attribute value."""
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        return np.dtype(value).name
+    return str(value)
+
+
+_hint_cache: dict[type, dict[str, Any]] = {}
+
+
+def _type_hints(operator: type) -> dict[str, Any]:
+    if operator not in _hint_cache:
+        _hint_cache[operator] = typing.get_type_hints(operator)
+    return _hint_cache[operator]
+
+
+def _parse_field(where: str, field: dataclasses.Field[Any], hint: Any, value: Any) -> Any:
+    try:
+        parsed = _parse(hint, value)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, TypeInferenceError):
+        raise AttributeValueError(
+            f"{where}: attribute {field.name!r} is {_shorten(value)}; expected {_describe(hint)}"
+        ) from None
+    choices = field.metadata["choices"]
+    if choices and parsed is not None and parsed not in choices:
+        raise AttributeValueError(
+            f"{where}: attribute {field.name!r} is {parsed!r}; expected one of {', '.join(choices)}"
+        )
+    for bound, fails in (("minimum", _below), ("maximum", _above)):
+        limit = field.metadata[bound]
+        if limit is not None and parsed is not None and fails(parsed, limit):
+            raise AttributeValueError(
+                f"{where}: attribute {field.name!r} is {parsed!r}; its {bound} is {limit}"
+            )
+    return parsed
+
+
+def _below(value: Any, limit: float) -> bool:
+    return any(x < limit for x in value) if isinstance(value, tuple) else value < limit
+
+
+def _above(value: Any, limit: float) -> bool:
+    return any(x > limit for x in value) if isinstance(value, tuple) else value > limit
+
+
+def _parse(hint: Any, value: Any) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        if value is None or (isinstance(value, str) and value.strip() == "None"):
+            return None
+        (hint,) = (choice for choice in arguments if choice is not type(None))
+        return _parse(hint, value)
+    if origin is tuple:
+        return tuple(_parse(arguments[0], item) for item in _sequence(value))
+    if origin is np.dtype:
+        return to_dtype(value)
+    return _SCALARS[hint](value)
+
+
+def _sequence(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, str):
+        text = value.strip()
+        # inf and nan are no Python literals, but MXNet writes them (Pad of -inf, clip bounds).
+        if text[:1] in ("(", "["):
+            items = [item.strip() for item in text[1:-1].split(",")]
+            if text[-1:] not in (")", "]"):
+                raise ValueError(value)
+            return tuple(item for item in items if item)
+        return (text,)
+    if isinstance(value, (tuple, list, np.ndarray)):
+        return tuple(value)
+    return (value,)
+
+
+def _parse_int(value: Any) -> int:
+    if isinstance(value, str):
+        text = value.strip().rstrip("lL")
+        value = {"True": 1, "False": 0}.get(text, text)
+        if isinstance(value, str):
+            try:
+                return int(value)
+            except ValueError:
+                value = ast.literal_eval(value)
+    if isinstance(value, (float, np.floating)) and not float(value).is_integer():
+        raise ValueError(value)
+    if not isinstance(value, (int, float, bool, np.integer, np.floating)):
+        raise TypeError(value)
+    return int(value)
+
+
+def _parse_bool(value: Any) -> bool:
+    if isinstance(value, str):
+        return {"true": True, "1": True, "false": False, "0": False}[value.strip().lower()]
+    if value not in (0, 1, True, False):
+        raise ValueError(value)
+    return bool(value)
+
+
+def _parse_bool_checked(value: Any) -> bool:
+    try:
+        return _parse_bool(value)
+    except KeyError:
+        raise ValueError(value) from None
+
+
+def _parse_float(value: Any) -> float:
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return float(value.strip().lower() == "true")
+    return float(value)
+
+
+def _parse_str(value: Any) -> str:
+    return str(value)
+
+
+_SCALARS: dict[Any, Callable[[Any], Any]] = {
+    int: _parse_int,
+    bool: _parse_bool_checked,
+    float: _parse_float,
+    str: _parse_str,
+}
+
+
+def _describe(hint: Any) -> str:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        (inner,) = (choice for choice in arguments if choice is not type(None))
+        return f"{_describe(inner)} or None"
+    if origin is tuple:
+        return f"a tuple of {_describe(arguments[0])}"
+    if origin is np.dtype:
+        return "a dtype name"
+    return {int: "an integer", bool: "True or False", float: "a number", str: "text"}[hint]
+
+
+def _shorten(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,193 @@
+"""The one form in which every operator is declared."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from core.errors import ShapeError, TypeInferenceError
+from core.random import DeviceRandom
+from core.types import Array, DType, Shape, is_known, merge_dtypes, merge_shapes
+
+__all__ = ["ALL", "Operator", "Reads", "Run"]
+
+ALL = -1
+"""In ``Reads``: every input (or output) is read."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reads:
+    """What an operator's ``backward`` reads; all else may be overwritten before it runs.
+
+    ``backward`` finds ``None`` in the place of what it did not declare.
+    """
+
+    out_grads: bool = True
+    inputs: tuple[int, ...] = ()
+    outputs: tuple[int, ...] = ()
+
+
+class Run:
+    """What an operator is given besides its arrays.
+
+    Attributes:
+        xp: numpy or cupy.
+        is_train: True in a training pass.
+        random: the device's random numbers.
+    """
+
+    __slots__ = ("_allocate", "is_train", "random", "xp")
+
+    def __init__(
+        self,
+        xp: Any,
+        is_train: bool,
+        random: DeviceRandom,
+        allocate: Callable[[Shape, DType], Array],
+    ) -> None:
+        self.xp = xp
+        self.is_train = is_train
+        self.random = random
+        self._allocate = allocate
+
+    def scratch(self, shape: Shape, dtype: DType | str = "float32") -> Array:
+        """Return an uninitialised array that is the operator's until it returns.
+
+        A bound plan hands out the same memory at every step, so a step allocates nothing.
+        """
+        return self._allocate(shape, np.dtype(dtype))
+
+
+class Operator:
+    """Base of all operators. One instance is one set of parsed attributes.
+
+    A subclass is declared with ``@register(name, *aliases)`` and annotated fields
+    (see ``core.ops.attributes``), and overrides what differs from the defaults here:
+    one input ``data``, one output, all shapes and dtypes equal.
+
+    ``forward`` and ``backward`` are the reference: written against ``run.xp``, they write into the
+    arrays given, leave their inputs unchanged and accept strided inputs. ``grad_req`` is
+    not their affair.
+    """
+
+    names: ClassVar[tuple[str, ...]] = ()
+    """Canonical name, then aliases."""
+
+    ignored_attributes: ClassVar[frozenset[str]] = frozenset()
+    """Attributes accepted and without effect here (``cudnn_off``, ``workspace``)."""
+
+    variadic: ClassVar[str | None] = None
+    """The attribute that counts the inputs (``num_args``), for operators with any number."""
+
+    uses_random: ClassVar[bool] = False
+    """True where ``forward`` draws from ``run.random``."""
+
+    # -- names ------------------------------------------------------------------------------
+
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs, auxiliary states last."""
+        return ("data",)
+
+    def auxiliary_names(self) -> tuple[str, ...]:
+        """Names of those inputs that ``forward`` or ``backward`` update (moving averages)."""
+        return ()
+
+    def output_names(self) -> tuple[str, ...]:
+        """Names of all outputs, hidden ones last."""
+        return ("output",)
+
+    def visible_outputs(self) -> int:
+        """How many of the outputs a symbol shows."""
+        return len(self.output_names())
+
+    # -- inference --------------------------------------------------------------------------
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        """Complete what is known of the shapes, in both directions (0 and None: unknown).
+
+        The lists may be changed in place. Raise ShapeError on a contradiction; the caller adds
+        the node's name. The default: all shapes are equal.
+        """
+        common: Shape | None = None
+        for shape in (*inputs, *outputs):
+            common = merge_shapes(common, shape)
+        return [common] * len(inputs), [common] * len(outputs)
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        """Complete what is known of the dtypes, in both directions. The default: all are equal."""
+        common: DType | None = None
+        for dtype in (*inputs, *outputs):
+            common = merge_dtypes(common, dtype)
+        return [common] * len(inputs), [common] * len(outputs)
+
+    # -- facts for the planner --------------------------------------------------------------
+
+    def backward_reads(self) -> Reads:
+        """What ``backward`` reads. ``ALL`` in a tuple stands for every index."""
+        return Reads(inputs=(ALL,), outputs=(ALL,))
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        """Indices of the inputs that get a gradient, of ``count`` in all; the rest get zeros."""
+        auxiliary = len(self.auxiliary_names())
+        return tuple(range(count - auxiliary))
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        """Pairs (input, output): the output may be written over the input's memory."""
+        return ()
+
+    def inplace_backward(self) -> tuple[tuple[int, int], ...]:
+        """Pairs (output, input): the input's gradient may be written over the output's gradient."""
+        return ()
+
+    def is_view(self) -> bool:
+        """True where the only output is the first input's memory under another shape."""
+        return False
+
+    # -- arithmetic -------------------------------------------------------------------------
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Write every output."""
+        raise NotImplementedError(f"{self.names[0]} has no forward")
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        """Write the gradient of every input whose entry in ``in_grads`` is not None."""
+        raise NotImplementedError(f"{self.names[0]} has no gradient")
+
+    @classmethod
+    def has_backward(cls) -> bool:
+        """Tell whether the operator defines a gradient."""
+        return cls.backward is not Operator.backward
+
+    # -- helpers for inference --------------------------------------------------------------
+
+    def check_known(self, shapes: Sequence[Shape | None]) -> bool:
+        """Tell whether all shapes are fully known."""
+        return all(is_known(shape) for shape in shapes)
+
+    def expect(self, what: str, got: Shape | None, expected: Shape | None) -> Shape | None:
+        """Merge two views of one input's shape; a contradiction names the input."""
+        try:
+            return merge_shapes(got, expected)
+        except ShapeError:
+            raise ShapeError(f"{what} has shape {got}, expected {expected}") from None
+
+    def expect_dtype(self, what: str, got: DType | None, expected: DType | None) -> DType | None:
+        """Merge two views of one input's dtype; a contradiction names the input."""
+        try:
+            return merge_dtypes(got, expected)
+        except TypeInferenceError:
+            raise TypeInferenceError(f"{what} has dtype {got}, expected {expected}") from None

@@ -1,0 +1,58 @@
+"""The one table of operators, by canonical name and alias."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar, dataclass_transform
+
+from core.errors import UnknownOperator, did_you_mean
+from core.ops.attributes import attribute, parse_attributes
+from core.ops.operator import Operator
+
+__all__ = ["canonical_names", "get_operator", "has_operator", "make_operator", "register"]
+
+_T = TypeVar("_T", bound=Operator)
+_operators: dict[str, type[Operator]] = {}
+
+
+@dataclass_transform(field_specifiers=(attribute,), frozen_default=True, kw_only_default=True)
+def register(name: str, *aliases: str) -> Callable[[type[_T]], type[_T]]:
+    """Declare an operator under its canonical name and aliases; a name taken twice raises."""
+
+    def decorate(cls: type[_T]) -> type[_T]:
+        cls = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        cls.names = (name, *aliases)
+        for key in cls.names:
+            if key in _operators:
+                raise ValueError(f"operator {key!r} is registered twice")
+            _operators[key] = cls
+        return cls
+
+    return decorate
+
+
+def get_operator(name: str) -> type[Operator]:
+    """Return the operator class of a name or alias; raise UnknownOperator."""
+    try:
+        return _operators[name]
+    except KeyError:
+        raise UnknownOperator(
+            f"operator {name!r} is not known{did_you_mean(name, _operators)}"
+        ) from None
+
+
+def has_operator(name: str) -> bool:
+    """Tell whether a name or alias is registered."""
+    return name in _operators
+
+
+def make_operator(name: str, node: str, raw: Mapping[str, Any]) -> Operator:
+    """Return an operator with its attributes parsed; errors name the node."""
+    cls = get_operator(name)
+    return cls(**parse_attributes(cls, node, raw))
+
+
+def canonical_names() -> Iterator[str]:
+    """Yield every operator's canonical name once."""
+    return (name for name, cls in _operators.items() if cls.names[0] == name)

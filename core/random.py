@@ -1,0 +1,144 @@
+"""Counter-based randomness, one generator per device, all seeded by ``seed``.
+
+The position of every generator can be read and set, so that a resumed run draws the same numbers.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from typing import Any
+
+import numpy as np
+
+from core.backends import backend_of
+from core.device import Context, current_context
+from core.types import Array, DType, Shape
+
+__all__ = ["DeviceRandom", "device_random", "get_state", "host_random", "seed", "set_state"]
+
+_FLOAT32 = np.dtype("float32")
+
+
+class DeviceRandom:
+    """Random numbers of one device, filled into given arrays."""
+
+    def __init__(self, context: Context, seed_value: int) -> None:
+        self._context = context
+        self._on_host = context.device_type != "gpu"
+        self.seed(seed_value)
+
+    def seed(self, seed_value: int) -> None:
+        """Start the sequence that belongs to a seed and this device."""
+        self._generator = np.random.Generator(
+            np.random.Philox(key=[seed_value % 2**64, hash_device(self._context)])
+        )
+
+    def uniform(self, out: Array, low: float = 0.0, high: float = 1.0) -> None:
+        """Fill ``out`` with numbers from [low, high)."""
+        self._fill(out, self._generator.random)
+        if (low, high) != (0.0, 1.0):
+            out *= high - low
+            out += low
+
+    def normal(self, out: Array, loc: float = 0.0, scale: float = 1.0) -> None:
+        """Fill ``out`` with normally distributed numbers."""
+        self._fill(out, self._generator.standard_normal)
+        if (loc, scale) != (0.0, 1.0):
+            out *= scale
+            out += loc
+
+    def draw(self, method: str, *parameters: Any, shape: Shape, dtype: DType) -> Array:
+        """Return draws of a named distribution of ``numpy.random.Generator`` as a new array."""
+        host = getattr(self._generator, method)(*parameters, size=shape)
+        return backend_of(self._context).asarray(np.asarray(host).astype(dtype))
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the position of the sequence as plain data."""
+        state = self._generator.bit_generator.state
+        return {
+            "counter": [int(word) for word in state["state"]["counter"]],
+            "key": [int(word) for word in state["state"]["key"]],
+            "buffer": [int(word) for word in state["buffer"]],
+            "buffer_pos": int(state["buffer_pos"]),
+            "has_uint32": int(state["has_uint32"]),
+            "uinteger": int(state["uinteger"]),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from a position returned by ``get_state``."""
+        self._generator.bit_generator.state = {
+            "bit_generator": "Philox",
+            "state": {
+                "counter": np.array(state["counter"], dtype=np.uint64),
+                "key": np.array(state["key"], dtype=np.uint64),
+            },
+            "buffer": np.array(state["buffer"], dtype=np.uint64),
+            "buffer_pos": state["buffer_pos"],
+            "has_uint32": state["has_uint32"],
+            "uinteger": state["uinteger"],
+        }
+
+    def _fill(self, out: Array, generate: Any) -> None:
+        # Both devices draw from the host's Philox stream, so that a model trains to the same
+        # numbers wherever it runs; the GPU pays a copy.
+        direct = out.dtype in (np.float32, np.float64)
+        if self._on_host and direct and out.flags.c_contiguous:
+            generate(out=out, dtype=out.dtype)
+        else:
+            host = generate(out.shape, dtype=out.dtype if direct else _FLOAT32)
+            backend_of(self._context).copy_into(out, host)
+
+
+def hash_device(context: Context) -> int:
+    """Return the number that tells this device's sequence from the others'."""
+    return (context.device_typeid << 32) | context.device_id
+
+
+_lock = threading.Lock()
+_generators: dict[Context, DeviceRandom] = {}
+_seed = secrets.randbits(63)
+
+
+def device_random(context: Context | None = None) -> DeviceRandom:
+    """Return the generator of a context, made on first use."""
+    context = context or current_context()
+    with _lock:
+        if context not in _generators:
+            _generators[context] = DeviceRandom(context, _seed)
+        return _generators[context]
+
+
+def host_random() -> DeviceRandom:
+    """Return the generator of ``cpu(0)``, which initializers and iterators draw from."""
+    return device_random(Context("cpu", 0))
+
+
+def seed(seed_state: int, ctx: Context | str = "all") -> None:
+    """Seed the generator of one context, or of all present and future ones (``mx.random.seed``)."""
+    global _seed
+    if isinstance(ctx, Context):
+        device_random(ctx).seed(seed_state)
+        return
+    with _lock:
+        _seed = int(seed_state)
+        for generator in _generators.values():
+            generator.seed(_seed)
+
+
+def get_state() -> dict[str, Any]:
+    """Return the positions of all generators as plain data (JSON-serialisable)."""
+    with _lock:
+        return {
+            "seed": _seed,
+            "devices": {str(ctx): generator.get_state() for ctx, generator in _generators.items()},
+        }
+
+
+def set_state(state: dict[str, Any]) -> None:
+    """Go on from what ``get_state`` returned."""
+    global _seed
+    _seed = int(state["seed"])
+    for name, position in state["devices"].items():
+        kind, number = name.rstrip(")").split("(")
+        device_random(Context(kind, int(number))).set_state(position)

@@ -1,0 +1,134 @@
+"""Shapes and dtypes as MXNet writes them.
+
+A shape is a tuple of ints in which 0 stands for an unknown dimension; an unknown rank is ``None``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from core.errors import ShapeError, TypeInferenceError
+
+__all__ = [
+    "DTYPE_CODES",
+    "DTYPE_NAMES",
+    "Array",
+    "DType",
+    "Shape",
+    "broadcast_shapes",
+    "dtype_code",
+    "dtype_from_code",
+    "is_known",
+    "merge_dtypes",
+    "merge_shapes",
+    "normalize_axis",
+    "shape_size",
+    "to_dtype",
+]
+
+Shape: TypeAlias = tuple[int, ...]
+DType: TypeAlias = np.dtype[Any]
+Array: TypeAlias = Any
+"""A ``numpy.ndarray`` or ``cupy.ndarray``; which one is the backend's affair."""
+
+DTYPE_NAMES = (
+    "float32",
+    "float64",
+    "float16",
+    "uint8",
+    "int32",
+    "int8",
+    "int64",
+    "bool",
+    "int16",
+    "uint16",
+    "uint32",
+    "uint64",
+)
+"""MXNet's dtype codes are the positions in this tuple (12, bfloat16, has no NumPy dtype)."""
+
+DTYPE_CODES = {name: code for code, name in enumerate(DTYPE_NAMES)}
+
+
+def to_dtype(value: Any) -> DType:
+    """Return the NumPy dtype for a name, code, type or dtype; raise on what MXNet cannot hold."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return dtype_from_code(value)
+    dtype: DType | None
+    try:
+        dtype = np.dtype(value)
+    except TypeError:
+        dtype = None
+    if dtype is None or dtype.name not in DTYPE_CODES:
+        raise TypeInferenceError(
+            f"dtype {value!r} is not one MXNet knows; use one of {', '.join(DTYPE_NAMES)}"
+        )
+    return dtype
+
+
+def dtype_code(dtype: Any) -> int:
+    """Return MXNet's number of a dtype."""
+    return DTYPE_CODES[to_dtype(dtype).name]
+
+
+def dtype_from_code(code: int) -> DType:
+    """Return the dtype of MXNet's number."""
+    if not 0 <= code < len(DTYPE_NAMES):
+        raise TypeInferenceError(f"dtype code {code} is unknown; 0 to {len(DTYPE_NAMES) - 1} are")
+    return np.dtype(DTYPE_NAMES[code])
+
+
+def is_known(shape: Shape | None) -> bool:
+    """Tell whether rank and every dimension are known."""
+    return shape is not None and 0 not in shape
+
+
+def shape_size(shape: Shape) -> int:
+    """Return the number of elements."""
+    size = 1
+    for dim in shape:
+        size *= dim
+    return size
+
+
+def merge_shapes(a: Shape | None, b: Shape | None) -> Shape | None:
+    """Combine what is known of one shape from two sides.
+
+    Raises:
+        ShapeError: the two contradict each other.
+    """
+    if a is None or b is None:
+        return b if a is None else a
+    if len(a) != len(b) or any(x and y and x != y for x, y in zip(a, b, strict=True)):
+        raise ShapeError(f"shape {a} contradicts shape {b}")
+    return tuple(x or y for x, y in zip(a, b, strict=True))
+
+
+def merge_dtypes(a: DType | None, b: DType | None) -> DType | None:
+    """Combine what is known of one dtype from two sides; raise TypeInferenceError on conflict."""
+    if a is None or b is None:
+        return b if a is None else a
+    if a != b:
+        raise TypeInferenceError(f"dtype {a} contradicts dtype {b}")
+    return a
+
+
+def broadcast_shapes(a: Shape | None, b: Shape | None) -> Shape | None:
+    """Return the NumPy broadcast of two shapes, or ``None`` while either is not fully known."""
+    if not is_known(a) or not is_known(b):
+        return None
+    assert a is not None
+    assert b is not None
+    try:
+        return np.broadcast_shapes(a, b)
+    except ValueError:
+        raise ShapeError(f"shapes {a} and {b} do not broadcast") from None
+
+
+def normalize_axis(axis: int, ndim: int) -> int:
+    """Return a non-negative axis; raise ShapeError when it is out of range."""
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"axis {axis} is out of range for {ndim} dimensions")
+    return axis % ndim
