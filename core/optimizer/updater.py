@@ -1,0 +1,145 @@
+"""Applies an optimizer to indexed weights and keeps their states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from core.checkpoint import read_states, write_states
+from core.executor.flat import FlatBuffer
+from core.ndarray import NDArray
+from core.optimizer.base import Optimizer
+from core.optimizer.elementwise import ElementwiseOptimizer
+
+__all__ = ["Updater", "get_updater"]
+
+
+class Updater:
+    """Update weights by index, making each one's state on first use (``mx.optimizer.Updater``)."""
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self.optimizer = optimizer
+        self.states: dict[Any, Any] = {}
+        self.states_synced: dict[Any, bool] = {}
+        self.aggregate_updates = optimizer.aggregate_num > 0
+        self._flat_states: dict[int, list[FlatBuffer]] = {}
+
+    def __call__(self, index: Any, grad: Any, weight: Any) -> None:
+        """Update one weight, or several given as lists."""
+        if not isinstance(index, (list, tuple)):
+            index, grad, weight = [index], [grad], [weight]
+        if weight:
+            self.optimizer._set_current_context(weight[0].context.device_id)
+        for key, gradient, value in zip(index, grad, weight, strict=True):
+            self._ensure_state(key, value)
+            self.optimizer.update_multi_precision(key, value, gradient, self.states[key])
+
+    def update_flat(
+        self, indices: Mapping[str, Any], weights: FlatBuffer, grads: FlatBuffer
+    ) -> None:
+        """Update the named parameters of a flat buffer in as few passes as their rates allow.
+
+        The numbers are those of one ``__call__`` per parameter.
+
+        Args:
+            indices: the optimizer's index of each parameter to update, by name.
+            weights: the parameters.
+            grads: their gradients, in the same layout.
+        """
+        optimizer = self.optimizer
+        assert isinstance(optimizer, ElementwiseOptimizer)
+        optimizer._set_current_context(weights.context.device_id)
+        states = self._states_of(optimizer, indices, weights)
+        optimizer._update_count(list(indices.values()))
+        for (lr, wd, count), names in self._group_by_rates(indices).items():
+            for start, stop in weights.runs(names):
+                buffers = (weights.data, grads.data, *(state.data for state in states))
+                pieces = [buffer[start:stop] for buffer in buffers]
+                optimizer.update_span(weights.context, pieces, lr, wd, count)
+
+    def can_update_flat(self, weights: FlatBuffer) -> bool:
+        """Tell whether ``update_flat`` serves this optimizer and dtype."""
+        master_copies = self.optimizer.multi_precision and weights.dtype.name == "float16"
+        return isinstance(self.optimizer, ElementwiseOptimizer) and not master_copies
+
+    def get_states(self, dump_optimizer: bool = False) -> bytes:
+        """Return the states, and on request the optimizer, in MXNet's pickled form."""
+        return write_states((self.states, self.optimizer) if dump_optimizer else self.states)
+
+    def set_states(self, states: bytes) -> None:
+        """Take over states (and the optimizer, where contained) written by ``get_states``.
+
+        Raises:
+            FormatError: the bytes are no states, or name anything an optimizer does not need.
+        """
+        loaded = read_states(states)
+        if isinstance(loaded, tuple) and len(loaded) == 2:
+            self.states, self.optimizer = loaded
+        else:
+            self.states = loaded
+        self.states_synced = dict.fromkeys(self.states, False)
+        self._flat_states.clear()
+
+    def sync_state_context(self, state: Any, context: Any) -> Any:
+        """Return a state moved to a context."""
+        if isinstance(state, NDArray):
+            return state.as_in_context(context)
+        if isinstance(state, (list, tuple)):
+            return type(state)(self.sync_state_context(one, context) for one in state)
+        return state
+
+    def _ensure_state(self, key: Any, weight: NDArray) -> None:
+        if key not in self.states:
+            self.states[key] = self.optimizer.create_state_multi_precision(key, weight)
+        elif not self.states_synced[key]:
+            self.states[key] = self.sync_state_context(self.states[key], weight.context)
+        self.states_synced[key] = True
+
+    def _states_of(
+        self, optimizer: ElementwiseOptimizer, indices: Mapping[str, Any], weights: FlatBuffer
+    ) -> list[FlatBuffer]:
+        """Return the flat states of a buffer; made, or filled with loaded states, on first use."""
+        if id(weights) not in self._flat_states:
+            flats = [weights.like() for _ in range(optimizer.state_count())]
+            for name, key in indices.items():
+                self._adopt(optimizer, name, key, flats, weights)
+            self._flat_states[id(weights)] = flats
+        return self._flat_states[id(weights)]
+
+    def _adopt(
+        self,
+        optimizer: ElementwiseOptimizer,
+        name: str,
+        key: Any,
+        flats: Sequence[FlatBuffer],
+        weights: FlatBuffer,
+    ) -> None:
+        views = [NDArray(flat.views[name], weights.context) for flat in flats]
+        if key in self.states:
+            loaded = optimizer.unpack_states(self.states[key])
+            if [one.shape for one in loaded] != [one.shape for one in views]:
+                raise ValueError(
+                    f"optimizer states of {name!r} have shapes {[one.shape for one in loaded]}, "
+                    f"expected {[one.shape for one in views]} for "
+                    f"{type(optimizer).__name__}; load states saved by the same optimizer and model"
+                )
+            for view, one in zip(views, loaded, strict=True):
+                one.copyto(view)
+        self.states[key] = optimizer.pack_states(views)
+        self.states_synced[key] = True
+
+    def _group_by_rates(
+        self, indices: Mapping[str, Any]
+    ) -> dict[tuple[float, float, int], list[str]]:
+        optimizer = self.optimizer
+        groups: dict[tuple[float, float, int], list[str]] = {}
+        for name, key in indices.items():
+            count = optimizer._index_update_count[key]
+            rates = (optimizer._get_lr(key), optimizer._get_wd(key), count)
+            groups.setdefault(rates, []).append(name)
+        return groups
+
+
+def get_updater(optimizer: Optimizer) -> Updater:
+    """Return an ``Updater`` of an optimizer."""
+    return Updater(optimizer)
