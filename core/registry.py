@@ -1,0 +1,77 @@
+"""Classes that are created by name, as MXNet's initializers and metrics are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from core.errors import did_you_mean
+
+__all__ = ["ClassRegistry"]
+
+_T = TypeVar("_T")
+
+
+class ClassRegistry(Generic[_T]):
+    """Subclasses of one base by lower-case name.
+
+    Args:
+        base: the common base class.
+        kind: what they are called in errors, for example ``"initializer"``.
+    """
+
+    def __init__(self, base: type[_T], kind: str) -> None:
+        self.base = base
+        self.kind = kind
+        self._classes: dict[str, type[_T]] = {}
+
+    def register(self, klass: type[_T], name: str | None = None) -> type[_T]:
+        """Register a class under a name, its own by default."""
+        if not (isinstance(klass, type) and issubclass(klass, self.base)):
+            raise TypeError(f"{klass!r} is no {self.base.__name__}; derive it from there")
+        self._classes[(name or klass.__name__).lower()] = klass
+        return klass
+
+    def alias(self, *names: str) -> Callable[[type[_T]], type[_T]]:
+        """Return a decorator that registers a class under further names."""
+
+        def decorate(klass: type[_T]) -> type[_T]:
+            for name in names:
+                self.register(klass, name)
+            return klass
+
+        return decorate
+
+    def create(self, name: Any, *args: Any, **kwargs: Any) -> _T:
+        """Return an instance for a name, its JSON form, a dict or an instance.
+
+        Raises:
+            ValueError: the name is not registered.
+            TypeError: the arguments do not fit.
+        """
+        if isinstance(name, self.base):
+            if args or kwargs:
+                raise TypeError(f"{name!r} is an instance already; drop the other arguments")
+            return name
+        if isinstance(name, dict):
+            options = dict(name)
+            return self.create(options.pop(self.kind), **options)
+        if not isinstance(name, str):
+            raise TypeError(f"{self.kind} is {name!r}; expected a name or a {self.base.__name__}")
+        if name.startswith("["):
+            inner, options = json.loads(name)
+            return self.create(inner, **options)
+        if name.startswith("{"):
+            return self.create(json.loads(name))
+        if name.lower() not in self._classes:
+            known = sorted(self._classes)
+            raise ValueError(
+                f"{self.kind} {name!r} is not registered{did_you_mean(name.lower(), known)}; "
+                f"there are {', '.join(known)}"
+            )
+        return self._classes[name.lower()](*args, **kwargs)
+
+    def names(self) -> list[str]:
+        """Return the registered names, sorted."""
+        return sorted(self._classes)

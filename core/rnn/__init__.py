@@ -1,0 +1,1 @@
+"""Recurrent networks: the layout of fused parameters."""
