@@ -1,0 +1,171 @@
+"""Every operator against MXNet 1.9.1, on the operator alone."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from core.backends import gpu_count
+from core.device import Context
+from core.types import is_known
+from oracle import golden_file
+from oracle.case import Case, all_cases
+from oracle.run_operator import (
+    OperatorRun,
+    check_gradient,
+    infer_from_others,
+    run_operator,
+    strided_copy,
+)
+
+_CASES = [pytest.param(family, case, id=f"{family}-{case.id}") for family, case in all_cases()]
+_TOLERANCE = {"float16": 2e-3, "float32": 1e-5, "float64": 1e-9}
+
+every_case = pytest.mark.parametrize(("family", "case"), _CASES)
+
+
+@cache
+def _golden_file(family: str) -> dict[str, np.ndarray]:
+    return golden_file.load(golden_file.GOLDEN / "ops" / f"{family}.npz")
+
+
+def _golden(family: str, case: Case, prefixes: tuple[str, ...]) -> dict[str, np.ndarray]:
+    start = f"{case.id}/"
+    found = {
+        key.removeprefix(start): value
+        for key, value in _golden_file(family).items()
+        if key.startswith(start) and key.removeprefix(start).startswith(prefixes)
+    }
+    assert found, f"no golden for {family}/{case.id}: run tests/oracle/run_ops.py {family}"
+    return found
+
+
+def assert_close(what: str, got: np.ndarray, expected: np.ndarray, tolerance: float | None) -> None:
+    """Compare to a fraction of the expected array's largest magnitude; show the worst element."""
+    assert got.shape == expected.shape, f"{what}: shape {got.shape}, MXNet {expected.shape}"
+    assert got.dtype == expected.dtype, f"{what}: dtype {got.dtype}, MXNet {expected.dtype}"
+    if tolerance is None:
+        tolerance = _TOLERANCE.get(expected.dtype.name, 0.0)
+    wide, wanted = got.astype("float64"), expected.astype("float64")
+    finite = np.isfinite(wanted)
+    np.testing.assert_array_equal(wide[~finite], wanted[~finite], err_msg=what)
+    scale = np.abs(wanted[finite]).max(initial=0.0) or 1.0
+    error = np.where(finite, np.abs(np.where(finite, wide - np.where(finite, wanted, 0), 0)), 0)
+    if not (error <= tolerance * scale).all():
+        worst = np.unravel_index(np.nanargmax(error), error.shape)
+        pytest.fail(
+            f"{what}: {got[worst]!r} at {tuple(map(int, worst))}, MXNet {expected[worst]!r}; "
+            f"off by {error[worst] / scale:.2e} of the maximum, allowed {tolerance:.0e}\n"
+            f"got\n{got}\nMXNet\n{expected}"
+        )
+
+
+def _compare(family: str, case: Case, results: dict[str, np.ndarray]) -> None:
+    expected = _golden(family, case, ("out", "grad_", "aux_"))
+    assert results.keys() == expected.keys()
+    for key, value in expected.items():
+        assert_close(f"{family}/{case.id} {key}", results[key], value, case.tolerance)
+
+
+@every_case
+def test_equals_mxnet(family: str, case: Case) -> None:
+    _compare(family, case, run_operator(case))
+
+
+@every_case
+def test_strided_inputs(family: str, case: Case) -> None:
+    def spread(run: OperatorRun) -> None:
+        xp = run.backend.xp
+        run.inputs = [strided_copy(xp, x) for x in run.inputs]
+        run.heads = [strided_copy(xp, h) for h in run.heads]
+
+    _compare(family, case, run_operator(case, change=spread))
+
+
+@every_case
+def test_leaves_inputs_alone(family: str, case: Case) -> None:
+    run = OperatorRun.prepare(case)
+    before = [x.copy() for x in (*run.inputs, *run.heads)]
+    run.forward()
+    outputs = [y.copy() for y in run.outputs]
+    if case.has_backward:
+        run.backward(run.gradient_indices())
+    after = [*run.inputs, *run.heads]
+    for i, (old, new) in enumerate(zip(before, after, strict=True)):
+        if i >= len(run.names) or run.names[i] not in case.aux:
+            np.testing.assert_array_equal(new, old)
+    for old, new in zip(outputs, run.outputs, strict=True):
+        np.testing.assert_array_equal(new, old)
+
+
+@every_case
+def test_each_gradient_alone(family: str, case: Case) -> None:
+    for index in OperatorRun.prepare(case).gradient_indices():
+        run = OperatorRun.prepare(case)
+        run.forward()
+        name = run.names[index]
+        got = run.backward([index])[index]
+        expected = _golden(family, case, (f"grad_{name}",))[f"grad_{name}"]
+        assert_close(f"{family}/{case.id} {name}", got, expected, case.tolerance)
+
+
+@every_case
+def test_declared_inplace_holds(family: str, case: Case) -> None:
+    operator = OperatorRun.prepare(case).operator
+    expected = _golden(family, case, ("out", "grad_"))
+    for source, target in operator.inplace_forward():
+        run = OperatorRun.prepare(case)
+        if (run.inputs[source].shape, run.inputs[source].dtype) != (
+            run.outputs[target].shape,
+            run.outputs[target].dtype,
+        ):
+            continue
+        run.inputs[source] = run.outputs[target] = run.inputs[source].copy()
+        run.forward()
+        for i in range(operator.visible_outputs()):
+            assert_close(f"output {i}", run.outputs[i], expected[f"out{i}"], case.tolerance)
+    for head, target in operator.inplace_backward():
+        run = OperatorRun.prepare(case)
+        x, dy = run.inputs[target], run.heads[head]
+        if target not in run.gradient_indices() or (x.shape, x.dtype) != (dy.shape, dy.dtype):
+            continue
+        run.forward()
+        shared = dy.copy()
+        in_grads = run.backward(run.gradient_indices(), {head: shared}, {target: shared})
+        for i in run.gradient_indices():
+            key = f"grad_{run.names[i]}"
+            assert_close(key, in_grads[i], expected[key], case.tolerance)
+
+
+@every_case
+def test_infers_each_shape_from_the_others(family: str, case: Case) -> None:
+    actual = {name: x.shape for name, x in {**case.make_inputs(), **case.make_aux()}.items()}
+    for key, value in _golden(family, case, ("shape_",)).items():
+        name, mxnet = key.removeprefix("shape_"), tuple(int(n) for n in value)
+        ours = infer_from_others(case, name)
+        if mxnet and is_known(mxnet):
+            assert ours == mxnet, f"{name}: {ours}, MXNet infers {mxnet}"
+        elif ours is not None:
+            assert len(ours) == len(actual[name])
+            assert all(x in (0, y) for x, y in zip(ours, actual[name], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("family", "case"),
+    [row for row in _CASES if row.values[1].has_backward and row.values[1].numeric],
+)
+def test_gradient_is_the_derivative(family: str, case: Case) -> None:
+    numeric, analytic = check_gradient(case)
+    assert analytic == pytest.approx(numeric, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(gpu_count() == 0, reason="no CUDA device")
+@every_case
+def test_on_gpu(family: str, case: Case) -> None:
+    results = run_operator(case, Context("gpu", 0))
+    for key, value in _golden(family, case, ("out", "grad_", "aux_")).items():
+        tolerance = case.tolerance or _TOLERANCE.get(value.dtype.name)
+        assert_close(f"{family}/{case.id} {key}", results[key], value, tolerance)
