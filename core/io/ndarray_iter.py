@@ -1,0 +1,195 @@
+"""Batches from arrays in memory (``mx.io.NDArrayIter``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from core.io.batch import DataBatch, DataDesc
+from core.io.iterator import DataIter
+from core.ndarray import NDArray, array, concatenate
+
+__all__ = ["NDArrayIter"]
+
+_LAST_BATCH = ("pad", "discard", "roll_over")
+
+
+class NDArrayIter(DataIter):
+    """Iterate over arrays whose batch axis counts the examples.
+
+    Args:
+        data: an array, a list of arrays or arrays by name (NumPy or NDArray).
+        label: the same for the labels; None for none.
+        batch_size: examples a batch.
+        shuffle: reorder the examples at every ``reset`` (with ``numpy.random``, as MXNet does).
+        last_batch_handle: ``"pad"`` fills an incomplete last batch from the start, ``"discard"``
+            drops it, ``"roll_over"`` keeps its examples for the next pass.
+        data_name, label_name: names for unnamed arrays.
+        layout: layout of all arrays; ``N`` is the batch axis.
+
+    Raises:
+        ValueError: differing numbers of examples, or an unknown ``last_batch_handle``.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        label: Any = None,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        last_batch_handle: str = "pad",
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        layout: str = "NCHW",
+    ) -> None:
+        super().__init__(batch_size)
+        if last_batch_handle not in _LAST_BATCH:
+            raise ValueError(
+                f"last_batch_handle is {last_batch_handle!r}; expected one of {_LAST_BATCH}"
+            )
+        self.layout = layout
+        self._axis = layout.find("N")
+        self.data = _named_arrays(data, data_name)
+        self.label = _named_arrays(label, label_name) if label is not None else []
+        if not self.data:
+            raise ValueError("NDArrayIter got no data arrays")
+        self.num_data = self.data[0][1].shape[self._axis]
+        for name, values in (*self.data, *self.label):
+            if values.shape[self._axis] != self.num_data:
+                raise ValueError(
+                    f"{name!r} has {values.shape[self._axis]} examples, "
+                    f"{self.data[0][0]!r} has {self.num_data}"
+                )
+        self.idx = np.arange(self.num_data)
+        self.shuffle = shuffle
+        self.last_batch_handle = last_batch_handle
+        self.cursor = -batch_size
+        self._rolled: tuple[list[NDArray], list[NDArray]] | None = None
+        self.reset()
+        self.data_list = [values for _, values in (*self.data, *self.label)]
+        self.num_source = len(self.data_list)
+
+    @property
+    def provide_data(self) -> list[DataDesc]:  # type: ignore[override]
+        """Descriptions of the inputs."""
+        return [self._describe(name, values) for name, values in self.data]
+
+    @property
+    def provide_label(self) -> list[DataDesc]:  # type: ignore[override]
+        """Descriptions of the labels."""
+        return [self._describe(name, values) for name, values in self.label]
+
+    def hard_reset(self) -> None:
+        """Go back to the start and forget examples rolled over."""
+        if self.shuffle:
+            self._shuffle_data()
+        self.cursor = -self.batch_size
+        self._rolled = None
+
+    def reset(self) -> None:
+        """Go back to the start; with ``roll_over`` the kept examples come first."""
+        if self.shuffle:
+            self._shuffle_data()
+        rest = self.num_data - self.cursor
+        if self.last_batch_handle == "roll_over" and 0 < rest < self.batch_size:
+            self.cursor = -rest - self.batch_size
+        else:
+            self.cursor = -self.batch_size
+
+    def iter_next(self) -> bool:
+        """Move on by one batch; False at the end."""
+        self.cursor += self.batch_size
+        return self.cursor < self.num_data
+
+    def next(self) -> DataBatch:
+        """Return the next batch; raise StopIteration at the end."""
+        if not self.iter_next():
+            raise StopIteration
+        data, label = self.getdata(), self.getlabel()
+        if data[0].shape[self._axis] != self.batch_size:
+            self._rolled = (data, label)
+            raise StopIteration
+        self._rolled = None if self.cursor >= 0 else self._rolled
+        return DataBatch(data, label, self.getpad(), None)
+
+    def getdata(self) -> list[NDArray]:
+        """Return the inputs of the current batch, views where it is one stretch."""
+        return self._batch(self.data, 0)
+
+    def getlabel(self) -> list[NDArray]:
+        """Return the labels of the current batch."""
+        return self._batch(self.label, 1)
+
+    def getpad(self) -> int:
+        """Return how many examples were filled in at the end, or rolled over at the start."""
+        beyond = self.cursor + self.batch_size - self.num_data
+        if self.last_batch_handle == "pad" and beyond > 0:
+            return beyond
+        if self.last_batch_handle == "roll_over" and -self.batch_size < self.cursor < 0:
+            return -self.cursor
+        return 0
+
+    def _describe(self, name: str, values: NDArray) -> DataDesc:
+        shape = list(values.shape)
+        shape[self._axis] = self.batch_size
+        return DataDesc(name, shape, values.dtype, self.layout)
+
+    def _batch(self, source: list[tuple[str, NDArray]], which: int) -> list[NDArray]:
+        start, stop = self.cursor, self.cursor + self.batch_size
+        if start < 0 and self._rolled is not None:
+            head = self._rolled[which]
+            return self._join(head, [self._cut(values, 0, stop) for _, values in source])
+        if stop > self.num_data and self.last_batch_handle == "pad":
+            return [self._wrapped(values) for _, values in source]
+        return [self._cut(values, start, min(stop, self.num_data)) for _, values in source]
+
+    def _wrapped(self, values: NDArray) -> NDArray:
+        stop = self.cursor + self.batch_size
+        rows = np.arange(self.cursor, stop) % self.num_data
+        return array(np.take(values.asnumpy(), rows, axis=self._axis), dtype=values.dtype)
+
+    def _cut(self, values: NDArray, start: int, stop: int) -> NDArray:
+        if self._axis == 0:
+            return values[start:stop]
+        index = [slice(None)] * self._axis + [slice(start, stop)]
+        return NDArray(values.data[tuple(index)], values.context)
+
+    def _join(self, first: list[NDArray], second: list[NDArray]) -> list[NDArray]:
+        pairs = zip(first, second, strict=True)
+        return [concatenate([a, b], axis=self._axis) for a, b in pairs]
+
+    def _shuffle_data(self) -> None:
+        np.random.shuffle(self.idx)
+        self.data = [(name, self._reordered(values)) for name, values in self.data]
+        self.label = [(name, self._reordered(values)) for name, values in self.label]
+
+    def _reordered(self, values: NDArray) -> NDArray:
+        taken = np.take(values.asnumpy(), self.idx, axis=self._axis)
+        return array(taken, values.context, dtype=values.dtype)
+
+
+def _named_arrays(source: Any, default_name: str) -> list[tuple[str, NDArray]]:
+    if isinstance(source, (np.ndarray, NDArray)):
+        source = [source]
+    if isinstance(source, (list, tuple)):
+        names = (
+            [default_name]
+            if len(source) == 1
+            else [f"_{position}_{default_name}" for position in range(len(source))]
+        )
+        source = dict(zip(names, source, strict=True))
+    if not isinstance(source, Mapping):
+        raise TypeError(
+            f"{default_name} is {type(source).__name__}; expected an NDArray, a numpy.ndarray, "
+            "a list of them or a dict with them as values"
+        )
+    arrays = []
+    for name, values in sorted(source.items()):
+        if not isinstance(values, (np.ndarray, NDArray)):
+            raise TypeError(
+                f"{name!r} is {type(values).__name__}; expected an NDArray or a numpy.ndarray"
+            )
+        arrays.append((name, values if isinstance(values, NDArray) else array(values)))
+    return arrays
