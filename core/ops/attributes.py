@@ -26,7 +26,13 @@ import numpy as np
 from core.errors import AttributeValueError, TypeInferenceError, did_you_mean
 from core.types import to_dtype
 
-__all__ = ["attribute", "attribute_fields", "format_attribute", "parse_attributes"]
+__all__ = [
+    "attribute",
+    "attribute_fields",
+    "describe_attribute",
+    "format_attribute",
+    "parse_attributes",
+]
 
 
 def attribute(
@@ -82,6 +88,19 @@ def format_attribute(value: Any) -> str:
     return str(value)
 
 
+def describe_attribute(operator: type, name: str) -> str:
+    """Return one line that says what an attribute takes, for the documentation of the operator."""
+    field = attribute_fields(operator)[name]
+    choices = field.metadata["choices"]
+    kind = f"one of {', '.join(choices)}" if choices else _describe(_type_hints(operator)[name])
+    if field.default is dataclasses.MISSING:
+        kind += ", required"
+    else:
+        kind += f", default {field.default!r}"
+    doc = field.metadata["doc"]
+    return f"{name}: {kind}. {doc}".rstrip()
+
+
 _hint_cache: dict[type, dict[str, Any]] = {}
 
 
@@ -91,10 +110,21 @@ def _type_hints(operator: type) -> dict[str, Any]:
     return _hint_cache[operator]
 
 
+_UNPARSABLE = (
+    ValueError,
+    OverflowError,
+    SyntaxError,
+    TypeError,
+    MemoryError,
+    RecursionError,
+    TypeInferenceError,
+)
+
+
 def _parse_field(where: str, field: dataclasses.Field[Any], hint: Any, value: Any) -> Any:
     try:
         parsed = _parse(hint, value)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, TypeInferenceError):
+    except _UNPARSABLE:
         raise AttributeValueError(
             f"{where}: attribute {field.name!r} is {_shorten(value)}; expected {_describe(hint)}"
         ) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -80,7 +80,12 @@ class Operator:
     """Attributes accepted and without effect here (``cudnn_off``, ``workspace``)."""
 
     variadic: ClassVar[str | None] = None
-    """The attribute that counts the inputs (``num_args``), for operators with any number."""
+    """The attribute that counts the inputs (``num_args``), for operators with any number of them;
+    ``""`` where no attribute counts them."""
+
+    all_inputs: ClassVar[tuple[str, ...]] = ()
+    """Names of all inputs that some attributes give the operator, in order, where ``input_names``
+    depends on required attributes or grows with optional ones (LeakyReLU's ``gamma``)."""
 
     uses_random: ClassVar[bool] = False
     """True where ``forward`` draws from ``run.random``."""
@@ -94,6 +99,13 @@ class Operator:
     def auxiliary_names(self) -> tuple[str, ...]:
         """Names of those inputs that ``forward`` or ``backward`` update (moving averages)."""
         return ()
+
+    def variable_initializers(self) -> Mapping[str, str]:
+        """``__init__`` attributes that composing gives input variables, by input name.
+
+        For example ``{"moving_var": '["one", {}]'}``; a variable that has one keeps its own.
+        """
+        return {}
 
     def output_names(self) -> tuple[str, ...]:
         """Names of all outputs, hidden ones last."""

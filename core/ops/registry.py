@@ -10,7 +10,14 @@ from core.errors import UnknownOperator, did_you_mean
 from core.ops.attributes import attribute, parse_attributes
 from core.ops.operator import Operator
 
-__all__ = ["canonical_names", "get_operator", "has_operator", "make_operator", "register"]
+__all__ = [
+    "canonical_names",
+    "get_operator",
+    "has_operator",
+    "make_operator",
+    "register",
+    "registered_names",
+]
 
 _T = TypeVar("_T", bound=Operator)
 _operators: dict[str, type[Operator]] = {}
@@ -56,3 +63,8 @@ def make_operator(name: str, node: str, raw: Mapping[str, Any]) -> Operator:
 def canonical_names() -> Iterator[str]:
     """Yield every operator's canonical name once."""
     return (name for name, cls in _operators.items() if cls.names[0] == name)
+
+
+def registered_names() -> Iterator[str]:
+    """Yield every canonical name and alias."""
+    return iter(_operators)
