@@ -1,0 +1,101 @@
+"""A checkpoint: where in the training it was taken, its files and their digests.
+
+The position is (epoch, batch): epochs completed, and batches done of the next one. A
+checkpoint between two epochs has batch 0 and is a version that can be served; its tag is the
+epoch (``3``). One taken within an epoch has the tag ``3.120``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+from pydantic import ConfigDict
+
+from app.domain.codec import STRICT_FIELDS, canonical_json
+from app.errors import Invalid
+
+__all__ = [
+    "MANIFEST_FORMAT",
+    "CheckpointManifest",
+    "CheckpointTag",
+    "FileDigest",
+]
+
+MANIFEST_FORMAT = 1
+
+_TAG = re.compile(r"(0|[1-9][0-9]{0,8})(?:\.([1-9][0-9]{0,8}))?")
+
+
+class CheckpointTag(NamedTuple):
+    """Position of a checkpoint in its training; its text is its name in paths."""
+
+    epoch: int
+    batch: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.epoch}.{self.batch}" if self.batch else str(self.epoch)
+
+    @classmethod
+    def parse(cls, text: object, field: str = "epoch") -> CheckpointTag:
+        """Read ``3`` or ``3.120``; raise Invalid for this field on anything else."""
+        found = _TAG.fullmatch(str(text))
+        if found is None:
+            raise Invalid(field, text, "an epoch like 3, or epoch.batch like 3.120")
+        return cls(int(found[1]), int(found[2] or 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileDigest:
+    """Size in bytes and SHA-256 (hexadecimal) of one file."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointManifest:
+    """What ``manifest.json`` says. It is written last: where it is, the files are complete.
+
+    Attributes:
+        module: name of the module it belongs to.
+        epoch: epochs completed.
+        batch: batches done of the next epoch; 0 between epochs.
+        prefix: the files are named as MXNet names them, ``prefix-symbol.json`` and so on.
+        files: digest of every file but the manifest, by name.
+        created_at: seconds since 1970.
+        job_id, attempt: the job that wrote it; None when saved by a call or uploaded.
+        metrics: values of the metrics at that moment, by name.
+    """
+
+    format: int = MANIFEST_FORMAT
+    module: str
+    epoch: int
+    batch: int = 0
+    prefix: str
+    files: Mapping[str, FileDigest]
+    created_at: float
+    job_id: int | None = None
+    attempt: int | None = None
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def tag(self) -> CheckpointTag:
+        """Its position as a tag."""
+        return CheckpointTag(self.epoch, self.batch)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files together."""
+        return sum(digest.size for digest in self.files.values())
+
+    @property
+    def etag(self) -> str:
+        """A strong ETag, quotes included: it changes whenever a file does."""
+        rows = sorted((name, digest.sha256) for name, digest in self.files.items())
+        return f'"{self.tag}-{hashlib.sha256(canonical_json(rows).encode()).hexdigest()[:32]}"'

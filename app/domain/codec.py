@@ -1,0 +1,87 @@
+"""Domain values to plain JSON values and back, with errors that name the field."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeVar
+
+import orjson
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from app.errors import FieldError, Invalid
+
+__all__ = ["STRICT_FIELDS", "canonical_json", "from_plain", "to_plain"]
+
+T = TypeVar("T")
+
+STRICT_FIELDS = ConfigDict(extra="forbid")
+"""As ``__pydantic_config__`` of what clients write: a misspelt field is an error."""
+
+
+def to_plain(value: Any) -> Any:
+    """Return a domain value as dicts, lists, strings and numbers."""
+    return _adapter(type(value)).dump_python(value, mode="json")
+
+
+def from_plain(cls: type[T], data: Any, field: str = "") -> T:
+    """Build a domain value from plain values.
+
+    Args:
+        cls: the dataclass to build.
+        data: what ``to_plain`` returned, or what a client sent; NaN and infinity become None.
+        field: path of ``data`` in the request, put before the names in errors.
+
+    Raises:
+        Invalid: one row for each field at fault.
+    """
+    try:
+        # By way of JSON, the strict mode takes lists for tuples and words for enums, and still
+        # refuses "5" or true where a number belongs.
+        built: T = _adapter(cls).validate_json(orjson.dumps(data), strict=True)
+    except orjson.JSONEncodeError as error:
+        raise Invalid(field or "body", data, f"plain JSON values ({error})") from None
+    except ValidationError as error:
+        raise Invalid.from_errors(
+            _field_error(field, dict(row)) for row in error.errors(include_url=False)
+        ) from None
+    return built
+
+
+def canonical_json(value: Any) -> str:
+    """Return JSON text that is equal for equal values: sorted keys, no spaces.
+
+    Bucket keys are compared and stored in this form (``20``, ``[10,20]``, ``"a"``).
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+_EXPECTED = {
+    "missing": "a value; the field is required",
+    "unexpected_keyword_argument": "no field of this name",
+}
+
+_adapters: dict[type, TypeAdapter[Any]] = {}
+
+
+def _adapter(cls: type) -> TypeAdapter[Any]:
+    if cls not in _adapters:
+        _adapters[cls] = TypeAdapter(cls)
+    return _adapters[cls]
+
+
+def _field_error(prefix: str, row: dict[str, Any]) -> FieldError:
+    path = prefix
+    for part in row["loc"]:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif "[" not in part:  # such a part names a branch of a union, no field
+            path += f".{part}" if path else str(part)
+    got = "nothing" if row["type"] == "missing" else repr(row.get("input"))[:120]
+    expected = _EXPECTED.get(row["type"]) or _sentence(row["msg"])
+    return FieldError(path or "body", got, expected)
+
+
+def _sentence(message: str) -> str:
+    for opening in ("Value error, ", "Input should be "):
+        message = message.removeprefix(opening)
+    return message[:1].lower() + message[1:]

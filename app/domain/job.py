@@ -1,0 +1,272 @@
+"""A job and the one table of its transitions.
+
+                  ┌────────── released ───────────┐
+                  ▼                               │
+    submit ──▶ queued ── claimed ──▶ running ── succeeded ──▶ succeeded
+                │ ▲ ▲                 │  │ └─── failed, exhausted ──▶ failed ── retried ─┐
+       paused   │ │ └─── resumed ─────┼──┼─────────────────────┐                         │
+                ▼ │                   │  │                     │                         │
+              paused ◀──── paused ────┘  └── cancelled ──▶ cancelled ── retried ─▶ queued ┘
+
+A running job that is asked to pause or to be cancelled goes on running until its executor
+says that it has stopped; the request stands in ``Job.requested`` meanwhile. An executor that
+dies gives its job back: to where the request wanted it, else to the queue, else (the attempts
+used up) to ``failed``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from app.errors import IllegalTransition
+
+__all__ = [
+    "TERMINAL",
+    "EventRow",
+    "Job",
+    "JobEvent",
+    "JobKind",
+    "JobStatus",
+    "Request",
+    "advance",
+    "event_after_loss",
+]
+
+
+class JobKind(StrEnum):
+    """What a job does with its module and a dataset."""
+
+    FIT = "fit"
+    SCORE = "score"
+    PREDICT = "predict"
+
+
+class JobStatus(StrEnum):
+    """Where a job stands."""
+
+    QUEUED = "queued"
+    """Waits for its executor, or for the jobs of its module before it."""
+    RUNNING = "running"
+    """An executor works on it, under a lease."""
+    PAUSED = "paused"
+    """Stopped with a checkpoint until someone resumes it."""
+    SUCCEEDED = "succeeded"
+    """Done; ``result`` says what came out."""
+    FAILED = "failed"
+    """Ended by an error, or by too many lost attempts; ``error`` says which."""
+    CANCELLED = "cancelled"
+    """Ended because someone asked for it."""
+
+
+TERMINAL = frozenset({JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED})
+
+
+class Request(StrEnum):
+    """What a running job was asked to do and has not done yet."""
+
+    PAUSE = "pause"
+    CANCEL = "cancel"
+
+
+class JobEvent(StrEnum):
+    """Everything that happens to a job; each is a row of its event log."""
+
+    SUBMITTED = "submitted"
+    CLAIMED = "claimed"
+    PROGRESS = "progress"
+    METRIC = "metric"
+    LOG = "log"
+    CHECKPOINT = "checkpoint"
+    PAUSE_REQUESTED = "pause_requested"
+    CANCEL_REQUESTED = "cancel_requested"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    CANCELLED = "cancelled"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    RELEASED = "released"
+    EXHAUSTED = "exhausted"
+    RETRIED = "retried"
+
+
+_S, _E = JobStatus, JobEvent
+
+_TABLE: Mapping[JobStatus, Mapping[JobEvent, JobStatus]] = {
+    _S.QUEUED: {
+        _E.CLAIMED: _S.RUNNING,
+        _E.PAUSED: _S.PAUSED,
+        _E.CANCELLED: _S.CANCELLED,
+    },
+    _S.RUNNING: {
+        _E.PROGRESS: _S.RUNNING,
+        _E.METRIC: _S.RUNNING,
+        _E.LOG: _S.RUNNING,
+        _E.CHECKPOINT: _S.RUNNING,
+        _E.PAUSE_REQUESTED: _S.RUNNING,
+        _E.CANCEL_REQUESTED: _S.RUNNING,
+        _E.PAUSED: _S.PAUSED,
+        _E.CANCELLED: _S.CANCELLED,
+        _E.SUCCEEDED: _S.SUCCEEDED,
+        _E.FAILED: _S.FAILED,
+        _E.RELEASED: _S.QUEUED,
+        _E.EXHAUSTED: _S.FAILED,
+    },
+    _S.PAUSED: {
+        _E.RESUMED: _S.QUEUED,
+        _E.CANCELLED: _S.CANCELLED,
+    },
+    _S.SUCCEEDED: {},
+    _S.FAILED: {_E.RETRIED: _S.QUEUED},
+    _S.CANCELLED: {_E.RETRIED: _S.QUEUED},
+}
+
+_OF_AN_ATTEMPT = frozenset(
+    {
+        _E.PROGRESS,
+        _E.METRIC,
+        _E.LOG,
+        _E.CHECKPOINT,
+        _E.SUCCEEDED,
+        _E.FAILED,
+        _E.RELEASED,
+        _E.EXHAUSTED,
+    }
+)
+
+_WANTED: Mapping[JobEvent, str] = {
+    _E.PAUSED: "only a queued or running job can be paused",
+    _E.PAUSE_REQUESTED: "only a queued or running job can be paused",
+    _E.CANCELLED: "only a queued, running or paused job can be cancelled",
+    _E.CANCEL_REQUESTED: "only a queued, running or paused job can be cancelled",
+    _E.RESUMED: "only a paused job can be resumed",
+    _E.RETRIED: "only a failed or cancelled job can be retried",
+    _E.CLAIMED: "only a queued job can be claimed",
+    _E.SUBMITTED: "a job is submitted once",
+}
+
+_ADVICE: Mapping[tuple[JobStatus, JobEvent], str] = {
+    (_S.QUEUED, _E.RESUMED): "it waits for its turn already",
+    (_S.QUEUED, _E.RETRIED): "it waits for its turn already",
+    (_S.RUNNING, _E.RESUMED): "if it was asked to pause, wait until it is paused",
+    (_S.RUNNING, _E.RETRIED): "cancel it first, or wait for its end",
+    (_S.PAUSED, _E.PAUSED): "it is paused already",
+    (_S.PAUSED, _E.RETRIED): "resume it",
+    (_S.SUCCEEDED, _E.RETRIED): "submit a new job to run it again",
+    (_S.SUCCEEDED, _E.RESUMED): "submit a new job to run it again",
+    (_S.FAILED, _E.RESUMED): "retry it",
+    (_S.CANCELLED, _E.RESUMED): "retry it",
+    (_S.CANCELLED, _E.CANCELLED): "it is cancelled already",
+}
+
+
+def advance(status: JobStatus, event: JobEvent) -> JobStatus:
+    """Return the status after an event.
+
+    Raises:
+        IllegalTransition: the status does not allow the event; the message says what does.
+    """
+    following = _TABLE[status].get(event)
+    if following is None:
+        raise IllegalTransition(_refusal(status, event))
+    return following
+
+
+def _refusal(status: JobStatus, event: JobEvent) -> str:
+    if event in _OF_AN_ATTEMPT:
+        return f"the job is {status}, no attempt of it is running; {event} is void"
+    text = f"the job is {status}; {_WANTED[event]}"
+    advice = _ADVICE.get((status, event))
+    return f"{text}: {advice}" if advice else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job as it stands in the store.
+
+    Attributes:
+        module: name of the module it belongs to; its jobs run one at a time.
+        params: what the client asked for; see ``app.domain.job_params``.
+        priority: a smaller number runs earlier; among equals the older job does.
+        requested: pause or cancel, asked of a running job and not yet done.
+        attempt: counts the claims, never goes back: it fences whoever was thought dead.
+        lost: attempts lost in a row without a new checkpoint.
+        max_attempts: it fails when so many attempts were lost in a row.
+        lease_seconds: a running job not renewed for so long is taken away.
+        lease_until: seconds since 1970, None unless running.
+        server: id of the server process that claimed it, None unless running.
+        executor: name of the executor that runs or ran it.
+        idempotency_key: under which it was submitted.
+        progress: the newest progress report.
+        result: what came out, once succeeded.
+        error: ``{"code", "message", "field"}``, once failed.
+    """
+
+    id: int = 0
+    kind: JobKind
+    module: str
+    status: JobStatus = JobStatus.QUEUED
+    params: Mapping[str, Any] = field(default_factory=dict)
+    priority: int = 0
+    requested: Request | None = None
+    attempt: int = 0
+    lost: int = 0
+    max_attempts: int = 3
+    lease_seconds: float = 30.0
+    lease_until: float | None = None
+    server: str | None = None
+    executor: str | None = None
+    idempotency_key: str | None = None
+    progress: Mapping[str, Any] = field(default_factory=dict)
+    result: Mapping[str, Any] | None = None
+    error: Mapping[str, Any] | None = None
+    created_at: float = 0.0
+    started_at: float | None = None
+    finished_at: float | None = None
+    updated_at: float = 0.0
+
+    @property
+    def is_finished(self) -> bool:
+        """True once it succeeded, failed or was cancelled."""
+        return self.status in TERMINAL
+
+    def evolve(self, **changes: Any) -> Job:
+        """Return a copy with these fields changed."""
+        return dataclasses.replace(self, **changes)
+
+
+def event_after_loss(job: Job) -> JobEvent:
+    """Return what becomes of a running job whose executor died.
+
+    A standing request is granted, for the executor will not do it any more; else the job is
+    queued again unless this was the last of its attempts.
+    """
+    if job.requested is Request.CANCEL:
+        return JobEvent.CANCELLED
+    if job.requested is Request.PAUSE:
+        return JobEvent.PAUSED
+    return JobEvent.RELEASED if job.lost + 1 < job.max_attempts else JobEvent.EXHAUSTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRow:
+    """One event of a job, as the log keeps it and SSE sends it.
+
+    Attributes:
+        id: grows with every event of any job; a reader asks for what came after an id.
+        attempt: the attempt it belongs to, 0 before the first.
+        status: the job's status after the event.
+        data: what the event carries; depends on ``kind``.
+        created_at: seconds since 1970.
+    """
+
+    id: int
+    job_id: int
+    attempt: int
+    kind: JobEvent
+    status: JobStatus
+    data: Mapping[str, Any]
+    created_at: float

@@ -1,0 +1,188 @@
+"""What the three kinds of jobs are asked to do.
+
+A dataset's arrays become a module's inputs by ``DatasetSource.inputs``: input name to array.
+Inputs that are not named there take the array of their own name.
+
+    {"dataset": "mnist", "epochs": 12, "batch_size": 64,
+     "inputs": {"data": {"array": "train_images", "shape": [1, 28, 28], "scale": 0.00392156862},
+                "softmax_label": {"array": "train_labels"}},
+     "optimizer": {"name": "sgd", "options": {"learning_rate": 0.1, "momentum": 0.9}},
+     "checkpoint": {"epochs": 1}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import ConfigDict, Field
+
+from app.domain.codec import STRICT_FIELDS, from_plain
+from app.domain.job import JobKind
+from app.domain.module import InitSpec, OptimizerSpec
+from app.domain.names import check_name
+
+__all__ = [
+    "ArraySource",
+    "CheckpointCadence",
+    "DatasetSource",
+    "FitParams",
+    "JobParams",
+    "PredictParams",
+    "ScoreParams",
+    "dataset_names",
+    "parse_job_params",
+]
+
+Count: TypeAlias = Annotated[int, Field(ge=0)]
+Positive: TypeAlias = Annotated[int, Field(gt=0)]
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArraySource:
+    """One input of the module, taken from one array of the dataset.
+
+    Attributes:
+        array: name of the array; its first axis counts the examples.
+        shape: shape of one example, if the array's is to be read as another one.
+        scale: every value is multiplied by it, after the conversion to the input's dtype.
+        lengths: name of an array of ints: ``array`` then holds examples of these lengths one
+            after the other on its first axis, and an example is padded to its bucket.
+        padding: what such an example is padded with.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    array: Text
+    shape: tuple[Positive, ...] | None = None
+    scale: float = 1.0
+    lengths: str | None = None
+    padding: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetSource:
+    """A dataset and how its arrays become the module's inputs.
+
+    Attributes:
+        inputs: input name to array; an input not named takes the array of its own name.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    dataset: Text
+    inputs: dict[str, ArraySource] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointCadence:
+    """How often a fit saves: after so many epochs, and within them after batches or seconds.
+
+    Attributes:
+        epochs: 0 saves only at the end.
+        batches: None saves not by batches.
+        seconds: None saves not by time.
+        keep: how many checkpoints between epochs are kept; None keeps all. Of those within
+            an epoch only the newest is kept.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    epochs: Count = 1
+    batches: Positive | None = None
+    seconds: Annotated[float, Field(gt=0)] | None = None
+    keep: Positive | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitParams(DatasetSource):
+    """``BaseModule.fit`` as a job.
+
+    Attributes:
+        validation: scored after every epoch, if given.
+        epochs: the epoch to end at (``num_epoch``), counted from 0.
+        begin_epoch: the epoch to begin at, for a training that goes on.
+        batch_size: examples per step, over all contexts.
+        shuffle: anew before every epoch, from ``seed``.
+        seed: of the device's random numbers when the job first begins.
+        last_batch: what becomes of an incomplete last batch, as ``NDArrayIter`` has it.
+        bucket_keys: lengths of the buckets, ascending, of a bucketing module; an example goes
+            to the smallest that holds it.
+        initializer: of parameters that are not there yet; None: the module's own, or uniform.
+        optimizer: None takes the module's, which must then have one.
+        metrics: names of metrics, for training and validation.
+        callbacks: options of a callback by its name: ``{"speedometer": {"frequent": 50}}``.
+        checkpoint: when to save.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    validation: DatasetSource | None = None
+    epochs: Positive
+    begin_epoch: Count = 0
+    batch_size: Positive
+    shuffle: bool = True
+    seed: int = 0
+    last_batch: Literal["pad", "discard", "roll_over"] = "pad"
+    bucket_keys: tuple[Positive, ...] = ()
+    initializer: InitSpec | None = None
+    optimizer: OptimizerSpec | None = None
+    metrics: tuple[str, ...] = ("accuracy",)
+    callbacks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    checkpoint: CheckpointCadence = CheckpointCadence()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreParams(DatasetSource):
+    """``BaseModule.score`` as a job; the result holds the value of each metric."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    batch_size: Positive
+    bucket_keys: tuple[Positive, ...] = ()
+    metrics: tuple[str, ...] = ("accuracy",)
+    num_batch: Positive | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictParams(DatasetSource):
+    """``BaseModule.predict`` as a job; the outputs become a dataset of kind npz.
+
+    Attributes:
+        output: name of the dataset to write: arrays ``output0``, ``output1``, ...
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    batch_size: Positive
+    bucket_keys: tuple[Positive, ...] = ()
+    output: Text
+    num_batch: Positive | None = None
+
+
+JobParams: TypeAlias = FitParams | ScoreParams | PredictParams
+
+_TYPES: Mapping[JobKind, type[FitParams] | type[ScoreParams] | type[PredictParams]] = {
+    JobKind.FIT: FitParams,
+    JobKind.SCORE: ScoreParams,
+    JobKind.PREDICT: PredictParams,
+}
+
+
+def parse_job_params(kind: JobKind, data: Any) -> JobParams:
+    """Check the parameters of a job; raise Invalid naming every field at fault."""
+    params: JobParams = from_plain(_TYPES[kind], data)
+    for name in dataset_names(params):
+        check_name(name, "dataset")
+    if isinstance(params, PredictParams):
+        check_name(params.output, "output")
+    return params
+
+
+def dataset_names(params: JobParams) -> tuple[str, ...]:
+    """Return the names of the datasets a job reads."""
+    if isinstance(params, FitParams) and params.validation is not None:
+        return params.dataset, params.validation.dataset
+    return (params.dataset,)

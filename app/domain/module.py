@@ -1,0 +1,297 @@
+"""A module as the service remembers it, its stage, and what each call needs.
+
+    CREATED      it has its symbols
+    BOUND        it has shapes:        bind
+    INITIALIZED  it has parameters:    params/init, PUT params, load
+    READY        it has an optimizer:  optimizer
+
+The stage is derived from what the record holds. Parameters may be there before binding and
+survive rebinding, so a module that loads first and binds second is INITIALIZED at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar, Literal
+
+from pydantic import ConfigDict
+
+from app.domain.checkpoint import CheckpointTag
+from app.domain.codec import STRICT_FIELDS, canonical_json
+from app.errors import Conflict, WrongStage
+
+__all__ = [
+    "CALLS",
+    "SINGLE",
+    "BindSpec",
+    "BucketShapes",
+    "Call",
+    "InitSpec",
+    "InputDesc",
+    "ModuleKind",
+    "ModuleRecord",
+    "OptimizerSpec",
+    "ParamsSource",
+    "Stage",
+    "require",
+]
+
+GradReq = Literal["write", "add", "null"]
+
+SINGLE = canonical_json(None)
+"""The bucket key under which a module that has no buckets keeps its only symbol."""
+
+
+class ModuleKind(StrEnum):
+    """Which class of the Module family it is."""
+
+    MODULE = "module"
+    BUCKETING = "bucketing"
+
+
+class ParamsSource(StrEnum):
+    """Where a module's parameters came from, and so how they are restored."""
+
+    INIT = "init"
+    """Initialized: run the initializer again, with its seed."""
+    CHECKPOINT = "checkpoint"
+    """Loaded from the checkpoint the record names, or saved to it and trained on since."""
+    SET = "set"
+    """Sent by a client: only in memory until a checkpoint is saved."""
+
+
+class Stage(StrEnum):
+    """How far a module has come; each stage includes those before it."""
+
+    CREATED = "CREATED"
+    BOUND = "BOUND"
+    INITIALIZED = "INITIALIZED"
+    READY = "READY"
+
+    @property
+    def rank(self) -> int:
+        """Position in the order of stages, from 0."""
+        return list(Stage).index(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputDesc:
+    """One input of a bound module, as MXNet's ``DataDesc``: the shape includes the batch."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    layout: str = "NCHW"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketShapes:
+    """The shapes of one bucket of a bucketing module."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    data_shapes: tuple[InputDesc, ...]
+    label_shapes: tuple[InputDesc, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BindSpec:
+    """What ``bind`` was given; enough to bind again after a restart.
+
+    Attributes:
+        data_shapes: of the default bucket, where there are buckets.
+        label_shapes: empty for a module bound without labels.
+        grad_req: one word for all arguments, or a word per argument.
+        buckets: shapes of the other bound buckets, by bucket key as canonical JSON text.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    data_shapes: tuple[InputDesc, ...]
+    label_shapes: tuple[InputDesc, ...] = ()
+    for_training: bool = True
+    inputs_need_grad: bool = False
+    grad_req: GradReq | dict[str, GradReq] = "write"
+    buckets: dict[str, BucketShapes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitSpec:
+    """What ``init_params`` was given.
+
+    Attributes:
+        initializer: MXNet's name of it, in lower case: ``xavier``, ``uniform``, ``normal``.
+        options: its arguments: ``{"magnitude": 2.24}``.
+        seed: of the device's random numbers before initializing; None leaves them as they are.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    initializer: str = "uniform"
+    options: dict[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizerSpec:
+    """What ``init_optimizer`` was given.
+
+    Attributes:
+        name: MXNet's name of it, in lower case: ``sgd``, ``adam``.
+        options: its arguments: ``{"learning_rate": 0.1, "momentum": 0.9}``; an ``lr_scheduler``
+            is ``{"name": "factor", "step": 500, "factor": 0.9}``.
+        kvstore: MXNet's name of the store: ``local``, ``device``.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    name: str = "sgd"
+    options: dict[str, Any] = field(default_factory=dict)
+    kvstore: str | None = "local"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModuleRecord:
+    """A module as it outlives every process.
+
+    Attributes:
+        name: chosen by the client, unique.
+        symbols: symbol JSON by bucket key (canonical JSON text); ``SINGLE`` without buckets.
+        default_bucket_key: the key whose shapes are ``bind.data_shapes``.
+        executor: name of the executor process that holds it: ``cpu(0)``.
+        contexts: the logical devices its batches are spread over.
+        bind, init, optimizer: the specifications of the calls made, None before the call.
+        params: where the parameters came from, None while there are none.
+        checkpoint: the newest durable state of its parameters.
+        generation: changes whenever state that was only in memory is lost.
+        version: changes with every change of this record; its ETag.
+    """
+
+    id: int = 0
+    name: str
+    kind: ModuleKind = ModuleKind.MODULE
+    symbols: Mapping[str, str]
+    default_bucket_key: str = SINGLE
+    data_names: tuple[str, ...] = ("data",)
+    label_names: tuple[str, ...] = ("softmax_label",)
+    state_names: tuple[str, ...] = ()
+    fixed_param_names: tuple[str, ...] = ()
+    executor: str = "cpu(0)"
+    contexts: tuple[str, ...] = ("cpu(0)",)
+    bind: BindSpec | None = None
+    init: InitSpec | None = None
+    optimizer: OptimizerSpec | None = None
+    params: ParamsSource | None = None
+    checkpoint: CheckpointTag | None = None
+    generation: int = 1
+    version: int = 1
+    created_at: float = 0.0
+    updated_at: float = 0.0
+
+    @property
+    def stage(self) -> Stage:
+        """How far it has come."""
+        if self.bind is None:
+            return Stage.CREATED
+        if self.params is None:
+            return Stage.BOUND
+        if self.optimizer is None or not self.bind.for_training:
+            return Stage.INITIALIZED
+        return Stage.READY
+
+    @property
+    def etag(self) -> str:
+        """A strong ETag of this record, quotes included."""
+        return f'"{self.id}-{self.version}"'
+
+    def evolve(self, **changes: Any) -> ModuleRecord:
+        """Return a copy with these fields changed."""
+        return dataclasses.replace(self, **changes)
+
+    def after_loss(self) -> ModuleRecord:
+        """Return the record after its executor died: what was only in memory is gone."""
+        params = self.params
+        if params is ParamsSource.SET:
+            params = self.durable_params()
+        return self.evolve(params=params, generation=self.generation + 1)
+
+    def durable_params(self) -> ParamsSource | None:
+        """Return what parameters can be restored from when those in memory are gone."""
+        if self.checkpoint is not None:
+            return ParamsSource.CHECKPOINT
+        return ParamsSource.INIT if self.init is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What one call on a module needs.
+
+    Attributes:
+        needs: the least stage.
+        training: True where the module must be bound for training.
+    """
+
+    needs: Stage
+    training: bool = False
+
+
+CALLS: Mapping[str, Call] = {
+    "bind": Call(Stage.CREATED),
+    "set_params": Call(Stage.CREATED),
+    "load": Call(Stage.CREATED),
+    "fit": Call(Stage.CREATED),
+    "reshape": Call(Stage.BOUND),
+    "bind_bucket": Call(Stage.BOUND),
+    "init_params": Call(Stage.BOUND),
+    "get_params": Call(Stage.INITIALIZED),
+    "save_checkpoint": Call(Stage.INITIALIZED),
+    "init_optimizer": Call(Stage.INITIALIZED, training=True),
+    "forward": Call(Stage.INITIALIZED),
+    "get_outputs": Call(Stage.INITIALIZED),
+    "states": Call(Stage.INITIALIZED),
+    "predict": Call(Stage.INITIALIZED),
+    "score": Call(Stage.INITIALIZED),
+    "predict_dataset": Call(Stage.INITIALIZED),
+    "backward": Call(Stage.INITIALIZED, training=True),
+    "get_input_grads": Call(Stage.INITIALIZED, training=True),
+    "forward_backward": Call(Stage.INITIALIZED, training=True),
+    "update": Call(Stage.READY, training=True),
+    "get_optimizer": Call(Stage.READY, training=True),
+    "set_learning_rate": Call(Stage.READY, training=True),
+    "optimizer_states": Call(Stage.READY, training=True),
+}
+"""Every call on a module and what it needs. ``fit`` binds and initializes what is missing."""
+
+_NEXT = {
+    Stage.CREATED: "POST /v1/modules/{name}/bind",
+    Stage.BOUND: "POST /v1/modules/{name}/params/init",
+    Stage.INITIALIZED: "POST /v1/modules/{name}/optimizer",
+}
+
+
+def require(record: ModuleRecord, call: str) -> None:
+    """Raise unless the module is far enough for this call.
+
+    Raises:
+        WrongStage: says the stage needed, the stage that is, and what to call first.
+        Conflict: the module is bound for inference only and the call trains.
+    """
+    wanted = CALLS[call]
+    stage = record.stage
+    if wanted.training and record.bind is not None and not record.bind.for_training:
+        raise Conflict(
+            f"{call} trains, module {record.name!r} is bound with for_training false; "
+            f"bind it again with for_training true"
+        )
+    if stage.rank < wanted.needs.rank:
+        raise WrongStage(
+            f"{call} of module {record.name!r}",
+            needs=wanted.needs.value,
+            is_=stage.value,
+            call=_NEXT[stage].format(name=record.name),
+        )

@@ -1,0 +1,22 @@
+"""Names that clients choose: safe as a path component, a URL segment and a log word."""
+
+from __future__ import annotations
+
+import re
+
+from app.errors import Invalid
+
+__all__ = ["NAME_PATTERN", "check_name"]
+
+NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+"""Names of modules, datasets and files. No separator and no leading dot: never a path."""
+
+_NAME = re.compile(NAME_PATTERN)
+_EXPECTED = "1 to 128 of A-Z a-z 0-9 . _ - beginning with a letter or digit"
+
+
+def check_name(name: object, field: str = "name") -> str:
+    """Return the name if it is one, else raise Invalid for this field."""
+    if isinstance(name, str) and _NAME.fullmatch(name):
+        return name
+    raise Invalid(field, name, _EXPECTED)

@@ -1,0 +1,358 @@
+"""Errors of the service, and the one table that says what each is over HTTP.
+
+    ServiceError
+    ├── Malformed              400  a body that cannot be read as what it claims to be
+    ├── NotFound               404  no such module, job, dataset, checkpoint or file
+    ├── Conflict               409  the request is sound, the state of things forbids it
+    │   ├── AlreadyExists           the name is taken
+    │   ├── InUse                   something unfinished depends on it
+    │   ├── WrongStage              a call before the call it depends on
+    │   ├── IllegalTransition       a job's status does not allow this event
+    │   └── Superseded              an attempt speaks that no longer holds its job
+    ├── PreconditionFailed     412  another generation or version than the caller named
+    ├── TooLarge               413  more bytes, elements or files than allowed
+    ├── UnsupportedMedia       415  a content type this path does not read
+    ├── Invalid                422  a field has a value it cannot take
+    │   ├── Damaged                 a file is truncated, altered or of another format
+    │   └── IdempotencyMismatch     an Idempotency-Key came back with another request
+    └── Unavailable            503  cannot be answered now; says when to try again
+
+The engine's own errors (``core.errors``) have their rows in the same table, and so has every
+code a ``HostError`` carries out of an executor process. What is in no row is our bug: a 500
+that tells the client nothing but the request id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.worker.client import ExecutorGone, HostError
+from core import errors as engine
+
+__all__ = [
+    "ERROR_TABLE",
+    "AlreadyExists",
+    "Conflict",
+    "Damaged",
+    "ErrorKind",
+    "FieldError",
+    "IdempotencyMismatch",
+    "IllegalTransition",
+    "InUse",
+    "Invalid",
+    "Malformed",
+    "NotFound",
+    "PreconditionFailed",
+    "Problem",
+    "ServiceError",
+    "Superseded",
+    "TooLarge",
+    "Unavailable",
+    "UnsupportedMedia",
+    "WrongStage",
+    "error_code",
+    "error_kind",
+    "to_problem",
+]
+
+_LONGEST_ECHO = 120
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """What is wrong with one field of a request.
+
+    Attributes:
+        field: where it is, as a path: ``data_shapes[0].shape``.
+        got: what was sent, shortened.
+        expected: what would have been accepted.
+        hint: what to do about it; may be empty.
+    """
+
+    field: str
+    got: str
+    expected: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.field}: got {self.got}, expected {self.expected}"
+        return f"{text}; {self.hint}" if self.hint else text
+
+
+class ServiceError(Exception):
+    """Base of all errors that are answers: the message is written for the client to read."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def field_errors(self) -> tuple[FieldError, ...]:
+        """Return the fields at fault, for ``errors[]`` of the answer."""
+        return ()
+
+    def extensions(self) -> dict[str, Any]:
+        """Return members of the answer that only this error has."""
+        return {}
+
+    def headers(self) -> dict[str, str]:
+        """Return HTTP headers that belong to the answer."""
+        return {}
+
+
+class Malformed(ServiceError):
+    """The body cannot be read as the content type it claims: broken JSON, a cut multipart."""
+
+
+class NotFound(ServiceError):
+    """What the path names does not exist."""
+
+    def __init__(self, what: str, name: object, hint: str = "") -> None:
+        text = f"{what} {str(name)[:_LONGEST_ECHO]!r} does not exist"
+        super().__init__(f"{text}; {hint}" if hint else text)
+        self.what = what
+
+
+class Conflict(ServiceError):
+    """The request is well formed; the state of what it names forbids it."""
+
+
+class AlreadyExists(Conflict):
+    """The name is taken."""
+
+    def __init__(self, what: str, name: object, hint: str = "choose another name or delete it"):
+        super().__init__(f"{what} {name!r} exists already; {hint}")
+
+
+class InUse(Conflict):
+    """Something unfinished depends on what was to be changed or deleted."""
+
+
+class WrongStage(Conflict):
+    """A call came before the call it depends on.
+
+    Attributes:
+        needs: the stage the call needs.
+        is_: the stage that is.
+        call: what to call first, as verb and path.
+    """
+
+    def __init__(self, what: str, *, needs: str, is_: str, call: str) -> None:
+        super().__init__(f"{what} needs stage {needs}, the module is {is_}; first call {call}")
+        self.needs = needs
+        self.is_ = is_
+        self.call = call
+
+    def extensions(self) -> dict[str, Any]:
+        """Return ``needs``, ``is`` and ``call``, for programs."""
+        return {"needs": self.needs, "is": self.is_, "call": self.call}
+
+
+class IllegalTransition(Conflict):
+    """A job's status does not allow this event."""
+
+
+class Superseded(Conflict):
+    """An attempt speaks that no longer holds its job; whatever it says is void."""
+
+
+class PreconditionFailed(ServiceError):
+    """The caller named a generation or version that is no longer the present one."""
+
+    def __init__(self, what: str, *, got: object, present: object, hint: str) -> None:
+        super().__init__(f"{what} is {present!s}, the request names {got!s}; {hint}")
+        self.present = present
+
+    def extensions(self) -> dict[str, Any]:
+        """Return the present value, so that a program can go on from it."""
+        return {"present": self.present}
+
+
+class TooLarge(ServiceError):
+    """More than the limit; the limit is in the message."""
+
+    def __init__(self, what: str, *, got: int | None, limit: int, setting: str) -> None:
+        size = "more" if got is None else f"{got:,}"
+        super().__init__(
+            f"{what}: got {size}, the limit is {limit:,}; send less or raise {setting}"
+        )
+        self.limit = limit
+
+    def extensions(self) -> dict[str, Any]:
+        """Return the limit."""
+        return {"limit": self.limit}
+
+
+class UnsupportedMedia(ServiceError):
+    """The content type is not one this path reads."""
+
+    def __init__(self, got: str | None, supported: Iterable[str]) -> None:
+        super().__init__(f"content type {got!r} is not read here; use {', '.join(supported)}")
+
+
+class Invalid(ServiceError):
+    """A field has a value it cannot take.
+
+    Args:
+        field: path of the field, as in ``data_shapes[0].shape``.
+        got: the value sent; long ones are shortened.
+        expected: what would be accepted.
+        hint: what to do, where that does not follow from ``expected``.
+    """
+
+    def __init__(self, field: str, got: object, expected: str, hint: str = "") -> None:
+        self.errors: tuple[FieldError, ...] = (FieldError(field, _echo(got), expected, hint),)
+        super().__init__(str(self.errors[0]))
+
+    @classmethod
+    def from_errors(cls, errors: Iterable[FieldError]) -> Invalid:
+        """Return one error for several fields at fault; there must be at least one."""
+        rows = tuple(errors)
+        error = Invalid(rows[0].field, rows[0].got, rows[0].expected, rows[0].hint)
+        error.errors = rows
+        error.message = "; ".join(str(row) for row in rows)
+        return error
+
+    def field_errors(self) -> tuple[FieldError, ...]:
+        """Return the fields at fault."""
+        return self.errors
+
+
+class Damaged(Invalid):
+    """A file is truncated, altered or not of the format it claims."""
+
+
+class IdempotencyMismatch(Invalid):
+    """An ``Idempotency-Key`` was used before for another request."""
+
+
+class Unavailable(ServiceError):
+    """The request cannot be answered now; the same request may succeed later."""
+
+    def __init__(self, message: str, *, retry_after_seconds: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+    def headers(self) -> dict[str, str]:
+        """Return ``Retry-After`` in whole seconds, at least one."""
+        return {"Retry-After": str(max(1, round(self.retry_after_seconds)))}
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorKind:
+    """What an error class is over HTTP."""
+
+    status: int
+    code: str
+    title: str
+
+
+ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
+    Malformed: ErrorKind(400, "malformed", "The body cannot be read"),
+    NotFound: ErrorKind(404, "not_found", "Not found"),
+    Conflict: ErrorKind(409, "conflict", "The present state forbids it"),
+    AlreadyExists: ErrorKind(409, "already_exists", "The name is taken"),
+    InUse: ErrorKind(409, "in_use", "Something unfinished depends on it"),
+    WrongStage: ErrorKind(409, "wrong_stage", "Another call must come first"),
+    IllegalTransition: ErrorKind(409, "illegal_transition", "The job's status does not allow it"),
+    Superseded: ErrorKind(409, "superseded", "Another attempt holds the job"),
+    PreconditionFailed: ErrorKind(412, "precondition_failed", "The state has moved on"),
+    TooLarge: ErrorKind(413, "too_large", "Over the limit"),
+    UnsupportedMedia: ErrorKind(415, "unsupported_media_type", "The content type is not read"),
+    Invalid: ErrorKind(422, "invalid", "A field has a value it cannot take"),
+    Damaged: ErrorKind(422, "damaged", "A file is damaged or of another format"),
+    IdempotencyMismatch: ErrorKind(
+        422, "idempotency_mismatch", "The Idempotency-Key was used for another request"
+    ),
+    Unavailable: ErrorKind(503, "unavailable", "Not available at present"),
+    ExecutorGone: ErrorKind(503, "executor_gone", "The executor died before it answered"),
+    engine.MXNetError: ErrorKind(422, "engine", "The engine refused the request"),
+    engine.GraphError: ErrorKind(422, "invalid_graph", "The symbol is no valid graph"),
+    engine.UnknownOperator: ErrorKind(422, "unknown_operator", "An operator is not known"),
+    engine.AttributeValueError: ErrorKind(
+        422, "invalid_attribute", "An operator attribute has a value it cannot take"
+    ),
+    engine.ShapeError: ErrorKind(422, "invalid_shape", "Shapes contradict each other"),
+    engine.TypeInferenceError: ErrorKind(422, "invalid_dtype", "Dtypes contradict each other"),
+    engine.FormatError: ErrorKind(422, "damaged", "A file is damaged or of another format"),
+    engine.StageError: ErrorKind(409, "wrong_stage", "Another call must come first"),
+    engine.DeviceError: ErrorKind(422, "invalid_device", "The device does not exist"),
+}
+"""Every error that is an answer. A class without a row takes the row of its nearest base."""
+
+_INTERNAL = ErrorKind(500, "internal", "An error of the server")
+_BY_CODE = {kind.code: kind for kind in ERROR_TABLE.values()}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An RFC 9457 answer: status, headers and the body of ``application/problem+json``."""
+
+    status: int
+    body: dict[str, Any]
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def error_kind(error: BaseException) -> ErrorKind:
+    """Return the row of an error: by its code for a ``HostError``, else by its class."""
+    if isinstance(error, HostError):
+        return _BY_CODE.get(error.code, _INTERNAL)
+    for base in type(error).__mro__:
+        if base in ERROR_TABLE:
+            return ERROR_TABLE[base]
+    return _INTERNAL
+
+
+def error_code(error: BaseException) -> str:
+    """Return the code of an error; an executor sends it home in a ``HostError``."""
+    return error.code if isinstance(error, HostError) else error_kind(error).code
+
+
+def to_problem(error: BaseException, request_id: str, instance: str) -> Problem:
+    """Turn an error into the answer.
+
+    Args:
+        error: what was raised.
+        request_id: the id under which the log has the details.
+        instance: path of the request.
+    """
+    kind = error_kind(error)
+    body: dict[str, Any] = {
+        "type": f"urn:modserve:error:{kind.code}",
+        "title": kind.title,
+        "status": kind.status,
+        "detail": _detail(error, kind),
+        "instance": instance,
+        "code": kind.code,
+        "request_id": request_id,
+        "errors": [
+            {"field": row.field, "got": row.got, "expected": row.expected, "hint": row.hint}
+            for row in _field_errors(error)
+        ],
+    }
+    if isinstance(error, ServiceError):
+        return Problem(kind.status, body | error.extensions(), error.headers())
+    retry = {"Retry-After": "1"} if kind.status == 503 else {}
+    return Problem(kind.status, body, retry)
+
+
+def _detail(error: BaseException, kind: ErrorKind) -> str:
+    if kind is _INTERNAL:
+        return "The server failed; its log has the details under this request_id"
+    if isinstance(error, ServiceError | HostError):
+        return error.message
+    return str(error) or kind.title
+
+
+def _field_errors(error: BaseException) -> tuple[FieldError, ...]:
+    if isinstance(error, ServiceError):
+        return error.field_errors()
+    if isinstance(error, HostError) and error.field_name and error_kind(error) is not _INTERNAL:
+        return (FieldError(error.field_name, "", error.message),)
+    return ()
+
+
+def _echo(value: object) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}… ({len(text)} chars)"

@@ -1,0 +1,59 @@
+"""Settings of the server, from ``MODSERVE_*`` environment variables. Nothing is read at import."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+__all__ = ["Settings"]
+
+_MIB = 2**20
+
+
+class Settings(BaseSettings):
+    """How one server is run. ``Settings()`` reads the environment; keywords override it."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="MODSERVE_", frozen=True, extra="forbid", hide_input_in_errors=True
+    )
+
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+    port: int = Field(default=8000, ge=0, le=65535)
+    """Port to listen on; 0 takes a free one."""
+    data_dir: Path = Path("var")
+    """Everything durable lies here: the database, datasets, checkpoints."""
+    database_url: str | None = None
+    """SQLAlchemy URL of the store; None is SQLite in ``data_dir``."""
+    devices: tuple[str, ...] = ("cpu(0)",)
+    """One executor each; as JSON: ``["gpu(0)", "gpu(1)"]``."""
+    executor_form: Literal["process", "in_process"] = "process"
+    """Where executors run: one spawned process each, or inside the server (for tests)."""
+    threads: int | None = Field(default=None, ge=1)
+    """Threads of BLAS and OpenMP in each executor; None shares the cores out."""
+    jobs_per_executor: int = Field(default=2, ge=1)
+    """Jobs, of different modules, that one executor runs in turns."""
+    max_body_bytes: int = Field(default=64 * _MIB, ge=1024)
+    """Largest request body, uploads of datasets and checkpoints excepted."""
+    max_dataset_bytes: int = Field(default=16 * 1024 * _MIB, ge=1024)
+    """Largest dataset file, and largest total its arrays may unpack to."""
+    max_checkpoint_bytes: int = Field(default=16 * 1024 * _MIB, ge=1024)
+    """Largest checkpoint, all its files together."""
+    lease_seconds: float = Field(default=30.0, gt=0)
+    """A running job whose server has not renewed it for so long is given to another."""
+    job_max_attempts: int = Field(default=3, ge=1)
+    """A job fails when it was lost so many times in a row without a new checkpoint."""
+    keep_checkpoints: int | None = Field(default=None, ge=1)
+    """Checkpoints kept per module, the newest ones; None keeps all."""
+    keep_progress_events: int = Field(default=500, ge=1)
+    """Progress reports and log lines kept per job, each; metrics and transitions all stay."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severe log line that is written."""
+
+    @property
+    def store_url(self) -> str:
+        """The URL of the store, with the default filled in."""
+        return self.database_url or f"sqlite:///{self.data_dir.absolute() / 'modserve.db'}"
