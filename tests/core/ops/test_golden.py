@@ -12,6 +12,7 @@ from core.device import Context
 from core.types import is_known
 from oracle import golden_file
 from oracle.case import Case, all_cases
+from oracle.compare import assert_close
 from oracle.run_operator import (
     OperatorRun,
     check_gradient,
@@ -21,7 +22,6 @@ from oracle.run_operator import (
 )
 
 _CASES = [pytest.param(family, case, id=f"{family}-{case.id}") for family, case in all_cases()]
-_TOLERANCE = {"float16": 2e-3, "float32": 1e-5, "float64": 1e-9}
 
 every_case = pytest.mark.parametrize(("family", "case"), _CASES)
 
@@ -40,26 +40,6 @@ def _golden(family: str, case: Case, prefixes: tuple[str, ...]) -> dict[str, np.
     }
     assert found, f"no golden for {family}/{case.id}: run tests/oracle/run_ops.py {family}"
     return found
-
-
-def assert_close(what: str, got: np.ndarray, expected: np.ndarray, tolerance: float | None) -> None:
-    """Compare to a fraction of the expected array's largest magnitude; show the worst element."""
-    assert got.shape == expected.shape, f"{what}: shape {got.shape}, MXNet {expected.shape}"
-    assert got.dtype == expected.dtype, f"{what}: dtype {got.dtype}, MXNet {expected.dtype}"
-    if tolerance is None:
-        tolerance = _TOLERANCE.get(expected.dtype.name, 0.0)
-    wide, wanted = got.astype("float64"), expected.astype("float64")
-    finite = np.isfinite(wanted)
-    np.testing.assert_array_equal(wide[~finite], wanted[~finite], err_msg=what)
-    scale = np.abs(wanted[finite]).max(initial=0.0) or 1.0
-    error = np.where(finite, np.abs(np.where(finite, wide - np.where(finite, wanted, 0), 0)), 0)
-    if not (error <= tolerance * scale).all():
-        worst = np.unravel_index(np.nanargmax(error), error.shape)
-        pytest.fail(
-            f"{what}: {got[worst]!r} at {tuple(map(int, worst))}, MXNet {expected[worst]!r}; "
-            f"off by {error[worst] / scale:.2e} of the maximum, allowed {tolerance:.0e}\n"
-            f"got\n{got}\nMXNet\n{expected}"
-        )
 
 
 def _compare(family: str, case: Case, results: dict[str, np.ndarray]) -> None:
@@ -167,5 +147,4 @@ def test_gradient_is_the_derivative(family: str, case: Case) -> None:
 def test_on_gpu(family: str, case: Case) -> None:
     results = run_operator(case, Context("gpu", 0))
     for key, value in _golden(family, case, ("out", "grad_", "aux_")).items():
-        tolerance = case.tolerance or _TOLERANCE.get(value.dtype.name)
-        assert_close(f"{family}/{case.id} {key}", results[key], value, tolerance)
+        assert_close(f"{family}/{case.id} {key}", results[key], value, case.tolerance)
