@@ -111,7 +111,7 @@ class NDArrayIter(DataIter):
         if data[0].shape[self._axis] != self.batch_size:
             self._rolled = (data, label)
             raise StopIteration
-        self._rolled = None if self.cursor >= 0 else self._rolled
+        self._rolled = None
         return DataBatch(data, label, self.getpad(), None)
 
     def getdata(self) -> list[NDArray]:

@@ -1,0 +1,50 @@
+"""Evaluation metrics (``mx.metric``)."""
+
+from __future__ import annotations
+
+from core.metric.base import (
+    CompositeEvalMetric,
+    EvalMetric,
+    alias,
+    check_label_shapes,
+    create,
+    register,
+)
+from core.metric.classification import (
+    F1,
+    MCC,
+    PCC,
+    Accuracy,
+    CrossEntropy,
+    NegativeLogLikelihood,
+    Perplexity,
+    TopKAccuracy,
+)
+from core.metric.custom import CustomMetric, np
+from core.metric.regression import MAE, MSE, RMSE, Caffe, Loss, PearsonCorrelation, Torch
+
+__all__ = [
+    "F1",
+    "MAE",
+    "MCC",
+    "MSE",
+    "PCC",
+    "RMSE",
+    "Accuracy",
+    "Caffe",
+    "CompositeEvalMetric",
+    "CrossEntropy",
+    "CustomMetric",
+    "EvalMetric",
+    "Loss",
+    "NegativeLogLikelihood",
+    "PearsonCorrelation",
+    "Perplexity",
+    "TopKAccuracy",
+    "Torch",
+    "alias",
+    "check_label_shapes",
+    "create",
+    "np",
+    "register",
+]
