@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.ops import activation
+from core.ops import activation, dense
 from core.ops.operator import ALL, Operator, Reads, Run
 from core.ops.registry import (
     canonical_names,
@@ -19,6 +19,7 @@ __all__ = [
     "Run",
     "activation",
     "canonical_names",
+    "dense",
     "get_operator",
     "has_operator",
     "make_operator",

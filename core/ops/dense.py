@@ -1,0 +1,93 @@
+"""The fully connected layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.errors import ShapeError
+from core.ops.attributes import attribute
+from core.ops.operator import Operator, Reads, Run
+from core.ops.precision import wide_backward, wide_forward
+from core.ops.registry import register
+from core.types import Array, Shape, merge_shapes, shape_size
+
+__all__ = ["FullyConnected"]
+
+
+@register("FullyConnected", "_npx_fully_connected", "_sparse_FullyConnected")
+class FullyConnected(Operator):
+    """Multiply by a weight and add a bias: ``data · weightᵀ + bias``.
+
+    ``weight`` has shape (num_hidden, features), ``bias`` (num_hidden,). With ``flatten`` all axes
+    of ``data`` but the first are features and the output is (batch, num_hidden); without, only the
+    last axis is, and the output keeps the others.
+    """
+
+    num_hidden: int = attribute(minimum=1)
+    no_bias: bool = attribute(False)
+    flatten: bool = attribute(True)
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("data", "weight") if self.no_bias else ("data", "weight", "bias")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data, output = inputs[0], outputs[0]
+        if not self.no_bias:
+            inputs[2] = self.expect("bias", inputs[2], (self.num_hidden,))
+        if data is None:
+            inputs[1] = self.expect("weight", inputs[1], (self.num_hidden, 0))
+            return inputs, outputs
+        if not data:
+            raise ShapeError("data has shape (); expected a batch axis or an axis of features")
+        leading = data[:1] if self.flatten else data[:-1]
+        output = self.expect("output", output, (*leading, self.num_hidden))
+        assert output is not None
+        leading = output[:-1]
+        inputs[0] = data = (*leading, *data[len(leading) :])
+        inputs[1] = self._infer_weight(inputs[1], self._features(data))
+        return inputs, [output]
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0, 1))
+
+    @wide_forward
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        out = outputs[0].reshape(-1, self.num_hidden)
+        run.xp.matmul(self._rows(inputs[0]), inputs[1].T, out=out)
+        if not self.no_bias:
+            out += inputs[2]
+
+    @wide_backward
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        grad = out_grads[0].reshape(-1, self.num_hidden)
+        data_grad, weight_grad, *bias_grad = in_grads
+        if data_grad is not None:
+            run.xp.matmul(grad, inputs[1], out=self._rows(data_grad))
+        if weight_grad is not None:
+            run.xp.matmul(grad.T, self._rows(inputs[0]), out=weight_grad)
+        if bias_grad and bias_grad[0] is not None:
+            run.xp.sum(grad, axis=0, out=bias_grad[0])
+
+    def _rows(self, data: Array) -> Array:
+        return data.reshape(data.shape[0] if self.flatten else -1, self._features(data.shape))
+
+    def _features(self, data: Shape) -> int:
+        return shape_size(data[1:]) if self.flatten else data[-1]
+
+    def _infer_weight(self, weight: Shape | None, features: int) -> Shape | None:
+        try:
+            return merge_shapes(weight, (self.num_hidden, features))
+        except ShapeError:
+            raise ShapeError(
+                f"weight has shape {weight}, expected (num_hidden, features) = "
+                f"{(self.num_hidden, features)}; set num_hidden or fix data_shapes"
+            ) from None

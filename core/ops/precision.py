@@ -1,0 +1,88 @@
+"""Half precision for operators that accumulate: compute in float32, store in float16.
+
+MXNet does the same on a GPU; NumPy has no float16 matrix product of its own worth using.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from core.ops.operator import Run
+from core.types import Array
+
+__all__ = ["wide_backward", "wide_forward"]
+
+Forward: TypeAlias = Callable[[Any, Run, Sequence[Array], Sequence[Array]], None]
+Backward: TypeAlias = Callable[
+    [Any, Run, Sequence[Array], Sequence[Array], Sequence[Array], Sequence[Array | None]], None
+]
+
+_HALF = np.dtype("float16")
+
+
+def wide_forward(forward: Forward) -> Forward:
+    """Give a ``forward`` float32 copies of its float16 arrays and round what it writes."""
+
+    @functools.wraps(forward)
+    def widened(self: Any, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        if not _any_half(inputs, outputs):
+            forward(self, run, inputs, outputs)
+            return
+        targets = [_wide_target(run, array) for array in outputs]
+        forward(self, run, [_widen(run, array) for array in inputs], targets)
+        _narrow(run, targets, outputs)
+
+    return widened
+
+
+def wide_backward(backward: Backward) -> Backward:
+    """Give a ``backward`` float32 copies of its float16 arrays and round what it writes."""
+
+    @functools.wraps(backward)
+    def widened(
+        self: Any,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        if not _any_half(out_grads, inputs, outputs, in_grads):
+            backward(self, run, out_grads, inputs, outputs, in_grads)
+            return
+        wide_grads = [_widen(run, array) for array in out_grads]
+        wide_inputs = [_widen(run, array) for array in inputs]
+        wide_outputs = [_widen(run, array) for array in outputs]
+        targets = [_wide_target(run, array) for array in in_grads]
+        backward(self, run, wide_grads, wide_inputs, wide_outputs, targets)
+        _narrow(run, targets, in_grads)
+
+    return widened
+
+
+def _any_half(*groups: Sequence[Array | None]) -> bool:
+    return any(x is not None and x.dtype == _HALF for group in groups for x in group)
+
+
+def _widen(run: Run, array: Array | None) -> Array | None:
+    if array is None or array.dtype != _HALF:
+        return array
+    wide = run.scratch(array.shape, "float32")
+    run.xp.copyto(wide, array)
+    return wide
+
+
+def _wide_target(run: Run, array: Array | None) -> Array | None:
+    if array is None or array.dtype != _HALF:
+        return array
+    return run.scratch(array.shape, "float32")
+
+
+def _narrow(run: Run, wide: Sequence[Array | None], narrow: Sequence[Array | None]) -> None:
+    for source, target in zip(wide, narrow, strict=True):
+        if source is not None and source is not target:
+            run.xp.copyto(target, source)

@@ -1,0 +1,57 @@
+"""What the golden rows of FullyConnected cannot say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.errors import AttributeValueError, ShapeError
+from core.ops import make_operator
+from oracle.case import Case, normal
+from oracle.run_operator import run_operator
+
+
+def infer(data, weight=None, bias=None, output=None, **attrs):
+    operator = make_operator("FullyConnected", "fc", {"num_hidden": "5", **attrs})
+    return operator.infer_shape([data, weight, bias], [output])
+
+
+def test_batch_follows_from_the_output() -> None:
+    assert infer((0, 4), output=(3, 5))[0] == [(3, 4), (5, 4), (5,)]
+    assert infer((0, 0, 4), output=(3, 2, 5), flatten="False")[0][0] == (3, 2, 4)
+
+
+def test_unknown_features_stay_unknown() -> None:
+    assert infer((2, 0, 3)) == ([(2, 0, 3), (5, 0), (5,)], [(2, 5)])
+    assert infer(None, weight=(5, 3)) == ([None, (5, 3), (5,)], [None])
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (
+            ((2, 4), (5, 3)),
+            r"weight has shape \(5, 3\), expected \(num_hidden, features\) = \(5, 4\); set num",
+        ),
+        (((2, 4), (5, 4), (4,)), r"bias has shape \(4,\), expected \(5,\)"),
+        (((),), r"data has shape \(\)"),
+    ],
+)
+def test_contradictions(shapes, message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
+        infer(*shapes)
+
+
+def test_num_hidden_must_be_positive() -> None:
+    with pytest.raises(AttributeValueError, match="'num_hidden' is 0; its minimum is 1"):
+        make_operator("FullyConnected", "fc", {"num_hidden": "0"})
+
+
+def test_half_precision_accumulates_in_float32() -> None:
+    # 4096 ones sum to 4096; a float16 running sum would stop at 2048.
+    ones = {name: normal(1, 4096, loc=1, scale=0, dtype="float16") for name in ("data", "weight")}
+    case = Case("half", "FullyConnected", {"num_hidden": 1, "no_bias": True}, ones)
+    results = run_operator(case)
+    assert results["out0"].dtype == np.float16
+    assert results["out0"].item() == 4096
+    assert results["grad_data"].dtype == np.float16

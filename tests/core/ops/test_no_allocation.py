@@ -1,0 +1,81 @@
+"""Forward and backward of the layers of a network allocate no array.
+
+What an operator needs beside its arrays comes from ``run.scratch``, whose memory a bound plan
+keeps; everything else that a second step allocates counts here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from core.backends import backend_of
+from core.device import Context
+from core.ops import Run
+from core.random import DeviceRandom
+from oracle.case import Case
+from oracle.run_operator import OperatorRun
+
+_ALLOWED_BYTES = 48 * 1024
+"""Views of a step, and the buffer of fixed size (8192 elements) that NumPy's iterator takes for
+broadcasting. The arrays of the cases below are larger."""
+
+CASES = (
+    Case(
+        "dense",
+        "FullyConnected",
+        {"num_hidden": 128},
+        {"data": (256, 8, 16), "weight": (128, 128), "bias": (128,)},
+    ),
+)
+
+
+class KeptScratch:
+    """Hands out the same arrays in every step, as a bound plan does."""
+
+    def __init__(self) -> None:
+        self.kept: list[np.ndarray] = []
+        self.start()
+
+    def start(self) -> None:
+        """Begin a step."""
+        self._next = itertools.count()
+
+    def __call__(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        position = next(self._next)
+        if position == len(self.kept):
+            self.kept.append(backend_of(Context("cpu", 0)).empty(shape, dtype))
+        array = self.kept[position]
+        assert (array.shape, array.dtype) == (shape, dtype)
+        return array
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
+def test_a_step_allocates_nothing(case: Case) -> None:
+    prepared = OperatorRun.prepare(case)
+    grads = [
+        np.empty_like(x) if i in prepared.gradient_indices() else None
+        for i, x in enumerate(prepared.inputs)
+    ]
+    scratch = KeptScratch()
+    run = Run(np, case.train, DeviceRandom(Context("cpu", 0), 7), scratch)
+
+    def step() -> None:
+        scratch.start()
+        prepared.operator.forward(run, prepared.inputs, prepared.outputs)
+        if case.has_backward:
+            prepared.operator.backward(
+                run, prepared.heads, prepared.inputs, prepared.outputs, grads
+            )
+
+    step()
+    tracemalloc.start()
+    try:
+        step()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < _ALLOWED_BYTES
