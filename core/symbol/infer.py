@@ -1,0 +1,253 @@
+"""Shape and dtype inference over a graph, in both directions, to a fixpoint."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from core.errors import AttributeValueError, MXNetError, ShapeError, TypeInferenceError
+from core.ops import Operator
+from core.symbol.graph import Entry, Node, topological_order
+from core.types import DTYPE_NAMES, DType, Shape, is_known, merge_dtypes, merge_shapes, to_dtype
+
+__all__ = ["GraphSpecs", "infer_dtypes", "infer_graph", "infer_shapes"]
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class GraphSpecs:
+    """What inference found out, for every output of every node.
+
+    Attributes:
+        nodes: all nodes, inputs first.
+        shapes: shapes of each node's outputs; 0 and None stand for what is unknown.
+        dtypes: dtypes of each node's outputs; None where unknown.
+    """
+
+    nodes: tuple[Node, ...]
+    shapes: Mapping[Node, Sequence[Shape | None]]
+    dtypes: Mapping[Node, Sequence[DType | None]]
+
+    def shape(self, entry: Entry) -> Shape | None:
+        """Return the shape of one output."""
+        return self.shapes[entry.node][entry.output]
+
+    def dtype(self, entry: Entry) -> DType | None:
+        """Return the dtype of one output."""
+        return self.dtypes[entry.node][entry.output]
+
+
+def infer_graph(
+    heads: Iterable[Entry],
+    known_shapes: Mapping[str, Shape],
+    known_dtypes: Mapping[str, DType],
+    partial: bool = False,
+) -> GraphSpecs:
+    """Infer shapes and dtypes of everything the heads depend on.
+
+    Args:
+        heads: outputs of the graph.
+        known_shapes: shapes by variable name; names that the graph does not have are passed over.
+        known_dtypes: dtypes by variable name. Where nothing else decides, float32 does.
+        partial: leave unknown what cannot be inferred instead of raising or deciding.
+
+    Raises:
+        ShapeError: shapes contradict each other, or (not ``partial``) stay unknown.
+        TypeInferenceError: dtypes contradict each other.
+    """
+    nodes = topological_order(heads)
+    shapes = infer_shapes(nodes, known_shapes)
+    if not partial:
+        _refuse_unknown_shapes(shapes)
+    dtypes = infer_dtypes(nodes, known_dtypes, default=None if partial else to_dtype("float32"))
+    return GraphSpecs(tuple(nodes), shapes, dtypes)
+
+
+def infer_shapes(
+    nodes: Sequence[Node], known: Mapping[str, Shape]
+) -> dict[Node, list[Shape | None]]:
+    """Infer the shapes of all outputs of nodes in topological order; unknown ones may remain."""
+    system = _System(
+        nodes,
+        infer=lambda op, inputs, outputs: op.infer_shape(inputs, outputs),
+        merge=merge_shapes,
+        complete=is_known,
+        error=ShapeError,
+        what="shape",
+    )
+    for node in nodes:
+        if node.is_variable:
+            declared = _declared_shape(node)
+            given = known.get(node.name)
+            system.assume(node, given if is_known(given) else merge_shapes(given, declared))
+    system.solve()
+    return system.values
+
+
+def infer_dtypes(
+    nodes: Sequence[Node], known: Mapping[str, DType], default: DType | None = None
+) -> dict[Node, list[DType | None]]:
+    """Infer the dtypes of all outputs of nodes in topological order.
+
+    With a ``default``, each variable that is still unknown takes it, in turn, and what follows is
+    inferred before the next.
+    """
+    system = _System(
+        nodes,
+        infer=lambda op, inputs, outputs: op.infer_type(inputs, outputs),
+        merge=merge_dtypes,
+        complete=lambda dtype: dtype is not None,
+        error=TypeInferenceError,
+        what="dtype",
+    )
+    for node in nodes:
+        if node.is_variable:
+            given = known.get(node.name)
+            system.assume(node, _declared_dtype(node) if given is None else given)
+    system.solve()
+    if default is not None:
+        for node in nodes:
+            if node.is_variable and system.values[node][0] is None:
+                system.assume(node, default)
+                system.solve()
+    return system.values
+
+
+class _System(Generic[T]):
+    """Unknowns at every output, and one rule (an operator's inference) at every node.
+
+    A rule runs when something next to it became known, in sweeps that alternate between forward
+    and backward, so that knowledge crosses the whole graph in one sweep.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        *,
+        infer: Callable[
+            [Operator, list[T | None], list[T | None]], tuple[list[T | None], list[T | None]]
+        ],
+        merge: Callable[[T | None, T | None], T | None],
+        complete: Callable[[T | None], bool],
+        error: type[MXNetError],
+        what: str,
+    ) -> None:
+        self.values: dict[Node, list[T | None]] = {
+            node: [None] * node.output_count() for node in nodes
+        }
+        self._nodes = nodes
+        self._infer = infer
+        self._merge = merge
+        self._complete = complete
+        self._error = error
+        self._what = what
+        self._neighbours = _neighbours(nodes)
+        self._dirty = {node for node in nodes if not node.is_variable}
+
+    def assume(self, variable: Node, value: T | None) -> None:
+        """Set the value of a variable."""
+        if value is not None:
+            self.values[variable][0] = value
+            self._dirty.update(self._neighbours[variable])
+
+    def solve(self) -> None:
+        """Apply the rules until nothing changes."""
+        sweep: Sequence[Node] = self._nodes
+        while self._dirty:
+            for node in sweep:
+                if node in self._dirty:
+                    self._dirty.remove(node)
+                    self._apply(node)
+            sweep = sweep[::-1]
+
+    def _apply(self, node: Node) -> None:
+        op = node.op
+        assert op is not None
+        inputs = [self.values[source][output] for source, output in node.inputs]
+        outputs = list(self.values[node])
+        try:
+            found_inputs, found_outputs = self._infer(op, list(inputs), list(outputs))
+        except self._error as error:
+            raise self._error(f"{_title(node)}: {error}") from None
+        changed = False
+        for position, (source, output) in enumerate(node.inputs):
+            if found_inputs[position] != inputs[position]:
+                name = op.input_names()[position]
+                changed |= self._learn(node, source, output, name, found_inputs[position])
+        for output, found in enumerate(found_outputs):
+            if found != outputs[output]:
+                self._learn(node, node, output, op.output_names()[output], found)
+        if changed and not all(map(self._complete, (*found_inputs, *found_outputs))):
+            self._dirty.add(node)
+
+    def _learn(self, rule: Node, source: Node, output: int, name: str, found: T | None) -> bool:
+        """Merge what a rule found into an unknown; tell whether that says anything new."""
+        old = self.values[source][output]
+        try:
+            new = self._merge(old, found)
+        except self._error:
+            raise self._error(
+                f"{_title(rule)}: {name} has {self._what} {old}, expected {found}"
+            ) from None
+        if new == old:
+            return False
+        self.values[source][output] = new
+        if not source.is_variable:
+            self._dirty.add(source)
+        self._dirty.update(self._neighbours[source])
+        self._dirty.discard(rule)
+        return True
+
+
+def _neighbours(nodes: Sequence[Node]) -> dict[Node, list[Node]]:
+    """Return the nodes that read each node."""
+    readers: dict[Node, list[Node]] = {node: [] for node in nodes}
+    for node in nodes:
+        for source, _ in node.inputs:
+            readers[source].append(node)
+    return readers
+
+
+def _title(node: Node) -> str:
+    assert node.op is not None
+    return f"{node.op.names[0]} {node.name!r}"
+
+
+def _declared_shape(variable: Node) -> Shape | None:
+    text = variable.attrs.get("__shape__")
+    if text is None:
+        return None
+    try:
+        dims = tuple(int(dim) for dim in text.strip().strip("()[]").split(",") if dim.strip())
+    except ValueError:
+        raise AttributeValueError(
+            f"variable {variable.name!r}: __shape__ is {text[:80]!r}; expected a shape as '(2, 3)'"
+        ) from None
+    return tuple(max(dim, 0) for dim in dims) or None
+
+
+def _declared_dtype(variable: Node) -> DType | None:
+    text = variable.attrs.get("__dtype__")
+    if text is None or text.strip() == "-1":
+        return None
+    try:
+        return to_dtype(int(text))
+    except (ValueError, TypeInferenceError):
+        raise AttributeValueError(
+            f"variable {variable.name!r}: __dtype__ is {text[:80]!r}; expected one of MXNet's "
+            f"dtype codes, 0 to {len(DTYPE_NAMES) - 1}"
+        ) from None
+
+
+def _refuse_unknown_shapes(shapes: Mapping[Node, Sequence[Shape | None]]) -> None:
+    unknown = [node for node, outputs in shapes.items() if not all(map(is_known, outputs))]
+    if not unknown:
+        return
+    variables = [node for node in unknown if node.is_variable] or unknown[:1]
+    listed = ", ".join(f"{node.name}: {shapes[node][0] or ()}" for node in variables[:10])
+    raise ShapeError(
+        f"cannot infer the shape of {listed}{', ...' if len(variables) > 10 else ''} "
+        "(0 stands for an unknown dimension); give the shapes of more inputs"
+    )
