@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-__all__ = ["GOLDEN", "load", "save"]
+__all__ = ["GOLDEN", "load", "save", "topic"]
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -30,3 +31,9 @@ def load(path: Path) -> dict[str, np.ndarray]:
     """Return all arrays of a golden file."""
     with np.load(path, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
+
+
+@cache
+def topic(name: str) -> dict[str, np.ndarray]:
+    """Return the golden arrays of a topic, read once."""
+    return load(GOLDEN / f"{name}.npz")

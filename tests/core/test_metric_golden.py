@@ -1,0 +1,19 @@
+"""Metrics against MXNet 1.9.1: names, and values after every batch, local and global."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import core as mx
+from oracle import golden_file
+from oracle.topics.metrics import CASES, run_case
+
+
+@pytest.mark.parametrize("case_id", CASES)
+def test_equals_mxnet(case_id: str) -> None:
+    golden = golden_file.topic("metrics")
+    got = run_case(mx, case_id)
+    assert got["names"].tolist() == golden[f"{case_id}/names"].tolist()
+    for key in ("local", "global"):
+        np.testing.assert_allclose(got[key], golden[f"{case_id}/{key}"], rtol=1e-6, err_msg=key)
