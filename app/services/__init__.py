@@ -1,0 +1,1 @@
+"""What the server can do, each service one file. No HTTP in it."""
