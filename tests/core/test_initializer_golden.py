@@ -35,7 +35,7 @@ def test_rule_of_the_name(key: str) -> None:
 
 @pytest.mark.parametrize("key", LEGACY)
 def test_rule_of_a_plain_string(key: str) -> None:
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="InitDesc"):
         got = LEGACY[key].run(mx)
     np.testing.assert_array_equal(got, _golden(f"legacy/{key}"))
 
