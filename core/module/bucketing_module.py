@@ -1,0 +1,408 @@
+"""A module per bucket, with one set of parameters (``mx.mod.BucketingModule``)."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.checkpoint import load_params
+from core.device import Context
+from core.errors import StageError
+from core.initializer import Uniform
+from core.io import DataDesc
+from core.module.base_module import BaseModule, Params
+from core.module.lifecycle import Stage, require_stage
+from core.module.module import Module
+from core.ndarray import NDArray, array
+from core.ndarray import load as load_arrays
+from core.ndarray import save as save_arrays
+from core.symbol import Symbol
+from core.symbol import load as load_symbol
+
+__all__ = ["BucketingModule"]
+
+SymGen = Callable[[Any], tuple[Symbol, Sequence[str] | None, Sequence[str] | None]]
+
+
+class BucketingModule(BaseModule):
+    """Inputs of various lengths: a symbol is generated and bound for each bucket key.
+
+    All buckets share parameters, optimizer and activation memory; the largest bucket decides its
+    size, whichever is bound first.
+
+    Args:
+        sym_gen: from a bucket key to (symbol, data_names, label_names).
+        default_bucket_key: the bucket bound by ``bind``; its symbol must have every parameter.
+        logger, context, work_load_list, fixed_param_names, state_names, group2ctxs,
+        compression_params: as for ``Module``.
+    """
+
+    def __init__(
+        self,
+        sym_gen: SymGen,
+        default_bucket_key: Any = None,
+        logger: Any = logging,
+        context: Context | Sequence[Context] | None = None,
+        work_load_list: Sequence[float] | None = None,
+        fixed_param_names: Sequence[str] | None = None,
+        state_names: Sequence[str] | None = None,
+        group2ctxs: Any = None,
+        compression_params: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(logger)
+        if default_bucket_key is None:
+            raise ValueError("default_bucket_key is None; name the bucket to bind first")
+        self._default_bucket_key = default_bucket_key
+        self._sym_gen = sym_gen
+        self._options: dict[str, Any] = {
+            "logger": logger,
+            "context": context,
+            "work_load_list": work_load_list,
+            "fixed_param_names": fixed_param_names,
+            "state_names": state_names,
+            "group2ctxs": group2ctxs,
+            "compression_params": compression_params,
+        }
+        self._buckets: dict[Any, Module] = {}
+        self._curr_module: Module | None = None
+        self._curr_bucket_key: Any = None
+        self._grad_req: Any = "write"
+        self._monitor: Any = None
+        self._preloaded: tuple[Params, Params] | None = None
+        # Refuses a symbol generator that does not fit before anything is bound.
+        self._new_module(default_bucket_key)
+
+    # -- what it is -------------------------------------------------------------------------
+
+    @property
+    def stage(self) -> Stage:
+        """How far the module is."""
+        return Stage.CREATED if self._curr_module is None else self._default.stage
+
+    @property
+    def binded(self) -> bool:  # type: ignore[override]
+        """True once the default bucket is bound."""
+        return self._curr_module is not None
+
+    @property
+    def params_initialized(self) -> bool:  # type: ignore[override]
+        """True once the parameters have values."""
+        return self.stage >= Stage.INITIALIZED or self._preloaded is not None
+
+    @property
+    def optimizer_initialized(self) -> bool:  # type: ignore[override]
+        """True once there is an optimizer."""
+        return self.stage >= Stage.READY
+
+    @property
+    def data_names(self) -> list[str]:
+        """Names of the data inputs of the current bucket, before binding of the default one."""
+        if self._curr_module is not None:
+            return self._curr_module.data_names
+        return list(self._sym_gen(self._default_bucket_key)[1] or ())
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the outputs of the current bucket, before binding of the default one."""
+        if self._curr_module is not None:
+            return self._curr_module.output_names
+        return self._sym_gen(self._default_bucket_key)[0].list_outputs()
+
+    @property
+    def data_shapes(self) -> list[DataDesc]:
+        """Descriptions of the data inputs of the current bucket."""
+        return self._current("data_shapes").data_shapes
+
+    @property
+    def label_shapes(self) -> list[DataDesc] | None:
+        """Descriptions of the labels of the current bucket."""
+        return self._current("label_shapes").label_shapes
+
+    @property
+    def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+        """(name, shape) of the outputs of the current bucket."""
+        return self._current("output_shapes").output_shapes
+
+    @property
+    def symbol(self) -> Symbol:
+        """The symbol of the current bucket."""
+        return self._current("symbol").symbol
+
+    @property
+    def bucket_keys(self) -> list[Any]:
+        """Keys of the bound buckets."""
+        return list(self._buckets)
+
+    # -- binding ----------------------------------------------------------------------------
+
+    def bind(
+        self,
+        data_shapes: Sequence[Any],
+        label_shapes: Sequence[Any] | None = None,
+        for_training: bool = True,
+        inputs_need_grad: bool = False,
+        force_rebind: bool = False,
+        shared_module: Any = None,
+        grad_req: Any = "write",
+    ) -> None:
+        """Bind the default bucket; the shapes are its."""
+        if shared_module is not None:
+            raise ValueError("shared_module for BucketingModule is not supported")
+        if self.binded and not force_rebind:
+            self.logger.warning("Already bound, ignoring bind()")
+            return
+        kept = self.get_params() if self.params_initialized else None
+        module = self._new_module(self._default_bucket_key)
+        module.bind(data_shapes, label_shapes, for_training, inputs_need_grad, grad_req=grad_req)
+        if self._monitor is not None:
+            module.install_monitor(self._monitor)
+        self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
+        self._grad_req = grad_req
+        self._buckets = {self._default_bucket_key: module}
+        self._curr_module, self._curr_bucket_key = module, self._default_bucket_key
+        if kept is not None:
+            self.set_params(*kept)
+            self._preloaded = None
+
+    def switch_bucket(self, bucket_key: Any, data_shapes: Any, label_shapes: Any = None) -> None:
+        """Make a bucket the current one, binding it with these shapes on its first use."""
+        module = self._buckets.get(bucket_key)
+        if module is None:
+            current = self._current("switch_bucket()")
+            module = self._new_module(bucket_key)
+            module.bind(
+                data_shapes,
+                label_shapes,
+                current.for_training,
+                current.inputs_need_grad,
+                shared_module=self._default,
+                grad_req=self._grad_req,
+            )
+            if self._monitor is not None:
+                module.install_monitor(self._monitor)
+            self._buckets[bucket_key] = module
+        self._curr_module, self._curr_bucket_key = module, bucket_key
+
+    def prepare(
+        self, data_batch: Any, sparse_row_id_fn: Callable[[Any], Any] | None = None
+    ) -> None:
+        """Bind the bucket of a batch, if it is not bound, without making it the current one."""
+        original = self._curr_bucket_key
+        self._switch_to(data_batch)
+        self._current("prepare()").prepare(data_batch, sparse_row_id_fn=sparse_row_id_fn)
+        self.switch_bucket(original, None)
+
+    # -- parameters and optimizer -----------------------------------------------------------
+
+    def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        """Return (arguments, auxiliary states) by name."""
+        if self._preloaded is not None:
+            return dict(self._preloaded[0]), dict(self._preloaded[1])
+        self._require("get_params()", Stage.INITIALIZED)
+        # An update in any bucket changes the parameters of all.
+        self._default._params_dirty |= any(one._params_dirty for one in self._buckets.values())
+        parameters = self._default.get_params()
+        for module in self._buckets.values():
+            module._params_dirty = False
+        return parameters
+
+    def init_params(
+        self,
+        initializer: Any = Uniform(0.01),  # noqa: B008 - MXNet's default, never changed
+        arg_params: Params | None = None,
+        aux_params: Params | None = None,
+        allow_missing: bool = False,
+        force_init: bool = False,
+        allow_extra: bool = False,
+    ) -> None:
+        """Give the parameters of all buckets values."""
+        if self.params_initialized and not force_init:
+            warnings.warn(
+                "Parameters already initialized and force_init=False. init_params call ignored.",
+                stacklevel=2,
+            )
+            return
+        self._require("init_params()", Stage.BOUND)
+        self._default.init_params(
+            initializer, arg_params, aux_params, allow_missing, force_init, allow_extra
+        )
+        self._adopt_parameters()
+
+    def set_params(
+        self,
+        arg_params: Params | None,
+        aux_params: Params | None,
+        allow_missing: bool = False,
+        force_init: bool = True,
+        allow_extra: bool = False,
+    ) -> None:
+        """Set parameter values of all buckets."""
+        self._require("set_params()", Stage.BOUND)
+        self._default.set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
+        self._adopt_parameters()
+
+    def init_optimizer(
+        self,
+        kvstore: Any = "local",
+        optimizer: Any = "sgd",
+        optimizer_params: Any = (("learning_rate", 0.01),),
+        force_init: bool = False,
+    ) -> None:
+        """Install one optimizer for all buckets."""
+        self._require("init_optimizer()", Stage.INITIALIZED)
+        if self.optimizer_initialized and not force_init:
+            self.logger.warning("optimizer already initialized, ignoring.")
+            return
+        self._default.init_optimizer(kvstore, optimizer, optimizer_params, force_init)
+        for module in self._buckets.values():
+            if module is not self._default:
+                module.borrow_optimizer(self._default)
+
+    def save_optimizer_states(self, fname: str) -> None:
+        """Write the optimizer's states to a file."""
+        self._require("save_optimizer_states()", Stage.READY)
+        self._default.save_optimizer_states(fname)
+
+    def load_optimizer_states(self, fname: str) -> None:
+        """Read the optimizer's states from a file."""
+        self._require("load_optimizer_states()", Stage.READY)
+        self._default.load_optimizer_states(fname)
+
+    def get_states(self, merge_multi_context: bool = True) -> Any:
+        """Return the states of the current bucket."""
+        return self._current("get_states()").get_states(merge_multi_context)
+
+    def set_states(self, states: Any = None, value: Any = None) -> None:
+        """Set the states of the current bucket."""
+        self._current("set_states()").set_states(states, value)
+
+    # -- steps ------------------------------------------------------------------------------
+
+    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
+        """Switch to the batch's bucket and compute its outputs."""
+        self._require("forward()", Stage.INITIALIZED)
+        self._switch_to(data_batch)
+        self._current("forward()").forward(data_batch, is_train=is_train)
+
+    def backward(self, out_grads: Any = None) -> None:
+        """Compute the gradients of the last training pass."""
+        self._require("backward()", Stage.INITIALIZED)
+        self._current("backward()").backward(out_grads)
+
+    def update(self) -> None:
+        """Update the shared parameters from the current bucket's gradients."""
+        self._require("update()", Stage.READY)
+        self._current("update()").update()
+
+    def get_outputs(self, merge_multi_context: bool = True) -> Any:
+        """Return the outputs of the last forward pass."""
+        return self._current("get_outputs()").get_outputs(merge_multi_context)
+
+    def get_input_grads(self, merge_multi_context: bool = True) -> Any:
+        """Return the gradients of the data inputs."""
+        return self._current("get_input_grads()").get_input_grads(merge_multi_context)
+
+    def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
+        """Accumulate a metric over the last outputs."""
+        self._current("update_metric()").update_metric(eval_metric, labels, pre_sliced)
+
+    def install_monitor(self, mon: Any) -> None:
+        """Watch intermediate arrays of all buckets."""
+        self._current("install_monitor()")
+        self._monitor = mon
+        for module in self._buckets.values():
+            module.install_monitor(mon)
+
+    # -- files ------------------------------------------------------------------------------
+
+    def save_checkpoint(self, prefix: str, epoch: int, remove_amp_cast: bool = False) -> None:
+        """Write parameters, a symbol per bucket and the list of (integer) bucket keys."""
+        self._require("save_checkpoint()", Stage.INITIALIZED)
+        self.save_params(f"{prefix}-{epoch:04d}.params")
+        for key, module in self._buckets.items():
+            module.symbol.save(f"{prefix}-{key}-symbol.json", remove_amp_cast=remove_amp_cast)
+        keys = np.array(list(self._buckets), dtype=np.int32)
+        save_arrays(f"{prefix}.buckets", array(keys, dtype=np.int32))
+
+    @staticmethod
+    def load(
+        prefix: str,
+        epoch: int,
+        sym_gen: SymGen | None = None,
+        default_bucket_key: Any = None,
+        **kwargs: Any,
+    ) -> BucketingModule:
+        """Return a module with the parameters of ``prefix-NNNN.params``.
+
+        Without ``sym_gen`` the symbols are those saved beside it; each bucket's inputs are then the
+        arguments that are no parameters, labels those whose name ends in ``label``.
+        """
+        arguments, auxiliary = load_params(prefix, epoch)
+        if sym_gen is None:
+            sym_gen, keys = _saved_symbols(prefix, arguments)
+            default_bucket_key = max(keys) if default_bucket_key is None else default_bucket_key
+        module = BucketingModule(sym_gen, default_bucket_key, **kwargs)
+        module._preloaded = (arguments, auxiliary)
+        return module
+
+    # -- inside -----------------------------------------------------------------------------
+
+    @property
+    def _default(self) -> Module:
+        return self._buckets[self._default_bucket_key]
+
+    def _new_module(self, bucket_key: Any) -> Module:
+        generated = self._sym_gen(bucket_key)
+        if not isinstance(generated, tuple) or len(generated) != 3:
+            raise ValueError(
+                f"sym_gen({bucket_key!r}) returned {type(generated).__name__}; "
+                "expected (symbol, data_names, label_names)"
+            )
+        return Module(*generated, **self._options)
+
+    def _switch_to(self, batch: Any) -> None:
+        key = getattr(batch, "bucket_key", None)
+        if key is None:
+            raise StageError(
+                "the batch has no bucket_key; set DataBatch(..., bucket_key=, provide_data=, "
+                "provide_label=) so that its bucket can be found"
+            )
+        self.switch_bucket(key, batch.provide_data, batch.provide_label)
+
+    def _adopt_parameters(self) -> None:
+        for module in self._buckets.values():
+            module._arg_params = self._default._arg_params
+            module._aux_params = self._default._aux_params
+            module._params_known = True
+
+    def _current(self, call: str) -> Module:
+        self._require(call, Stage.BOUND)
+        assert self._curr_module is not None
+        return self._curr_module
+
+    def _require(self, call: str, needs: Stage) -> None:
+        require_stage(call, self.stage, needs)
+
+    def _require_parameters(self, call: str) -> None:
+        self._require(call, Stage.INITIALIZED)
+
+
+def _saved_symbols(prefix: str, arguments: Params) -> tuple[SymGen, list[int]]:
+    index = Path(f"{prefix}.buckets")
+    if not index.exists():
+        raise ValueError(f"{index} is not there; pass the sym_gen with which the module was saved")
+    (saved,) = load_arrays(str(index))
+    keys = [int(key) for key in saved.asnumpy()]
+
+    def generate(key: Any) -> tuple[Symbol, list[str], list[str]]:
+        symbol = load_symbol(f"{prefix}-{key}-symbol.json")
+        inputs = [name for name in symbol.list_arguments() if name not in arguments]
+        labels = [name for name in inputs if name.endswith("label")]
+        return symbol, [name for name in inputs if name not in labels], labels
+
+    return generate, keys

@@ -1,0 +1,121 @@
+"""Checks of names and values that a module is given."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from core.device import Context
+from core.errors import did_you_mean
+from core.initializer import InitDesc
+from core.io import DataDesc
+from core.ndarray import NDArray
+from core.symbol import Symbol
+
+__all__ = [
+    "check_input_names",
+    "check_names_match",
+    "fill_parameter",
+    "group_contexts",
+    "refuse_extra",
+    "shape_key",
+]
+
+Params = Mapping[str, NDArray]
+
+
+def shape_key(data: Sequence[DataDesc], labels: Sequence[DataDesc] | None) -> Any:
+    """Return what tells one set of input shapes from another."""
+    return tuple(
+        (one.name, one.shape, str(one.dtype), one.layout) for one in (*data, *(labels or ()))
+    )
+
+
+def fill_parameter(
+    desc: InitDesc,
+    values: NDArray,
+    given: Params | None,
+    initializer: Callable[[str, NDArray], None] | None,
+    allow_missing: bool,
+) -> None:
+    """Give one parameter the value given for it, else the initializer's."""
+    if given is not None and desc in given:
+        source = given[desc]
+        if source.shape != values.shape:
+            raise ValueError(
+                f"parameter {str(desc)!r} has shape {source.shape}, expected {values.shape}"
+            )
+        source.copyto(values)
+    elif given is not None and not allow_missing:
+        raise RuntimeError(
+            f"{desc} is not presented; pass allow_missing=True to let the initializer fill it in"
+        )
+    elif initializer is not None:
+        initializer(desc, values)
+
+
+def refuse_extra(expected: Mapping[str, Any], given: Params | None, what: str) -> None:
+    """Raise ValueError for a value whose name the symbol does not have."""
+    for name in given or ():
+        if name not in expected:
+            raise ValueError(
+                f"{what}: {name!r} is no parameter of the symbol{did_you_mean(name, expected)}; "
+                "pass allow_extra=True to ignore it"
+            )
+
+
+def check_input_names(symbol: Symbol, names: Sequence[str], kind: str, required: bool) -> None:
+    """Raise ValueError (or warn, where not required) for names that are no arguments."""
+    arguments = symbol.list_arguments()
+    for name in names:
+        if name in arguments:
+            continue
+        candidates = [
+            one for one in arguments if not one.endswith(("_weight", "_bias", "_gamma", "_beta"))
+        ]
+        message = (
+            f"You created Module with {kind}_names={list(names)} but input with name {name!r} is "
+            f"not found in symbol.list_arguments(). Did you mean one of: {', '.join(candidates)}?"
+        )
+        if required:
+            raise ValueError(message)
+        warnings.warn(message, stacklevel=3)
+
+
+def check_names_match(
+    names: Sequence[str], descs: Sequence[DataDesc], kind: str, strict: bool
+) -> None:
+    """Raise ValueError (or warn) where described inputs are not the named ones."""
+    given = [desc.name for desc in descs]
+    if sorted(names) == sorted(given):
+        return
+    message = (
+        f"Data provided by {kind}_shapes don't match names specified by {kind}_names "
+        f"({given} vs. {list(names)})"
+    )
+    if strict:
+        raise ValueError(message)
+    warnings.warn(message, stacklevel=4)
+
+
+def group_contexts(group2ctxs: Any, count: int) -> list[Mapping[str, Context] | None]:
+    """Return the device of each group for each of the module's devices."""
+    if group2ctxs is None:
+        return [None] * count
+    if isinstance(group2ctxs, (list, tuple)):
+        if len(group2ctxs) != count:
+            raise ValueError(f"group2ctxs has {len(group2ctxs)} entries for {count} devices")
+        return list(group2ctxs)
+    if not isinstance(group2ctxs, Mapping):
+        raise TypeError(f"group2ctxs is {type(group2ctxs).__name__}; expected a dict or a list")
+    spread: list[dict[str, Context]] = [{} for _ in range(count)]
+    for name, contexts in group2ctxs.items():
+        chosen = [contexts] if isinstance(contexts, Context) else list(contexts)
+        if len(chosen) == 1:
+            chosen *= count
+        if len(chosen) != count:
+            raise ValueError(f"group2ctxs[{name!r}] has {len(chosen)} devices, expected {count}")
+        for device, context in enumerate(chosen):
+            spread[device][name] = context
+    return list(spread)

@@ -1,0 +1,401 @@
+"""One executor per device, each with its share of the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from core.backends import backend_of
+from core.device import Context
+from core.errors import ShapeError
+from core.io import DataDesc
+from core.module.parameters import DeviceParameters
+from core.ndarray import NDArray, concatenate
+from core.symbol import Symbol
+from core.types import DType, Shape, shape_size, to_dtype
+
+__all__ = ["ExecutorGroup", "GroupSpec", "split_batch"]
+
+
+def split_batch(batch_size: int, work_load: Sequence[float]) -> list[slice]:
+    """Divide the rows of a batch among devices in proportion to their work loads.
+
+    Raises:
+        ValueError: a device would get no row.
+    """
+    total = sum(work_load)
+    counts = [round(load * batch_size / total) for load in work_load]
+    counts[-1] += batch_size - sum(counts)
+    slices, start = [], 0
+    for count in counts:
+        if count <= 0:
+            raise ValueError(
+                f"batch size {batch_size} is too small for {len(work_load)} devices with work "
+                f"loads {list(work_load)}; use a larger batch or fewer devices"
+            )
+        slices.append(slice(start, start + count))
+        start += count
+    return slices
+
+
+@dataclass(frozen=True)
+class GroupSpec:
+    """What all executors of a module have in common."""
+
+    symbol: Symbol
+    contexts: Sequence[Context]
+    work_load: Sequence[float]
+    param_names: Sequence[str]
+    state_names: Sequence[str]
+    fixed_param_names: Sequence[str]
+    for_training: bool
+    inputs_need_grad: bool
+    grad_req: Any
+    group2ctxs: Sequence[Mapping[str, Context] | None]
+    arguments: list[str] = field(init=False)
+    auxiliary: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arguments", self.symbol.list_arguments())
+        object.__setattr__(self, "auxiliary", self.symbol.list_auxiliary_states())
+
+    def gradient_requests(self, data_names: Sequence[str]) -> dict[str, str]:
+        """Return what happens to each argument's gradient: write, add or null."""
+        if not self.for_training:
+            return dict.fromkeys(self.arguments, "null")
+        if isinstance(self.grad_req, (list, tuple)):
+            if len(self.grad_req) != len(self.arguments):
+                raise ValueError(
+                    f"grad_req has {len(self.grad_req)} entries for {len(self.arguments)} arguments"
+                )
+            return dict(zip(self.arguments, self.grad_req, strict=True))
+        default = self.grad_req if isinstance(self.grad_req, str) else "write"
+        requests = {}
+        for name in self.arguments:
+            wanted = name in self.param_names and name not in self.fixed_param_names
+            wanted = wanted or (name in data_names and self.inputs_need_grad)
+            requests[name] = default if wanted else "null"
+        if isinstance(self.grad_req, Mapping):
+            requests.update(self.grad_req)
+        return requests
+
+
+class ExecutorGroup:
+    """The executors of one module for one set of input shapes.
+
+    Args:
+        spec: what is common to all shapes.
+        data_shapes, label_shapes: the shapes of whole batches.
+        shared: a group of the same module (other shapes) or of another bucket, whose parameters and
+            memory are used.
+    """
+
+    def __init__(
+        self,
+        spec: GroupSpec,
+        data_shapes: Sequence[DataDesc],
+        label_shapes: Sequence[DataDesc] | None,
+        shared: ExecutorGroup | None = None,
+    ) -> None:
+        self.spec = spec
+        self.data_shapes = list(data_shapes)
+        self.label_shapes = list(label_shapes) if label_shapes else None
+        self.batch_size, self.slices = self._decide_slices()
+        self._output_axes = [
+            DataDesc.get_batch_axis(spec.symbol[i].attr("__layout__"))
+            for i in range(len(spec.symbol.list_outputs()))
+        ]
+        descs = [*self.data_shapes, *(self.label_shapes or ())]
+        self._input_axes = {desc.name: DataDesc.get_batch_axis(desc.layout) for desc in descs}
+        self.parameters: list[DeviceParameters] = []
+        self.execs: list[Any] = []
+        for position in range(len(spec.contexts)):
+            self._bind_device(position, descs, shared)
+
+    # -- arrays -----------------------------------------------------------------------------
+
+    @property
+    def param_arrays(self) -> list[list[NDArray]]:
+        """Each parameter's arrays on all devices."""
+        return [[exe.arg_dict[name] for exe in self.execs] for name in self.spec.param_names]
+
+    @property
+    def grad_arrays(self) -> list[list[NDArray | None]] | None:
+        """Each parameter's gradients on all devices."""
+        if not self.spec.for_training:
+            return None
+        return [[exe.grad_dict.get(name) for exe in self.execs] for name in self.spec.param_names]
+
+    @property
+    def aux_arrays(self) -> list[list[NDArray]]:
+        """Each auxiliary state's arrays on all devices."""
+        return [[exe.aux_dict[name] for exe in self.execs] for name in self.spec.auxiliary]
+
+    @property
+    def state_arrays(self) -> list[list[NDArray]]:
+        """Each state's arrays on all devices."""
+        return [[exe.arg_dict[name] for exe in self.execs] for name in self.spec.state_names]
+
+    def get_params(self, arguments: dict[str, NDArray], auxiliary: dict[str, NDArray]) -> None:
+        """Copy the parameters, averaged over the devices, into given arrays."""
+        for names, source, target in (
+            (self.spec.param_names, self.param_arrays, arguments),
+            (self.spec.auxiliary, self.aux_arrays, auxiliary),
+        ):
+            for name, copies in zip(names, source, strict=True):
+                if len(copies) == 1:
+                    copies[0].copyto(target[name])
+                else:
+                    mean = np.mean([copy.asnumpy() for copy in copies], axis=0)
+                    target[name][:] = mean.astype(copies[0].dtype)
+
+    def set_params(
+        self,
+        arguments: Mapping[str, NDArray] | None,
+        auxiliary: Mapping[str, NDArray] | None,
+        allow_extra: bool = False,
+    ) -> None:
+        """Copy parameters to every device."""
+        for exe in self.execs:
+            exe.copy_params_from(arguments, auxiliary, allow_extra_params=allow_extra)
+
+    # -- steps ------------------------------------------------------------------------------
+
+    def forward(self, batch: Any, is_train: bool) -> None:
+        """Copy a batch to the devices and run them. A list holds one batch per device."""
+        if isinstance(batch, list):
+            self._load_sliced(self.data_shapes, [one.data for one in batch])
+            if self.label_shapes and batch[0].label:
+                self._load_sliced(self.label_shapes, [one.label for one in batch])
+        else:
+            self._load(self.data_shapes, batch.data)
+            if self.label_shapes and batch.label:
+                self._load(self.label_shapes, batch.label)
+        for exe in self.execs:
+            exe.forward(is_train=is_train)
+
+    def backward(self, out_grads: Sequence[NDArray]) -> None:
+        """Run the backward pass on every device with its share of the head gradients."""
+        for exe, rows, context in zip(self.execs, self.slices, self.spec.contexts, strict=True):
+            share = [
+                _cut(grad, rows, axis).as_in_context(context) if axis >= 0 else grad
+                for grad, axis in zip(out_grads, self._output_axes, strict=False)
+            ]
+            exe.backward(out_grads=share)
+
+    def get_outputs(self, merge: bool) -> Any:
+        """Return the outputs, of all devices together or as a list per output."""
+        count = len(self._output_axes)
+        outputs = [[exe.outputs[i] for exe in self.execs] for i in range(count)]
+        return _merge(outputs, self._output_axes) if merge else outputs
+
+    def get_input_grads(self, merge: bool) -> Any:
+        """Return the gradients of the data inputs."""
+        names = [desc.name for desc in self.data_shapes if desc.name in self.spec.arguments]
+        grads = [[exe.grad_dict[name] for exe in self.execs] for name in names]
+        return _merge(grads, [self._input_axes[name] for name in names]) if merge else grads
+
+    def output_shapes(self) -> list[tuple[str, Shape]]:
+        """Return (name, shape) of the outputs of a whole batch."""
+        shapes = []
+        names = self.spec.symbol.list_outputs()
+        for name, output, axis in zip(names, self.execs[0].outputs, self._output_axes, strict=True):
+            shape = list(output.shape)
+            if axis >= 0 and len(self.execs) > 1:
+                shape[axis] = self.batch_size
+            shapes.append((name, tuple(shape)))
+        return shapes
+
+    def set_states(self, states: Any, value: Any) -> None:
+        """Set the states from arrays per device, or all to one value."""
+        if (states is None) == (value is None):
+            raise ValueError("set_states takes either states or value, not both and not neither")
+        for position, arrays in enumerate(self.state_arrays):
+            for device, array in enumerate(arrays):
+                array[:] = value if states is None else states[position][device]
+
+    def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool) -> None:
+        """Accumulate a metric over the outputs of every device."""
+        names = self.spec.symbol.list_outputs()
+        label_descs = self.label_shapes or []
+        for device, (exe, rows) in enumerate(zip(self.execs, self.slices, strict=True)):
+            if pre_sliced:
+                share = labels[device]
+            else:
+                axes = [self._input_axes[desc.name] for desc in label_descs]
+                share = [
+                    _cut(label, rows, axis) if axis >= 0 else label
+                    for label, axis in zip(labels, axes, strict=False)
+                ]
+            by_name = dict(zip([desc.name for desc in label_descs], share, strict=False))
+            eval_metric.update_dict(by_name, dict(zip(names, exe.outputs, strict=True)))
+
+    # -- binding ----------------------------------------------------------------------------
+
+    def _decide_slices(self) -> tuple[int, list[slice]]:
+        sizes = {}
+        for desc in (*self.data_shapes, *(self.label_shapes or ())):
+            axis = DataDesc.get_batch_axis(desc.layout)
+            if axis >= 0 and axis < len(desc.shape):
+                sizes[desc.name] = desc.shape[axis]
+        if len(set(sizes.values())) > 1:
+            raise ShapeError(f"all data must have the same batch size, got {sizes}")
+        if not sizes:
+            return 0, [slice(i, i + 1) for i in range(len(self.spec.contexts))]
+        size = next(iter(sizes.values()))
+        return size, split_batch(size, self.spec.work_load)
+
+    def _bind_device(
+        self, position: int, descs: Sequence[DataDesc], shared: ExecutorGroup | None
+    ) -> None:
+        spec, context = self.spec, self.spec.contexts[position]
+        shapes, dtypes = self._infer(position, descs)
+        requests = spec.gradient_requests([desc.name for desc in self.data_shapes])
+        own = {desc.name for desc in descs} | set(spec.state_names)
+        named = [*spec.arguments, *spec.auxiliary]
+        held = [name for name in named if name not in own]
+        if shared is not None:
+            parameters = shared.parameters[position]
+            _check_shared(parameters, held, shapes)
+        else:
+            trained = [name for name in held if requests.get(name, "null") != "null"]
+            others = [name for name in held if name not in trained]
+            parameters = DeviceParameters(context, shapes, dtypes, trained, others)
+        arrays = {name: parameters.value(name) for name in held}
+        backend = backend_of(context)
+        grads: dict[str, NDArray] = {}
+        for name in named:
+            if name in own:
+                arrays[name] = NDArray(backend.empty(shapes[name], dtypes[name]), context)
+                arrays[name][:] = 0
+            if requests.get(name, "null") == "null":
+                continue
+            gradient = parameters.gradient(name) if name in held else None
+            grads[name] = gradient if gradient is not None else arrays[name].zeros_like()
+        self.parameters.append(parameters)
+        self.execs.append(
+            spec.symbol.bind(
+                context,
+                args={name: arrays[name] for name in spec.arguments},
+                args_grad=grads,
+                grad_req=requests,
+                aux_states={name: arrays[name] for name in spec.auxiliary},
+                group2ctx=spec.group2ctxs[position],
+                shared_exec=shared.execs[position] if shared is not None else None,
+            )
+        )
+
+    def _infer(
+        self, position: int, descs: Sequence[DataDesc]
+    ) -> tuple[dict[str, Shape], dict[str, DType]]:
+        spec = self.spec
+        known = {desc.name: self._share(desc, position) for desc in descs}
+        given = {name: shape for name, shape in known.items() if name in spec.arguments}
+        arg_shapes, _, aux_shapes = spec.symbol.infer_shape(**given)
+        if arg_shapes is None:
+            raise ShapeError(
+                f"the shapes {given} do not determine all arguments; give the missing shapes "
+                "in data_shapes, label_shapes or as shape= of the variables"
+            )
+        declared = {
+            name: attrs["__dtype__"]
+            for name, attrs in spec.symbol.attr_dict().items()
+            if attrs.get("__dtype__", "-1") != "-1" and name in given
+        }
+        types = {desc.name: to_dtype(desc.dtype) for desc in descs if desc.name in given}
+        types.update({name: to_dtype(int(code)) for name, code in declared.items()})
+        arg_types, _, aux_types = spec.symbol.infer_type(**types)
+        shapes = dict(zip(spec.arguments, arg_shapes, strict=True))
+        shapes.update(zip(spec.auxiliary, aux_shapes, strict=True))
+        dtypes = dict(zip(spec.arguments, arg_types, strict=True))
+        dtypes.update(zip(spec.auxiliary, aux_types, strict=True))
+        return shapes, {name: np.dtype(dtype) for name, dtype in dtypes.items()}
+
+    def _share(self, desc: DataDesc, position: int) -> Shape:
+        axis = DataDesc.get_batch_axis(desc.layout)
+        if axis < 0 or axis >= len(desc.shape):
+            return desc.shape
+        shape = list(desc.shape)
+        shape[axis] = self.slices[position].stop - self.slices[position].start
+        return tuple(shape)
+
+    # -- batches ----------------------------------------------------------------------------
+
+    def _load(self, descs: Sequence[DataDesc], arrays: Sequence[Any]) -> None:
+        _check_count(descs, arrays)
+        for desc, source in zip(descs, arrays, strict=True):
+            axis = self._input_axes[desc.name]
+            for exe, rows in zip(self.execs, self.slices, strict=True):
+                target = exe.arg_dict.get(desc.name)
+                if target is None:
+                    continue
+                share = source
+                if axis >= 0 and len(self.execs) > 1:
+                    share = _cut(source, rows, axis)
+                _copy(desc.name, share, target)
+
+    def _load_sliced(self, descs: Sequence[DataDesc], per_device: Sequence[Sequence[Any]]) -> None:
+        if len(per_device) != len(self.execs):
+            raise ValueError(f"{len(per_device)} batches for {len(self.execs)} devices")
+        for exe, arrays in zip(self.execs, per_device, strict=True):
+            _check_count(descs, arrays)
+            for desc, source in zip(descs, arrays, strict=True):
+                if desc.name in exe.arg_dict:
+                    _copy(desc.name, source, exe.arg_dict[desc.name])
+
+
+def _check_count(descs: Sequence[DataDesc], arrays: Sequence[Any]) -> None:
+    if len(descs) != len(arrays):
+        names = [desc.name for desc in descs]
+        raise ShapeError(f"the batch has {len(arrays)} arrays for the {len(names)} inputs {names}")
+
+
+def _check_shared(
+    parameters: DeviceParameters, held: Sequence[str], shapes: Mapping[str, Shape]
+) -> None:
+    for name in held:
+        if name not in parameters:
+            raise ShapeError(
+                f"{name!r} is not among the shared parameters; the default bucket's symbol "
+                "must have every parameter (choose the bucket that has them all as default)"
+            )
+        if parameters.value(name).shape != shapes[name]:
+            raise ShapeError(
+                f"{name!r} has shape {shapes[name]} here, the shared one has "
+                f"{parameters.value(name).shape}; buckets must agree on their parameters"
+            )
+
+
+def _copy(name: str, source: Any, target: NDArray) -> None:
+    if tuple(source.shape) != target.shape:
+        if shape_size(tuple(source.shape)) != target.size or len(source.shape) == target.ndim:
+            raise ShapeError(
+                f"input {name!r} has shape {tuple(source.shape)}, bound {target.shape}"
+            )
+        source = source.reshape(target.shape)
+    raw = source.data if isinstance(source, NDArray) else source
+    backend_of(target.context).copy_into(target.data, raw)
+
+
+def _cut(source: Any, rows: slice, axis: int) -> NDArray:
+    if axis == 0:
+        share = source[rows.start : rows.stop]
+        return share if isinstance(share, NDArray) else NDArray(share, Context("cpu", 0))
+    index = (*[slice(None)] * axis, rows)
+    raw = source.data if isinstance(source, NDArray) else source
+    context = source.context if isinstance(source, NDArray) else Context("cpu", 0)
+    return NDArray(raw[index], context)
+
+
+def _merge(arrays: Sequence[Sequence[NDArray]], axes: Sequence[int]) -> list[NDArray]:
+    merged = []
+    for parts, axis in zip(arrays, axes, strict=True):
+        if len(parts) == 1 or axis < 0:
+            merged.append(parts[0])
+        else:
+            same = [part.as_in_context(parts[0].context) for part in parts]
+            merged.append(concatenate(same, axis=axis))
+    return merged

@@ -1,0 +1,47 @@
+"""In which order the calls of a module make sense, and what to say when they do not."""
+
+from __future__ import annotations
+
+import enum
+
+from core.errors import StageError
+
+__all__ = ["Stage", "StepState", "require_stage"]
+
+
+class Stage(enum.IntEnum):
+    """How far a module is; each stage contains those before it."""
+
+    CREATED = 0
+    """It has a symbol."""
+    BOUND = 1
+    """It has shapes and memory."""
+    INITIALIZED = 2
+    """Its parameters have values."""
+    READY = 3
+    """It has an optimizer."""
+
+
+_FIRST_CALL = {
+    Stage.BOUND: "bind(data_shapes, label_shapes)",
+    Stage.INITIALIZED: "init_params() or set_params()",
+    Stage.READY: "init_optimizer()",
+}
+
+
+class StepState(enum.Enum):
+    """Where the module is within one training step."""
+
+    IDLE = "idle"
+    FORWARDED = "forwarded"
+    BACKWARDED = "backwarded"
+
+
+def require_stage(call: str, is_at: Stage, needs: Stage) -> None:
+    """Raise StageError unless the module has come as far as a call needs."""
+    if is_at < needs:
+        missing = Stage(is_at + 1)
+        raise StageError(
+            f"{call} needs a module that is {needs.name}, this one is {is_at.name}; "
+            f"call {_FIRST_CALL[missing]} first"
+        )

@@ -1,0 +1,577 @@
+"""The module: a symbol with its parameters, memory and optimizer (``mx.mod.Module``)."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from core.checkpoint import load_checkpoint, save_checkpoint
+from core.device import Context, current_context
+from core.errors import StageError
+from core.initializer import InitDesc, Uniform
+from core.io import DataDesc
+from core.kvstore import KVStore
+from core.module.base_module import BaseModule, Params, describe
+from core.module.checks import (
+    check_input_names,
+    check_names_match,
+    fill_parameter,
+    group_contexts,
+    refuse_extra,
+    shape_key,
+)
+from core.module.group import ExecutorGroup, GroupSpec
+from core.module.lifecycle import Stage, StepState, require_stage
+from core.module.updating import GroupUpdater
+from core.ndarray import NDArray, zeros
+from core.optimizer import Optimizer, Updater
+from core.symbol import Symbol
+
+__all__ = ["Module"]
+
+_SHAPES_KEPT = 8
+"""Bound input shapes that a module keeps besides the newest."""
+
+
+class Module(BaseModule):
+    """A symbol that is bound, initialized, trained and used for prediction.
+
+    Args:
+        symbol: what is computed.
+        data_names: arguments that come from a batch's data, in its order.
+        label_names: arguments that come from a batch's labels.
+        logger: for progress lines.
+        context: a device, or several among which each batch is divided.
+        work_load_list: relative shares of the devices.
+        fixed_param_names: parameters that are not trained.
+        state_names: arguments that are neither data nor parameters, kept between batches.
+        group2ctxs: device of each ``ctx_group``.
+        compression_params: gradient compression of the key-value store.
+
+    Raises:
+        ValueError: a name is no argument of the symbol.
+    """
+
+    def __init__(
+        self,
+        symbol: Symbol,
+        data_names: Sequence[str] | None = ("data",),
+        label_names: Sequence[str] | None = ("softmax_label",),
+        logger: Any = logging,
+        context: Context | Sequence[Context] | None = None,
+        work_load_list: Sequence[float] | None = None,
+        fixed_param_names: Sequence[str] | None = None,
+        state_names: Sequence[str] | None = None,
+        group2ctxs: Any = None,
+        compression_params: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(logger)
+        context = current_context() if context is None else context
+        self._context = [context] if isinstance(context, Context) else list(context)
+        self._work_load_list = list(work_load_list or [1] * len(self._context))
+        if len(self._work_load_list) != len(self._context):
+            raise ValueError(
+                f"{len(self._work_load_list)} work loads for {len(self._context)} devices"
+            )
+        if compression_params:
+            raise ValueError(
+                "compression_params: gradient compression is not available; leave it out"
+            )
+        self._group2ctxs = group_contexts(group2ctxs, len(self._context))
+        self._symbol: Symbol = symbol
+        self._data_names = list(data_names or ())
+        self._label_names = list(label_names or ())
+        self._state_names = list(state_names or ())
+        self._fixed_param_names = list(fixed_param_names or ())
+        for names, kind, required in (
+            (self._data_names, "data", True),
+            (self._label_names, "label", False),
+            (self._state_names, "state", True),
+            (self._fixed_param_names, "fixed_param", True),
+        ):
+            check_input_names(symbol, names, kind, required)
+        inputs = {*self._data_names, *self._label_names, *self._state_names}
+        self._param_names = [name for name in symbol.list_arguments() if name not in inputs]
+        self._aux_names = symbol.list_auxiliary_states()
+        self._output_names = symbol.list_outputs()
+        self._arg_params: dict[str, NDArray] | None = None
+        self._aux_params: dict[str, NDArray] | None = None
+        self._params_known = False
+        self._params_dirty = False
+        self._updates: GroupUpdater | None = None
+        self._preload_opt_states: str | None = None
+        self._monitor: Any = None
+        self._reset_bind()
+
+    @staticmethod
+    def load(prefix: str, epoch: int, load_optimizer_states: bool = False, **kwargs: Any) -> Module:
+        """Return a module from ``prefix-symbol.json`` and ``prefix-NNNN.params``.
+
+        With ``load_optimizer_states`` the states of ``prefix-NNNN.states`` are taken over by the
+        next ``init_optimizer``.
+        """
+        symbol, arguments, auxiliary = load_checkpoint(prefix, epoch)
+        module = Module(symbol, **kwargs)
+        module._arg_params, module._aux_params = arguments, auxiliary
+        module._params_known = True
+        if load_optimizer_states:
+            module._preload_opt_states = f"{prefix}-{epoch:04d}.states"
+        return module
+
+    def save_checkpoint(
+        self,
+        prefix: str,
+        epoch: int,
+        save_optimizer_states: bool = False,
+        remove_amp_cast: bool = True,
+    ) -> None:
+        """Write symbol, parameters and on request the optimizer's states."""
+        self._require("save_checkpoint()", Stage.INITIALIZED)
+        save_checkpoint(prefix, epoch, self._symbol, *self.get_params(), remove_amp_cast)
+        self.logger.info('Saved checkpoint to "%s-%04d.params"', prefix, epoch)
+        if save_optimizer_states:
+            self.save_optimizer_states(f"{prefix}-{epoch:04d}.states")
+
+    # -- what it is -------------------------------------------------------------------------
+
+    @property
+    def stage(self) -> Stage:
+        """How far the module is."""
+        if not self.binded:
+            return Stage.CREATED
+        if not self.params_initialized:
+            return Stage.BOUND
+        return Stage.READY if self.optimizer_initialized else Stage.INITIALIZED
+
+    @property
+    def binded(self) -> bool:  # type: ignore[override]
+        """True once shapes and memory are there."""
+        return self._exec_group is not None
+
+    @property
+    def params_initialized(self) -> bool:  # type: ignore[override]
+        """True once the parameters have values."""
+        return self._params_known
+
+    @property
+    def optimizer_initialized(self) -> bool:  # type: ignore[override]
+        """True once there is an optimizer."""
+        return self._updates is not None
+
+    @property
+    def data_names(self) -> list[str]:
+        """Names of the data inputs."""
+        return self._data_names
+
+    @property
+    def label_names(self) -> list[str]:
+        """Names of the labels."""
+        return self._label_names
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the outputs."""
+        return self._output_names
+
+    @property
+    def data_shapes(self) -> list[DataDesc]:
+        """Descriptions of the bound data inputs."""
+        return self._group("data_shapes").data_shapes
+
+    @property
+    def label_shapes(self) -> list[DataDesc] | None:
+        """Descriptions of the bound labels; None where there are none."""
+        return self._group("label_shapes").label_shapes
+
+    @property
+    def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+        """(name, shape) of the outputs of a whole batch."""
+        return self._group("output_shapes").output_shapes()
+
+    @property
+    def _total_exec_bytes(self) -> int:
+        group = self._group("_total_exec_bytes")
+        return sum(one.nbytes() for one in group.parameters)
+
+    # -- binding ----------------------------------------------------------------------------
+
+    def bind(
+        self,
+        data_shapes: Sequence[Any],
+        label_shapes: Sequence[Any] | None = None,
+        for_training: bool = True,
+        inputs_need_grad: bool = False,
+        force_rebind: bool = False,
+        shared_module: Module | None = None,
+        grad_req: Any = "write",
+    ) -> None:
+        """Infer all shapes and allocate memory.
+
+        Args:
+            data_shapes: descriptions or (name, shape) pairs, for whole batches.
+            label_shapes: the same for the labels; None where none are given.
+            for_training: allocate gradients.
+            inputs_need_grad: compute gradients of the data inputs too.
+            force_rebind: bind anew; parameters keep their values.
+            shared_module: a bound module whose parameters and memory are used.
+            grad_req: ``"write"``, ``"add"`` or ``"null"``, for all or by argument.
+        """
+        if force_rebind:
+            self._reset_bind()
+        if self.binded:
+            self.logger.warning("Already bound, ignoring bind()")
+            return
+        if inputs_need_grad and not for_training:
+            raise ValueError("inputs_need_grad needs for_training=True")
+        data, labels = self._checked(data_shapes, label_shapes)
+        shared = None
+        if shared_module is not None:
+            shared_module._require("bind(shared_module=...) of the other module", Stage.INITIALIZED)
+            shared = shared_module._exec_group
+        spec = GroupSpec(
+            self._symbol,
+            self._context,
+            self._work_load_list,
+            self._param_names,
+            self._state_names,
+            self._fixed_param_names,
+            for_training,
+            inputs_need_grad,
+            grad_req,
+            self._group2ctxs,
+        )
+        group = ExecutorGroup(spec, data, labels, shared)
+        self._use_group(group)
+        self.for_training = for_training
+        self.inputs_need_grad = inputs_need_grad
+        if shared_module is not None:
+            self._arg_params, self._aux_params = (
+                shared_module._arg_params,
+                shared_module._aux_params,
+            )
+            self._params_known = True
+            if shared_module.optimizer_initialized:
+                self.borrow_optimizer(shared_module)
+        elif self._params_known:
+            group.set_params(self._arg_params, self._aux_params)
+
+    def reshape(
+        self, data_shapes: Sequence[Any], label_shapes: Sequence[Any] | None = None
+    ) -> None:
+        """Change the input shapes; parameters and memory stay."""
+        current = self._group("reshape()")
+        data, labels = self._checked(data_shapes, label_shapes)
+        key = shape_key(data, labels)
+        group = self._groups.get(key)
+        if group is None:
+            group = ExecutorGroup(current.spec, data, labels, current)
+        self._use_group(group)
+
+    def _use_group(self, group: ExecutorGroup) -> None:
+        key = shape_key(group.data_shapes, group.label_shapes)
+        if self._monitor is not None and key not in self._groups:
+            self._watch(group)
+        self._groups[key] = group
+        self._groups.move_to_end(key)
+        while len(self._groups) > _SHAPES_KEPT:
+            self._groups.popitem(last=False)
+        self._exec_group = group
+        self._step = StepState.IDLE
+
+    def _reset_bind(self) -> None:
+        if getattr(self, "_params_dirty", False):
+            self._sync_params_from_devices()
+        self._exec_group: ExecutorGroup | None = None
+        self._groups: OrderedDict[Any, ExecutorGroup] = OrderedDict()
+        self._step = StepState.IDLE
+
+    def _checked(
+        self, data_shapes: Sequence[Any], label_shapes: Sequence[Any] | None
+    ) -> tuple[list[DataDesc], list[DataDesc] | None]:
+        data, labels = describe(data_shapes), describe(label_shapes)
+        check_names_match(self._data_names, data, "data", strict=True)
+        if labels:
+            check_names_match(self._label_names, labels, "label", strict=False)
+        # Without labels a loss layer's label is still an argument: its shape is inferred.
+        return data, labels or None
+
+    # -- parameters -------------------------------------------------------------------------
+
+    def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        """Return (arguments, auxiliary states) by name, averaged over the devices."""
+        if not self._params_known:
+            self._require("get_params()", Stage.INITIALIZED)
+        if self._params_dirty:
+            self._sync_params_from_devices()
+        assert self._arg_params is not None
+        assert self._aux_params is not None
+        return self._arg_params, self._aux_params
+
+    def init_params(
+        self,
+        initializer: Callable[[str, NDArray], None] | None = Uniform(0.01),  # noqa: B008
+        arg_params: Params | None = None,
+        aux_params: Params | None = None,
+        allow_missing: bool = False,
+        force_init: bool = False,
+        allow_extra: bool = False,
+    ) -> None:
+        """Give the parameters values: those given, else the initializer's.
+
+        Args:
+            initializer: called with each parameter that is not given.
+            arg_params, aux_params: values by name.
+            allow_missing: let the initializer fill in what these lack.
+            force_init: initialize again.
+            allow_extra: accept names that the symbol does not have.
+
+        Raises:
+            RuntimeError: a parameter is missing and ``allow_missing`` is False.
+        """
+        if self.params_initialized and not force_init:
+            warnings.warn(
+                "Parameters already initialized and force_init=False. init_params call ignored.",
+                stacklevel=2,
+            )
+            return
+        self._require("init_params()", Stage.BOUND)
+        group = self._group("init_params()")
+        arguments, auxiliary = self._host_arrays(group)
+        attributes = self._symbol.attr_dict()
+        for values, given in ((arguments, arg_params), (auxiliary, aux_params)):
+            for name in sorted(values):
+                desc = InitDesc(name, attributes.get(name))
+                fill_parameter(desc, values[name], given, initializer, allow_missing)
+        if not allow_extra:
+            refuse_extra(arguments, arg_params, "arg_params")
+            refuse_extra(auxiliary, aux_params, "aux_params")
+        group.set_params(arguments, auxiliary)
+        self._arg_params, self._aux_params = arguments, auxiliary
+        self._params_known = True
+        self._params_dirty = False
+
+    def set_params(
+        self,
+        arg_params: Params | None,
+        aux_params: Params | None,
+        allow_missing: bool = False,
+        force_init: bool = True,
+        allow_extra: bool = False,
+    ) -> None:
+        """Set parameter values; with ``allow_missing`` those not given keep theirs."""
+        if not allow_missing:
+            super().set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
+            return
+        if self.params_initialized and not force_init:
+            warnings.warn(
+                "Parameters already initialized and force_init=False. set_params call ignored.",
+                stacklevel=2,
+            )
+            return
+        self._require("set_params()", Stage.BOUND)
+        group = self._group("set_params()")
+        if self._arg_params is None:
+            self._arg_params, self._aux_params = self._host_arrays(group)
+        group.set_params(arg_params, aux_params, allow_extra)
+        self._params_known = True
+        self._params_dirty = True
+
+    def _host_arrays(self, group: ExecutorGroup) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        """Return arrays on the host to fill: new ones, so that a failure changes nothing."""
+        made = []
+        for names, devices in (
+            (self._param_names, group.param_arrays),
+            (self._aux_names, group.aux_arrays),
+        ):
+            made.append(
+                {
+                    name: zeros(copies[0].shape, dtype=copies[0].dtype)
+                    for name, copies in zip(names, devices, strict=True)
+                }
+            )
+        return made[0], made[1]
+
+    def _sync_params_from_devices(self) -> None:
+        assert self._arg_params is not None
+        assert self._aux_params is not None
+        self._group("get_params()").get_params(self._arg_params, self._aux_params)
+        self._params_dirty = False
+
+    # -- optimizer --------------------------------------------------------------------------
+
+    def init_optimizer(
+        self,
+        kvstore: KVStore | str | None = "local",
+        optimizer: Optimizer | str = "sgd",
+        optimizer_params: Any = (("learning_rate", 0.01),),
+        force_init: bool = False,
+    ) -> None:
+        """Install an optimizer; by name, ``rescale_grad`` is 1/batch_size unless given."""
+        self._require("init_optimizer()", Stage.INITIALIZED)
+        if self.optimizer_initialized and not force_init:
+            self.logger.warning("optimizer already initialized, ignoring...")
+            return
+        self._updates = GroupUpdater(
+            self._group("init_optimizer()"),
+            self.get_params()[0],
+            kvstore,
+            optimizer,
+            dict(optimizer_params),
+        )
+        if self._preload_opt_states is not None:
+            self.load_optimizer_states(self._preload_opt_states)
+            self._preload_opt_states = None
+
+    def borrow_optimizer(self, shared_module: Module) -> None:
+        """Use the optimizer, states and store of another module with the same parameters."""
+        shared_module._require("borrow_optimizer() of the other module", Stage.READY)
+        self._updates = shared_module._updates
+
+    def save_optimizer_states(self, fname: str) -> None:
+        """Write the optimizer's states to a file in MXNet's form."""
+        self._optimizer_of("save_optimizer_states()").save_states(fname)
+
+    def load_optimizer_states(self, fname: str) -> None:
+        """Read the optimizer's states from a file that MXNet or this class wrote."""
+        self._optimizer_of("load_optimizer_states()").load_states(fname)
+
+    @property
+    def _optimizer(self) -> Optimizer | None:
+        return self._updates.optimizer if self._updates else None
+
+    @property
+    def _kvstore(self) -> KVStore | None:
+        return self._updates.kvstore if self._updates else None
+
+    @property
+    def _update_on_kvstore(self) -> bool:
+        return self._updates.update_on_kvstore if self._updates else False
+
+    @property
+    def _updater(self) -> Updater | None:
+        return self._updates.updater if self._updates else None
+
+    def _optimizer_of(self, call: str) -> GroupUpdater:
+        self._require(call, Stage.READY)
+        assert self._updates is not None
+        return self._updates
+
+    # -- steps ------------------------------------------------------------------------------
+
+    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
+        """Compute the outputs of a batch; another batch size or shape is bound on the way.
+
+        Args:
+            data_batch: a batch, or a list with one batch per device.
+            is_train: training pass; as bound where None.
+        """
+        self._require("forward()", Stage.INITIALIZED)
+        self._follow_shapes(data_batch)
+        training = self.for_training if is_train is None else is_train
+        self._group("forward()").forward(data_batch, training)
+        self._step = StepState.FORWARDED if training and self.for_training else StepState.IDLE
+
+    def backward(self, out_grads: Any = None) -> None:
+        """Compute the gradients of the last training pass.
+
+        Args:
+            out_grads: gradients of the outputs; needed where they are not those of a loss.
+        """
+        self._require("backward()", Stage.INITIALIZED)
+        if not self.for_training:
+            raise StageError("backward() needs a module bound with for_training=True")
+        if self._step is StepState.IDLE:
+            raise StageError(
+                "backward() needs a training pass before it; call forward(batch, is_train=True)"
+            )
+        grads = [out_grads] if isinstance(out_grads, NDArray) else list(out_grads or ())
+        self._group("backward()").backward(grads)
+        self._step = StepState.BACKWARDED
+
+    def update(self) -> None:
+        """Update the parameters from the gradients of the last backward pass."""
+        self._require("update()", Stage.READY)
+        if self._step is not StepState.BACKWARDED:
+            raise StageError("update() needs gradients; call forward(batch) and backward() first")
+        self._params_dirty = True
+        self._optimizer_of("update()").update(self._group("update()"))
+
+    def get_outputs(self, merge_multi_context: bool = True) -> Any:
+        """Return the outputs of the last forward pass.
+
+        They are the module's own memory: the next pass overwrites them.
+        """
+        self._require("get_outputs()", Stage.INITIALIZED)
+        return self._group("get_outputs()").get_outputs(merge_multi_context)
+
+    def get_input_grads(self, merge_multi_context: bool = True) -> Any:
+        """Return the gradients of the data inputs."""
+        self._require("get_input_grads()", Stage.INITIALIZED)
+        if not self.inputs_need_grad:
+            raise StageError("get_input_grads() needs bind(..., inputs_need_grad=True)")
+        return self._group("get_input_grads()").get_input_grads(merge_multi_context)
+
+    def get_states(self, merge_multi_context: bool = True) -> Any:
+        """Return the states, one list of devices per state."""
+        self._require("get_states()", Stage.INITIALIZED)
+        arrays = self._group("get_states()").state_arrays
+        return [copies[0] for copies in arrays] if merge_multi_context else arrays
+
+    def set_states(self, states: Any = None, value: Any = None) -> None:
+        """Set the states from arrays (per state, per device), or all to one value."""
+        self._require("set_states()", Stage.INITIALIZED)
+        self._group("set_states()").set_states(states, value)
+
+    def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
+        """Accumulate a metric over the last outputs."""
+        self._group("update_metric()").update_metric(eval_metric, labels, pre_sliced)
+
+    def install_monitor(self, mon: Any) -> None:
+        """Watch intermediate arrays of all devices."""
+        self._monitor = mon
+        self._watch(self._group("install_monitor()"))
+
+    def _watch(self, group: ExecutorGroup) -> None:
+        for exe in group.execs:
+            self._monitor.install(exe)
+
+    def _follow_shapes(self, batch: Any) -> None:
+        """Bind the batch's shapes where they are not the bound ones."""
+        group = self._group("forward()")
+        if isinstance(batch, list):
+            # Each device gets a batch of its own: together they are the whole.
+            shapes = [
+                (len(batch) * array.shape[0], *tuple(array.shape[1:])) for array in batch[0].data
+            ]
+        else:
+            shapes = [tuple(array.shape) for array in batch.data]
+        if shapes == [desc.shape for desc in group.data_shapes]:
+            return
+        data = getattr(batch, "provide_data", None) or [
+            DataDesc(desc.name, shape, desc.dtype, desc.layout)
+            for desc, shape in zip(group.data_shapes, shapes, strict=False)
+        ]
+        labels = getattr(batch, "provide_label", None)
+        if not labels and not isinstance(batch, list) and batch.label and group.label_shapes:
+            labels = [
+                DataDesc(desc.name, array.shape, desc.dtype, desc.layout)
+                for desc, array in zip(group.label_shapes, batch.label, strict=True)
+            ]
+        self.reshape(data, labels)
+
+    # -- checks -----------------------------------------------------------------------------
+
+    def _require(self, call: str, needs: Stage) -> None:
+        require_stage(call, self.stage, needs)
+
+    def _require_parameters(self, call: str) -> None:
+        self._require(call, Stage.INITIALIZED)
+
+    def _group(self, call: str) -> ExecutorGroup:
+        if self._exec_group is None:
+            require_stage(call, Stage.CREATED, Stage.BOUND)
+        assert self._exec_group is not None
+        return self._exec_group

@@ -1,0 +1,76 @@
+"""The memory of a module's parameters on one device, shared by all its executors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from core.device import Context
+from core.executor.flat import FlatBuffer
+from core.ndarray import NDArray
+from core.types import DType, Shape
+
+__all__ = ["DeviceParameters"]
+
+
+class DeviceParameters:
+    """Arguments, gradients and auxiliary states in one flat buffer per dtype.
+
+    Parameters that are trained lie together, so that an optimizer runs over one stretch of memory;
+    among them those with weight decay come first.
+
+    Args:
+        context: the device.
+        shapes, dtypes: of arguments and auxiliary states, by name.
+        trained: names of the arguments that get a gradient.
+        others: names of fixed arguments and auxiliary states.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        shapes: Mapping[str, Shape],
+        dtypes: Mapping[str, DType],
+        trained: Iterable[str],
+        others: Iterable[str],
+    ) -> None:
+        self.context = context
+        decayed_first = sorted(trained, key=lambda name: not name.endswith(("_weight", "_gamma")))
+        self.weights = _by_dtype(context, shapes, dtypes, decayed_first)
+        self.gradients = [buffer.like() for buffer in self.weights]
+        self.fixed = _by_dtype(context, shapes, dtypes, others)
+        self._values = _handles([*self.weights, *self.fixed], context)
+        self._gradients = _handles(self.gradients, context)
+
+    def value(self, name: str) -> NDArray:
+        """Return the array of an argument or auxiliary state."""
+        return self._values[name]
+
+    def gradient(self, name: str) -> NDArray | None:
+        """Return the gradient of an argument, None where it gets none."""
+        return self._gradients.get(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def nbytes(self) -> int:
+        """Return the bytes of all values and gradients."""
+        buffers = (*self.weights, *self.gradients, *self.fixed)
+        return sum(int(buffer.data.nbytes) for buffer in buffers)
+
+
+def _by_dtype(
+    context: Context,
+    shapes: Mapping[str, Shape],
+    dtypes: Mapping[str, DType],
+    names: Iterable[str],
+) -> list[FlatBuffer]:
+    groups: dict[DType, dict[str, Shape]] = {}
+    for name in names:
+        groups.setdefault(dtypes[name], {})[name] = shapes[name]
+    return [FlatBuffer(members, dtype, context) for dtype, members in groups.items()]
+
+
+def _handles(buffers: Iterable[FlatBuffer], context: Context) -> dict[str, NDArray]:
+    return {
+        name: NDArray(view, context) for buffer in buffers for name, view in buffer.views.items()
+    }

@@ -1,0 +1,150 @@
+"""How a module's parameters are updated from the gradients of its devices."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from core import kvstore as kv
+from core import optimizer as opt
+from core.checkpoint import write_atomically
+from core.module.group import ExecutorGroup
+from core.ndarray import NDArray
+
+__all__ = ["GroupUpdater"]
+
+_KVSTORE_UPDATE_LIMIT = 16 * 1024 * 1024
+"""Elements of the largest parameter up to which a local store updates, as in MXNet."""
+
+
+class GroupUpdater:
+    """An optimizer installed in a module: alone, or behind a key-value store.
+
+    With one device the optimizer runs over the flat parameters. With several, a store sums their
+    gradients and either updates its own copy, which the devices fetch, or hands the sum back.
+
+    Args:
+        group: the executors whose parameters are updated.
+        arg_params: the parameters' present values.
+        kvstore: a store, its name, or None.
+        optimizer: an optimizer or its name.
+        options: arguments of a named optimizer; ``rescale_grad`` is 1/batch_size by default.
+    """
+
+    def __init__(
+        self,
+        group: ExecutorGroup,
+        arg_params: Mapping[str, NDArray],
+        kvstore: kv.KVStore | str | None,
+        optimizer: opt.Optimizer | str,
+        options: dict[str, Any],
+    ) -> None:
+        self.param_names = list(group.spec.param_names)
+        self.devices = len(group.spec.contexts)
+        self.kvstore, self.update_on_kvstore = _choose_kvstore(kvstore, self.devices, arg_params)
+        self.optimizer = self._make_optimizer(group, optimizer, options)
+        self.updater = None if self.update_on_kvstore else opt.get_updater(self.optimizer)
+        if self.kvstore is not None:
+            self._fill_kvstore(self.kvstore, group, arg_params)
+
+    def update(self, group: ExecutorGroup) -> None:
+        """Update the parameters of a group (of any bucket) from its gradients."""
+        if self.kvstore is not None:
+            self._exchange(self.kvstore, group)
+        if self.updater is not None:
+            for device in range(self.devices):
+                self._update_device(self.updater, group, device)
+
+    def save_states(self, fname: str) -> None:
+        """Write the optimizer's states to a file."""
+        if self.updater is not None:
+            write_atomically(Path(fname), self.updater.get_states())
+        elif self.kvstore is not None:
+            self.kvstore.save_optimizer_states(fname)
+
+    def load_states(self, fname: str) -> None:
+        """Read the optimizer's states from a file."""
+        if self.updater is not None:
+            self.updater.set_states(Path(fname).read_bytes())
+        elif self.kvstore is not None:
+            self.kvstore.load_optimizer_states(fname)
+
+    def _make_optimizer(
+        self, group: ExecutorGroup, optimizer: opt.Optimizer | str, options: dict[str, Any]
+    ) -> opt.Optimizer:
+        rescale_grad = 1.0 / group.batch_size if group.batch_size else 1.0
+        names = self._index_names()
+        if isinstance(optimizer, str):
+            options = {"rescale_grad": rescale_grad, **options}
+            return opt.create(optimizer, sym=group.spec.symbol, param_idx2name=names, **options)
+        if optimizer.rescale_grad != rescale_grad:
+            warnings.warn(
+                "Optimizer created manually outside Module but rescale_grad is not normalized "
+                f"to 1.0/batch_size/num_workers ({optimizer.rescale_grad} vs. {rescale_grad}). "
+                "Is this intended?",
+                stacklevel=5,
+            )
+        if not optimizer.idx2name:
+            optimizer.idx2name = names
+        return optimizer
+
+    def _index_names(self) -> dict[int, str]:
+        """Return the parameter name of each index the optimizer is called with."""
+        copies = 1 if self.update_on_kvstore else self.devices
+        return {
+            position * copies + device: name
+            for position, name in enumerate(self.param_names)
+            for device in range(copies)
+        }
+
+    def _fill_kvstore(
+        self, store: kv.KVStore, group: ExecutorGroup, arg_params: Mapping[str, NDArray]
+    ) -> None:
+        if self.update_on_kvstore:
+            store.set_optimizer(self.optimizer)
+        for name, copies in zip(self.param_names, group.param_arrays, strict=True):
+            store.init(name, arg_params[name])
+            if self.update_on_kvstore:
+                store.pull(name, copies)
+
+    def _exchange(self, store: kv.KVStore, group: ExecutorGroup) -> None:
+        """Sum the gradients of the devices; get them or the updated weights back."""
+        names = group.spec.param_names
+        for name, weights, grads in zip(
+            names, group.param_arrays, group.grad_arrays or [], strict=True
+        ):
+            if grads[0] is not None:
+                store.pushpull(name, grads, out=weights if self.update_on_kvstore else grads)
+
+    def _update_device(self, updater: opt.Updater, group: ExecutorGroup, device: int) -> None:
+        index = {name: i * self.devices + device for i, name in enumerate(self.param_names)}
+        parameters = group.parameters[device]
+        for weights, gradients in zip(parameters.weights, parameters.gradients, strict=True):
+            chosen = {name: index[name] for name in weights.views if name in index}
+            if updater.can_update_flat(weights):
+                updater.update_flat(chosen, weights, gradients)
+                continue
+            updater(
+                list(chosen.values()),
+                [parameters.gradient(name) for name in chosen],
+                [parameters.value(name) for name in chosen],
+            )
+
+
+def _choose_kvstore(
+    kvstore: kv.KVStore | str | None, devices: int, arg_params: Mapping[str, NDArray]
+) -> tuple[kv.KVStore | None, bool]:
+    """Return the store and whether it updates, by MXNet's rules."""
+    wanted = bool(int(os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1")))
+    if kvstore is None:
+        return None, False
+    if isinstance(kvstore, kv.KVStore):
+        return kvstore, wanted
+    if devices == 1 and "dist" not in kvstore:
+        return None, False
+    largest = max((values.size for values in arg_params.values()), default=0)
+    too_large = kvstore == "local" and largest > _KVSTORE_UPDATE_LIMIT
+    return kv.create(kvstore), wanted and not too_large
