@@ -1,0 +1,42 @@
+# Everything runs in .venv, which the first target that needs it makes.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test soak lint types openapi bench clean
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## Make the environment and install modserve into it
+
+$(STAMP): pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing modserve and its test tools into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $(STAMP)
+
+demo: $(STAMP) ## Train LeNet on MNIST digits and serve it (ARGS=--once ends by itself)
+	@$(BIN)/modserve demo $(ARGS)
+
+test: $(STAMP) ## Run the whole test suite
+	$(BIN)/python -m pytest -m "not soak" $(ARGS)
+
+soak: $(STAMP) ## Run the endurance and chaos tests
+	$(BIN)/python -m pytest -m soak $(ARGS)
+
+lint: $(STAMP) ## Check style and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+openapi: $(STAMP) ## Write openapi/openapi.json from the application
+	$(BIN)/python -m app.api.openapi openapi/openapi.json
+
+bench: $(STAMP) ## Time training steps and predictions
+	$(BIN)/modserve bench $(ARGS)
+
+clean: ## Remove the environment and all caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info

@@ -1,0 +1,28 @@
+# modserve on the CPU. Build from the project's root:
+#   docker build --file docker/cpu.Dockerfile --tag modserve:cpu .
+FROM python:3.11-slim-bookworm AS build
+WORKDIR /src
+COPY pyproject.toml README.md LICENSE ./
+COPY app app
+COPY core core
+RUN python -m venv /opt/modserve \
+    && /opt/modserve/bin/pip install --no-cache-dir .
+
+FROM python:3.11-slim-bookworm
+RUN groupadd --gid 1000 modserve \
+    && useradd --uid 1000 --gid modserve --create-home modserve \
+    && install --directory --owner=modserve --group=modserve /var/lib/modserve
+COPY --from=build /opt/modserve /opt/modserve
+ENV PATH=/opt/modserve/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    MODSERVE_HOST=0.0.0.0 \
+    MODSERVE_PORT=8000 \
+    MODSERVE_DATA_DIR=/var/lib/modserve
+USER modserve
+VOLUME /var/lib/modserve
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
+    CMD ["python", "-c", "import httpx; httpx.get('http://127.0.0.1:8000/readyz').raise_for_status()"]
+# Inside a container every address is the outside: publish the port on 127.0.0.1 only, or put a proxy with
+# authentication before it.
+CMD ["modserve", "serve", "--insecure"]

@@ -1,0 +1,32 @@
+# modserve on NVIDIA GPUs. Build from the project's root, run with the NVIDIA container toolkit:
+#   docker build --file docker/gpu.Dockerfile --tag modserve:gpu .
+#   docker run --gpus all --publish 127.0.0.1:8000:8000 modserve:gpu
+FROM python:3.11-slim-bookworm AS build
+WORKDIR /src
+COPY pyproject.toml README.md LICENSE ./
+COPY app app
+COPY core core
+RUN python -m venv /opt/modserve \
+    && /opt/modserve/bin/pip install --no-cache-dir ".[gpu]"
+
+FROM python:3.11-slim-bookworm
+RUN groupadd --gid 1000 modserve \
+    && useradd --uid 1000 --gid modserve --create-home modserve \
+    && install --directory --owner=modserve --group=modserve /var/lib/modserve
+COPY --from=build /opt/modserve /opt/modserve
+ENV PATH=/opt/modserve/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    NVIDIA_VISIBLE_DEVICES=all \
+    NVIDIA_DRIVER_CAPABILITIES=compute,utility \
+    MODSERVE_HOST=0.0.0.0 \
+    MODSERVE_PORT=8000 \
+    MODSERVE_DEVICES="[\"gpu(0)\"]" \
+    MODSERVE_DATA_DIR=/var/lib/modserve
+USER modserve
+VOLUME /var/lib/modserve
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=3s --start-period=60s \
+    CMD ["python", "-c", "import httpx; httpx.get('http://127.0.0.1:8000/readyz').raise_for_status()"]
+# Inside a container every address is the outside: publish the port on 127.0.0.1 only, or put a proxy with
+# authentication before it.
+CMD ["modserve", "serve", "--insecure"]

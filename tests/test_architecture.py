@@ -1,0 +1,140 @@
+"""The arrows between packages, read from the import statements themselves."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+# What stands further right may import what stands left; names in one group may import each other.
+CORE_LAYERS = [
+    {"errors", "types", "config", "registry"},
+    {"device", "random", "backends"},
+    {"ops"},
+    {"ndarray"},
+    {"autograd", "symbol", "name", "attribute"},
+    {"checkpoint"},
+    {"executor"},
+    {
+        "optimizer",
+        "kvstore",
+        "initializer",
+        "metric",
+        "io",
+        "recordio",
+        "rnn",
+        "monitor",
+        "callback",
+    },
+    {"module", "gluon"},
+    {"testing"},
+]
+DEVICE_LIBRARIES = {"cupy", "cudnn", "ctypes"}
+ROUTES_MUST_NOT_IMPORT = ("core", "app.store")
+
+
+def python_files(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line, module) of every import, those inside functions and TYPE_CHECKING included."""
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            module = node.module or ""
+            yield node.lineno, module
+            if module in ("core", "app"):
+                for alias in node.names:
+                    yield node.lineno, f"{module}.{alias.name}"
+
+
+def layer_of(module: str) -> int | None:
+    parts = module.split(".")
+    if parts[0] != "core" or len(parts) < 2:
+        return None
+    return next((i for i, names in enumerate(CORE_LAYERS) if parts[1] in names), None)
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@pytest.mark.parametrize("path", python_files("core"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_core_imports_point_left(path: Path) -> None:
+    own = module_name(path)
+    own_layer = layer_of(own)
+    assert own == "core" or own_layer is not None, f"{own} has no place among the layers"
+    for line, module in imports(path):
+        top = module.split(".")[0]
+        assert top != "app", f"{path}:{line}: core imports app"
+        if top in DEVICE_LIBRARIES:
+            assert own.startswith("core.backends"), f"{path}:{line}: {top} outside core/backends"
+        layer = layer_of(module)
+        if own_layer is not None and layer is not None:
+            assert layer <= own_layer, (
+                f"{path}:{line}: {own} imports {module}, which is to its right"
+            )
+
+
+@pytest.mark.parametrize("path", python_files("app/api"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_routes_know_neither_engine_nor_store(path: Path) -> None:
+    for line, module in imports(path):
+        for forbidden in ROUTES_MUST_NOT_IMPORT:
+            assert module != forbidden, f"{path}:{line}: a route imports {module}"
+            assert not module.startswith(f"{forbidden}."), f"{path}:{line}: imports {module}"
+
+
+@pytest.mark.parametrize("path", python_files("app/domain"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_domain_does_no_io(path: Path) -> None:
+    forbidden = {"fastapi", "starlette", "sqlalchemy", "httpx", "asyncio", "socket", "os", "core"}
+    for line, module in imports(path):
+        assert module.split(".")[0] not in forbidden, f"{path}:{line}: the domain imports {module}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*python_files("core"), *python_files("app")],
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
+def test_files_hold_one_idea(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 500, f"{path} is over 500 lines: split by concept"
+    assert path.stem != "utils"
+
+
+@pytest.mark.parametrize("package", ["core", "app"])
+def test_public_names_exist(package: str) -> None:
+    for path in python_files(package):
+        tree = ast.parse(path.read_text())
+        assigned = [
+            node.value
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets)
+        ]
+        for value in assigned:
+            if not isinstance(value, (ast.List, ast.Tuple)):
+                continue
+            listed = {item.value for item in value.elts if isinstance(item, ast.Constant)}
+            defined = {name for node in ast.walk(tree) for name in defined_names(node)}
+            missing = listed - defined
+            if not any(
+                isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
+                for node in tree.body
+            ):
+                assert not missing, f"{path}: __all__ names {sorted(missing)}, which are not there"
+
+
+def defined_names(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield node.name
+    elif isinstance(node, (ast.Import, ast.ImportFrom)):
+        yield from (alias.asname or alias.name.split(".")[0] for alias in node.names)
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
