@@ -18,7 +18,7 @@ ENV PATH=/opt/modserve/bin:$PATH \
     MODSERVE_HOST=0.0.0.0 \
     MODSERVE_PORT=8000 \
     MODSERVE_DATA_DIR=/var/lib/modserve
-USER modserve
+USER 1000:1000
 VOLUME /var/lib/modserve
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
