@@ -16,7 +16,7 @@ from core.errors import did_you_mean
 from core.ops.operator import Operator
 from core.ops.registry import get_operator, has_operator, registered_names
 
-__all__ = ["INTERNAL", "PREFIXES", "PUBLIC", "MakeFunction", "OperatorNamespace"]
+__all__ = ["INTERNAL", "NUMPY_PREFIXES", "PREFIXES", "PUBLIC", "MakeFunction", "OperatorNamespace"]
 
 MakeFunction = Callable[[type[Operator], str], Callable[..., Any]]
 """Makes the function of an operator, given the function's name."""
@@ -29,6 +29,9 @@ INTERNAL = "_"
 
 PREFIXES = ("_contrib_", "_linalg_", "_sparse_", "_image_", "_random_")
 """Prefixes that have a namespace of their own, named like them (``mx.sym.contrib``)."""
+
+NUMPY_PREFIXES = ("_np_", "_npx_", "_npi_")
+"""Prefixes of MXNet's NumPy interface, which none of these namespaces shows."""
 
 
 class OperatorNamespace:
@@ -72,7 +75,9 @@ class OperatorNamespace:
         return self._prefix + name if self._prefix in PREFIXES else name
 
 
-def _prefix_of(registered: str) -> str:
+def _prefix_of(registered: str) -> str | None:
+    if registered.startswith(NUMPY_PREFIXES):
+        return None
     for prefix in PREFIXES:
         if registered.startswith(prefix):
             sampler = prefix == "_random_" and not registered.endswith("_like")

@@ -7,7 +7,14 @@ from typing import NamedTuple
 
 from core.ops import Operator
 
-__all__ = ["Entry", "Node", "topological_order"]
+__all__ = [
+    "Entry",
+    "Node",
+    "auxiliary_variables",
+    "copy_graph",
+    "joined_name",
+    "topological_order",
+]
 
 
 class Node:
@@ -18,9 +25,12 @@ class Node:
         name: the node's name, as in the JSON.
         attrs: attributes as strings, just as given (``__x__`` ones included).
         inputs: where each input comes from, auxiliary states last.
+        versions: how many operators composed before and including this one update the variable at
+            each input. Only MXNet's JSON has a use for it.
+        updates: how many operators composed so far update this variable.
     """
 
-    __slots__ = ("attrs", "inputs", "name", "op")
+    __slots__ = ("attrs", "inputs", "name", "op", "updates", "versions")
 
     def __init__(
         self,
@@ -28,11 +38,14 @@ class Node:
         name: str,
         attrs: dict[str, str] | None = None,
         inputs: list[Entry] | None = None,
+        versions: list[int] | None = None,
     ) -> None:
         self.op = op
         self.name = name
         self.attrs = attrs or {}
         self.inputs = inputs or []
+        self.versions = versions or [0] * len(self.inputs)
+        self.updates = 0
 
     @property
     def is_variable(self) -> bool:
@@ -51,7 +64,7 @@ class Node:
         """Name of one output as ``list_outputs`` shows it."""
         if self.op is None:
             return self.name
-        return f"{self.name}_{self.op.output_names()[index]}"
+        return joined_name(self.name, self.op.output_names()[index])
 
     def __repr__(self) -> str:
         kind = "variable" if self.op is None else self.op.names[0]
@@ -63,6 +76,11 @@ class Entry(NamedTuple):
 
     node: Node
     output: int
+
+
+def joined_name(node: str, part: str) -> str:
+    """Return the name of an output, or of a variable made for an input, of a node."""
+    return f"{node}_{part}" if node else part
 
 
 def topological_order(heads: Iterable[Entry]) -> list[Node]:
@@ -86,3 +104,26 @@ def topological_order(heads: Iterable[Entry]) -> list[Node]:
                 seen.add(id(child))
                 stack.append((child, 0))
     return order
+
+
+def auxiliary_variables(nodes: Iterable[Node]) -> set[Node]:
+    """Return the variables that operators among the nodes update (moving averages)."""
+    return {
+        entry.node
+        for node in nodes
+        if node.op is not None
+        for name, entry in zip(node.op.input_names(), node.inputs, strict=False)
+        if name in node.op.auxiliary_names() and entry.node.is_variable
+    }
+
+
+def copy_graph(heads: Iterable[Entry]) -> tuple[Entry, ...]:
+    """Return the same heads over nodes of their own; parsed operators, being frozen, are shared."""
+    heads = tuple(heads)
+    copies: dict[Node, Node] = {}
+    for node in topological_order(heads):
+        inputs = [Entry(copies[source], output) for source, output in node.inputs]
+        copy = Node(node.op, node.name, dict(node.attrs), inputs, list(node.versions))
+        copy.updates = node.updates
+        copies[node] = copy
+    return tuple(Entry(copies[node], output) for node, output in heads)

@@ -11,7 +11,7 @@ from core.ops import namespace, registry
 from core.ops.activation import Activation
 from core.ops.namespace import INTERNAL, PUBLIC, OperatorNamespace
 
-NAMES = ("dot", "_plus", "_contrib_box_nms", "_random_uniform", "_random_uniform_like")
+NAMES = ("dot", "_plus", "_contrib_box_nms", "_random_uniform", "_random_uniform_like", "_np_copy")
 
 
 @pytest.fixture

@@ -1,0 +1,41 @@
+"""Attributes that all symbols made within a scope get (``mx.attribute``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+from core.scope import Scope
+
+__all__ = ["AttrScope"]
+
+
+class AttrScope(Scope):
+    """Sets attributes of every symbol made within; an inner scope adds to the outer ones.
+
+    >>> with mx.AttrScope(ctx_group="stage1"):
+    ...     fc1 = mx.sym.FullyConnected(data, num_hidden=10)
+
+    Raises:
+        ValueError: a value is not text.
+    """
+
+    def __init__(self, **kwargs: str) -> None:
+        for key, value in kwargs.items():
+            if not isinstance(value, str):
+                raise ValueError(f"Attributes need to be string, {key} is {value!r}")
+        self._attr = kwargs
+        self._entered: list[dict[str, str]] = []
+
+    def get(self, attr: Mapping[str, str] | None) -> dict[str, str]:
+        """Return the scope's attributes with those given added; the latter win."""
+        own = self._entered[-1] if self._entered else self._attr
+        return {**own, **(attr or {})}
+
+    def __enter__(self) -> Self:
+        self._entered.append({**AttrScope.active.get(None), **self._attr})
+        return super().__enter__()
+
+    def __exit__(self, *details: object) -> None:
+        super().__exit__(*details)  # type: ignore[arg-type]
+        self._entered.pop()
