@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 
 # What stands further right may import what stands left; names in one group may import each other.
 CORE_LAYERS = [
-    {"errors", "types", "config", "registry"},
+    {"errors", "types", "config", "registry", "scope"},
     {"device", "random", "backends"},
     {"ops"},
     {"ndarray"},

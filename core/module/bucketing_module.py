@@ -204,12 +204,7 @@ class BucketingModule(BaseModule):
         if self._preloaded is not None:
             return dict(self._preloaded[0]), dict(self._preloaded[1])
         self._require("get_params()", Stage.INITIALIZED)
-        # An update in any bucket changes the parameters of all.
-        self._default._params_dirty |= any(one._params_dirty for one in self._buckets.values())
-        parameters = self._default.get_params()
-        for module in self._buckets.values():
-            module._params_dirty = False
-        return parameters
+        return self._default.get_params()
 
     def init_params(
         self,
@@ -231,7 +226,6 @@ class BucketingModule(BaseModule):
         self._default.init_params(
             initializer, arg_params, aux_params, allow_missing, force_init, allow_extra
         )
-        self._adopt_parameters()
 
     def set_params(
         self,
@@ -244,7 +238,6 @@ class BucketingModule(BaseModule):
         """Set parameter values of all buckets."""
         self._require("set_params()", Stage.BOUND)
         self._default.set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
-        self._adopt_parameters()
 
     def init_optimizer(
         self,
@@ -373,12 +366,6 @@ class BucketingModule(BaseModule):
                 "provide_label=) so that its bucket can be found"
             )
         self.switch_bucket(key, batch.provide_data, batch.provide_label)
-
-    def _adopt_parameters(self) -> None:
-        for module in self._buckets.values():
-            module._arg_params = self._default._arg_params
-            module._aux_params = self._default._aux_params
-            module._params_known = True
 
     def _current(self, call: str) -> Module:
         self._require(call, Stage.BOUND)

@@ -11,22 +11,21 @@ from typing import Any
 from core.checkpoint import load_checkpoint, save_checkpoint
 from core.device import Context, current_context
 from core.errors import StageError
-from core.initializer import InitDesc, Uniform
+from core.initializer import Uniform
 from core.io import DataDesc
 from core.kvstore import KVStore
 from core.module.base_module import BaseModule, Params, describe
 from core.module.checks import (
     check_input_names,
     check_names_match,
-    fill_parameter,
     group_contexts,
-    refuse_extra,
     shape_key,
 )
 from core.module.group import ExecutorGroup, GroupSpec
+from core.module.host_parameters import HostParameters
 from core.module.lifecycle import Stage, StepState, require_stage
 from core.module.updating import GroupUpdater
-from core.ndarray import NDArray, zeros
+from core.ndarray import NDArray
 from core.optimizer import Optimizer, Updater
 from core.symbol import Symbol
 
@@ -97,14 +96,13 @@ class Module(BaseModule):
         self._param_names = [name for name in symbol.list_arguments() if name not in inputs]
         self._aux_names = symbol.list_auxiliary_states()
         self._output_names = symbol.list_outputs()
-        self._arg_params: dict[str, NDArray] | None = None
-        self._aux_params: dict[str, NDArray] | None = None
-        self._params_known = False
-        self._params_dirty = False
+        self._host = HostParameters()
         self._updates: GroupUpdater | None = None
         self._preload_opt_states: str | None = None
         self._monitor: Any = None
-        self._reset_bind()
+        self._exec_group: ExecutorGroup | None = None
+        self._groups: OrderedDict[Any, ExecutorGroup] = OrderedDict()
+        self._step = StepState.IDLE
 
     @staticmethod
     def load(prefix: str, epoch: int, load_optimizer_states: bool = False, **kwargs: Any) -> Module:
@@ -115,8 +113,7 @@ class Module(BaseModule):
         """
         symbol, arguments, auxiliary = load_checkpoint(prefix, epoch)
         module = Module(symbol, **kwargs)
-        module._arg_params, module._aux_params = arguments, auxiliary
-        module._params_known = True
+        module._host.adopt(arguments, auxiliary)
         if load_optimizer_states:
             module._preload_opt_states = f"{prefix}-{epoch:04d}.states"
         return module
@@ -154,7 +151,7 @@ class Module(BaseModule):
     @property
     def params_initialized(self) -> bool:  # type: ignore[override]
         """True once the parameters have values."""
-        return self._params_known
+        return self._host.known
 
     @property
     def optimizer_initialized(self) -> bool:  # type: ignore[override]
@@ -255,8 +252,8 @@ class Module(BaseModule):
             self._params_known = True
             if shared_module.optimizer_initialized:
                 self.borrow_optimizer(shared_module)
-        elif self._params_known:
-            group.set_params(self._arg_params, self._aux_params)
+        elif self._host.known:
+            group.set_params(self._host.arguments, self._host.auxiliary)
 
     def reshape(
         self, data_shapes: Sequence[Any], label_shapes: Sequence[Any] | None = None
@@ -282,10 +279,10 @@ class Module(BaseModule):
         self._step = StepState.IDLE
 
     def _reset_bind(self) -> None:
-        if getattr(self, "_params_dirty", False):
-            self._sync_params_from_devices()
-        self._exec_group: ExecutorGroup | None = None
-        self._groups: OrderedDict[Any, ExecutorGroup] = OrderedDict()
+        if self._exec_group is not None:
+            self._host.sync(self._exec_group)
+        self._exec_group = None
+        self._groups.clear()
         self._step = StepState.IDLE
 
     def _checked(
@@ -302,13 +299,11 @@ class Module(BaseModule):
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         """Return (arguments, auxiliary states) by name, averaged over the devices."""
-        if not self._params_known:
+        if not self._host.known:
             self._require("get_params()", Stage.INITIALIZED)
-        if self._params_dirty:
-            self._sync_params_from_devices()
-        assert self._arg_params is not None
-        assert self._aux_params is not None
-        return self._arg_params, self._aux_params
+        if self._exec_group is not None:
+            self._host.sync(self._exec_group)
+        return self._host.arguments, self._host.auxiliary
 
     def init_params(
         self,
@@ -339,19 +334,9 @@ class Module(BaseModule):
             return
         self._require("init_params()", Stage.BOUND)
         group = self._group("init_params()")
-        arguments, auxiliary = self._host_arrays(group)
-        attributes = self._symbol.attr_dict()
-        for values, given in ((arguments, arg_params), (auxiliary, aux_params)):
-            for name in sorted(values):
-                desc = InitDesc(name, attributes.get(name))
-                fill_parameter(desc, values[name], given, initializer, allow_missing)
-        if not allow_extra:
-            refuse_extra(arguments, arg_params, "arg_params")
-            refuse_extra(auxiliary, aux_params, "aux_params")
-        group.set_params(arguments, auxiliary)
-        self._arg_params, self._aux_params = arguments, auxiliary
-        self._params_known = True
-        self._params_dirty = False
+        self._host.initialize(
+            group, initializer, arg_params, aux_params, allow_missing, allow_extra
+        )
 
     def set_params(
         self,
@@ -372,33 +357,19 @@ class Module(BaseModule):
             )
             return
         self._require("set_params()", Stage.BOUND)
-        group = self._group("set_params()")
-        if self._arg_params is None:
-            self._arg_params, self._aux_params = self._host_arrays(group)
-        group.set_params(arg_params, aux_params, allow_extra)
-        self._params_known = True
-        self._params_dirty = True
+        self._host.overwrite(self._group("set_params()"), arg_params, aux_params, allow_extra)
 
-    def _host_arrays(self, group: ExecutorGroup) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-        """Return arrays on the host to fill: new ones, so that a failure changes nothing."""
-        made = []
-        for names, devices in (
-            (self._param_names, group.param_arrays),
-            (self._aux_names, group.aux_arrays),
-        ):
-            made.append(
-                {
-                    name: zeros(copies[0].shape, dtype=copies[0].dtype)
-                    for name, copies in zip(names, devices, strict=True)
-                }
-            )
-        return made[0], made[1]
+    @property
+    def _arg_params(self) -> dict[str, NDArray]:
+        return self._host.arguments
 
-    def _sync_params_from_devices(self) -> None:
-        assert self._arg_params is not None
-        assert self._aux_params is not None
-        self._group("get_params()").get_params(self._arg_params, self._aux_params)
-        self._params_dirty = False
+    @property
+    def _aux_params(self) -> dict[str, NDArray]:
+        return self._host.auxiliary
+
+    @property
+    def _params_dirty(self) -> bool:
+        return self._host.dirty
 
     # -- optimizer --------------------------------------------------------------------------
 
@@ -496,7 +467,7 @@ class Module(BaseModule):
         self._require("update()", Stage.READY)
         if self._step is not StepState.BACKWARDED:
             raise StageError("update() needs gradients; call forward(batch) and backward() first")
-        self._params_dirty = True
+        self._host.dirty = True
         self._optimizer_of("update()").update(self._group("update()"))
 
     def get_outputs(self, merge_multi_context: bool = True) -> Any:

@@ -1,0 +1,87 @@
+"""The copy of a module's parameters on the host, which users get, set and save."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from core.initializer import InitDesc
+from core.module.checks import fill_parameter, refuse_extra
+from core.module.group import ExecutorGroup
+from core.ndarray import NDArray, zeros
+
+__all__ = ["HostParameters"]
+
+Params = Mapping[str, NDArray]
+
+
+class HostParameters:
+    """Parameter values by name; the buckets of a module share one copy.
+
+    Attributes:
+        arguments, auxiliary: the values; empty before there are any.
+        known: True once the parameters have values, here or on the devices.
+        dirty: True while the devices hold newer values.
+    """
+
+    def __init__(self) -> None:
+        self.arguments: dict[str, NDArray] = {}
+        self.auxiliary: dict[str, NDArray] = {}
+        self.known = False
+        self.dirty = False
+
+    def adopt(self, arguments: Params, auxiliary: Params) -> None:
+        """Take over values, as from a checkpoint, before any device has them."""
+        self.arguments, self.auxiliary = dict(arguments), dict(auxiliary)
+        self.known, self.dirty = True, False
+
+    def initialize(
+        self,
+        group: ExecutorGroup,
+        initializer: Callable[[str, NDArray], None] | None,
+        arg_params: Params | None,
+        aux_params: Params | None,
+        allow_missing: bool,
+        allow_extra: bool,
+    ) -> None:
+        """Give every parameter the value given for it, else the initializer's, here and on devices.
+
+        A failure leaves everything as it was.
+        """
+        arguments, auxiliary = self._allocate(group)
+        attributes = group.spec.symbol.attr_dict()
+        for values, given in ((arguments, arg_params), (auxiliary, aux_params)):
+            for name in sorted(values):
+                desc = InitDesc(name, attributes.get(name))
+                fill_parameter(desc, values[name], given, initializer, allow_missing)
+        if not allow_extra:
+            refuse_extra(arguments, arg_params, "arg_params")
+            refuse_extra(auxiliary, aux_params, "aux_params")
+        group.set_params(arguments, auxiliary)
+        self.adopt(arguments, auxiliary)
+
+    def overwrite(
+        self,
+        group: ExecutorGroup,
+        arg_params: Params | None,
+        aux_params: Params | None,
+        allow_extra: bool,
+    ) -> None:
+        """Set some of the parameters on the devices; the others keep their values."""
+        if not self.arguments:
+            self.arguments, self.auxiliary = self._allocate(group)
+        group.set_params(arg_params, aux_params, allow_extra)
+        self.known = self.dirty = True
+
+    def sync(self, group: ExecutorGroup) -> None:
+        """Fetch the devices' values where they are newer."""
+        if self.dirty:
+            group.get_params(self.arguments, self.auxiliary)
+            self.dirty = False
+
+    def _allocate(self, group: ExecutorGroup) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        arguments = zip(group.spec.param_names, group.param_arrays, strict=True)
+        auxiliary = zip(group.spec.auxiliary, group.aux_arrays, strict=True)
+        return (
+            {name: zeros(one[0].shape, dtype=one[0].dtype) for name, one in arguments},
+            {name: zeros(one[0].shape, dtype=one[0].dtype) for name, one in auxiliary},
+        )
