@@ -11,6 +11,7 @@ from core import metric as metrics
 from core.checkpoint import BatchEndParam
 from core.initializer import Uniform
 from core.io import DataBatch, DataDesc
+from core.module.lifecycle import Stage, require_stage
 from core.ndarray import NDArray, concatenate
 from core.ndarray import load as load_arrays
 from core.ndarray import save as save_arrays
@@ -411,7 +412,9 @@ class BaseModule:
         return [output[0 : output.shape[0] - pad] for output in self.get_outputs()]
 
     def _require_parameters(self, call: str) -> None:
-        raise NotImplementedError(f"{type(self).__name__} must define _require_parameters")
+        if not (self.binded and self.params_initialized):
+            stage = Stage.BOUND if self.binded else Stage.CREATED
+            require_stage(call, stage, Stage.INITIALIZED)
 
 
 def _as_metric(eval_metric: Any) -> metrics.EvalMetric:

@@ -375,9 +375,6 @@ class BucketingModule(BaseModule):
     def _require(self, call: str, needs: Stage) -> None:
         require_stage(call, self.stage, needs)
 
-    def _require_parameters(self, call: str) -> None:
-        self._require(call, Stage.INITIALIZED)
-
 
 def _saved_symbols(prefix: str, arguments: Params) -> tuple[SymGen, list[int]]:
     index = Path(f"{prefix}.buckets")

@@ -19,17 +19,9 @@ __all__ = [
     "fill_parameter",
     "group_contexts",
     "refuse_extra",
-    "shape_key",
 ]
 
 Params = Mapping[str, NDArray]
-
-
-def shape_key(data: Sequence[DataDesc], labels: Sequence[DataDesc] | None) -> Any:
-    """Return what tells one set of input shapes from another."""
-    return tuple(
-        (one.name, one.shape, str(one.dtype), one.layout) for one in (*data, *(labels or ()))
-    )
 
 
 def fill_parameter(

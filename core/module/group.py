@@ -233,6 +233,11 @@ class ExecutorGroup:
             by_name = dict(zip([desc.name for desc in label_descs], share, strict=False))
             eval_metric.update_dict(by_name, dict(zip(names, exe.outputs, strict=True)))
 
+    def install_monitor(self, mon: Any) -> None:
+        """Watch intermediate arrays of every device."""
+        for exe in self.execs:
+            mon.install(exe)
+
     # -- binding ----------------------------------------------------------------------------
 
     def _decide_slices(self) -> tuple[int, list[slice]]:

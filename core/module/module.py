@@ -19,11 +19,11 @@ from core.module.checks import (
     check_input_names,
     check_names_match,
     group_contexts,
-    shape_key,
 )
 from core.module.group import ExecutorGroup, GroupSpec
 from core.module.host_parameters import HostParameters
 from core.module.lifecycle import Stage, StepState, require_stage
+from core.module.shapes import other_shapes, shape_key
 from core.module.updating import GroupUpdater
 from core.ndarray import NDArray
 from core.optimizer import Optimizer, Updater
@@ -68,7 +68,7 @@ class Module(BaseModule):
         compression_params: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(logger)
-        context = current_context() if context is None else context
+        context = context or current_context()
         self._context = [context] if isinstance(context, Context) else list(context)
         self._work_load_list = list(work_load_list or [1] * len(self._context))
         if len(self._work_load_list) != len(self._context):
@@ -188,11 +188,6 @@ class Module(BaseModule):
         """(name, shape) of the outputs of a whole batch."""
         return self._group("output_shapes").output_shapes()
 
-    @property
-    def _total_exec_bytes(self) -> int:
-        group = self._group("_total_exec_bytes")
-        return sum(one.nbytes() for one in group.parameters)
-
     # -- binding ----------------------------------------------------------------------------
 
     def bind(
@@ -216,8 +211,10 @@ class Module(BaseModule):
             shared_module: a bound module whose parameters and memory are used.
             grad_req: ``"write"``, ``"add"`` or ``"null"``, for all or by argument.
         """
-        if force_rebind:
-            self._reset_bind()
+        if force_rebind and self._exec_group is not None:
+            self._host.sync(self._exec_group)
+            self._exec_group = None
+            self._groups.clear()
         if self.binded:
             self.logger.warning("Already bound, ignoring bind()")
             return
@@ -262,27 +259,18 @@ class Module(BaseModule):
         current = self._group("reshape()")
         data, labels = self._checked(data_shapes, label_shapes)
         key = shape_key(data, labels)
-        group = self._groups.get(key)
-        if group is None:
-            group = ExecutorGroup(current.spec, data, labels, current)
-        self._use_group(group)
+        known = self._groups.get(key)
+        self._use_group(known or ExecutorGroup(current.spec, data, labels, current))
 
     def _use_group(self, group: ExecutorGroup) -> None:
         key = shape_key(group.data_shapes, group.label_shapes)
         if self._monitor is not None and key not in self._groups:
-            self._watch(group)
+            group.install_monitor(self._monitor)
         self._groups[key] = group
         self._groups.move_to_end(key)
         while len(self._groups) > _SHAPES_KEPT:
             self._groups.popitem(last=False)
         self._exec_group = group
-        self._step = StepState.IDLE
-
-    def _reset_bind(self) -> None:
-        if self._exec_group is not None:
-            self._host.sync(self._exec_group)
-        self._exec_group = None
-        self._groups.clear()
         self._step = StepState.IDLE
 
     def _checked(
@@ -440,7 +428,9 @@ class Module(BaseModule):
             is_train: training pass; as bound where None.
         """
         self._require("forward()", Stage.INITIALIZED)
-        self._follow_shapes(data_batch)
+        other = other_shapes(data_batch, self._group("forward()"))
+        if other is not None:
+            self.reshape(*other)
         training = self.for_training if is_train is None else is_train
         self._group("forward()").forward(data_batch, training)
         self._step = StepState.FORWARDED if training and self.for_training else StepState.IDLE
@@ -502,44 +492,13 @@ class Module(BaseModule):
 
     def install_monitor(self, mon: Any) -> None:
         """Watch intermediate arrays of all devices."""
+        self._group("install_monitor()").install_monitor(mon)
         self._monitor = mon
-        self._watch(self._group("install_monitor()"))
-
-    def _watch(self, group: ExecutorGroup) -> None:
-        for exe in group.execs:
-            self._monitor.install(exe)
-
-    def _follow_shapes(self, batch: Any) -> None:
-        """Bind the batch's shapes where they are not the bound ones."""
-        group = self._group("forward()")
-        if isinstance(batch, list):
-            # Each device gets a batch of its own: together they are the whole.
-            shapes = [
-                (len(batch) * array.shape[0], *tuple(array.shape[1:])) for array in batch[0].data
-            ]
-        else:
-            shapes = [tuple(array.shape) for array in batch.data]
-        if shapes == [desc.shape for desc in group.data_shapes]:
-            return
-        data = getattr(batch, "provide_data", None) or [
-            DataDesc(desc.name, shape, desc.dtype, desc.layout)
-            for desc, shape in zip(group.data_shapes, shapes, strict=False)
-        ]
-        labels = getattr(batch, "provide_label", None)
-        if not labels and not isinstance(batch, list) and batch.label and group.label_shapes:
-            labels = [
-                DataDesc(desc.name, array.shape, desc.dtype, desc.layout)
-                for desc, array in zip(group.label_shapes, batch.label, strict=True)
-            ]
-        self.reshape(data, labels)
 
     # -- checks -----------------------------------------------------------------------------
 
     def _require(self, call: str, needs: Stage) -> None:
         require_stage(call, self.stage, needs)
-
-    def _require_parameters(self, call: str) -> None:
-        self._require(call, Stage.INITIALIZED)
 
     def _group(self, call: str) -> ExecutorGroup:
         if self._exec_group is None:
