@@ -199,7 +199,6 @@ class Job:
         lease_until: seconds since 1970, None unless running.
         server: id of the server process that claimed it, None unless running.
         executor: name of the executor that runs or ran it.
-        idempotency_key: under which it was submitted.
         progress: the newest progress report.
         result: what came out, once succeeded.
         error: ``{"code", "message", "field"}``, once failed.
@@ -219,7 +218,6 @@ class Job:
     lease_until: float | None = None
     server: str | None = None
     executor: str | None = None
-    idempotency_key: str | None = None
     progress: Mapping[str, Any] = field(default_factory=dict)
     result: Mapping[str, Any] | None = None
     error: Mapping[str, Any] | None = None

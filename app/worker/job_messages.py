@@ -7,6 +7,7 @@ To the executor, as parameters of two host methods:
 
 From the executor, through ``ExecutorClient.events()``, each naming the job and the attempt:
 
+    JobPrepared                                             a fit only, before its first batch
     JobProgress  JobMetric  JobLog  JobCheckpoint           while it runs
     JobDone  JobFailed  JobPaused  JobCancelled             once, last
 
@@ -23,7 +24,7 @@ from typing import Any, Literal, TypeAlias
 from app.domain.codec import from_plain, to_plain
 from app.domain.dataset import DatasetRecord
 from app.domain.job import JobKind, Request
-from app.domain.module import ModuleRecord
+from app.domain.module import BindSpec, InitSpec, ModuleRecord, OptimizerSpec
 
 __all__ = [
     "DatasetFile",
@@ -36,6 +37,7 @@ __all__ = [
     "JobLog",
     "JobMetric",
     "JobPaused",
+    "JobPrepared",
     "JobProgress",
     "JobStart",
     "control_from_wire",
@@ -85,6 +87,23 @@ class JobControl:
     job_id: int
     attempt: int
     action: Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPrepared:
+    """How a fit bound and prepared the module; its record keeps it for the time after the job.
+
+    Attributes:
+        init: what initialized its parameters, None where they were there already.
+        optimizer: the optimizer it trains with.
+    """
+
+    type: Literal["prepared"] = "prepared"
+    job_id: int
+    attempt: int
+    bind: BindSpec
+    init: InitSpec | None
+    optimizer: OptimizerSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +206,8 @@ class JobCancelled:
 
 
 ExecutorEvent: TypeAlias = (
-    JobProgress
+    JobPrepared
+    | JobProgress
     | JobMetric
     | JobLog
     | JobCheckpoint
@@ -198,6 +218,7 @@ ExecutorEvent: TypeAlias = (
 )
 
 _EVENTS: Mapping[str, type[ExecutorEvent]] = {
+    "prepared": JobPrepared,
     "progress": JobProgress,
     "metric": JobMetric,
     "log": JobLog,
