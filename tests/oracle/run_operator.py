@@ -93,7 +93,8 @@ class OperatorRun:
 
     def forward(self) -> None:
         """Fill the outputs."""
-        self.operator.forward(self.environment(), self.inputs, self.outputs)
+        with np.errstate(all="ignore"):
+            self.operator.forward(self.environment(), self.inputs, self.outputs)
 
     def backward(
         self,
@@ -114,13 +115,14 @@ class OperatorRun:
         for i, memory in (targets or {}).items():
             in_grads[i] = memory
         out_grads = [(heads or {}).get(i, head) for i, head in enumerate(self.heads)]
-        self.operator.backward(
-            self.environment(),
-            out_grads if reads.out_grads else [None] * len(out_grads),
-            keep_declared(self.inputs, reads.inputs),
-            keep_declared(self.outputs, reads.outputs),
-            in_grads,
-        )
+        with np.errstate(all="ignore"):
+            self.operator.backward(
+                self.environment(),
+                out_grads if reads.out_grads else [None] * len(out_grads),
+                keep_declared(self.inputs, reads.inputs),
+                keep_declared(self.outputs, reads.outputs),
+                in_grads,
+            )
         return in_grads
 
     def gradient_indices(self) -> list[int]:

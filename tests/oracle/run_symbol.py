@@ -5,6 +5,7 @@ The same code drives the real MXNet (``mx`` is ``mxnet``) and our engine (``mx``
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,9 @@ import numpy as np
 from oracle.case import Case
 
 __all__ = ["make_symbol", "record", "record_shapes", "run_symbol"]
+
+_NUMPY = ("_np_", "_npi_", "_npx_")
+"""Prefixes of operators that MXNet offers to ``mx.np`` only; a symbol JSON may hold them too."""
 
 _NAMESPACES = ("contrib", "linalg", "sparse", "image")
 
@@ -26,8 +30,27 @@ def find_function(mx: Any, op: str) -> Any:
     return getattr(mx.sym._internal if op.startswith("_") else mx.sym, op)
 
 
+def symbol_json(case: Case) -> str:
+    """Return the symbol JSON of a case: variables named like the inputs, one operator."""
+    names = [*case.inputs, *case.aux]
+    nodes: list[dict[str, Any]] = [{"op": "null", "name": name, "inputs": []} for name in names]
+    nodes.append(
+        {
+            "op": case.op,
+            "name": "op",
+            "attrs": {key: str(value) for key, value in case.attrs.items()},
+            "inputs": [[i, 0, 0] for i in range(len(names))],
+        }
+    )
+    return json.dumps(
+        {"nodes": nodes, "arg_nodes": list(range(len(names))), "heads": [[len(names), 0, 0]]}
+    )
+
+
 def make_symbol(mx: Any, case: Case) -> Any:
     """Return the symbol of a case: variables named like the inputs, one operator."""
+    if case.op.startswith(_NUMPY):
+        return mx.sym.load_json(symbol_json(case))
     variables = {name: mx.sym.Variable(name) for name in (*case.inputs, *case.aux)}
     function = find_function(mx, case.op)
     if case.positional:
