@@ -259,9 +259,8 @@ class ExecutorGroup:
         spec, context = self.spec, self.spec.contexts[position]
         shapes, dtypes = self._infer(position, descs)
         requests = spec.gradient_requests([desc.name for desc in self.data_shapes])
-        own = {desc.name for desc in descs} | set(spec.state_names)
         named = [*spec.arguments, *spec.auxiliary]
-        held = [name for name in named if name not in own]
+        held = [*spec.param_names, *spec.auxiliary]
         if shared is not None:
             parameters = shared.parameters[position]
             _check_shared(parameters, held, shapes)
@@ -273,7 +272,7 @@ class ExecutorGroup:
         backend = backend_of(context)
         grads: dict[str, NDArray] = {}
         for name in named:
-            if name in own:
+            if name not in held:
                 arrays[name] = NDArray(backend.empty(shapes[name], dtypes[name]), context)
                 arrays[name][:] = 0
             if requests.get(name, "null") == "null":

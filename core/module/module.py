@@ -85,13 +85,10 @@ class Module(BaseModule):
         self._label_names = list(label_names or ())
         self._state_names = list(state_names or ())
         self._fixed_param_names = list(fixed_param_names or ())
-        for names, kind, required in (
-            (self._data_names, "data", True),
-            (self._label_names, "label", False),
-            (self._state_names, "state", True),
-            (self._fixed_param_names, "fixed_param", True),
-        ):
-            check_input_names(symbol, names, kind, required)
+        check_input_names(symbol, self._data_names, "data", required=True)
+        check_input_names(symbol, self._label_names, "label", required=False)
+        check_input_names(symbol, self._state_names, "state", required=True)
+        check_input_names(symbol, self._fixed_param_names, "fixed_param", required=True)
         inputs = {*self._data_names, *self._label_names, *self._state_names}
         self._param_names = [name for name in symbol.list_arguments() if name not in inputs]
         self._aux_names = symbol.list_auxiliary_states()
@@ -239,14 +236,9 @@ class Module(BaseModule):
         )
         group = ExecutorGroup(spec, data, labels, shared)
         self._use_group(group)
-        self.for_training = for_training
-        self.inputs_need_grad = inputs_need_grad
+        self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         if shared_module is not None:
-            self._arg_params, self._aux_params = (
-                shared_module._arg_params,
-                shared_module._aux_params,
-            )
-            self._params_known = True
+            self._host = shared_module._host
             if shared_module.optimizer_initialized:
                 self.borrow_optimizer(shared_module)
         elif self._host.known:
