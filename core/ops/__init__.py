@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.ops import activation, dense
+from core.ops import activation, conv, dense, elemwise, identity
 from core.ops.operator import ALL, Operator, Reads, Run
 from core.ops.registry import (
     canonical_names,
@@ -19,9 +19,12 @@ __all__ = [
     "Run",
     "activation",
     "canonical_names",
+    "conv",
     "dense",
+    "elemwise",
     "get_operator",
     "has_operator",
+    "identity",
     "make_operator",
     "register",
 ]

@@ -6,12 +6,13 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, dataclass_transform
 
-from core.errors import UnknownOperator, did_you_mean
+from core.errors import AttributeValueError, UnknownOperator, did_you_mean
 from core.ops.attributes import attribute, parse_attributes
 from core.ops.operator import Operator
 
 __all__ = [
     "canonical_names",
+    "declares_attributes",
     "get_operator",
     "has_operator",
     "make_operator",
@@ -39,6 +40,12 @@ def register(name: str, *aliases: str) -> Callable[[type[_T]], type[_T]]:
     return decorate
 
 
+@dataclass_transform(field_specifiers=(attribute,), frozen_default=True, kw_only_default=True)
+def declares_attributes(cls: type[_T]) -> type[_T]:
+    """Declare a base class whose attributes the operators derived from it share."""
+    return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+
+
 def get_operator(name: str) -> type[Operator]:
     """Return the operator class of a name or alias; raise UnknownOperator."""
     try:
@@ -55,9 +62,16 @@ def has_operator(name: str) -> bool:
 
 
 def make_operator(name: str, node: str, raw: Mapping[str, Any]) -> Operator:
-    """Return an operator with its attributes parsed; errors name the node."""
+    """Return an operator with its attributes parsed; errors name the node.
+
+    What an operator finds wrong between its attributes, in ``__post_init__``, is one of them.
+    """
     cls = get_operator(name)
-    return cls(**parse_attributes(cls, node, raw))
+    attributes = parse_attributes(cls, node, raw)
+    try:
+        return cls(**attributes)
+    except AttributeValueError as error:
+        raise AttributeValueError(f"{cls.names[0]} {node!r}: {error}") from None
 
 
 def canonical_names() -> Iterator[str]:

@@ -19,16 +19,40 @@ from core.random import DeviceRandom
 from oracle.case import Case
 from oracle.run_operator import OperatorRun
 
-_ALLOWED_BYTES = 48 * 1024
-"""Views of a step, and the buffer of fixed size (8192 elements) that NumPy's iterator takes for
-broadcasting. The arrays of the cases below are larger."""
+_ALLOWED_BYTES = 160 * 1024
+"""Views of a step, and the buffers of fixed size (8192 elements an operand) that NumPy's iterator
+takes for broadcasting and strided operands. Data and outputs of the cases below are larger."""
 
 CASES = (
     Case(
         "dense",
         "FullyConnected",
-        {"num_hidden": 128},
-        {"data": (256, 8, 16), "weight": (128, 128), "bias": (128,)},
+        {"num_hidden": 512},
+        {"data": (512, 8, 16), "weight": (512, 128), "bias": (512,)},
+    ),
+    Case(
+        "conv_small_maps",
+        "Convolution",
+        {"kernel": (5, 5), "num_filter": 50, "pad": (1, 1)},
+        {"data": (20, 40, 12, 12), "weight": (50, 40, 5, 5), "bias": (50,)},
+    ),
+    Case(
+        "conv_large_maps",
+        "Convolution",
+        {"kernel": (3, 3), "num_filter": 64},
+        {"data": (3, 32, 40, 40), "weight": (64, 32, 3, 3), "bias": (64,)},
+    ),
+    Case(
+        "conv_channels_last",
+        "Convolution",
+        {"kernel": (3, 3), "num_filter": 64, "layout": "NHWC"},
+        {"data": (16, 20, 20, 32), "weight": (64, 3, 3, 32), "bias": (64,)},
+    ),
+    Case(
+        "deconv",
+        "Deconvolution",
+        {"kernel": (4, 4), "num_filter": 64, "stride": (2, 2), "pad": (1, 1)},
+        {"data": (16, 32, 12, 12), "weight": (32, 64, 4, 4)},
     ),
 )
 
