@@ -1,0 +1,108 @@
+"""Frames on the socket between the API process and an executor process.
+
+A frame is a length (u32, little-endian) and a JSON object. Descriptors of new slabs travel with
+the frame that first names them.
+"""
+
+from __future__ import annotations
+
+import array
+import os
+import socket
+import struct
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import orjson
+
+__all__ = ["Frame", "FrameError", "FrameReader", "encode_frame", "encode_value", "send_some"]
+
+Frame: TypeAlias = dict[str, Any]
+
+_LENGTH = struct.Struct("<I")
+_LARGEST_VALUE = 256 * 2**20
+_LARGEST_FRAME = _LARGEST_VALUE + 2**20
+_CHUNK = 64 * 2**10
+_MOST_FDS = 64
+_CONTROL_SPACE = socket.CMSG_SPACE(_MOST_FDS * array.array("i").itemsize)
+
+
+class FrameError(Exception):
+    """What the other side sent is no frame, or a value is too large to send."""
+
+
+def encode_value(value: Any) -> orjson.Fragment:
+    """Return plain data ready to be put into a frame, so that encoding the frame cannot fail.
+
+    Raises:
+        TypeError: it holds what is not plain data.
+        FrameError: it is larger than 256 MiB.
+    """
+    body = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+    if len(body) > _LARGEST_VALUE:
+        raise FrameError(f"{len(body)} bytes of JSON are over the limit of {_LARGEST_VALUE}")
+    return orjson.Fragment(body)
+
+
+def encode_frame(frame: Frame) -> bytes:
+    """Return the bytes of a frame."""
+    body = orjson.dumps(frame, option=orjson.OPT_SERIALIZE_NUMPY)
+    return _LENGTH.pack(len(body)) + body
+
+
+def send_some(sock: socket.socket, data: memoryview, fds: Sequence[int]) -> int:
+    """Send as much as the socket takes, the descriptors with the first byte; return the count."""
+    if not fds:
+        return sock.send(data)
+    packed = array.array("i", fds).tobytes()
+    return sock.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, packed)])
+
+
+class FrameReader:
+    """Collects received bytes into frames, and received descriptors in their order."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._buffer = bytearray()
+        self._fds: deque[int] = deque()
+
+    def receive(self) -> bool:
+        """Read what is there, blocking as the socket does; return False at its end."""
+        data, ancillary, _, _ = self._sock.recvmsg(_CHUNK, _CONTROL_SPACE, socket.MSG_CMSG_CLOEXEC)
+        for level, kind, content in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                fds = array.array("i")
+                fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
+                self._fds.extend(fds)
+        self._buffer += data
+        return bool(data)
+
+    def frames(self) -> Iterator[Frame]:
+        """Yield the complete frames received so far."""
+        buffer = self._buffer
+        position = 0
+        try:
+            while len(buffer) - position >= _LENGTH.size:
+                (length,) = _LENGTH.unpack_from(buffer, position)
+                if length > _LARGEST_FRAME:
+                    raise FrameError(f"a frame of {length} bytes is announced; that is no frame")
+                end = position + _LENGTH.size + length
+                if len(buffer) < end:
+                    break
+                body = buffer[position + _LENGTH.size : end]
+                position = end
+                yield orjson.loads(body)
+        finally:
+            del buffer[:position]
+
+    def take_fd(self) -> int:
+        """Return the next descriptor received."""
+        if not self._fds:
+            raise FrameError("a frame names a new slab, but its descriptor did not come")
+        return self._fds.popleft()
+
+    def close(self) -> None:
+        """Close descriptors that no frame has claimed."""
+        while self._fds:
+            os.close(self._fds.popleft())

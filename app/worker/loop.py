@@ -1,0 +1,218 @@
+"""The one thread that owns a device: answers calls, and advances jobs in between.
+
+Order of service: control (describe, cancel, pause), then predictions, then step calls, then one
+batch of one job. Every call that was waiting when a batch ended is answered before the next batch
+begins; calls that arrive meanwhile wait for the batch after it unless they are control, so neither
+serving nor training starves the other.
+"""
+
+from __future__ import annotations
+
+import enum
+import heapq
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy.typing as npt
+
+from app.worker.client import HostError
+
+__all__ = [
+    "Activity",
+    "Arrays",
+    "Channel",
+    "ChannelClosed",
+    "DeviceLoop",
+    "Emit",
+    "Host",
+    "Priority",
+    "Request",
+]
+
+_log = logging.getLogger(__name__)
+
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+Emit: TypeAlias = Callable[[dict[str, Any]], None]
+
+
+class Priority(enum.IntEnum):
+    """Which calls go first; the lowest number does."""
+
+    CONTROL = 0
+    PREDICT = 1
+    STEP = 2
+
+
+@dataclass(slots=True)
+class Request:
+    """One call that arrived. ``tensors`` are valid until it is answered."""
+
+    id: int
+    method: str
+    params: dict[str, Any]
+    tensors: Arrays = field(default_factory=dict)
+
+
+class ChannelClosed(Exception):
+    """The API process asked for the end, or is gone."""
+
+
+class Channel(Protocol):
+    """Where a device loop's calls come from and its answers go."""
+
+    def receive(self, timeout_seconds: float | None) -> tuple[list[Request], list[int]]:
+        """Return calls that arrived and ids of calls given up; wait for the first so long.
+
+        Raises:
+            ChannelClosed: nothing will come any more.
+        """
+        ...
+
+    def reply(
+        self, request: Request, result: Mapping[str, Any], tensors: Mapping[str, Any]
+    ) -> None:
+        """Answer a call; tensors are copied before this returns."""
+        ...
+
+    def refuse(self, request: Request, error: HostError) -> None:
+        """Answer a call with an error."""
+        ...
+
+    def emit(self, event: dict[str, Any]) -> None:
+        """Report an event of a job."""
+        ...
+
+
+class Host(Protocol):
+    """What a device loop runs: answers calls and advances jobs, all in the loop's thread."""
+
+    def priority(self, method: str) -> Priority:
+        """Return the place of a method in the order of service; HostError when unknown."""
+        ...
+
+    def handle(
+        self, method: str, params: dict[str, Any], tensors: Arrays
+    ) -> tuple[Mapping[str, Any], Mapping[str, npt.NDArray[Any]]]:
+        """Answer a call. The tensors returned need only live until the next call or batch.
+
+        Raises:
+            HostError: the call is refused.
+        """
+        ...
+
+    def has_work(self) -> bool:
+        """Tell whether a job can be advanced now."""
+        ...
+
+    def advance(self) -> None:
+        """Run one batch of one job."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the device."""
+        ...
+
+
+class Activity:
+    """What the device thread does at present; read by other threads."""
+
+    def __init__(self) -> None:
+        self._current: tuple[str, float] | None = None
+
+    def begin(self, what: str) -> None:
+        """Note the start of a call or batch."""
+        self._current = (what, time.monotonic())
+
+    def end(self) -> None:
+        """Note that the thread waits for calls."""
+        self._current = None
+
+    def report(self) -> dict[str, Any]:
+        """Return ``doing`` (a method, ``"job"`` or None) and ``busy_seconds``."""
+        current = self._current
+        if current is None:
+            return {"doing": None, "busy_seconds": 0.0}
+        return {"doing": current[0], "busy_seconds": time.monotonic() - current[1]}
+
+
+class DeviceLoop:
+    """Serves one channel with one host until the channel closes."""
+
+    def __init__(self, host: Host, channel: Channel, activity: Activity | None = None) -> None:
+        self._host = host
+        self._channel = channel
+        self._activity = activity or Activity()
+        self._waiting: list[tuple[Priority, int, Request]] = []
+        self._turn: list[tuple[Priority, int, Request]] = []
+
+    def run(self) -> None:
+        """Serve until the channel closes; a batch under way is finished first."""
+        try:
+            while True:
+                self._receive(block=not self._waiting and not self._host.has_work())
+                self._answer_turn()
+                if self._host.has_work():
+                    self._advance()
+        except ChannelClosed:
+            pass
+        finally:
+            self._host.close()
+
+    def _receive(self, block: bool) -> None:
+        requests, dropped = self._channel.receive(None if block else 0.0)
+        for request in requests:
+            try:
+                priority = self._host.priority(request.method)
+            except HostError as error:
+                self._channel.refuse(request, error)
+                continue
+            heapq.heappush(self._waiting, (priority, request.id, request))
+        if dropped:
+            self._drop(frozenset(dropped))
+
+    def _drop(self, ids: frozenset[int]) -> None:
+        for queue in (self._turn, self._waiting):
+            given_up = [item for item in queue if item[1] in ids]
+            queue[:] = [item for item in queue if item[1] not in ids]
+            heapq.heapify(queue)
+            for _, request_id, request in given_up:
+                error = HostError("cancelled", f"call {request_id} was given up by its caller")
+                self._channel.refuse(request, error)
+
+    def _answer_turn(self) -> None:
+        """Answer what waits now; of what arrives meanwhile only control calls."""
+        self._turn, self._waiting = self._waiting, self._turn
+        while self._turn:
+            self._answer(heapq.heappop(self._turn)[2])
+            if self._turn:
+                self._receive(block=False)
+                while self._waiting and self._waiting[0][0] is Priority.CONTROL:
+                    heapq.heappush(self._turn, heapq.heappop(self._waiting))
+
+    def _answer(self, request: Request) -> None:
+        self._activity.begin(request.method)
+        try:
+            result, tensors = self._host.handle(request.method, request.params, request.tensors)
+            self._channel.reply(request, result, tensors)
+        except HostError as error:
+            self._channel.refuse(request, error)
+        except MemoryError:
+            self._channel.refuse(request, HostError("unavailable", "out of memory in the executor"))
+        except ChannelClosed:
+            raise
+        except Exception as error:
+            _log.exception("%s failed", request.method)
+            message = f"{type(error).__name__}: {error}"
+            self._channel.refuse(request, HostError("internal", message))
+        finally:
+            self._activity.end()
+
+    def _advance(self) -> None:
+        self._activity.begin("job")
+        try:
+            self._host.advance()
+        finally:
+            self._activity.end()

@@ -1,0 +1,114 @@
+"""The executor process: ``python -m app.worker.main --fd N --device cpu(0) ...``.
+
+Started by ``app.worker.process`` with its end of a socket pair as an inherited descriptor. Thread
+counts come by the environment, because numeric libraries read them when they are loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import faulthandler
+import importlib
+import logging
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+
+from app.worker.channel import SocketChannel
+from app.worker.loop import Activity, ChannelClosed, DeviceLoop, Emit, Host
+from app.worker.slab_port import SlabLimits
+
+__all__ = ["main"]
+
+_PR_SET_PDEATHSIG = 1
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Serve one socket until it closes; return the exit status."""
+    options = _parse(arguments)
+    _prepare_process(options.log_level)
+    sock = socket.socket(fileno=options.fd)
+    sock.setblocking(True)
+    channel = SocketChannel(sock, SlabLimits(options.limit_bytes, options.idle_bytes))
+    activity = Activity()
+    threading.Thread(
+        target=_beat_until_hangup,
+        args=(sock, channel, activity, options.beat_seconds),
+        name="heartbeat",
+        daemon=True,
+    ).start()
+    host = _load(options.host)(options.device, channel.emit)
+    try:
+        channel.hello({"pid": os.getpid(), "device": options.device})
+        DeviceLoop(host, channel, activity).run()
+    except ChannelClosed:
+        pass
+    return 0
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="app.worker.main", description=__doc__)
+    parser.add_argument("--fd", type=int, required=True, help="the inherited socket")
+    parser.add_argument("--device", required=True, help="for example cpu(0)")
+    parser.add_argument("--host", required=True, help="what answers calls, as module:class")
+    parser.add_argument("--limit-bytes", type=int, required=True, help="most shared memory")
+    parser.add_argument("--idle-bytes", type=int, required=True, help="of it, most kept unused")
+    parser.add_argument("--beat-seconds", type=float, required=True, help="between heartbeats")
+    parser.add_argument("--log-level", default="INFO")
+    return parser.parse_args(arguments)
+
+
+def _prepare_process(log_level: str) -> None:
+    """Tie this process to its parent, which alone decides when it ends.
+
+    Ctrl-C and a service manager signal the whole group; the parent then wants its jobs
+    checkpointed before it closes the socket.
+    """
+    most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))  # one a slab
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    faulthandler.enable()
+    logging.basicConfig(
+        level=log_level, format="%(asctime)s %(levelname)s executor %(name)s: %(message)s"
+    )
+
+
+def _load(path: str) -> Callable[[str, Emit], Host]:
+    module, _, name = path.partition(":")
+    make_host: Callable[[str, Emit], Host] = getattr(importlib.import_module(module), name)
+    return make_host
+
+
+def _beat_until_hangup(
+    sock: socket.socket, channel: SocketChannel, activity: Activity, seconds: float
+) -> None:
+    """Send heartbeats; end the process at once when the other side is gone.
+
+    The device thread may be in the middle of a long batch then, and nobody waits for it.
+    """
+    poll = select.poll()
+    poll.register(sock, select.POLLRDHUP)
+    try:
+        while not poll.poll(seconds * 1000):
+            channel.beat(activity.report() | {"rss_bytes": _resident_bytes()})
+    except ChannelClosed:
+        pass
+    os._exit(0)
+
+
+def _resident_bytes() -> int:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * _PAGE_BYTES
+
+
+if __name__ == "__main__":
+    sys.exit(main())

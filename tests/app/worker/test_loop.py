@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.worker.client import HostError
+from app.worker.loop import Activity, ChannelClosed, DeviceLoop, Priority, Request
+
+KINDS = {"c": Priority.CONTROL, "p": Priority.PREDICT, "s": Priority.STEP}
+
+
+class ScriptedChannel:
+    """Delivers lists of calls, one list a look; closes when it is waited for in vain."""
+
+    def __init__(self, *deliveries: list[Request | int]) -> None:
+        self.deliveries = list(deliveries)
+        self.waits: list[float | None] = []
+        self.answers: dict[int, Any] = {}
+        self.events: list[dict[str, Any]] = []
+
+    def receive(self, timeout_seconds: float | None) -> tuple[list[Request], list[int]]:
+        self.waits.append(timeout_seconds)
+        if not self.deliveries:
+            if timeout_seconds is None:
+                raise ChannelClosed
+            return [], []
+        delivery = self.deliveries.pop(0)
+        return (
+            [item for item in delivery if isinstance(item, Request)],
+            [item for item in delivery if isinstance(item, int)],
+        )
+
+    def reply(self, request: Request, result: Mapping[str, Any], tensors: Any) -> None:
+        self.answers[request.id] = dict(result)
+
+    def refuse(self, request: Request, error: HostError) -> None:
+        self.answers[request.id] = error.code
+
+    def emit(self, event: dict[str, Any]) -> None:
+        self.events.append(event)
+
+
+class RecordingHost:
+    """Records what it was asked in which order; methods are named by their kind and a number."""
+
+    def __init__(self, batches: int = 0, failure: Callable[[], None] | None = None) -> None:
+        self.order: list[str] = []
+        self.batches = batches
+        self.failure = failure
+
+    def priority(self, method: str) -> Priority:
+        if method[0] not in KINDS:
+            raise HostError("not_found", method)
+        return KINDS[method[0]]
+
+    def handle(self, method: str, params: dict[str, Any], tensors: Any) -> Any:
+        self.order.append(method)
+        if self.failure is not None:
+            self.failure()
+        return {"did": method}, {}
+
+    def has_work(self) -> bool:
+        return self.batches > 0
+
+    def advance(self) -> None:
+        self.batches -= 1
+        self.order.append("batch")
+
+    def close(self) -> None:
+        self.order.append("closed")
+
+
+def request(number: int, method: str) -> Request:
+    return Request(number, method, {})
+
+
+def served(channel: ScriptedChannel, batches: int = 0) -> list[str]:
+    host = RecordingHost(batches)
+    DeviceLoop(host, channel).run()
+    return host.order
+
+
+def test_control_goes_before_predictions_and_these_before_steps():
+    channel = ScriptedChannel([request(n, m) for n, m in enumerate(["s1", "p1", "s2", "c1", "p2"])])
+    assert served(channel) == ["c1", "p1", "p2", "s1", "s2", "closed"]
+
+
+def test_calls_of_one_kind_keep_their_order():
+    channel = ScriptedChannel([request(n, f"s{n}") for n in range(9)])
+    assert served(channel)[:-1] == [f"s{n}" for n in range(9)]
+
+
+def test_waiting_calls_are_answered_between_two_batches():
+    channel = ScriptedChannel([], [request(1, "p1")])
+    assert served(channel, batches=3) == ["batch", "p1", "batch", "batch", "closed"]
+
+
+def test_a_stream_of_predictions_does_not_starve_a_job_nor_steps():
+    channel = ScriptedChannel(
+        [request(1, "p1"), request(2, "s1")],
+        [request(3, "p2")],
+        [request(4, "p3"), request(5, "c1")],
+    )
+    assert served(channel, batches=2) == ["p1", "s1", "batch", "c1", "p2", "p3", "batch", "closed"]
+
+
+def test_control_that_arrives_during_a_turn_is_answered_in_it():
+    channel = ScriptedChannel(
+        [request(1, "p1"), request(2, "p2"), request(3, "p3")], [request(4, "c1")], []
+    )
+    assert served(channel) == ["p1", "c1", "p2", "p3", "closed"]
+
+
+def test_it_waits_for_ever_only_when_there_is_nothing_to_do():
+    channel = ScriptedChannel()
+    served(channel, batches=2)
+    assert channel.waits == [0.0, 0.0, None]
+
+
+def test_a_call_given_up_is_not_made():
+    channel = ScriptedChannel([request(1, "p1"), request(2, "p2"), request(3, "p3")], [3], [])
+    assert served(channel) == ["p1", "p2", "closed"]
+    assert channel.answers == {1: {"did": "p1"}, 2: {"did": "p2"}, 3: "cancelled"}
+
+
+def test_an_unknown_method_is_refused_and_the_others_are_answered():
+    channel = ScriptedChannel([request(1, "x"), request(2, "p1")])
+    served(channel)
+    assert channel.answers == {1: "not_found", 2: {"did": "p1"}}
+
+
+def raise_host_error() -> None:
+    raise HostError("invalid", "wrong", "field")
+
+
+def raise_bug() -> None:
+    raise ZeroDivisionError
+
+
+def run_out_of_memory() -> None:
+    np.empty(1 << 47)
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        (raise_host_error, "invalid"),
+        (raise_bug, "internal"),
+        (run_out_of_memory, "unavailable"),
+    ],
+)
+def test_a_failing_call_is_refused_and_the_loop_goes_on(failure: Any, code: str):
+    channel = ScriptedChannel([request(1, "p1"), request(2, "p2")])
+    DeviceLoop(RecordingHost(failure=failure), channel).run()
+    assert channel.answers == {1: code, 2: code}
+
+
+def test_the_host_is_closed_when_a_batch_raises():
+    class Broken(RecordingHost):
+        def advance(self) -> None:
+            raise RuntimeError("the device is gone")
+
+    host = Broken(batches=1)
+    with pytest.raises(RuntimeError, match="device is gone"):
+        DeviceLoop(host, ScriptedChannel([])).run()
+    assert host.order == ["closed"]
+
+
+def test_activity_says_what_is_done_at_present():
+    activity = Activity()
+    assert activity.report() == {"doing": None, "busy_seconds": 0.0}
+    activity.begin("predict")
+    report = activity.report()
+    assert report["doing"] == "predict"
+    assert report["busy_seconds"] >= 0
+    activity.end()
+    assert activity.report()["doing"] is None
