@@ -76,7 +76,9 @@ def word_model(mx: Any, steps: int, vocabulary: int = 30, hidden: int = 8, layer
     x = s.Embedding(s.Variable("data"), input_dim=vocabulary, output_dim=hidden, name="embed")
     x = s.RNN(
         data=s.SwapAxis(x, dim1=0, dim2=1, name="time_first"),
-        parameters=s.Variable("lstm_parameters"),
+        parameters=s.Variable(
+            "lstm_parameters", init=mx.init.FusedRNN(None, hidden, layers, "lstm")
+        ),
         state=s.zeros(shape=(layers, 0, hidden), name="lstm_begin_state"),
         state_cell=s.zeros(shape=(layers, 0, hidden), name="lstm_begin_cell"),
         state_size=hidden,
@@ -96,7 +98,7 @@ def japanese_vowels(mx: Any, steps: int, hidden: int = 64) -> Any:
     frames = s.Reshape(s.Variable("data"), shape=(-1, steps, 12), name="frames")
     x = s.RNN(
         data=s.SwapAxis(frames, dim1=0, dim2=1, name="time_first"),
-        parameters=s.Variable("gru_parameters"),
+        parameters=s.Variable("gru_parameters", init=mx.init.FusedRNN(None, hidden, 1, "gru")),
         state=s.zeros(shape=(1, 0, hidden), name="gru_begin_state"),
         state_size=hidden,
         num_layers=1,
