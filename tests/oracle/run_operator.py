@@ -114,6 +114,8 @@ class OperatorRun:
         ]
         for i, memory in (targets or {}).items():
             in_grads[i] = memory
+        if not wanted:
+            return in_grads
         out_grads = [(heads or {}).get(i, head) for i, head in enumerate(self.heads)]
         with np.errstate(all="ignore"):
             self.operator.backward(

@@ -211,7 +211,7 @@ CASES = (
         "mod_scalar_negative",
         "_mod_scalar",
         {"scalar": -3.0},
-        {"data": values([1.0, 2.0, -1.0, -5.5, 3.0])},
+        {"data": values([1.0, 2.0, -1.0, -5.5, 3.5])},
     ),
     *(
         Case(

@@ -1,0 +1,52 @@
+"""Broadcast shapes, and the sum that takes a gradient back to the shape before a broadcast."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.errors import ShapeError
+from core.ops.operator import Run
+from core.types import Array, DType, Shape
+
+__all__ = ["accumulator", "infer_broadcast", "sum_to"]
+
+
+def infer_broadcast(a: Shape | None, b: Shape | None) -> Shape | None:
+    """Return what is known of the NumPy broadcast of two shapes (0: unknown dimension).
+
+    Raises:
+        ShapeError: two known dimensions differ and neither is 1.
+    """
+    if a is None or b is None:
+        return None
+    rank = max(len(a), len(b))
+    left, right = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
+    dims = []
+    for x, y in zip(left, right, strict=True):
+        if x == 0 or y == 0:
+            # An unknown dimension beside a larger one can only be that or 1.
+            dims.append(max(x, y) if max(x, y) > 1 else 0)
+        elif x != y and 1 not in (x, y):
+            raise ShapeError(f"lhs {a} and rhs {b} do not broadcast; dimensions must be equal or 1")
+        else:
+            dims.append(y if x == 1 else x)
+    return tuple(dims)
+
+
+def accumulator(dtype: DType) -> DType:
+    """Return the dtype in which sums of a dtype are kept: float32 for float16, else the same."""
+    return np.dtype("float32") if dtype == np.float16 else dtype
+
+
+def sum_to(run: Run, x: Array, out: Array) -> None:
+    """Write into ``out`` the sum of ``x`` over the axes along which ``out`` was broadcast."""
+    if x.shape == out.shape:
+        run.xp.copyto(out, x)
+        return
+    lead = x.ndim - out.ndim
+    target = out.reshape((1,) * lead + out.shape)
+    axes = tuple(i for i in range(x.ndim) if target.shape[i] == 1 and x.shape[i] != 1)
+    if axes:
+        run.xp.sum(x, axis=axes, dtype=accumulator(x.dtype), keepdims=True, out=target)
+    else:
+        run.xp.copyto(target, x)

@@ -1,0 +1,278 @@
+"""Elementwise operators: the forms they come in. What each computes is a row of a table.
+
+Unary        f(data)                      elemwise_unary.UNARY
+Elementwise  f(lhs, rhs), equal shapes    elemwise_binary.BINARY
+Broadcast    f(lhs, rhs), broadcast       elemwise_binary.BINARY
+Scalar       f(data, scalar)              elemwise_binary.BINARY
+Reversed     f(scalar, data)              elemwise_binary.BINARY
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from core.errors import TypeInferenceError
+from core.ops.attributes import attribute
+from core.ops.broadcasting import infer_broadcast, sum_to
+from core.ops.elemwise_binary import BINARY, BinaryRow, Slope
+from core.ops.elemwise_unary import UNARY, UnaryRow
+from core.ops.operator import Operator, Reads, Run
+from core.ops.registry import declares_attributes, register
+from core.types import Array, DType, Shape, merge_dtypes
+
+__all__ = ["Broadcast", "Elementwise", "Reversed", "Scalar", "Unary", "multiply_into"]
+
+_INT64 = np.dtype("int64")
+_FLOAT64 = np.dtype("float64")
+
+
+def multiply_into(run: Run, x: Array, factor: Array | float, out: Array) -> None:
+    """Write ``x * factor``; a factor of 1 costs a copy, or nothing where ``out`` is ``x``."""
+    if isinstance(factor, float) and factor == 1.0:
+        run.xp.copyto(out, x)
+    else:
+        run.xp.multiply(x, factor, out=out, casting="unsafe")
+
+
+class Unary(Operator):
+    """A function of each element of ``data``."""
+
+    row: ClassVar[UnaryRow]
+
+    def backward_reads(self) -> Reads:
+        if not callable(self.row.slope):
+            return Reads(out_grads=self.row.slope is not None)
+        return Reads(outputs=(0,)) if self.row.slope_of == "output" else Reads(inputs=(0,))
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return () if self.row.slope is None else (0,)
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def inplace_backward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        x, y = inputs[0], outputs[0]
+        if x.dtype.kind == "f" or self.row.keeps_integers:
+            self.row.function(run, x, y)
+            return
+        work = run.scratch(x.shape, "float64")
+        run.xp.copyto(work, x)
+        self.row.function(run, work, work)
+        run.xp.copyto(y, work, casting="unsafe")
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        slope = self.row.slope
+        if callable(slope):
+            slope = slope(run, outputs[0] if self.row.slope_of == "output" else inputs[0])
+        multiply_into(run, out_grads[0], slope, in_grads[0])
+
+
+class _Binary(Operator):
+    row: ClassVar[BinaryRow]
+
+    def _slopes(self) -> tuple[Slope | float | None, ...]:
+        """The derivatives by the inputs, in order; None for no gradient."""
+        return self.row.lhs, self.row.rhs
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("lhs", "rhs")
+
+    def backward_reads(self) -> Reads:
+        slopes = self._slopes()
+        read = {i for slope in slopes if isinstance(slope, Slope) for i in slope.reads}
+        inputs = tuple(sorted(read & set(range(len(slopes)))))
+        return Reads(out_grads=any(slope is not None for slope in slopes), inputs=inputs)
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return tuple(i for i, slope in enumerate(self._slopes()) if slope is not None)
+
+    def passes_gradient(self) -> tuple[tuple[int, int], ...]:
+        return tuple((0, i) for i, slope in enumerate(self._slopes()) if slope == 1.0)
+
+
+class Elementwise(_Binary):
+    """A function of the elements of ``lhs`` and ``rhs``, which have one shape."""
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0), (1, 0)) if self.row.inplace else ()
+
+    def inplace_backward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        self.row.function(run, inputs[0], inputs[1], outputs[0])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        # The left gradient may lie over the head gradient: it comes last.
+        for target, slope in reversed(list(zip(in_grads, self._slopes(), strict=True))):
+            if target is not None:
+                if isinstance(slope, Slope):
+                    slope = slope.function(run, inputs[0], inputs[1])
+                multiply_into(run, out_grads[0], slope, target)
+
+
+class Broadcast(_Binary):
+    """A function of the elements of ``lhs`` and ``rhs``, broadcast against each other."""
+
+    def passes_gradient(self) -> tuple[tuple[int, int], ...]:
+        return ()
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        common = infer_broadcast(inputs[0], inputs[1])
+        return inputs, [self.expect("output", outputs[0], common)]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        self.row.function(run, inputs[0], inputs[1], outputs[0])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        dy = out_grads[0]
+        wide = [None if x is None else run.xp.broadcast_to(x, dy.shape) for x in inputs]
+        for target, slope in zip(in_grads, self._slopes(), strict=True):
+            if target is None:
+                continue
+            if not isinstance(slope, Slope):
+                sum_to(run, dy, target)
+                multiply_into(run, target, slope, target)
+                continue
+            direct = target.shape == dy.shape
+            full = target if direct else run.scratch(dy.shape, dy.dtype)
+            multiply_into(run, dy, slope.function(run, wide[0], wide[1]), full)
+            if not direct:
+                sum_to(run, full, target)
+
+
+class BroadcastMixed(Broadcast):
+    """The same with the dtypes of ``mx.np``: the wider floating one, floating over whole."""
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        lhs, rhs = inputs
+        if lhs is None or rhs is None:
+            known = lhs or rhs or outputs[0]
+            lhs, rhs = lhs or known, rhs or known
+            return [lhs, rhs], [merge_dtypes(outputs[0], known)]
+        floating = [dtype for dtype in (lhs, rhs) if dtype.kind == "f"]
+        if not floating and lhs != rhs:
+            raise TypeInferenceError(f"lhs has dtype {lhs}, rhs {rhs}; cast one to the other's")
+        common = max(floating, key=lambda dtype: dtype.itemsize) if floating else lhs
+        return [lhs, rhs], [self.expect_dtype("output", outputs[0], common)]
+
+
+@declares_attributes
+class Scalar(_Binary):
+    """A function of the elements of ``data`` and a number.
+
+    The output of a bool is an int64; where ``is_int`` is False, that of whole numbers is a float64.
+    """
+
+    scalar: float = attribute(default=1.0, doc="the number; cut to a whole one for integer data")
+    is_int: bool = attribute(default=True, doc="whether the number is a whole one")
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("data",)
+
+    def _slopes(self) -> tuple[Slope | float | None, ...]:
+        return (self.row.lhs,)
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        data = inputs[0]
+        if data is None or data.kind == "f" or (data.kind in "iu" and self.is_int):
+            return super().infer_type(inputs, outputs)
+        wide = _INT64 if data.kind == "b" and self.is_int else _FLOAT64
+        return inputs, [self.expect_dtype("output", outputs[0], wide)]
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),) if self.row.inplace else ()
+
+    def inplace_backward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def _operands(self, data: Array, dtype: DType) -> tuple[Any, Any]:
+        return data, _as_number(self.scalar, dtype)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        a, b = self._operands(inputs[0], outputs[0].dtype)
+        self.row.function(run, a, b, outputs[0])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        (slope,) = self._slopes()
+        if isinstance(slope, Slope):
+            slope = slope.function(run, *self._operands(inputs[0], out_grads[0].dtype))
+        multiply_into(run, out_grads[0], slope, in_grads[0])
+
+
+class Reversed(Scalar):
+    """A function of a number and the elements of ``data``."""
+
+    def _slopes(self) -> tuple[Slope | float | None, ...]:
+        return (self.row.rhs,)
+
+    def backward_reads(self) -> Reads:
+        slope = self.row.rhs
+        reads_data = isinstance(slope, Slope) and 1 in slope.reads
+        return Reads(out_grads=slope is not None, inputs=(0,) if reads_data else ())
+
+    def _operands(self, data: Array, dtype: DType) -> tuple[Any, Any]:
+        return _as_number(self.scalar, dtype), data
+
+
+def _as_number(scalar: float, dtype: DType) -> Any:
+    """Return the scalar as MXNet converts it to the output's dtype."""
+    if dtype.kind == "f":
+        return scalar
+    return np.array(int(scalar)).astype(dtype)[()]
+
+
+def _define(form: type[Operator], row: UnaryRow | BinaryRow, names: Sequence[str]) -> None:
+    if names:
+        body = {"row": row, "__doc__": f"{row.doc} {form.__doc__}", "__module__": __name__}
+        register(*names)(type(names[0], (form,), body))
+
+
+for _unary in UNARY:
+    _define(Unary, _unary, _unary.names)
+for _binary in BINARY:
+    _define(Elementwise, _binary, _binary.elementwise)
+    _define(Broadcast, _binary, _binary.broadcast)
+    _define(BroadcastMixed, _binary, _binary.mixed)
+    _define(Scalar, _binary, _binary.scalar)
+    _define(Reversed, _binary, _binary.reversed)

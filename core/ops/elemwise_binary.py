@@ -1,0 +1,339 @@
+"""The table of elementwise functions of two operands.
+
+One row gives up to five operators: on equal shapes, on shapes that broadcast, the same with the
+dtypes of ``mx.np``, with a number on the right, and with a number on the left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from core.ops.operator import Run
+from core.types import Array
+
+__all__ = ["BINARY", "BinaryRow", "Slope"]
+
+Operand: TypeAlias = Any
+"""An array, or a number in the scalar forms."""
+
+Function: TypeAlias = Callable[[Run, Operand, Operand, Array], None]
+
+
+class Slope(NamedTuple):
+    """A derivative that depends on the operands.
+
+    Attributes:
+        function: returns the derivative by one operand: an operand, a new array or a number.
+        reads: which operands it reads (0: left, 1: right).
+    """
+
+    function: Callable[[Run, Operand, Operand], Any]
+    reads: tuple[int, ...]
+
+
+class BinaryRow(NamedTuple):
+    """One function.
+
+    Attributes:
+        doc: what it computes of the operands a and b.
+        function: writes the function's value.
+        lhs: derivative by a, a constant, or None where the gradient is 0.
+        rhs: derivative by b, likewise.
+        elementwise, broadcast, mixed, scalar, reversed: names of each form, none for no such form.
+        inplace: whether the output may lie over an operand.
+    """
+
+    doc: str
+    function: Function
+    lhs: Slope | float | None = None
+    rhs: Slope | float | None = None
+    elementwise: tuple[str, ...] = ()
+    broadcast: tuple[str, ...] = ()
+    mixed: tuple[str, ...] = ()
+    scalar: tuple[str, ...] = ()
+    reversed: tuple[str, ...] = ()
+    inplace: bool = True
+
+
+def _ufunc(name: str) -> Function:
+    """The function that ``xp`` has under this name, its result converted to the output's dtype."""
+
+    def apply(run: Run, a: Operand, b: Operand, out: Array) -> None:
+        getattr(run.xp, name)(a, b, out=out, casting="unsafe")
+
+    return apply
+
+
+def _scratch_like(run: Run, a: Operand, b: Operand, dtype: str | None = None) -> Array:
+    array = b if isinstance(a, float | np.generic) else a
+    return run.scratch(array.shape, dtype or array.dtype)
+
+
+def _where(name: str) -> Slope:
+    """A slope of 1 where the comparison holds, else 0."""
+
+    def slope(run: Run, a: Operand, b: Operand) -> Array:
+        mask = _scratch_like(run, a, b, "bool")
+        getattr(run.xp, name)(a, b, out=mask)
+        return mask
+
+    return Slope(slope, (0, 1))
+
+
+def _inverse(run: Run, a: Operand, b: Operand) -> Any:
+    """Return 1 / b."""
+    if isinstance(b, float):
+        return 1 / b if b else math.copysign(math.inf, b)
+    factor = run.scratch(b.shape, b.dtype)
+    run.xp.reciprocal(b, out=factor)
+    return factor
+
+
+def _quotient_slope(run: Run, a: Operand, b: Operand) -> Array:
+    """Return -a / b**2."""
+    factor = _scratch_like(run, b, b)
+    run.xp.multiply(b, b, out=factor)
+    run.xp.divide(a, factor, out=factor)
+    run.xp.negative(factor, out=factor)
+    return factor
+
+
+def _power(run: Run, a: Operand, b: Operand, out: Array) -> None:
+    if out.dtype.kind == "f":
+        run.xp.power(a, b, out=out)
+    else:
+        run.xp.power(a, b, out=out, dtype="float64", casting="unsafe")
+
+
+def _base_slope(run: Run, a: Operand, b: Operand) -> Array:
+    """Return b * a**(b - 1)."""
+    factor = _scratch_like(run, a, b)
+    if isinstance(b, float):
+        run.xp.power(a, b - 1, out=factor)
+    else:
+        run.xp.subtract(b, 1, out=factor)
+        run.xp.power(a, factor, out=factor)
+    factor *= b
+    return factor
+
+
+def _exponent_slope(run: Run, a: Operand, b: Operand) -> Array:
+    """Return a**b * log(a)."""
+    factor = _scratch_like(run, a, b)
+    run.xp.power(a, b, out=factor)
+    if isinstance(a, float):
+        factor *= float(np.log(a))
+    else:
+        logarithm = run.scratch(a.shape, a.dtype)
+        run.xp.log(a, out=logarithm)
+        factor *= logarithm
+    return factor
+
+
+def _mod(run: Run, a: Operand, b: Operand, out: Array) -> None:
+    """Write the remainder with the sign of b, and 0 where b is 0."""
+    if isinstance(b, float | np.generic):
+        if b == 0:
+            out.fill(0)
+        else:
+            run.xp.mod(a, b, out=out)
+        return
+    is_zero = run.scratch(b.shape, "bool")
+    run.xp.equal(b, 0, out=is_zero)
+    run.xp.mod(a, b, out=out)
+    run.xp.copyto(out, 0, where=is_zero)
+
+
+def _mod_slope(run: Run, a: Operand, b: Operand) -> Array:
+    """Return -floor(a / b)."""
+    factor = _scratch_like(run, a, b)
+    run.xp.divide(a, b, out=factor, casting="unsafe")
+    run.xp.floor(factor, out=factor)
+    run.xp.negative(factor, out=factor)
+    return factor
+
+
+def _hypot_slope(run: Run, a: Operand, b: Operand) -> Array:
+    """Return a / hypot(a, b)."""
+    factor = _scratch_like(run, a, b)
+    run.xp.hypot(a, b, out=factor)
+    run.xp.divide(a, factor, out=factor)
+    return factor
+
+
+def _smooth_l1(run: Run, a: Operand, b: Operand, out: Array) -> None:
+    """Write (b a)**2 / 2 where |a| < 1 / b**2, else |a| - 1 / (2 b**2)."""
+    square = b * b
+    bent = _scratch_like(run, a, b)
+    run.xp.abs(a, out=out)
+    run.xp.minimum(out, _inverse(run, a, square), out=bent)
+    square_bent = _scratch_like(run, a, b)
+    run.xp.multiply(bent, 0.5, out=square_bent)
+    out -= square_bent
+    out *= bent
+    out *= square
+
+
+def _smooth_l1_slope(run: Run, a: Operand, b: Operand) -> Array:
+    factor = _scratch_like(run, a, b)
+    run.xp.multiply(a, b * b, out=factor)
+    run.xp.clip(factor, -1, 1, out=factor)
+    return factor
+
+
+def _comparison(name: str, ufunc: str, title: str) -> BinaryRow:
+    """The row of a comparison; ``title`` is its CamelCase name, words parted by blanks."""
+    return BinaryRow(
+        f"1 where {ufunc}(a, b), else 0.".replace("_", " "),
+        _ufunc(ufunc),
+        elementwise=(f"_{name}", "_" + title.replace(" ", "_")),
+        broadcast=(f"broadcast_{name}",),
+        scalar=(f"_{name}_scalar", "_" + title.replace(" ", "") + "Scalar"),
+    )
+
+
+_PRODUCT = (
+    _ufunc("multiply"),
+    Slope(lambda run, a, b: b, (1,)),
+    Slope(lambda run, a, b: a, (0,)),
+)
+_POWER = (_power, Slope(_base_slope, (0, 1)), Slope(_exponent_slope, (0, 1)))
+
+BINARY = (
+    BinaryRow(
+        "a + b.",
+        _ufunc("add"),
+        1.0,
+        1.0,
+        elementwise=("elemwise_add", "_add", "_plus", "_Plus", "_sparse_elemwise_add"),
+        broadcast=(
+            "broadcast_add",
+            "broadcast_plus",
+            "_sparse_broadcast_add",
+            "_sparse_broadcast_plus",
+        ),
+        scalar=("_plus_scalar", "_PlusScalar"),
+    ),
+    BinaryRow(
+        "a + b, as MXNet sums the gradients of an output used more than once.",
+        _ufunc("add"),
+        1.0,
+        1.0,
+        elementwise=("_grad_add",),
+    ),
+    BinaryRow("a + b.", _ufunc("add"), 1.0, 1.0, mixed=("_npi_add",), scalar=("_npi_add_scalar",)),
+    BinaryRow(
+        "a - b.",
+        _ufunc("subtract"),
+        1.0,
+        -1.0,
+        elementwise=("elemwise_sub", "_sub", "_minus", "_Minus", "_sparse_elemwise_sub"),
+        broadcast=(
+            "broadcast_sub",
+            "broadcast_minus",
+            "_sparse_broadcast_sub",
+            "_sparse_broadcast_minus",
+        ),
+        scalar=("_minus_scalar", "_MinusScalar"),
+        reversed=("_rminus_scalar", "_RMinusScalar"),
+    ),
+    BinaryRow(
+        "a - b.",
+        _ufunc("subtract"),
+        1.0,
+        -1.0,
+        mixed=("_npi_subtract",),
+        scalar=("_npi_subtract_scalar",),
+        reversed=("_npi_rsubtract_scalar",),
+    ),
+    BinaryRow(
+        "a * b.",
+        *_PRODUCT,
+        elementwise=("elemwise_mul", "_mul", "_Mul", "_sparse_elemwise_mul"),
+        broadcast=("broadcast_mul", "_sparse_broadcast_mul"),
+        scalar=("_mul_scalar", "_MulScalar"),
+    ),
+    BinaryRow("a * b.", *_PRODUCT, mixed=("_npi_multiply",), scalar=("_npi_multiply_scalar",)),
+    BinaryRow(
+        "a / b, cut towards 0 for whole numbers.",
+        _ufunc("divide"),
+        Slope(_inverse, (1,)),
+        Slope(_quotient_slope, (0, 1)),
+        elementwise=("elemwise_div", "_div", "_Div", "_sparse_elemwise_div"),
+        broadcast=("broadcast_div", "_sparse_broadcast_div"),
+        scalar=("_div_scalar", "_DivScalar"),
+        reversed=("_rdiv_scalar", "_RDivScalar"),
+    ),
+    BinaryRow(
+        "Remainder of a / b with the sign of b; 0 where b is 0.",
+        _mod,
+        1.0,
+        Slope(_mod_slope, (0, 1)),
+        elementwise=("_mod", "_Mod"),
+        broadcast=("broadcast_mod",),
+        scalar=("_mod_scalar", "_ModScalar"),
+        reversed=("_rmod_scalar", "_RModScalar"),
+    ),
+    BinaryRow(
+        "a to the power of b.",
+        *_POWER,
+        elementwise=("_power", "_Power"),
+        broadcast=("broadcast_power",),
+        scalar=("_power_scalar", "_PowerScalar"),
+        reversed=("_rpower_scalar", "_RPowerScalar"),
+    ),
+    BinaryRow(
+        "a to the power of b.",
+        *_POWER,
+        mixed=("_npi_power",),
+        scalar=("_npi_power_scalar",),
+        reversed=("_npi_rpower_scalar",),
+    ),
+    BinaryRow(
+        "The larger of a and b; the gradient goes to a where they are equal.",
+        _ufunc("maximum"),
+        _where("greater_equal"),
+        _where("less"),
+        elementwise=("_maximum", "_Maximum"),
+        broadcast=("broadcast_maximum", "_npi_maximum"),
+        scalar=("_maximum_scalar", "_MaximumScalar", "_npi_maximum_scalar"),
+    ),
+    BinaryRow(
+        "The smaller of a and b; the gradient goes to a where they are equal.",
+        _ufunc("minimum"),
+        _where("less_equal"),
+        _where("greater"),
+        elementwise=("_minimum", "_Minimum"),
+        broadcast=("broadcast_minimum", "_npi_minimum"),
+        scalar=("_minimum_scalar", "_MinimumScalar", "_npi_minimum_scalar"),
+    ),
+    BinaryRow(
+        "sqrt(a**2 + b**2).",
+        _ufunc("hypot"),
+        Slope(_hypot_slope, (0, 1)),
+        Slope(lambda run, a, b: _hypot_slope(run, b, a), (0, 1)),
+        elementwise=("_hypot", "_Hypot"),
+        broadcast=("broadcast_hypot",),
+        scalar=("_hypot_scalar", "_HypotScalar", "_npi_hypot_scalar"),
+    ),
+    BinaryRow(
+        "Smooth L1 loss: (b a)**2 / 2 where |a| < 1 / b**2, else |a| - 1 / (2 b**2).",
+        _smooth_l1,
+        Slope(_smooth_l1_slope, (0,)),
+        scalar=("smooth_l1", "_npx_smooth_l1"),
+    ),
+    _comparison("equal", "equal", "Equal"),
+    _comparison("not_equal", "not_equal", "Not Equal"),
+    _comparison("greater", "greater", "Greater"),
+    _comparison("greater_equal", "greater_equal", "Greater Equal"),
+    _comparison("lesser", "less", "Lesser"),
+    _comparison("lesser_equal", "less_equal", "Lesser Equal"),
+    _comparison("logical_and", "logical_and", "Logical And"),
+    _comparison("logical_or", "logical_or", "Logical Or"),
+    _comparison("logical_xor", "logical_xor", "Logical Xor"),
+)
+"""Every function of two operands. Rows of ``mx.np`` keep their own names, as MXNet's JSON does."""

@@ -1,0 +1,260 @@
+"""Operators that pass their data on: copies, gradient stops, casts, and what a shape says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from core.ops.attributes import attribute
+from core.ops.operator import Operator, Reads, Run
+from core.ops.registry import register
+from core.types import Array, DType, Shape, shape_size
+
+__all__ = [
+    "AmpCast",
+    "AmpMulticast",
+    "BlockGrad",
+    "Cast",
+    "Copy",
+    "IdentityWithAttrLikeRhs",
+    "MakeLossOfOnes",
+    "PassThrough",
+    "ShapeArray",
+    "SizeArray",
+    "copy_reshaped",
+]
+
+_INT64 = np.dtype("int64")
+
+
+def copy_reshaped(run: Run, x: Array, out: Array) -> None:
+    """Write the elements of ``x``, in C order, into ``out`` of another shape.
+
+    Nothing happens where ``out`` is the same memory.
+    """
+    if out.flags.c_contiguous:
+        run.xp.copyto(out.reshape(x.shape), x)
+    else:
+        run.xp.copyto(out, x.reshape(out.shape))
+
+
+class PassThrough(Operator):
+    """Base of operators whose output is their input, whatever its shape."""
+
+    def backward_reads(self) -> Reads:
+        return Reads()
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def inplace_backward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def is_view(self) -> bool:
+        return True
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        copy_reshaped(run, inputs[0], outputs[0])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        copy_reshaped(run, out_grads[0], in_grads[0])
+
+
+@register("_copy", "identity")
+class Copy(PassThrough):
+    """The input."""
+
+
+@register("_np_copy")
+class NumpyCopy(PassThrough):
+    """The input, under the name ``mx.np.copy`` has in a symbol."""
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("a",)
+
+
+@register("BlockGrad", "stop_gradient", "_sparse_stop_gradient")
+class BlockGrad(PassThrough):
+    """The input, whose gradient is 0."""
+
+    def backward_reads(self) -> Reads:
+        return Reads(out_grads=False)
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return ()
+
+
+@register("make_loss", "_sparse_make_loss")
+class MakeLossOfOnes(PassThrough):
+    """The input, whose gradient is 1 whatever arrives at the output."""
+
+    def backward_reads(self) -> Reads:
+        return Reads(out_grads=False)
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        gradient: Array = in_grads[0]
+        gradient.fill(1)
+
+
+@register("_identity_with_attr_like_rhs")
+class IdentityWithAttrLikeRhs(PassThrough):
+    """The left input; its shape and dtype are those of the right one."""
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("lhs", "rhs")
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return (0,)
+
+
+@register("Cast", "cast", "_npi_cast", "_npx_cast")
+class Cast(Operator):
+    """The input in another dtype; numbers are cut towards 0 where it has none between."""
+
+    dtype: DType = attribute(doc="the output's dtype")
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        return inputs, [self.expect_dtype("output", outputs[0], self.dtype)]
+
+    def backward_reads(self) -> Reads:
+        return Reads()
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        run.xp.copyto(outputs[0], inputs[0], casting="unsafe")
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        run.xp.copyto(in_grads[0], out_grads[0], casting="unsafe")
+
+
+@register("amp_cast")
+class AmpCast(Cast):
+    """The input in another dtype where it is a floating one, else the input."""
+
+    dtype: DType = attribute(doc="the output's dtype")
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        data = inputs[0]
+        expected = data if data is not None and data.kind != "f" else self.dtype
+        return inputs, [self.expect_dtype("output", outputs[0], expected)]
+
+
+@register("amp_multicast")
+class AmpMulticast(Operator):
+    """The inputs, all in the widest (or narrowest) floating dtype among them."""
+
+    variadic = "num_outputs"
+
+    num_outputs: int = attribute(minimum=1, doc="number of inputs and outputs")
+    cast_narrow: bool = attribute(default=False, doc="cast to the narrowest instead")
+
+    def input_names(self) -> tuple[str, ...]:
+        return tuple(f"data_{i}" for i in range(self.num_outputs))
+
+    def output_names(self) -> tuple[str, ...]:
+        return tuple(f"output{i}" for i in range(self.num_outputs))
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        for i, name in enumerate(self.input_names()):
+            inputs[i] = outputs[i] = self.expect(name, inputs[i], outputs[i])
+        return inputs, outputs
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        floating = [dtype for dtype in inputs if dtype is not None and dtype.kind == "f"]
+        if len(floating) < self.num_outputs:
+            return inputs, outputs
+        choose = min if self.cast_narrow else max
+        common: DType | None = choose(floating, key=lambda dtype: dtype.itemsize)
+        return inputs, [self.expect_dtype("output", dtype, common) for dtype in outputs]
+
+    def backward_reads(self) -> Reads:
+        return Reads()
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        for x, y in zip(inputs, outputs, strict=True):
+            run.xp.copyto(y, x, casting="unsafe")
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        for dy, dx in zip(out_grads, in_grads, strict=True):
+            if dx is not None:
+                run.xp.copyto(dx, dy, casting="unsafe")
+
+
+class _OfShape(Operator):
+    """Base of operators that read the shape of their data only."""
+
+    def backward_reads(self) -> Reads:
+        return Reads(out_grads=False)
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return ()
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        return inputs, [self.expect_dtype("output", outputs[0], _INT64)]
+
+
+@register("shape_array", "_npx_shape_array")
+class ShapeArray(_OfShape):
+    """The dimensions of the input, as an int64 vector."""
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = inputs[0]
+        expected = None if data is None else (len(data),)
+        return inputs, [self.expect("output", outputs[0], expected)]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        for i, dim in enumerate(inputs[0].shape):
+            outputs[0][i] = dim
+
+
+@register("size_array")
+class SizeArray(_OfShape):
+    """The number of elements of the input, as an int64 vector of one."""
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        return inputs, [self.expect("output", outputs[0], (1,))]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        outputs[0].fill(shape_size(inputs[0].shape))
