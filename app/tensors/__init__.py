@@ -1,0 +1,1 @@
+"""Tensors in the forms in which clients send and receive them."""

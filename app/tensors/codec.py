@@ -1,0 +1,138 @@
+"""Named tensors to and from HTTP bodies: JSON, npy, npz and safetensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import safetensors
+import safetensors.numpy
+
+from app.errors import Damaged, Invalid, UnsupportedMedia
+from app.tensors.json_ import parse_json, read_tensor, tensor_to_plain
+from app.tensors.npy import read_npy, read_npz, write_npy, write_npz
+
+__all__ = ["JSON", "NPY", "NPZ", "SAFETENSORS", "decode", "encode", "media_type", "negotiate"]
+
+HostArray = npt.NDArray[Any]
+Tensors = dict[str, HostArray]
+
+JSON = "application/json"
+NPY = "application/x-npy"
+NPZ = "application/x-npz"
+SAFETENSORS = "application/x-safetensors"
+
+MEDIA_TYPES = (JSON, NPY, NPZ, SAFETENSORS)
+
+_ALIASES = {
+    "application/npy": NPY,
+    "application/npz": NPZ,
+    "application/zip": NPZ,
+    "application/safetensors": SAFETENSORS,
+    "application/vnd.safetensors": SAFETENSORS,
+}
+
+
+def media_type(header: str | None) -> str:
+    """Return the plain media type of a Content-Type header; JSON where there is none."""
+    plain = (header or JSON).partition(";")[0].strip().lower()
+    return _ALIASES.get(plain, plain)
+
+
+def negotiate(accept: str | None, single: bool = True) -> str:
+    """Choose the media type of an answer from an Accept header; JSON where nothing else is named.
+
+    Args:
+        accept: the header.
+        single: whether the answer is one array, which alone fits npy.
+    """
+    for part in (accept or "").split(","):
+        wanted = media_type(part) if part.strip() else JSON
+        if wanted in MEDIA_TYPES and (single or wanted != NPY):
+            return wanted
+    return JSON
+
+
+def decode(
+    content_type: str | None,
+    body: bytes,
+    *,
+    names: Sequence[str],
+    limit: int,
+    setting: str,
+    dtypes: Mapping[str, str] | None = None,
+) -> tuple[Tensors, dict[str, Any]]:
+    """Read named tensors from a body.
+
+    JSON is ``{"inputs": {name: tensor, ...}, ...}``, other members are returned beside the tensors.
+    An npy body is the first of ``names``.
+
+    Args:
+        content_type: the header.
+        body: the whole body.
+        names: names that are expected, in order.
+        limit: bytes that a compressed body may unpack to.
+        setting: the setting with that limit.
+        dtypes: of JSON lists by name, float32 where absent.
+
+    Raises:
+        UnsupportedMedia: a type not read here.
+        Malformed, Damaged, Invalid, TooLarge: the body's fault.
+    """
+    kind = media_type(content_type)
+    if kind == JSON:
+        return _decode_json(body, dtypes or {})
+    if kind == NPY:
+        return {names[0] if names else "data": read_npy(body, "body")}, {}
+    if kind == NPZ:
+        return read_npz(body, limit, setting), {}
+    if kind == SAFETENSORS:
+        return _decode_safetensors(body), {}
+    raise UnsupportedMedia(content_type, MEDIA_TYPES)
+
+
+def encode(
+    kind: str, tensors: Mapping[str, HostArray], key: str, extra: Mapping[str, Any] | None = None
+) -> bytes:
+    """Write named tensors as a body.
+
+    Args:
+        kind: one of ``MEDIA_TYPES``; npy takes exactly one tensor.
+        tensors: arrays by name.
+        key: member of a JSON answer that holds the tensors.
+        extra: further members of a JSON answer.
+    """
+    if kind == NPY:
+        (array,) = tensors.values()
+        return write_npy(array)
+    if kind == NPZ:
+        return write_npz(tensors)
+    if kind == SAFETENSORS:
+        return safetensors.numpy.save(
+            {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+        )
+    plain = {name: tensor_to_plain(array) for name, array in tensors.items()}
+    return orjson.dumps({key: plain, **(extra or {})})
+
+
+def _decode_json(body: bytes, dtypes: Mapping[str, str]) -> tuple[Tensors, dict[str, Any]]:
+    parsed = parse_json(body)
+    if not isinstance(parsed, dict):
+        raise Invalid("body", parsed, 'an object: {"inputs": {"data": [[...]]}}')
+    inputs = parsed.pop("inputs", None)
+    if not isinstance(inputs, dict):
+        raise Invalid("inputs", inputs, 'tensors by name: {"data": [[...]]}')
+    return {
+        name: read_tensor(value, f"inputs.{name}", dtypes.get(name, "float32"))
+        for name, value in inputs.items()
+    }, parsed
+
+
+def _decode_safetensors(body: bytes) -> Tensors:
+    try:
+        return dict(safetensors.numpy.load(body))
+    except (safetensors.SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise Damaged("body", f"no safetensors ({error})", "a safetensors file") from None
