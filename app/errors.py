@@ -3,6 +3,7 @@
     ServiceError
     ├── Malformed              400  a body that cannot be read as what it claims to be
     ├── NotFound               404  no such module, job, dataset, checkpoint or file
+    ├── MethodNotAllowed       405  the path exists, the verb does not
     ├── Conflict               409  the request is sound, the state of things forbids it
     │   ├── AlreadyExists           the name is taken
     │   ├── InUse                   something unfinished depends on it
@@ -43,6 +44,7 @@ __all__ = [
     "InUse",
     "Invalid",
     "Malformed",
+    "MethodNotAllowed",
     "NotFound",
     "PreconditionFailed",
     "Problem",
@@ -112,6 +114,18 @@ class NotFound(ServiceError):
         text = f"{what} {str(name)[:_LONGEST_ECHO]!r} does not exist"
         super().__init__(f"{text}; {hint}" if hint else text)
         self.what = what
+
+
+class MethodNotAllowed(ServiceError):
+    """The path exists, the verb does not."""
+
+    def __init__(self, method: str, allowed: str) -> None:
+        super().__init__(f"{method} is not served here; use {allowed or 'another path'}")
+        self.allowed = allowed
+
+    def headers(self) -> dict[str, str]:
+        """Return ``Allow``."""
+        return {"Allow": self.allowed} if self.allowed else {}
 
 
 class Conflict(ServiceError):
@@ -251,6 +265,7 @@ class ErrorKind:
 ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     Malformed: ErrorKind(400, "malformed", "The body cannot be read"),
     NotFound: ErrorKind(404, "not_found", "Not found"),
+    MethodNotAllowed: ErrorKind(405, "method_not_allowed", "Method not allowed"),
     Conflict: ErrorKind(409, "conflict", "The present state forbids it"),
     AlreadyExists: ErrorKind(409, "already_exists", "The name is taken"),
     InUse: ErrorKind(409, "in_use", "Something unfinished depends on it"),

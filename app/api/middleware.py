@@ -1,0 +1,81 @@
+"""What happens to every request before and after its route, as plain ASGI."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+
+import structlog
+from prometheus_client import Counter, Histogram
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["RequestContext"]
+
+_log = structlog.get_logger("modserve.access")
+_SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+REQUESTS = Counter(
+    "modserve_http_requests_total", "Requests answered", ["method", "route", "status"]
+)
+SECONDS = Histogram(
+    "modserve_http_request_seconds",
+    "Time from the request's head to the end of its answer",
+    ["method", "route"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60),
+)
+
+
+class RequestContext:
+    """Gives each request an id, counts and times it, and logs it at debug level.
+
+    The client's own ``X-Request-Id`` is taken over where it is a plain word.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request_id = _request_id(scope)
+        scope.setdefault("state", {})["request_id"] = request_id
+        started = time.perf_counter()
+        status = 500
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [
+                    *message.get("headers", ()),
+                    (b"x-request-id", request_id.encode()),
+                ]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, answer)
+        finally:
+            seconds = time.perf_counter() - started
+            route = getattr(scope.get("route"), "path", "unknown")
+            REQUESTS.labels(scope["method"], route, status).inc()
+            SECONDS.labels(scope["method"], route).observe(seconds)
+            _log.debug(
+                "request",
+                method=scope["method"],
+                path=scope["path"],
+                status=status,
+                milliseconds=round(seconds * 1000, 2),
+                request_id=request_id,
+            )
+
+
+def _request_id(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            text = value.decode("latin-1")
+            if _SAFE_ID.fullmatch(text):
+                return str(text)
+    return uuid.uuid4().hex

@@ -1,0 +1,66 @@
+"""Errors as RFC 9457 answers, for every path under /v1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from app.errors import FieldError, Invalid, Malformed, MethodNotAllowed, NotFound, to_problem
+
+__all__ = ["PROBLEM_JSON", "install_error_handlers", "problem_response"]
+
+PROBLEM_JSON = "application/problem+json"
+
+_log = structlog.get_logger(__name__)
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    """Make every error of the application a problem+json answer."""
+    app.add_exception_handler(RequestValidationError, _on_validation)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(Exception, _on_error)
+
+
+def problem_response(request: Request, error: BaseException) -> JSONResponse:
+    """Return the answer to an error; those that are our fault are logged with their traceback."""
+    request_id = request.scope.get("state", {}).get("request_id", "")
+    problem = to_problem(error, request_id, request.url.path)
+    if problem.status == 500:
+        _log.error("request failed", path=request.url.path, request_id=request_id, exc_info=error)
+    return JSONResponse(
+        problem.body, problem.status, headers=problem.headers, media_type=PROBLEM_JSON
+    )
+
+
+async def _on_error(request: Request, error: Exception) -> JSONResponse:
+    return problem_response(request, error)
+
+
+async def _on_validation(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    rows = error.errors()
+    if any(row["type"] == "json_invalid" for row in rows):
+        return problem_response(request, Malformed(f"the body is no JSON: {rows[0]['msg']}"))
+    return problem_response(request, Invalid.from_errors(_field_error(dict(row)) for row in rows))
+
+
+async def _on_http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return problem_response(request, NotFound("path", request.url.path, "see /docs"))
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        return problem_response(request, MethodNotAllowed(request.method, allowed))
+    return problem_response(request, Malformed(str(error.detail)))
+
+
+def _field_error(row: dict[str, Any]) -> FieldError:
+    location = [str(part) for part in row["loc"] if part not in ("body", "path", "query")]
+    got = "nothing" if row["type"] == "missing" else repr(row.get("input"))[:120]
+    message = str(row["msg"])
+    return FieldError(".".join(location) or "body", got, message[:1].lower() + message[1:])
