@@ -1,0 +1,68 @@
+"""Arrays as scripts see them (``mx.nd``).
+
+Besides what is listed here, every operator is a function of this module, made when first asked for.
+"""
+
+from __future__ import annotations
+
+from core.backends import backend_of, gpu_count
+from core.device import Context
+from core.ndarray.array import NDArray, invoke
+from core.ndarray.creation import (
+    arange,
+    array,
+    concatenate,
+    empty,
+    eye,
+    from_numpy,
+    full,
+    linspace,
+    moveaxis,
+    ones,
+    split_v2,
+    zeros,
+)
+from core.ndarray.functions import make_function
+from core.ndarray.serialization import load, load_frombuffer, save
+from core.ndarray.sparse_array import (
+    BaseSparseNDArray,
+    CSRNDArray,
+    RowSparseNDArray,
+    cast_storage,
+)
+from core.ops.namespace import PUBLIC, OperatorNamespace
+
+__all__ = [
+    "BaseSparseNDArray",
+    "CSRNDArray",
+    "NDArray",
+    "RowSparseNDArray",
+    "arange",
+    "array",
+    "cast_storage",
+    "concatenate",
+    "empty",
+    "eye",
+    "from_numpy",
+    "full",
+    "invoke",
+    "linspace",
+    "load",
+    "load_frombuffer",
+    "moveaxis",
+    "ones",
+    "save",
+    "split_v2",
+    "waitall",
+    "zeros",
+]
+
+
+def waitall() -> None:
+    """Wait until all devices have computed what was asked of them."""
+    for number in range(gpu_count()):
+        backend_of(Context("gpu", number)).synchronize()
+
+
+_operators = OperatorNamespace(__name__, PUBLIC, make_function)
+__getattr__, __dir__ = _operators.get, _operators.names

@@ -1,0 +1,492 @@
+"""``NDArray``: the handle that scripts hold on an array, and the calls of operators on it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+import numpy as np
+
+from core.backends import backend_of
+from core.device import Context, current_context
+from core.errors import FormatError, MXNetError, ShapeError
+from core.ndarray.arithmetic import Arithmetic
+from core.ndarray.execute import operator_of
+from core.ndarray.imperative import apply, check_not_recorded, differentiate, parse_context, record
+from core.ndarray.methods import OperatorMethods
+from core.ndarray.nodes import CopyNode
+from core.ndarray.stored import StoredArray, decode_array, encode_array, host_context
+from core.ndarray.subscript import Subscript
+from core.ndarray.tape import Entry, Origin, Variable, live, mode
+from core.ops import Operator, get_operator
+from core.ops.attributes import attribute_fields
+from core.ops.signature import order_inputs, split_arguments
+from core.types import Array, DType, Shape, shape_size, to_dtype
+
+__all__ = ["NDArray", "call_operator", "invoke", "mark_variable"]
+
+Number = (int, float, np.generic)
+
+
+class NDArray(Arithmetic, Subscript, OperatorMethods):
+    """A dense array on a device.
+
+    The methods that MXNet has and that are not written out here are operators
+    (``core.ndarray.methods``).
+
+    Args:
+        data: a NumPy or CuPy array, which is shared, not copied. None makes an array that holds
+            nothing (what unpickling starts from).
+        ctx: the device the array is on; ``cpu(0)`` when not given.
+        writable: whether the in-place operators and assignments are allowed.
+    """
+
+    __slots__ = ("__weakref__", "_context", "_data", "_origin", "writable")
+
+    __array_priority__: ClassVar[float] = 1000.0
+
+    def __init__(
+        self, data: Array = None, ctx: Context | None = None, writable: bool = True
+    ) -> None:
+        self._data = data
+        self._context = ctx if ctx is not None else Context("cpu", 0)
+        self._origin: Origin | None = None
+        self.writable = writable
+
+    # -- what it is -------------------------------------------------------------------------
+
+    @property
+    def data(self) -> Any:
+        """The raw NumPy or CuPy array; it shares memory with this one."""
+        return self._data
+
+    @property
+    def handle(self) -> NDArray:
+        """This array; scripts compare handles to see whether two arrays are the same."""
+        return self
+
+    @property
+    def shape(self) -> Shape:
+        """Length of each axis."""
+        return cast(Shape, self._data.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The NumPy scalar type of the elements (``numpy.float32``)."""
+        return self._data.dtype.type
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return shape_size(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def context(self) -> Context:
+        """The device of the array."""
+        return self._context
+
+    ctx = context
+
+    @property
+    def stype(self) -> str:
+        """Storage type: ``"default"``, ``"row_sparse"`` or ``"csr"``."""
+        return "default"
+
+    def __repr__(self) -> str:
+        shape = "x".join(str(dim) for dim in self.shape)
+        return f"\n{self.asnumpy()!s}\n<{type(self).__name__} {shape} @{self.context}>"
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        if self.size > 1:
+            raise ValueError("The truth value of an NDArray with multiple elements is ambiguous.")
+        return self.size == 1 and bool(self.asscalar())
+
+    def __iter__(self) -> Iterator[NDArray]:
+        return (self[i] for i in range(len(self)))
+
+    def __abs__(self) -> NDArray:
+        return cast(NDArray, self.abs())
+
+    # -- values out -------------------------------------------------------------------------
+
+    def asnumpy(self) -> np.ndarray[Any, Any]:
+        """Return a NumPy copy."""
+        return np.array(backend_of(self._context).to_host(self.dense()), order="C")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return self.asnumpy() if dtype is None else self.asnumpy().astype(dtype)
+
+    def asscalar(self) -> Any:
+        """Return the only element as a NumPy scalar; raise ValueError where there are more."""
+        if self.size != 1:
+            raise ValueError("The current array is not a scalar")
+        return self.asnumpy().reshape(-1)[0]
+
+    def __float__(self) -> float:
+        return float(self.asscalar())
+
+    def __int__(self) -> int:
+        return int(self.asscalar())
+
+    def dense(self) -> Array:
+        """Return the raw values as operators read them; a sparse array makes a dense copy."""
+        if self._data is None:
+            raise MXNetError("the array holds nothing (it was made by NDArray(None))")
+        return self._data
+
+    def wait_to_read(self) -> None:
+        """Wait until the values are computed."""
+        backend_of(self._context).synchronize()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (None,), self.__getstate__()
+
+    def __getstate__(self) -> dict[str, bytearray | None]:
+        """Return MXNet's pickled state: the array as a ``.params`` file holds it."""
+        return {"handle": None if self._data is None else bytearray(encode_array(self.stored()))}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        handle = state.get("handle")
+        if handle is not None:
+            stored = decode_array(bytes(handle))
+            self.restore(stored, host_context(stored.context))
+
+    # -- copies and views -------------------------------------------------------------------
+
+    def copy(self) -> NDArray:
+        """Return a copy on the same device."""
+        return cast(NDArray, self.copyto(self._context))
+
+    def copyto(self, other: NDArray | Context) -> Any:
+        """Copy into an array of the same shape, or to a new array on a device.
+
+        Returns:
+            the array copied to; False (with a warning) for a copy of an array to itself.
+        """
+        if isinstance(other, Context):
+            other = NDArray(backend_of(other).empty(self.shape, np.dtype(self.dtype)), other)
+        elif not isinstance(other, NDArray):
+            raise TypeError(f"copyto does not support type {type(other)}")
+        if other is self:
+            warnings.warn(
+                "You are attempting to copy an array to itself", RuntimeWarning, stacklevel=2
+            )
+            return False
+        if other.shape != self.shape:
+            raise ShapeError(f"copyto: the target has shape {other.shape}, expected {self.shape}")
+        check_not_recorded([other])
+        other.assign_dense(self.dense())
+        origin = live(self._origin)
+        if mode.recording and origin is not None:
+            other._origin = Entry(CopyNode(self._context, origin, self._data), 0)
+        return other
+
+    def astype(self, dtype: Any, copy: bool = True) -> NDArray:
+        """Return a copy of another dtype; with ``copy=False`` this array where it has it."""
+        dtype = to_dtype(dtype)
+        if not copy and dtype == self.dtype:
+            return self
+        return cast(NDArray, self.copyto(NDArray(self._empty(self.shape, dtype), self._context)))
+
+    def as_in_context(self, context: Context) -> NDArray:
+        """Return this array where it is on the device, else a copy there."""
+        return self if self._context == context else cast(NDArray, self.copyto(context))
+
+    as_in_ctx = as_in_context
+
+    def as_nd_ndarray(self) -> NDArray:
+        """Return this array (it is no NumPy-style array of MXNet)."""
+        return self
+
+    def detach(self) -> NDArray:
+        """Return the same memory without the computation it came from."""
+        return NDArray(self._data, self._context)
+
+    def tostype(self, stype: str) -> NDArray:
+        """Return a copy in another storage type (``default``, ``row_sparse``, ``csr``)."""
+        from core.ndarray.sparse_array import cast_storage
+
+        return cast_storage(self, stype)
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
+        """Return the same memory under another shape.
+
+        Args:
+            *shape: dimensions, or one tuple. 0 keeps a dimension, -1 is inferred, -2 keeps the
+                rest, -3 merges two, -4 splits one in the two that follow (as ``nd.Reshape``).
+            **kwargs: ``shape``, instead of the above; ``reverse``: match from the right.
+        """
+        if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+            shape = tuple(shape[0])
+        elif not shape and "shape" in kwargs:
+            shape = tuple(kwargs["shape"])
+        if unknown := kwargs.keys() - {"shape", "reverse"}:
+            raise TypeError(f"reshape got {min(unknown)!r}; it takes 'shape' and 'reverse'")
+        if self.size == 0 or shape == ():
+            return self._reshape_plainly(shape)
+        op = operator_of("Reshape", {"shape": shape, "reverse": bool(kwargs.get("reverse"))})
+        _, (target,) = op.infer_shape([self.shape], [None])
+        if target is None or shape_size(target) != self.size:
+            raise ShapeError(f"Cannot reshape array of size {self.size} into shape {shape}")
+        return self._view(op, target)
+
+    def flatten(self, inplace: bool = False) -> NDArray:
+        """Return (first axis, all others); a view with ``inplace``, else a copy."""
+        return (
+            self.reshape((0, -1))
+            if inplace
+            else cast(NDArray, self._call_operator("Flatten", self))
+        )
+
+    def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
+        """Return the array with an axis of length 1; a view with ``inplace``, else a copy."""
+        if not inplace:
+            return cast(NDArray, self._call_operator("expand_dims", self, axis=axis))
+        if not -self.ndim - 1 <= axis <= self.ndim:
+            raise ShapeError(f"axis {axis} is out of range for an array of {self.ndim} dimensions")
+        at = axis % (self.ndim + 1)
+        return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
+
+    def squeeze(self, axis: Any = None, inplace: bool = False) -> NDArray:
+        """Return the array without axes of length 1; a view with ``inplace``, else a copy."""
+        if not inplace:
+            return cast(NDArray, self._call_operator("squeeze", self, axis=axis))
+        target = np.squeeze(np.empty(self.shape, np.bool_), axis).shape
+        return self.reshape(target or (1,))
+
+    def broadcast_to(self, shape: int | Sequence[int]) -> NDArray:
+        """Return a copy with axes of length 1 repeated; new axes come first."""
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        padded = (1,) * (len(shape) - self.ndim) + self.shape
+        if len(padded) != len(shape) or any(
+            old not in (1, new) for old, new in zip(padded, shape, strict=True)
+        ):
+            raise ValueError(
+                "operands could not be broadcast together with remapped shapes"
+                f"[original->remapped]: {self.shape} and requested shape {shape}"
+            )
+        source = self if padded == self.shape else self.reshape(padded)
+        return cast(NDArray, self._call_operator("broadcast_to", source, shape=shape))
+
+    def broadcast_like(self, other: NDArray) -> NDArray:
+        """Return a copy broadcast to the other's shape."""
+        return self.broadcast_to(other.shape)
+
+    @property
+    def T(self) -> NDArray:
+        """A copy with its axes reversed."""
+        return self if self.ndim < 2 else cast(NDArray, self.transpose())
+
+    def at(self, index: int) -> NDArray:
+        """Return the view of one entry of the first axis."""
+        return self[index]
+
+    # -- gradients --------------------------------------------------------------------------
+
+    def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
+        """Make a buffer for the gradient of this array, filled with zeros.
+
+        Args:
+            grad_req: ``"write"``, ``"add"`` or ``"null"``.
+            stype: storage type of the buffer, by default this array's.
+        """
+        zeros = backend_of(self._context).xp.zeros(self.shape, self.dtype)
+        gradient = NDArray(zeros, self._context)
+        if (stype or self.stype) != "default":
+            gradient = gradient.tostype(stype or self.stype)
+        mark_variable(self, gradient, grad_req)
+
+    @property
+    def grad(self) -> NDArray | None:
+        """The buffer of the gradient, None without ``attach_grad``."""
+        return self._origin.gradient if isinstance(self._origin, Variable) else None
+
+    @property
+    def _fresh_grad(self) -> bool:
+        """True from a backward pass until set to False."""
+        return isinstance(self._origin, Variable) and self._origin.is_fresh
+
+    @_fresh_grad.setter
+    def _fresh_grad(self, state: bool) -> None:
+        if isinstance(self._origin, Variable):
+            self._origin.is_fresh = bool(state)
+
+    def backward(
+        self,
+        out_grad: NDArray | None = None,
+        retain_graph: bool = False,
+        train_mode: bool = True,
+    ) -> None:
+        """Compute the gradients of all arrays with ``attach_grad`` this one depends on.
+
+        Args:
+            out_grad: gradient of this array, ones by default.
+            retain_graph: keep the computation for another backward pass.
+            train_mode: whether the operators' backward runs as in training.
+        """
+        gradients = differentiate(
+            [self], [out_grad], retain_graph=retain_graph, train_mode=train_mode
+        )
+        for variable, gradient in gradients.items():
+            variable.receive(gradient)
+
+    def take_gradient(self, gradient: NDArray, *, add: bool) -> None:
+        """Write a gradient into this buffer, or add it."""
+        raw = gradient.as_in_context(self._context).dense()
+        if add:
+            with backend_of(self._context).scope():
+                raw = self.dense() + raw
+        self.assign_dense(raw)
+
+    # -- inside the package -----------------------------------------------------------------
+
+    def wrap(self, raw: Array, context: Context | None = None) -> NDArray:
+        """Return a handle on another raw array, by default of this array's device."""
+        return NDArray(raw, context or self._context)
+
+    def assign_dense(self, raw: Array) -> None:
+        """Write raw values of this shape, of any device and dtype, over the array."""
+        backend_of(self._context).copy_into(self._data, raw)
+        self._origin = live(self._origin)
+
+    def stored(self) -> StoredArray:
+        """Return the array as files hold it."""
+        data = backend_of(self._context).to_host(self.dense())
+        return StoredArray("default", data.shape, data, (), self._context)
+
+    def restore(self, stored: StoredArray, context: Context) -> None:
+        """Become the array that a file or pickle holds, on a device."""
+        if stored.stype != "default":
+            raise FormatError(f"a pickled NDArray has storage type {stored.stype!r}, not 'default'")
+        self._data = backend_of(context).asarray(stored.data)
+        self._context = context
+
+    def _empty(self, shape: Shape, dtype: DType) -> Array:
+        return backend_of(self._context).empty(shape, dtype)
+
+    def _view(self, op: Operator, shape: Shape) -> NDArray:
+        raw = self._data.reshape(shape)
+        result = NDArray(raw, self._context, self.writable)
+        node = record(op, self._context, [self], [self._data], [raw])
+        result._origin = None if node is None else Entry(node, 0)
+        return result
+
+    def _reshape_plainly(self, shape: Shape) -> NDArray:
+        try:
+            return NDArray(self._data.reshape(shape), self._context, self.writable)
+        except ValueError:
+            raise ShapeError(
+                f"Cannot reshape array of size {self.size} into shape {shape}"
+            ) from None
+
+    def check_writable(self) -> None:
+        if not self.writable:
+            raise ValueError("trying to write to a readonly NDArray; copy() it first")
+
+    def _binary(self, array_op: str, scalar_op: str, other: Any) -> NDArray:
+        return self._apply(array_op, scalar_op, other, None)
+
+    def _binary_inplace(self, array_op: str, scalar_op: str, other: Any) -> NDArray:
+        self.check_writable()
+        return self._apply(array_op, scalar_op, other, self)
+
+    def _apply(self, array_op: str, scalar_op: str, other: Any, out: NDArray | None) -> NDArray:
+        if isinstance(other, NDArray):
+            return cast(NDArray, invoke(operator_of(array_op, {}), (self, other), out))
+        if isinstance(other, Number):
+            op = operator_of(scalar_op, {"scalar": float(other)})
+            return cast(NDArray, invoke(op, (self,), out))
+        raise TypeError(f"type {type(other)} not supported")
+
+    @staticmethod
+    def _call_operator(name: str, *args: Any, **kwargs: Any) -> Any:
+        return call_operator(get_operator(name), args, kwargs)
+
+
+def invoke(
+    op: Operator,
+    inputs: Sequence[NDArray],
+    out: NDArray | Sequence[NDArray] | None = None,
+    context: Context | None = None,
+) -> NDArray | list[NDArray]:
+    """Run a parsed operator.
+
+    Args:
+        op: the operator.
+        inputs: arrays in the operator's order, auxiliary states last.
+        out: where to write the visible outputs.
+        context: device of an operator without inputs, by default the current context.
+
+    Returns:
+        the output, or the list of them where the operator shows several.
+    """
+    given: Sequence[NDArray] = () if out is None else [out] if isinstance(out, NDArray) else out
+    if inputs:
+        context = inputs[0]._context
+    elif context is None:
+        context = given[0]._context if given else current_context()
+    raw, node = apply(op, context, inputs, given)
+    results = [
+        given[index] if index < len(given) else NDArray(raw[index], context)
+        for index in range(op.visible_outputs())
+    ]
+    if node is not None:
+        for index, result in enumerate(results):
+            result._origin = Entry(node, index)
+    return results[0] if len(results) == 1 else results
+
+
+def call_operator(
+    operator: type[Operator], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> NDArray | list[NDArray]:
+    """Call an operator as ``nd.X(*args, **kwargs)`` does.
+
+    ``out`` and ``name`` are the namespace's own; ``ctx`` places the result of an operator without
+    inputs.
+    """
+    out = kwargs.pop("out", None)
+    kwargs.pop("name", None)
+    name = operator.names[0]
+    if args and operator.variadic is None and _are_plain(operator, args, kwargs):
+        op = operator_of(name, kwargs)
+        if len(args) == len(op.input_names()):
+            return invoke(op, args, out)
+    context = kwargs.pop("ctx", None) if "ctx" not in _field_names(operator) else None
+    arguments = split_arguments(operator, args, kwargs, _is_array)
+    op = operator_of(name, arguments.attributes)
+    inputs = order_inputs(op, arguments)
+    return invoke(op, inputs, out, None if context is None else parse_context(context))
+
+
+def mark_variable(array: NDArray, gradient: NDArray, grad_req: str) -> None:
+    """Make an array a variable: what it was computed from is forgotten, its gradient collected."""
+    if grad_req not in ("write", "add", "null"):
+        raise ValueError(f"grad_req is {grad_req!r}; expected 'write', 'add' or 'null'")
+    array._origin = Variable(gradient, grad_req)
+
+
+def _are_plain(operator: type[Operator], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Tell whether the positional arguments are all arrays and the others all attributes."""
+    return all(isinstance(arg, NDArray) for arg in args) and kwargs.keys() <= _field_names(operator)
+
+
+_fields: dict[type[Operator], frozenset[str]] = {}
+
+
+def _field_names(operator: type[Operator]) -> frozenset[str]:
+    if operator not in _fields:
+        _fields[operator] = frozenset(attribute_fields(operator))
+    return _fields[operator]
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, NDArray)

@@ -1,0 +1,164 @@
+"""Run operators on arrays and put them on the tape; carry gradients back along it.
+
+Arrays are NDArrays here, by what they offer and not by their class, which is built on this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from core.backends import backend_of
+from core.device import Context
+from core.errors import MXNetError, ShapeError
+from core.ndarray.execute import execute
+from core.ndarray.nodes import OperatorNode
+from core.ndarray.tape import NOT_RECORDED, Node, Step, Variable, live, mode, walk
+from core.ops import Operator
+from core.types import Array
+
+if TYPE_CHECKING:
+    from core.ndarray.array import NDArray
+
+__all__ = [
+    "apply",
+    "check_not_recorded",
+    "differentiate",
+    "numeric_step",
+    "parse_context",
+    "record",
+]
+
+IN_GRAPH = (
+    "Assigning to NDArrays that are already in a computational graph will cause undefined "
+    "behavior when evaluating gradients. Please call backward first to clear the graph or do this "
+    "out side of a record section. Also note that you cannot use inplace operations like +=, *=, "
+    "relu(x, out=x), y[idx]=x, etc inside a record section."
+)
+
+
+def apply(
+    op: Operator,
+    context: Context,
+    inputs: Sequence[NDArray],
+    out: Sequence[NDArray | None] = (),
+) -> tuple[list[Array], Node | None]:
+    """Run an operator.
+
+    Args:
+        op: parsed operator.
+        context: device of the outputs.
+        inputs: arrays, auxiliary states last.
+        out: arrays to write the outputs into.
+
+    Returns:
+        all raw outputs, and the node on the tape if it was recorded.
+    """
+    check_not_recorded(array for array in out if array is not None)
+    for name, array in zip(op.input_names(), inputs, strict=False):
+        if array.context != context and _is_elsewhere(array.context, context):
+            raise MXNetError(
+                f"operator {op.names[0]}: {name} is on {array.context}, the first input on "
+                f"{context}; move it with as_in_context"
+            )
+    raw = [array.dense() for array in inputs]
+    given = [array.data if array is not None and _is_dense(array) else None for array in out]
+    outputs = execute(op, context, raw, given, is_train=mode.training)
+    for target, output in zip(out, outputs, strict=False):
+        if target is not None and not _is_dense(target):
+            target.assign_dense(output)
+    return outputs, record(op, context, inputs, raw, outputs)
+
+
+def record(
+    op: Operator,
+    context: Context,
+    inputs: Sequence[NDArray],
+    raw: Sequence[Array],
+    outputs: Sequence[Array],
+) -> Node | None:
+    """Put an operator that ran on the tape if this thread records and a gradient is wanted."""
+    if not mode.recording:
+        return None
+    parents = [live(array._origin) for array in inputs]
+    if all(parent is None for parent in parents):
+        return None
+    return OperatorNode(op, context, parents, raw, outputs)
+
+
+def check_not_recorded(arrays: Iterable[Any]) -> None:
+    """Raise MXNetError where an array about to be overwritten takes part in a recording."""
+    if mode.recording and any(live(array._origin) is not None for array in arrays):
+        raise MXNetError(IN_GRAPH)
+
+
+def differentiate(
+    heads: Sequence[NDArray],
+    head_grads: Sequence[NDArray | None],
+    *,
+    retain_graph: bool = False,
+    train_mode: bool = True,
+    record_it: bool = False,
+    step: Step | None = None,
+) -> dict[Variable, NDArray]:
+    """Return the gradient of every variable that the heads depend on.
+
+    Args:
+        heads: arrays computed while recording.
+        head_grads: gradient of each head; None stands for ones.
+        retain_graph: keep the tape for another call.
+        train_mode: whether the operators' backward runs as in training.
+        record_it: record the backward pass itself.
+        step: how one node's backward runs, ``numeric_step`` by default.
+
+    Raises:
+        MXNetError: a head was not recorded; an operator on the way has no gradient.
+        ShapeError: a head's gradient has another shape.
+    """
+    pairs = []
+    for head, given in zip(heads, head_grads, strict=True):
+        origin = live(head._origin)
+        if origin is None:
+            raise MXNetError(NOT_RECORDED)
+        pairs.append((origin, _head_gradient(head, given)))
+    before = mode.recording, mode.training
+    mode.recording, mode.training = record_it, train_mode
+    try:
+        return walk(pairs, step or numeric_step, retain=retain_graph)
+    finally:
+        mode.recording, mode.training = before
+
+
+def numeric_step(node: Node, out_grads: Sequence[NDArray | None]) -> list[NDArray | None]:
+    """Run one node's backward on raw arrays."""
+    wrap = next(dy.wrap for dy in out_grads if dy is not None)
+    in_grads = node.backward([None if dy is None else dy.dense() for dy in out_grads])
+    return [None if dx is None else wrap(dx, node.context) for dx in in_grads]
+
+
+def _head_gradient(head: NDArray, given: NDArray | None) -> NDArray:
+    backend = backend_of(head.context)
+    if given is None:
+        with backend.scope():
+            return head.wrap(backend.xp.ones(head.shape, head.dtype))
+    if given.size != head.size:
+        raise ShapeError(f"the head's gradient has shape {given.shape}, expected {head.shape}")
+    gradient = given if given.shape == head.shape else given.reshape(head.shape)
+    return gradient.astype(head.dtype, copy=False).as_in_context(head.context)
+
+
+def parse_context(value: Any) -> Context:
+    """Return the context of a Context or of its text, ``"cpu(0)"``."""
+    if isinstance(value, Context):
+        return value
+    kind, _, number = str(value).rstrip(")").partition("(")
+    return Context(kind, int(number or 0))
+
+
+def _is_dense(array: NDArray) -> bool:
+    return array.stype == "default"
+
+
+def _is_elsewhere(a: Context, b: Context) -> bool:
+    """Tell whether memory of one cannot be read on the other; all CPU contexts share theirs."""
+    return a.device_type == "gpu" or b.device_type == "gpu"

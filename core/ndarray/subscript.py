@@ -1,0 +1,145 @@
+"""``x[key]`` and ``x[key] = value``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from core.backends import Backend, backend_of
+from core.device import Context
+from core.errors import MXNetError
+from core.ndarray.imperative import check_not_recorded
+from core.ndarray.indexing import Key, normalize_key
+from core.ndarray.nodes import IndexNode
+from core.ndarray.tape import Entry, Origin, live, mode
+from core.types import Array, Shape
+
+if TYPE_CHECKING:
+    from core.ndarray.array import NDArray
+
+__all__ = ["Subscript"]
+
+_WHOLE = slice(None)
+
+
+class Subscript:
+    """Indexing as NumPy's, with MXNet's exceptions (``core.ndarray.indexing``).
+
+    A basic index whose elements are contiguous gives a view, every other a copy.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _data: Array
+        _context: Context
+        _origin: Origin | None
+        writable: bool
+
+        @property
+        def shape(self) -> Shape: ...
+        @property
+        def dtype(self) -> Any: ...
+        def asnumpy(self) -> np.ndarray[Any, Any]: ...
+        def dense(self) -> Array: ...
+        def copyto(self, other: Any) -> Any: ...
+        def check_writable(self) -> None: ...
+        def wrap(self, raw: Array, context: Context | None = None) -> NDArray: ...
+
+    def __getitem__(self, key: Any) -> NDArray:
+        if _is_whole(key) or key == ():
+            return cast("NDArray", self)
+        if type(key) is int and self.shape and -self.shape[0] <= key < self.shape[0]:
+            return self._part(Key((key,), False))  # the commonest case, in a loop over the rows
+        return self._part(normalize_key(_raw_key(key), self.shape))
+
+    def _part(self, key: Key) -> NDArray:
+        backend = backend_of(self._context)
+        with backend.scope():
+            parts = _on_device(key, backend)
+            part = self._data[parts]
+            if not part.flags.c_contiguous:
+                part = part.copy()
+            if part.ndim == 0:
+                part = part.reshape(1)
+        result = self.wrap(part)
+        result.writable = self.writable
+        origin = live(self._origin)
+        if mode.recording and origin is not None:
+            node = IndexNode(self._context, origin, self._data, parts, is_advanced=key.is_advanced)
+            result._origin = Entry(node, 0)
+        return result
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.check_writable()
+        check_not_recorded([self])
+        is_array = isinstance(value, Subscript)
+        if _is_whole(key) and is_array and value.shape == self.shape:
+            if value is not self:
+                value.copyto(self)
+            return
+        if is_array and mode.recording and live(value._origin) is not None:
+            raise MXNetError(
+                "Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with "
+                "autograd."
+            )
+        backend = backend_of(self._context)
+        with backend.scope():
+            raw = self._assignable(value, backend)
+            parts = _on_device(normalize_key(_raw_key(key), self.shape), backend)
+            if raw.ndim:
+                raw = _without_leading(raw, max(self._data[parts].ndim, 1))
+            self._data[parts] = raw
+
+    def _assignable(self, value: Any, backend: Backend) -> Array:
+        """Return a value as a raw array of this device and dtype."""
+        if isinstance(value, Subscript):
+            return backend.asarray(value.dense()).astype(self.dtype, copy=False)
+        # As MXNet, a value the dtype cannot hold wraps around or overflows silently.
+        with np.errstate(all="ignore"):
+            if isinstance(value, (int, float, np.ndarray, np.generic)):
+                return backend.asarray(np.asarray(value).astype(self.dtype, copy=False))
+            try:
+                return backend.asarray(np.array(value, dtype=self.dtype))
+            except (TypeError, ValueError):
+                raise TypeError(
+                    f"NDArray does not support assignment with non-array-like object {value!r} "
+                    f"of type {type(value)}"
+                ) from None
+
+
+def _is_whole(key: Any) -> bool:
+    return isinstance(key, slice) and key == _WHOLE
+
+
+def _raw_key(key: Any) -> Any:
+    if isinstance(key, tuple):
+        return tuple(_raw_index(part) for part in key)
+    return _raw_index(key)
+
+
+def _raw_index(part: Any) -> Any:
+    if not isinstance(part, Subscript):
+        return part
+    if part.dtype is np.bool_:
+        raise ValueError(
+            "Cannot perform boolean indexing in legacy mode; use nd.contrib.boolean_mask, or "
+            "asnumpy()"
+        )
+    return part.asnumpy()
+
+
+def _on_device(key: Key, backend: Backend) -> tuple[Any, ...]:
+    if not key.is_advanced:
+        return key.parts
+    return tuple(
+        backend.asarray(part) if isinstance(part, np.ndarray) else part for part in key.parts
+    )
+
+
+def _without_leading(raw: Array, ndim: int) -> Array:
+    """Drop leading axes of length 1 until ``ndim`` are left."""
+    while raw.ndim > ndim and raw.shape[0] == 1:
+        raw = raw[0]
+    return raw
