@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +17,10 @@ class Backend(Protocol):
 
     name: str
     xp: Any
+
+    def scope(self) -> AbstractContextManager[Any]:
+        """Return a block in which ``xp`` allocates and computes on this device."""
+        ...
 
     def empty(self, shape: Shape, dtype: DType) -> Array:
         """Return an uninitialised C-contiguous array (64-byte aligned on the CPU)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,11 @@ class CupyBackend:
             raise DeviceError(f"gpu({device_id}) does not exist; {count} CUDA devices are usable")
         self.xp: Any = cupy
         self.device = cupy.cuda.Device(device_id)
+
+    def scope(self) -> AbstractContextManager[Any]:
+        """Make this the current device of the block."""
+        scope: AbstractContextManager[Any] = self.device
+        return scope
 
     def empty(self, shape: Shape, dtype: DType) -> Array:
         """Return an uninitialised device array."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from core.types import Array, DType, Shape, shape_size
 __all__ = ["NumpyBackend"]
 
 _ALIGNMENT = 64
+_NO_SCOPE: AbstractContextManager[None] = nullcontext()
 
 
 class NumpyBackend:
@@ -18,6 +20,10 @@ class NumpyBackend:
 
     name = "numpy"
     xp: Any = np
+
+    def scope(self) -> AbstractContextManager[Any]:
+        """There is only one host memory."""
+        return _NO_SCOPE
 
     def empty(self, shape: Shape, dtype: DType) -> Array:
         """Return an uninitialised array that starts on a cache line."""
