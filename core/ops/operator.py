@@ -162,6 +162,21 @@ class Operator:
         """True where the only output is the first input's memory under another shape."""
         return False
 
+    def is_identity(self, is_train: bool) -> bool:
+        """True where, in this mode, the first output is an unchanged copy of the first input.
+
+        A plan then leaves the operator out (Dropout in inference). The default: ``is_view``.
+        """
+        return self.is_view()
+
+    def passes_gradient(self) -> tuple[tuple[int, int], ...]:
+        """Pairs (output, input): the input's gradient is just the output's, under its own shape.
+
+        A plan then hands the gradient on and does not ask ``backward`` for it. The default: that of
+        a view, unless it is a loss, which ignores what arrives.
+        """
+        return ((0, 0),) if self.is_view() and self.backward_reads().out_grads else ()
+
     # -- arithmetic -------------------------------------------------------------------------
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:

@@ -1,0 +1,236 @@
+"""Fast kernels: a backend's own way to run one step of a plan.
+
+A kernel goes through two stages, so that all decisions fall when a plan is compiled:
+
+1. ``prepare``: a registered function is asked whether it can run a step. It sees the operator's
+   attributes and the specs of all tensors, layouts included, and answers with a ``Kernel``, which
+   states the layouts it wants, or with None. The plan then reorders what does not fit.
+2. ``Kernel.bind``: the kernel is given its arrays, at addresses that stay, and returns a closure
+   without arguments. It is bound anew when memory moves; expensive things belong in ``prepare``.
+
+Where no kernel is registered, none holds, or one fails to be made (it raises
+``KernelUnavailable``), the operator's reference runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Protocol
+
+from core.types import Array, DType, Shape
+
+__all__ = [
+    "Kernel",
+    "KernelArrays",
+    "KernelLayouts",
+    "KernelRequest",
+    "KernelResources",
+    "KernelTable",
+    "KernelUnavailable",
+    "Layout",
+    "TensorSpec",
+    "Version",
+    "kernels",
+]
+
+_log = logging.getLogger(__name__)
+
+
+class KernelUnavailable(Exception):
+    """The library cannot make this kernel after all; the reference is used."""
+
+
+class Version:
+    """How often an array has been written from outside; kernels that cache its reordered data
+    compare it with what they saw last."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def bump(self) -> None:
+        """Say that the array has changed."""
+        self.count += 1
+
+
+class Layout(Hashable, Protocol):
+    """An arrangement of a tensor's elements that only a backend understands.
+
+    Plain C order is not a layout but its absence, None.
+    """
+
+    def nbytes(self, shape: Shape, dtype: DType) -> int:
+        """Return the size of a tensor in this layout."""
+        ...
+
+    def reorder(self, source: TensorSpec, target: TensorSpec) -> Kernel:
+        """Return a kernel that copies ``inputs[0]`` to ``outputs[0]``.
+
+        One of the two specs has this layout; the other may be plain or of the same backend.
+        """
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """What is known of a tensor before it has an address."""
+
+    shape: Shape
+    dtype: DType
+    layout: Layout | None = None
+
+
+Specs = tuple[TensorSpec | None, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KernelRequest:
+    """One step of a plan.
+
+    Attributes:
+        operator: the operator, for its attributes.
+        is_backward: whether its backward is meant.
+        is_train: mode of the plan.
+        inputs: specs of the inputs. A backward kernel may read any of them, whatever the
+            operator's reference reads.
+        outputs: specs of the outputs; layouts are the kernel's to choose in a forward step.
+        out_grads: specs of the outputs' gradients; None where nothing is given.
+        in_grads: specs of the gradients wanted; None where none is.
+        is_constant: which inputs change only when their version does (weights in inference).
+        forward: the kernel chosen for the forward step.
+    """
+
+    operator: Any
+    is_backward: bool
+    is_train: bool
+    inputs: Specs
+    outputs: Specs
+    out_grads: Specs = ()
+    in_grads: Specs = ()
+    is_constant: tuple[bool, ...] = ()
+    forward: Kernel | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KernelLayouts:
+    """Layouts by position; an empty tuple stands for plain ones throughout."""
+
+    inputs: tuple[Layout | None, ...] = ()
+    outputs: tuple[Layout | None, ...] = ()
+    out_grads: tuple[Layout | None, ...] = ()
+    in_grads: tuple[Layout | None, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KernelArrays:
+    """The arrays of one step, None where there is nothing.
+
+    An array of a layout of its own is a vector of bytes. In a backward step only what the kernel
+    declared to read is there.
+    """
+
+    inputs: Sequence[Array | None]
+    outputs: Sequence[Array | None]
+    out_grads: Sequence[Array | None] = ()
+    in_grads: Sequence[Array | None] = ()
+    workspace: Array | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KernelResources:
+    """What a bound kernel may use besides its arrays.
+
+    Attributes:
+        xp: numpy or cupy.
+        allocate: returns memory that is the kernel's as long as it is bound (folded weights).
+        scratch: returns memory during one call, free of charge; it is other steps' afterwards.
+        versions: for each input, its version; None where it may change at every run.
+    """
+
+    xp: Any
+    allocate: Callable[[Shape, DType], Array]
+    scratch: Callable[[Shape, DType], Array]
+    versions: tuple[Version | None, ...]
+
+
+class Kernel:
+    """A prepared kernel. Subclasses set what differs and implement ``bind``.
+
+    Attributes:
+        name: for profiles and errors, for example ``"onednn:convolution"``.
+        layouts: layouts wanted of what is read, and produced of what is written.
+        workspace_bytes: memory a forward kernel keeps for its backward kernel, both get it in
+            ``KernelArrays.workspace``.
+        backward_inputs: indices of the inputs a backward kernel reads; None: as the reference.
+        backward_outputs: indices of the outputs a backward kernel reads; None: as the reference.
+        inplace: pairs as ``Operator.inplace_forward`` or ``inplace_backward`` gives; None: as the
+            operator says.
+    """
+
+    name: str = "kernel"
+    layouts: KernelLayouts = KernelLayouts()
+    workspace_bytes: int = 0
+    backward_inputs: tuple[int, ...] | None = None
+    backward_outputs: tuple[int, ...] | None = None
+    inplace: tuple[tuple[int, int], ...] | None = None
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
+        """Return a closure that runs the kernel on these arrays."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be bound")
+
+
+Prepare = Callable[[KernelRequest], Kernel | None]
+
+
+class KernelTable:
+    """Which functions prepare kernels for which operators of which backend."""
+
+    def __init__(self) -> None:
+        self._prepares: dict[tuple[str, str, bool], list[Prepare]] = {}
+
+    def register(
+        self, backend: str, operator: str, *, backward: bool = False
+    ) -> Callable[[Prepare], Prepare]:
+        """Register a function for an operator's canonical name; the last registered is asked first.
+
+        Args:
+            backend: ``Backend.name`` of the arrays it runs on.
+            operator: canonical name, as ``Operator.names[0]``.
+            backward: whether it runs the operator's backward.
+        """
+
+        def decorate(prepare: Prepare) -> Prepare:
+            self._prepares.setdefault((backend, operator, backward), []).insert(0, prepare)
+            return prepare
+
+        return decorate
+
+    def unregister(
+        self, backend: str, operator: str, prepare: Prepare, *, backward: bool = False
+    ) -> None:
+        """Take a registered function out again."""
+        self._prepares[backend, operator, backward].remove(prepare)
+
+    def has_any(self, backend: str) -> bool:
+        """Tell whether the backend has a kernel for anything."""
+        return any(key[0] == backend and found for key, found in self._prepares.items())
+
+    def select(self, backend: str, request: KernelRequest) -> Kernel | None:
+        """Return the first kernel that can run the request, None for the reference."""
+        operator = request.operator.names[0]
+        for prepare in self._prepares.get((backend, operator, request.is_backward), ()):
+            try:
+                kernel = prepare(request)
+            except KernelUnavailable as error:
+                _log.warning("no kernel for %s, using the reference: %s", operator, error)
+                continue
+            if kernel is not None:
+                return kernel
+        return None
+
+
+kernels = KernelTable()
+"""The table plans are compiled with."""

@@ -1,0 +1,109 @@
+"""Arrays for ``simple_bind``: new ones, or memory that another executor or a buffer lends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from core.backends import backend_of
+from core.device import Context
+from core.errors import ShapeError, did_you_mean
+from core.executor.trace import SpecOf
+from core.ndarray import NDArray
+from core.symbol.graph import Entry, Node
+from core.types import DType, Shape, shape_size
+
+if TYPE_CHECKING:
+    from core.executor.executor import Executor
+
+__all__ = ["Allocator", "resized"]
+
+
+class Allocator:
+    """Gives each variable of a graph its array.
+
+    Args:
+        context: where variables go that belong to no group.
+        group2ctx: contexts by ``ctx_group`` attribute.
+        spec_of: inferred shapes and dtypes.
+        lender: executor that lends the arguments named, their gradients, and auxiliary states of
+            the same name and shape.
+        lent_names: the arguments it lends.
+        buffer: arrays by name, used where large enough; those made anew are put in.
+
+    Raises:
+        ValueError: a lent name that the lender does not have, or no lender.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        group2ctx: Mapping[str, Context] | None,
+        spec_of: SpecOf,
+        lender: Executor | None,
+        lent_names: list[str] | None,
+        buffer: dict[str, NDArray] | None,
+    ) -> None:
+        self._context = context
+        self._group2ctx = group2ctx or {}
+        self._spec_of = spec_of
+        self._arguments = {} if lender is None else lender.arg_dict
+        self._gradients = {} if lender is None else lender.grad_dict
+        self._auxiliaries = {} if lender is None else lender.aux_dict
+        self._lent = frozenset(lent_names or ())
+        self._buffer = buffer
+        for name in lent_names or ():
+            if name not in self._arguments:
+                raise ValueError(
+                    f"shared_arg_names has {name!r}, which is no argument of shared_exec"
+                    f"{did_you_mean(name, self._arguments)}"
+                )
+
+    def argument(self, node: Node) -> NDArray:
+        """Return the array of an argument."""
+        shape, dtype = self._spec_of(Entry(node, 0))
+        if node.name in self._lent:
+            return _matching(node.name, self._arguments[node.name], shape, dtype)
+        if self._buffer is None:
+            return self._zeros(node)
+        found = self._buffer.get(node.name)
+        if found is not None and found.size >= shape_size(shape) and found.data.dtype == dtype:
+            return resized(found, shape)
+        made = self._buffer[node.name] = self._zeros(node)
+        return made
+
+    def gradient(self, node: Node) -> NDArray:
+        """Return the array of an argument's gradient."""
+        shape, dtype = self._spec_of(Entry(node, 0))
+        lent = self._gradients.get(node.name) if node.name in self._lent else None
+        return self._zeros(node) if lent is None else _matching(node.name, lent, shape, dtype)
+
+    def auxiliary(self, node: Node) -> NDArray:
+        """Return the array of an auxiliary state."""
+        shape, dtype = self._spec_of(Entry(node, 0))
+        lent = self._auxiliaries.get(node.name)
+        if lent is not None and (lent.shape, lent.data.dtype) == (shape, dtype):
+            return lent
+        return self._zeros(node)
+
+    def _zeros(self, node: Node) -> NDArray:
+        context = self._group2ctx.get(node.attrs.get("__ctx_group__", ""), self._context)
+        raw = backend_of(context).empty(*self._spec_of(Entry(node, 0)))
+        raw[...] = 0
+        return NDArray(raw, context)
+
+
+def resized(array: NDArray, shape: Shape) -> NDArray:
+    """Return the beginning of an array's memory as another shape."""
+    if array.shape == shape:
+        return array
+    return NDArray(array.data.reshape(-1)[: shape_size(shape)].reshape(shape), array.context)
+
+
+def _matching(name: str, lent: NDArray, shape: Shape, dtype: DType) -> NDArray:
+    if lent.shape != shape or lent.data.dtype != dtype:
+        raise ShapeError(
+            f"{name!r} is shared with shape {lent.shape} and dtype {lent.data.dtype}, but here it "
+            f"has {shape} and {dtype}; take it out of shared_arg_names"
+        )
+    return lent

@@ -1,0 +1,151 @@
+"""Memory that the plans of one executor, and of all that share with it, run in."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from core.backends import Backend, backend_of
+from core.backends.kernels import Version
+from core.device import Context
+from core.executor.memory import aligned
+from core.types import Array, DType, Shape, shape_size
+
+__all__ = ["Arena", "Cached", "Region", "Scratch"]
+
+_BYTES = np.dtype("uint8")
+
+
+class Region:
+    """Bytes that grow to the most that anyone has asked for.
+
+    Growing moves them: arrays made before keep the old memory alive and are to be made anew.
+
+    Attributes:
+        moves: how often the bytes have moved.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self.moves = 0
+        self._backend = backend
+        self._bytes: Array = backend.empty((0,), _BYTES)
+
+    @property
+    def nbytes(self) -> int:
+        """Present size."""
+        return int(self._bytes.size)
+
+    def grow(self, nbytes: int) -> bool:
+        """Make room for this many bytes; tell whether the memory moved."""
+        if nbytes <= self.nbytes:
+            return False
+        # Drop the old memory first, so that both are never there at once.
+        self._bytes = self._backend.empty((0,), _BYTES)
+        self._bytes = self._backend.empty((nbytes,), _BYTES)
+        self.moves += 1
+        return True
+
+    def array(self, offset: int, shape: Shape, dtype: DType) -> Array:
+        """Return the array of this shape that begins at an offset."""
+        nbytes = shape_size(shape) * dtype.itemsize
+        return self._bytes[offset : offset + nbytes].view(dtype).reshape(shape)
+
+
+class Cached:
+    """An array that is computed from an argument, and the argument's version it belongs to."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.seen = -1
+
+
+class Scratch:
+    """Memory for the inside of steps: each step may use all of it.
+
+    The first run of a plan finds out how much is needed; what does not fit is allocated for the
+    time of the step. ``settle`` then lets the region grow, so that later runs allocate nothing.
+
+    Attributes:
+        top: bytes in use by the present step; the plan sets it to 0 before each step.
+        misses: arrays allocated since the last ``settle`` because the region was too small.
+    """
+
+    __slots__ = ("_arrays", "_backend", "_most", "_moves", "_region", "misses", "top")
+
+    def __init__(self, backend: Backend, region: Region) -> None:
+        self._backend = backend
+        self._region = region
+        self._moves = region.moves
+        self._arrays: dict[tuple[int, Shape, DType], Array] = {}
+        self._most = 0
+        self.top = 0
+        self.misses = 0
+
+    def take(self, shape: Shape, dtype: DType) -> Array:
+        """Return an uninitialised array that is the step's until it ends."""
+        found = self._arrays.get((self.top, shape, dtype))
+        if found is None:
+            return self._take_new(shape, dtype)
+        self.top += aligned(found.nbytes)
+        return found
+
+    def begin(self) -> None:
+        """Forget arrays of a region that has moved; to be called before each run."""
+        if self._moves != self._region.moves:
+            self._arrays.clear()
+            self._moves = self._region.moves
+
+    def settle(self) -> None:
+        """Let the region grow to what was needed; to be called after each run."""
+        if self.misses:
+            self.misses = 0
+            self._region.grow(self._most)
+
+    def _take_new(self, shape: Shape, dtype: DType) -> Array:
+        offset = self.top
+        self.top += aligned(shape_size(shape) * dtype.itemsize)
+        self._most = max(self._most, self.top)
+        if self.top > self._region.nbytes:
+            self.misses += 1
+            return self._backend.empty(shape, dtype)
+        array = self._arrays[offset, shape, dtype] = self._region.array(offset, shape, dtype)
+        return array
+
+
+class Arena:
+    """The memory of plans that never run at the same time: buckets of a module, inference and
+    training. Each region is as large as its largest user needs, not the sum.
+
+    Attributes:
+        values: what steps hand to later steps.
+        outputs: what executors show as outputs.
+        scratch: what a step needs while it runs.
+        generation: counts how often memory moved that plans hold addresses of.
+        owner: the plan whose forward pass ran last; its intermediate values are still there.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.backend = backend_of(context)
+        self.values = Region(self.backend)
+        self.outputs = Region(self.backend)
+        self.scratch = Region(self.backend)
+        self.generation = 0
+        self.owner: object | None = None
+        self._cache: dict[Hashable, Cached] = {}
+
+    def reserve(self, values: int, outputs: int) -> None:
+        """Let the regions grow to at least these many bytes. What they held is lost if they do."""
+        moved = [self.values.grow(values), self.outputs.grow(outputs)]
+        if any(moved):
+            self.generation += 1
+            self.owner = None
+
+    def cached(self, version: Version, key: Hashable, nbytes: int) -> Cached:
+        """Return the bytes kept for an argument, the same for all plans that ask with this key."""
+        found = self._cache.get((version, key))
+        if found is None:
+            found = Cached(self.backend.empty((nbytes,), _BYTES))
+            self._cache[version, key] = found
+        return found

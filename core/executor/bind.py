@@ -1,0 +1,263 @@
+"""``Symbol.bind`` and ``Symbol.simple_bind``: from a symbol and arrays to an executor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from core.backends import backend_of
+from core.backends.kernels import Version
+from core.device import Context
+from core.errors import DeviceError, MXNetError, ShapeError, TypeInferenceError, did_you_mean
+from core.executor.allocate import Allocator
+from core.executor.arena import Arena
+from core.executor.bound import Bound
+from core.executor.compile import CompileOptions
+from core.executor.executor import Executor
+from core.executor.trace import Graph, SpecOf, specs_of
+from core.ndarray import NDArray
+from core.symbol.graph import Entry
+from core.symbol.infer import infer_graph
+from core.types import DType, Shape, to_dtype
+
+__all__ = ["bind", "simple_bind"]
+
+GRAD_REQS = ("write", "add", "null")
+
+Arrays = Sequence[NDArray | None] | Mapping[str, NDArray]
+Requests = str | Sequence[str] | Mapping[str, str]
+
+
+def bind(
+    symbol: Any,
+    ctx: Context,
+    args: Arrays,
+    args_grad: Arrays | None = None,
+    grad_req: Requests = "write",
+    aux_states: Arrays | None = None,
+    group2ctx: Mapping[str, Context] | None = None,
+    shared_exec: Executor | None = None,
+    *,
+    versions: Mapping[str, Version] | None = None,
+    options: CompileOptions | None = None,
+) -> Executor:
+    """Bind a symbol to arrays.
+
+    Args:
+        symbol: the symbol.
+        ctx: where it runs.
+        args: an array for each argument, in the order of ``list_arguments`` or by name.
+        args_grad: arrays for gradients, likewise; None or missing where none is wanted.
+        grad_req: ``"write"``, ``"add"`` or ``"null"``, for all arguments, in order, or by name
+            (``"null"`` for those not named).
+        aux_states: an array for each auxiliary state, in order or by name.
+        group2ctx: contexts by ``ctx_group`` attribute; all must be on one device.
+        shared_exec: an executor whose memory is shared; the two must not run at the same time.
+        versions: counts changes of arguments by name, so that kernels may keep what they made of
+            them; whoever writes to these arrays must bump the version.
+        options: how the compiler works.
+
+    Raises:
+        TypeError: not a context, not NDArrays.
+        ValueError: an array is missing or there are too many; a bad ``grad_req``.
+        ShapeError, TypeInferenceError: arrays contradict the graph.
+        DeviceError: arrays or groups on different devices.
+    """
+    if not isinstance(ctx, Context):
+        raise TypeError(f"ctx is {type(ctx).__name__}; expected a Context such as mx.cpu()")
+    graph = Graph.of(symbol._heads)
+    names = [node.name for node in graph.arguments]
+    auxiliary_names = [node.name for node in graph.auxiliaries]
+    arguments = _all_arrays("args", args, names)
+    auxiliaries = _all_arrays("aux_states", aux_states or [], auxiliary_names)
+    gradients = _arrays("args_grad", args_grad or {}, names, may_miss=True)
+    requests = [
+        "null" if gradient is None else request
+        for request, gradient in zip(_requests(grad_req, names), gradients, strict=True)
+    ]
+    all_names, all_arrays = [*names, *auxiliary_names], [*arguments, *auxiliaries]
+    _check_devices(ctx, group2ctx, zip(all_names, all_arrays, strict=True))
+    _check_devices(ctx, None, zip(names, gradients, strict=True))
+    _check_gradients(names, arguments, gradients)
+    spec_of = _infer_bound(graph, arguments, auxiliaries)
+    bound = Bound(arguments, gradients, requests, auxiliaries, versions or {})
+    arena = shared_exec.arena if shared_exec is not None else Arena(ctx)
+    return Executor(symbol, graph, spec_of, ctx, bound, arena, group2ctx=group2ctx, options=options)
+
+
+def simple_bind(
+    symbol: Any,
+    ctx: Context,
+    grad_req: Requests = "write",
+    type_dict: Mapping[str, Any] | None = None,
+    stype_dict: Mapping[str, str] | None = None,
+    group2ctx: Mapping[str, Context] | None = None,
+    shared_arg_names: list[str] | None = None,
+    shared_exec: Executor | None = None,
+    shared_buffer: dict[str, NDArray] | None = None,
+    **kwargs: Shape,
+) -> Executor:
+    """Bind a symbol to new arrays of zeros, whose shapes follow from those of the inputs.
+
+    Args:
+        symbol: the symbol.
+        ctx: where it runs.
+        grad_req: as in ``bind``.
+        type_dict: dtypes by name of the variable; float32 where nothing says otherwise.
+        stype_dict: storage types by name; all arrays here are dense (``"default"``).
+        group2ctx: contexts by ``ctx_group`` attribute.
+        shared_arg_names: arguments whose arrays and gradients ``shared_exec`` lends.
+        shared_exec: an executor whose memory and auxiliary states are shared, too.
+        shared_buffer: arrays by name whose memory is used where large enough; those made anew are
+            put in.
+        **kwargs: shapes by name of the variable; 0 stands for an unknown dimension.
+
+    Raises:
+        ShapeError, TypeInferenceError: unknown or contradicting shapes or dtypes.
+        ValueError: a bad ``grad_req``, or ``shared_arg_names`` that are not there.
+    """
+    if not isinstance(ctx, Context):
+        raise TypeError(f"ctx is {type(ctx).__name__}; expected a Context such as mx.cpu()")
+    _check_storage(stype_dict)
+    _check_devices(ctx, group2ctx, ())
+    graph = Graph.of(symbol._heads)
+    shapes = {name: tuple(shape) for name, shape in kwargs.items()}
+    dtypes = {name: to_dtype(dtype) for name, dtype in (type_dict or {}).items()}
+    spec_of = _infer(graph, shapes, dtypes)
+    requests = _requests(grad_req, [node.name for node in graph.arguments])
+    allocator = Allocator(ctx, group2ctx, spec_of, shared_exec, shared_arg_names, shared_buffer)
+    arguments = [allocator.argument(node) for node in graph.arguments]
+    gradients = [
+        None if request == "null" else allocator.gradient(node)
+        for node, request in zip(graph.arguments, requests, strict=True)
+    ]
+    auxiliaries = [allocator.auxiliary(node) for node in graph.auxiliaries]
+    bound = Bound(arguments, gradients, requests, auxiliaries)
+    arena = shared_exec.arena if shared_exec is not None else Arena(ctx)
+    return Executor(symbol, graph, spec_of, ctx, bound, arena, group2ctx=group2ctx)
+
+
+def _check_storage(stype_dict: Mapping[str, str] | None) -> None:
+    for name, storage in (stype_dict or {}).items():
+        if storage != "default":
+            raise MXNetError(
+                f"stype_dict asks for {storage!r} storage of {name!r}; executors bind dense arrays "
+                "only, leave it out or say 'default'"
+            )
+
+
+def _arrays(
+    what: str, given: Arrays, names: Sequence[str], *, may_miss: bool = False
+) -> list[NDArray | None]:
+    """Return arrays in order; a missing one is None where it may be."""
+    if isinstance(given, Mapping):
+        missing = [name for name in names if name not in given]
+        if missing and not may_miss:
+            extra = [name for name in given if name not in names]
+            raise ValueError(
+                f"key `{missing[0]}` is missing in `{what}`{did_you_mean(missing[0], extra)}; "
+                f"the symbol needs {', '.join(names)}"
+            )
+        arrays = [given.get(name) for name in names]
+    elif isinstance(given, (list, tuple)):
+        if len(given) != len(names):
+            raise ValueError(
+                f"Length of {what} does not match the number of arguments: got {len(given)} for "
+                f"{len(names)} ({', '.join(names) or 'none'})"
+            )
+        arrays = list(given)
+    else:
+        raise TypeError(f"{what} is {type(given).__name__}; expected a list or dict of NDArrays")
+    for name, array in zip(names, arrays, strict=True):
+        if not (isinstance(array, NDArray) or (array is None and may_miss)):
+            raise TypeError(f"{what}: {name!r} is {type(array).__name__}; expected an NDArray")
+    return arrays
+
+
+def _all_arrays(what: str, given: Arrays, names: Sequence[str]) -> list[NDArray]:
+    return [array for array in _arrays(what, given, names) if array is not None]
+
+
+def _requests(given: Requests, names: Sequence[str]) -> list[str]:
+    if isinstance(given, str):
+        requests = [given] * len(names)
+    elif isinstance(given, Mapping):
+        requests = [given.get(name, "null") for name in names]
+    elif len(given) == len(names):
+        requests = list(given)
+    else:
+        raise ValueError(f"grad_req has {len(given)} entries for the {len(names)} arguments")
+    for name, request in zip(names, requests, strict=True):
+        if request not in GRAD_REQS:
+            raise ValueError(
+                f"grad_req of {name!r} is {request!r}; expected one of {', '.join(GRAD_REQS)}"
+            )
+    return requests
+
+
+def _infer(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, DType]) -> SpecOf:
+    try:
+        return specs_of(infer_graph(graph.heads, shapes, dtypes))
+    except ShapeError as error:
+        known = {node.name for node in graph.nodes}
+        for name in shapes.keys() - known:
+            error.add_note(f"{name!r} is no variable of the symbol{did_you_mean(name, known)}")
+        raise
+
+
+def _infer_bound(
+    graph: Graph, arguments: Sequence[NDArray], auxiliaries: Sequence[NDArray]
+) -> SpecOf:
+    """Infer from the arrays; raise where the graph needs others."""
+    variables = [*graph.arguments, *graph.auxiliaries]
+    arrays = [*arguments, *auxiliaries]
+    named = list(zip(variables, arrays, strict=True))
+    shapes = {node.name: array.data.shape for node, array in named}
+    dtypes = {node.name: array.data.dtype for node, array in named}
+    spec_of = _infer(graph, shapes, dtypes)
+    for node, array in named:
+        shape, dtype = spec_of(Entry(node, 0))
+        if array.data.shape != shape:
+            raise ShapeError(f"{node.name!r} is bound to shape {array.shape}, expected {shape}")
+        if array.data.dtype != dtype:
+            raise TypeInferenceError(
+                f"{node.name!r} is bound to dtype {array.data.dtype}, expected {dtype}"
+            )
+    return spec_of
+
+
+def _check_gradients(
+    names: Sequence[str], arguments: Sequence[NDArray], gradients: Sequence[NDArray | None]
+) -> None:
+    for name, argument, gradient in zip(names, arguments, gradients, strict=True):
+        if gradient is None:
+            continue
+        got, expected = gradient.data, argument.data
+        if got.shape != expected.shape or got.dtype != expected.dtype:
+            raise ShapeError(
+                f"args_grad: {name!r} has shape {got.shape} and dtype {got.dtype}, the argument "
+                f"{expected.shape} and {expected.dtype}"
+            )
+
+
+def _check_devices(
+    ctx: Context,
+    group2ctx: Mapping[str, Context] | None,
+    arrays: Iterable[tuple[str, NDArray | None]],
+) -> None:
+    """Raise DeviceError unless everything is in the memory of one device.
+
+    Several ``cpu(i)`` share their memory, so groups placed on them need nothing.
+    """
+    for group, context in (group2ctx or {}).items():
+        if backend_of(context) is not backend_of(ctx):
+            raise DeviceError(
+                f"group2ctx places {group!r} on {context}, the rest is on {ctx}; an executor runs "
+                "on one device: place all groups there, or use several contexts in a Module"
+            )
+    for name, array in arrays:
+        if array is not None and backend_of(array.context) is not backend_of(ctx):
+            raise DeviceError(
+                f"{name!r} is on {array.context}, bind is for {ctx}; copy it with "
+                f"as_in_context({ctx})"
+            )

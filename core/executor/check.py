@@ -1,0 +1,160 @@
+"""``CORE_CHECK_KERNELS=1``: run every fast kernel together with its reference and compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from core.backends.kernels import KernelArrays, KernelResources, TensorSpec
+from core.errors import MXNetError
+from core.executor.ir import Program, Slots, Step
+from core.executor.primitives import Reorder
+from core.ops import Run
+from core.types import Array, DType
+
+__all__ = ["KernelMismatch", "checked", "tolerance"]
+
+
+class KernelMismatch(MXNetError):
+    """A fast kernel and the operator's reference computed different numbers."""
+
+
+def tolerance(dtype: DType) -> float:
+    """Return the largest deviation allowed, as a fraction of the largest magnitude."""
+    if dtype.kind != "f":
+        return 0.0
+    return {2: 2e-2, 4: 2e-4, 8: 1e-9}[dtype.itemsize]
+
+
+def checked(
+    call: Callable[[], Any],
+    step: Step,
+    program: Program,
+    arrays: KernelArrays,
+    resources: KernelResources,
+    run: Run,
+) -> Callable[[], Any]:
+    """Return a closure that runs a kernel and its reference and raises where they differ.
+
+    Compared are visible outputs, gradients and updated auxiliary states; what an operator draws
+    at random cannot be compared.
+
+    Raises:
+        KernelMismatch: when the closure runs; names kernel, node and tensor.
+    """
+    if isinstance(step.op, Reorder) or step.op.uses_random:
+        return call
+    return _Check(call, step, program, arrays, resources, run)
+
+
+class _Check:
+    def __init__(
+        self,
+        call: Callable[[], Any],
+        step: Step,
+        program: Program,
+        arrays: KernelArrays,
+        resources: KernelResources,
+        run: Run,
+    ) -> None:
+        self._call = call
+        self._step = step
+        self._resources = resources
+        self._run = Run(run.xp, run.is_train, run.random, resources.allocate)
+        self._inputs = self._tensors(program, step.inputs, arrays.inputs)
+        self._outputs = self._tensors(program, step.outputs, arrays.outputs)
+        self._out_grads = self._tensors(program, step.out_grads, arrays.out_grads)
+        self._in_grads = self._tensors(program, step.in_grads, arrays.in_grads)
+
+    def __call__(self) -> None:
+        inputs = _values(self._inputs)
+        if self._step.source is None:
+            self._call()
+            expected = _empty_like(self._outputs)
+            self._step.op.forward(self._run, inputs, expected)
+            visible = self._step.op.visible_outputs()
+            self._compare("output", expected[:visible], self._outputs[:visible])
+        else:
+            outputs, out_grads = _values(self._outputs), _values(self._out_grads)
+            self._call()
+            expected = _empty_like(self._in_grads)
+            self._step.op.backward(self._run, out_grads, inputs, outputs, expected)
+            self._compare("gradient of input", expected, self._in_grads)
+        self._compare_updates(inputs)
+
+    def _tensors(
+        self, program: Program, slots: Slots, arrays: Sequence[Array | None]
+    ) -> list[_Tensor | None]:
+        return [
+            None if spec is None else _Tensor(spec, array, self._resources)
+            for spec, array in zip(program.specs(slots), arrays, strict=True)
+        ]
+
+    def _compare_updates(self, expected: Sequence[Array | None]) -> None:
+        for position, slot in enumerate(self._step.inputs):
+            if slot in self._step.updates:
+                span = slice(position, position + 1)
+                self._compare("auxiliary state", expected[span], self._inputs[span])
+
+    def _compare(
+        self, what: str, expected: Sequence[Array | None], got: Sequence[_Tensor | None]
+    ) -> None:
+        for position, (wanted, tensor) in enumerate(zip(expected, got, strict=True)):
+            if wanted is None or tensor is None:
+                continue
+            deviation = _deviation(self._run.xp, wanted, tensor.value())
+            if not deviation <= tolerance(wanted.dtype):
+                assert self._step.kernel is not None
+                raise KernelMismatch(
+                    f"kernel {self._step.kernel.name} of {self._step}: {what} {position} deviates "
+                    f"from the reference by {deviation:.3g} of its largest magnitude, at most "
+                    f"{tolerance(wanted.dtype):.3g} is allowed; run without CORE_CHECK_KERNELS to "
+                    "go on with the kernel, and report it"
+                )
+
+
+class _Tensor:
+    """An operand, read as a plain copy whatever its layout."""
+
+    def __init__(self, spec: TensorSpec, array: Array, resources: KernelResources) -> None:
+        self.spec = spec
+        self._array = array
+        self._resources = resources
+        self._to_plain: Callable[[], None] | None = None
+        if spec.layout is not None:
+            plain = TensorSpec(spec.shape, spec.dtype)
+            self._array = resources.allocate(spec.shape, spec.dtype)
+            self._to_plain = spec.layout.reorder(spec, plain).bind(
+                KernelArrays((array,), (self._array,)), resources
+            )
+
+    def empty(self) -> Array:
+        return self._resources.allocate(self.spec.shape, self.spec.dtype)
+
+    def value(self) -> Array:
+        if self._to_plain is not None:
+            self._to_plain()
+        return self._array.copy()
+
+
+def _values(tensors: Sequence[_Tensor | None]) -> list[Array | None]:
+    return [None if tensor is None else tensor.value() for tensor in tensors]
+
+
+def _empty_like(tensors: Sequence[_Tensor | None]) -> list[Array | None]:
+    return [None if tensor is None else tensor.empty() for tensor in tensors]
+
+
+def _deviation(xp: Any, expected: Array, got: Array) -> float:
+    if expected.size == 0:
+        return 0.0
+    if expected.dtype.kind != "f":
+        return float(xp.any(expected != got))
+    wide = np.dtype("float64")
+    difference = xp.abs(expected.astype(wide) - got.astype(wide))
+    both_nan = xp.isnan(expected) & xp.isnan(got)
+    difference = xp.where(both_nan | (expected == got), 0.0, difference)
+    scale = max(float(xp.max(xp.abs(xp.where(xp.isfinite(expected), expected, 0)))), 1e-6)
+    return float(xp.max(difference)) / scale

@@ -1,0 +1,101 @@
+"""The pipeline: all passes in order, with the verifier between them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Set
+
+from core.backends.kernels import KernelTable, kernels
+from core.executor.gradient import append_gradients
+from core.executor.ir import Program
+from core.executor.layout import choose_kernels
+from core.executor.memory import Lifetime, MemoryPlan, assign_inplace, lifetimes, plan_memory
+from core.executor.rewrite import REWRITES
+from core.executor.trace import Graph, SpecOf, trace
+from core.executor.verify import verify_memory, verify_program
+
+__all__ = ["CompileOptions", "Compiled", "compile_graph"]
+
+
+@dataclasses.dataclass(frozen=True)
+class CompileOptions:
+    """How much the compiler does.
+
+    Attributes:
+        rewrite: drop and fuse steps. Off, every node of the graph has its step, and every value
+            can be looked at.
+        plan: let values share memory.
+        check_kernels: keep what is needed to run every kernel's reference with it.
+        table: where kernels come from; None for references only.
+    """
+
+    rewrite: bool = True
+    plan: bool = True
+    check_kernels: bool = False
+    table: KernelTable | None = kernels
+
+
+@dataclasses.dataclass(frozen=True)
+class Compiled:
+    """A program that is ready to be lowered.
+
+    Attributes:
+        program: the steps.
+        lives: when each planned value is alive.
+        memory: addresses; None where values do not share memory.
+    """
+
+    program: Program
+    lives: Mapping[int, Lifetime]
+    memory: MemoryPlan | None
+
+
+def compile_graph(
+    graph: Graph,
+    spec_of: SpecOf,
+    requests: Mapping[int, str],
+    *,
+    is_train: bool,
+    backend: str,
+    strided: Set[int] = frozenset(),
+    constants: Set[int] = frozenset(),
+    options: CompileOptions | None = None,
+) -> Compiled:
+    """Compile a graph.
+
+    Args:
+        graph: what to compute.
+        spec_of: inferred shape and dtype of every entry.
+        requests: ``"write"`` or ``"add"`` by position of the argument; empty for a plan without
+            a backward pass.
+        is_train: mode of the operators.
+        backend: name of the backend it will run on.
+        strided: positions of arguments whose arrays are not C-contiguous.
+        constants: positions of arguments that have a version.
+        options: how much to do.
+
+    Raises:
+        GraphError: a gradient is requested through an operator that has none.
+    """
+    options = options or CompileOptions()
+    program = trace(graph, spec_of, is_train=is_train)
+    program.strided = frozenset(strided)
+    if requests:
+        append_gradients(program, requests)
+    verify_program(program, requests, after="gradient", operators=True)
+    if options.rewrite:
+        for rewrite in REWRITES:
+            rewrite(program)
+            verify_program(program, requests, after=rewrite.__name__)
+    if options.table is not None:
+        keep = options.check_kernels
+        choose_kernels(program, options.table, backend, constants, keep_reference=keep)
+        verify_program(program, requests, after="choose_kernels")
+    if not options.plan:
+        return Compiled(program, lifetimes(program), None)
+    assign_inplace(program)
+    verify_program(program, requests, after="assign_inplace")
+    lives = lifetimes(program)
+    memory = plan_memory(lives)
+    verify_memory(lives, memory)
+    return Compiled(program, lives, memory)

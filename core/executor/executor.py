@@ -1,0 +1,463 @@
+"""``Executor``: a symbol bound to arrays, with MXNet's public face."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from core.backends import backend_of
+from core.config import config
+from core.device import Context
+from core.errors import MXNetError, ShapeError, StageError, did_you_mean
+from core.executor.arena import Arena
+from core.executor.bound import Bound
+from core.executor.compile import CompileOptions, compile_graph
+from core.executor.describe import describe_plan
+from core.executor.lower import Bindings
+from core.executor.memory import aligned
+from core.executor.observe import MonitorCallback, observer_of
+from core.executor.plan import Plan, PlanMemory
+from core.executor.reshape import reshape_bound
+from core.executor.trace import Graph, SpecOf
+from core.ndarray import NDArray
+from core.symbol.graph import Entry
+from core.types import Array, shape_size
+
+__all__ = ["Executor", "MemoryReport"]
+
+HEAD_GRADIENT_MISSING = (
+    "output {name!r} is no loss function, so backward needs its head gradient: pass out_grads, one "
+    "for each output; or, if the output is an objective to be minimized, put make_loss on it"
+)
+NO_FORWARD = (
+    "backward needs forward(is_train=True) first; {what}. Call forward(is_train=True), then "
+    "backward()"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryReport:
+    """Bytes that an executor holds.
+
+    Attributes:
+        arguments, gradients, auxiliaries: of the bound arrays.
+        outputs: of the outputs, shared among all executors of one arena.
+        plans: what each plan compiled so far needs, by name (``"inference"``, ``"training"``).
+        arena: bytes of the arena at present, the largest of all plans that share it.
+    """
+
+    arguments: int
+    gradients: int
+    auxiliaries: int
+    outputs: int
+    plans: Mapping[str, PlanMemory]
+    arena: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _Mode:
+    """Which plan: operators' mode, with or without a backward pass, watched or not."""
+
+    is_train: bool
+    has_backward: bool
+    is_watched: bool = False
+
+    @property
+    def name(self) -> str:
+        kind = "training" if self.is_train else "inference"
+        if self.has_backward is not self.is_train:
+            kind += " with gradients" if self.has_backward else " without gradients"
+        return f"{kind}, watched" if self.is_watched else kind
+
+
+class Executor:
+    """Runs a symbol forwards and backwards. Made by ``Symbol.bind`` and ``Symbol.simple_bind``.
+
+    Inference and training have plans of their own, compiled when first needed (the one for
+    training at once where a gradient is wanted, so that its errors show up when binding).
+    Outputs stay the executor's: the next forward pass, of this executor or of one that shares its
+    memory, overwrites them.
+
+    Attributes:
+        arg_arrays, grad_arrays, aux_arrays: the bound arrays, in the symbol's order.
+        graph: the symbol's graph.
+        bound: the arrays and gradient requests.
+        arena: the memory of its plans.
+    """
+
+    def __init__(
+        self,
+        symbol: Any,
+        graph: Graph,
+        spec_of: SpecOf,
+        context: Context,
+        bound: Bound,
+        arena: Arena,
+        *,
+        group2ctx: Mapping[str, Context] | None = None,
+        options: CompileOptions | None = None,
+    ) -> None:
+        self._symbol = symbol
+        self.graph = graph
+        self._spec_of = spec_of
+        self._ctx = context
+        self.bound = bound
+        self._group2ctx = group2ctx
+        self._options = options or CompileOptions(check_kernels=config.check_kernels)
+        self.arena = arena
+        self.arg_arrays = bound.arguments
+        self.grad_arrays = bound.gradients
+        self.aux_arrays = bound.auxiliaries
+        self._requests = {
+            index: request for index, request in enumerate(bound.requests) if request != "null"
+        }
+        self._argument_names = [node.name for node in graph.arguments]
+        self._auxiliary_names = [node.name for node in graph.auxiliaries]
+        self._output_names = [node.output_name(index) for node, index in graph.heads]
+        self._argument_set = frozenset(self._argument_names)
+        self._monitor: MonitorCallback | None = None
+        self._monitor_all = False
+        self._plans: dict[_Mode, Plan] = {}
+        self._fast: dict[bool, Plan] = {}
+        self._last: Plan | None = None
+        self._reserve_outputs()
+        self._plan(_Mode(bool(self._requests), bool(self._requests)))
+
+    # -- running ----------------------------------------------------------------------------
+
+    def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
+        """Compute the outputs.
+
+        Args:
+            is_train: whether this is a training pass, which ``backward`` may follow.
+            **kwargs: new values of arguments (NDArray or numpy.ndarray), copied in first.
+
+        Returns:
+            the outputs; the same memory at every call.
+
+        Raises:
+            TypeError: an argument the symbol does not have.
+            ValueError: a value of another type or shape.
+        """
+        for name, value in kwargs.items():
+            self._set_argument(name, value)
+        is_train = bool(is_train)
+        plan = self._fast.get(is_train)
+        if plan is None:
+            mode = _Mode(is_train, is_train and bool(self._requests), self._monitor is not None)
+            plan = self._fast[is_train] = self._plan(mode)
+        self._last = plan
+        plan.forward()
+        return self.outputs
+
+    def backward(
+        self,
+        out_grads: NDArray | Sequence[NDArray | None] | Mapping[str, NDArray] | None = None,
+        is_train: bool = True,
+    ) -> None:
+        """Compute the gradients of the arguments whose ``grad_req`` is not ``"null"``.
+
+        Args:
+            out_grads: gradient of each output, by position or by output name; not needed for
+                outputs of loss layers.
+            is_train: False for the gradients of the inference pass, which is computed again for
+                it; else a ``forward(is_train=True)`` must have come before.
+
+        Raises:
+            StageError: no forward pass to go back from.
+            MXNetError: a head gradient is missing; ShapeError: one has another shape.
+        """
+        gradients = self._head_gradients(out_grads)
+        if not self._requests:
+            return
+        if is_train:
+            plan = self._last
+            if plan is None or not plan.compiled.program.is_train:
+                what = "none has run" if plan is None else "the last one was an inference pass"
+                raise StageError(NO_FORWARD.format(what=what))
+        else:
+            plan = self._plan(_Mode(False, True, self._monitor is not None))
+        self._check_head_gradients(plan, gradients)
+        if not is_train:
+            self._last = plan
+            plan.forward()
+        plan.backward(gradients)
+
+    def forward_backward(self, out_grads: Any = None, **kwargs: Any) -> list[NDArray]:
+        """Run ``forward(is_train=True, **kwargs)`` and ``backward(out_grads)``."""
+        outputs = self.forward(is_train=True, **kwargs)
+        self.backward(out_grads)
+        return outputs
+
+    # -- arrays -----------------------------------------------------------------------------
+
+    @property
+    def outputs(self) -> list[NDArray]:
+        """The outputs, as the last forward pass left them."""
+        if self._outputs_moves != self.arena.outputs.moves:
+            self._make_outputs()
+        return self._outputs
+
+    @property
+    def arg_dict(self) -> dict[str, NDArray]:
+        """Arguments by name; ValueError where two have the same name."""
+        return _by_name(self._argument_names, self.arg_arrays)
+
+    @property
+    def grad_dict(self) -> dict[str, NDArray | None]:
+        """Gradients by name of the argument, None where there is none."""
+        return _by_name(self._argument_names, self.grad_arrays)
+
+    @property
+    def aux_dict(self) -> dict[str, NDArray]:
+        """Auxiliary states by name."""
+        return _by_name(self._auxiliary_names, self.aux_arrays)
+
+    @property
+    def output_dict(self) -> dict[str, NDArray]:
+        """Outputs by name."""
+        return _by_name(self._output_names, self.outputs)
+
+    def copy_params_from(
+        self,
+        arg_params: Mapping[str, NDArray] | None,
+        aux_params: Mapping[str, NDArray] | None = None,
+        allow_extra_params: bool = False,
+    ) -> None:
+        """Copy arguments and auxiliary states in, converting dtypes.
+
+        Raises:
+            ValueError: a name the symbol does not have (unless ``allow_extra_params``).
+            ShapeError: another shape than bound.
+        """
+        for what, given, own in (
+            ("arguments", arg_params, self.arg_dict),
+            ("auxiliary states", aux_params, self.aux_dict),
+        ):
+            for name, array in (given or {}).items():
+                if name in own:
+                    _check_shape(name, tuple(array.shape), own[name])
+                    self._write(name, own[name], array)
+                elif not allow_extra_params:
+                    raise ValueError(
+                        f"{name!r} is not among the {what} of the symbol{did_you_mean(name, own)}; "
+                        "pass allow_extra_params=True to pass over such names"
+                    )
+
+    # -- rebinding and looking inside -------------------------------------------------------
+
+    def reshape(
+        self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any
+    ) -> Executor:
+        """Return an executor of other input shapes that shares all memory with this one.
+
+        The two cannot be used in parallel.
+
+        Args:
+            partial_shaping: allow arguments that are not named to change their shapes, too.
+            allow_up_sizing: allow arrays that are larger than the present ones; these get memory
+                of their own.
+            **kwargs: new shapes by name of the argument.
+
+        Raises:
+            ShapeError: a change that is not allowed, or contradicting shapes.
+        """
+        spec_of, bound = reshape_bound(
+            self.graph, self.bound, kwargs, partial_shaping, allow_up_sizing
+        )
+        executor = Executor(
+            self._symbol,
+            self.graph,
+            spec_of,
+            self._ctx,
+            bound,
+            self.arena,
+            group2ctx=self._group2ctx,
+            options=self._options,
+        )
+        if self._monitor is not None:
+            executor.set_monitor_callback(self._monitor, self._monitor_all)
+        return executor
+
+    def set_monitor_callback(
+        self, callback: MonitorCallback | None, monitor_all: bool = False
+    ) -> None:
+        """Have every intermediate array shown to a function.
+
+        As long as there is a callback, plans without rewriting and memory sharing run.
+
+        Args:
+            callback: called with name and NDArray after each operator; None to end it.
+            monitor_all: show the inputs of operators, before they run, as well.
+        """
+        self._monitor = callback
+        self._monitor_all = bool(monitor_all)
+        self._plans = {mode: plan for mode, plan in self._plans.items() if not mode.is_watched}
+        self._fast.clear()
+
+    def debug_str(self) -> str:
+        """Return the plan in words: its steps, what they read and write, and the memory."""
+        has_backward = bool(self._requests)
+        return describe_plan(self._plan(_Mode(has_backward, has_backward)).compiled)
+
+    def memory_report(self) -> MemoryReport:
+        """Return how many bytes arrays and plans hold."""
+        return MemoryReport(
+            arguments=_nbytes(self.arg_arrays),
+            gradients=_nbytes(self.grad_arrays),
+            auxiliaries=_nbytes(self.aux_arrays),
+            outputs=self._output_bytes,
+            plans={mode.name: plan.memory for mode, plan in self._plans.items()},
+            arena=self.arena.values.nbytes,
+        )
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _plan(self, mode: _Mode) -> Plan:
+        found = self._plans.get(mode)
+        if found is None:
+            found = self._plans[mode] = self._compile(mode)
+        return found
+
+    def _compile(self, mode: _Mode) -> Plan:
+        options, observer = self._options, None
+        if mode.is_watched:
+            assert self._monitor is not None
+            options = dataclasses.replace(options, rewrite=False, plan=False, table=None)
+            observer = observer_of(self._monitor, self._monitor_all, self._ctx)
+        compiled = compile_graph(
+            self.graph,
+            self._spec_of,
+            self._requests if mode.has_backward else {},
+            is_train=mode.is_train,
+            backend=self.arena.backend.name,
+            strided=_strided(self.arg_arrays),
+            constants={
+                index
+                for index, name in enumerate(self._argument_names)
+                if name in self.bound.versions
+            },
+            options=options,
+        )
+        return Plan(
+            compiled,
+            self._bindings,
+            self.arena,
+            self._ctx,
+            check_kernels=options.check_kernels,
+            observer=observer,
+        )
+
+    def _bindings(self) -> Bindings:
+        return Bindings(
+            arguments=[array.data for array in self.arg_arrays],
+            auxiliaries=[array.data for array in self.aux_arrays],
+            gradients=[None if array is None else array.data for array in self.grad_arrays],
+            outputs=[array.data for array in self.outputs],
+            versions=[self.bound.versions.get(name) for name in self._argument_names],
+        )
+
+    def _reserve_outputs(self) -> None:
+        self._output_bytes = sum(
+            aligned(shape_size(shape) * dtype.itemsize)
+            for shape, dtype in map(self._spec_of, self.graph.heads)
+        )
+        self.arena.reserve(values=0, outputs=self._output_bytes)
+        self._make_outputs()
+
+    def _make_outputs(self) -> None:
+        """Make the output arrays: an argument that is an output is just itself."""
+        own: dict[Entry, NDArray] = {
+            Entry(node, 0): array
+            for node, array in (
+                *zip(self.graph.arguments, self.arg_arrays, strict=True),
+                *zip(self.graph.auxiliaries, self.aux_arrays, strict=True),
+            )
+        }
+        offset = 0
+        for head in self.graph.heads:
+            shape, dtype = self._spec_of(head)
+            if head not in own:
+                raw = self.arena.outputs.array(offset, shape, dtype)
+                own[head] = NDArray(raw, self._ctx)
+            offset += aligned(shape_size(shape) * dtype.itemsize)
+        self._outputs = [own[head] for head in self.graph.heads]
+        self._outputs_moves = self.arena.outputs.moves
+
+    def _set_argument(self, name: str, value: Any) -> None:
+        if name not in self._argument_set:
+            raise TypeError(
+                f"the symbol has no argument {name!r}{did_you_mean(name, self._argument_names)}"
+            )
+        if not isinstance(value, (NDArray, np.ndarray)):
+            raise ValueError(
+                f"argument {name!r} is {type(value).__name__}; expected an NDArray or numpy.ndarray"
+            )
+        target = self.arg_dict[name]
+        _check_shape(name, value.shape, target)
+        self._write(name, target, value)
+
+    def _write(self, name: str, target: NDArray, value: NDArray | Array) -> None:
+        raw = value.data if isinstance(value, NDArray) else value
+        backend_of(target.context).copy_into(target.data, raw)
+        version = self.bound.versions.get(name)
+        if version is not None:
+            version.bump()
+
+    def _head_gradients(self, given: Any) -> list[Array | None]:
+        if given is None:
+            given = []
+        elif isinstance(given, NDArray):
+            given = [given]
+        elif isinstance(given, Mapping):
+            unknown = [name for name in given if name not in self._output_names]
+            if unknown:
+                raise ValueError(
+                    f"out_grads names {unknown[0]!r}, which is no output"
+                    f"{did_you_mean(unknown[0], self._output_names)}"
+                )
+            given = [given.get(name) for name in self._output_names]
+        if len(given) > len(self._output_names):
+            raise ValueError(f"{len(given)} out_grads for {len(self._output_names)} outputs")
+        for array in given:
+            if array is not None and not isinstance(array, NDArray):
+                raise TypeError(f"out_grads must be NDArrays, got {type(array).__name__}")
+        missing = len(self._output_names) - len(given)
+        return [*(None if array is None else array.data for array in given), *[None] * missing]
+
+    def _check_head_gradients(self, plan: Plan, given: Sequence[Array | None]) -> None:
+        program = plan.compiled.program
+        for name, needed, array in zip(
+            self._output_names, program.head_gradients, given, strict=True
+        ):
+            if needed is None:
+                continue
+            if array is None:
+                raise MXNetError(HEAD_GRADIENT_MISSING.format(name=name))
+            if array.shape != program.values[needed].shape:
+                raise ShapeError(
+                    f"head gradient of output {name!r} has shape {array.shape}, expected "
+                    f"{program.values[needed].shape}"
+                )
+
+
+def _by_name(names: Sequence[str], arrays: Sequence[Any]) -> dict[str, Any]:
+    if len(set(names)) != len(names):
+        raise ValueError(f"Duplicate names detected, {list(names)}; use the list of arrays")
+    return dict(zip(names, arrays, strict=True))
+
+
+def _check_shape(name: str, shape: tuple[int, ...], target: NDArray) -> None:
+    if shape != target.shape:
+        raise ShapeError(f"{name!r} is bound with shape {target.shape}, got {shape}")
+
+
+def _strided(arrays: Sequence[NDArray]) -> set[int]:
+    return {index for index, array in enumerate(arrays) if not array.data.flags.c_contiguous}
+
+
+def _nbytes(arrays: Sequence[NDArray | None]) -> int:
+    return sum(int(array.data.nbytes) for array in arrays if array is not None)

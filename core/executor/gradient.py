@@ -1,0 +1,223 @@
+"""The backward pass of a program.
+
+Steps are taken backwards; each hands gradients of its outputs on to its inputs. A gradient with
+several contributions is summed as they arrive, so that at most one of them waits. ``grad_req`` is
+settled here: the gradient of an argument is written straight into its array where it has one
+contribution, and summed in that array where it has more, or where the request is ``add``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from core.errors import GraphError
+from core.executor.ir import Place, Program, Slots, Step
+from core.executor.primitives import Accumulate, Copy, Zeros
+from core.ops import ALL, Operator
+
+__all__ = ["append_gradients"]
+
+
+def append_gradients(program: Program, requests: Mapping[int, str]) -> None:
+    """Append the backward pass.
+
+    Args:
+        program: a traced forward pass.
+        requests: ``"write"`` or ``"add"`` by position of the argument; the rest gets no gradient.
+
+    Raises:
+        GraphError: a gradient would have to pass an operator that has none; names the node.
+    """
+    _Backward(program, requests).build()
+    _drop_unread(program)
+
+
+class _Backward:
+    def __init__(self, program: Program, requests: Mapping[int, str]) -> None:
+        self._program = program
+        self._requests = requests
+        self._gradients: dict[int, int] = {}
+        self._needed = _values_needing_gradients(program, requests)
+
+    def build(self) -> None:
+        program = self._program
+        forward = list(program.steps)
+        self._seed()
+        for step in reversed(forward):
+            self._differentiate(step)
+        for index, request in self._requests.items():
+            if index not in self._gradients and request == "write":
+                self._emit(Zeros(), program.values[index].name, (), self._new_bound(index))
+                self._gradients[index] = program.values[-1].id
+        program.gradients = {
+            index: self._gradients[index] for index in self._requests if index in self._gradients
+        }
+
+    def _seed(self) -> None:
+        program = self._program
+        for index, head in enumerate(program.outputs):
+            value = program.values[head]
+            if head not in self._needed:
+                program.head_gradients.append(None)
+                continue
+            name = f"{value.name}_head_grad"
+            given = program.new_value(name, value.shape, value.dtype, Place.HEAD_GRADIENT, index)
+            program.head_gradients.append(given.id)
+            self._contribute(head, given.id)
+
+    def _differentiate(self, step: Step) -> None:
+        op = step.op
+        wanted = [
+            index
+            for index in op.gradient_inputs(len(step.inputs))
+            if step.inputs[index] in self._needed
+        ]
+        if not wanted:
+            return
+        reads = op.backward_reads()
+        arrived = [self._gradients.get(_id(output)) for output in step.outputs]
+        if reads.out_grads and all(gradient is None for gradient in arrived):
+            return
+        passed = self._pass_on(step, wanted, arrived)
+        wanted = [index for index in wanted if index not in passed]
+        if wanted:
+            self._compute(step, wanted, arrived)
+        for index, gradient in passed.items():
+            self._contribute(_id(step.inputs[index]), gradient)
+
+    def _pass_on(self, step: Step, wanted: list[int], arrived: list[int | None]) -> dict[int, int]:
+        """Return, by input, gradients that are just views of the outputs' gradients."""
+        program = self._program
+        views: dict[int, int] = {}
+        for output, index in step.op.passes_gradient():
+            gradient = arrived[output]
+            if index in wanted and gradient is not None:
+                like = program.values[_id(step.inputs[index])]
+                views[index] = program.new_view(gradient, like, f"{step.node}_backward").id
+        return views
+
+    def _compute(self, step: Step, wanted: list[int], arrived: list[int | None]) -> None:
+        op = step.op
+        if not op.has_backward():
+            raise GraphError(
+                f"{op.names[0]} {step.node!r} has no gradient, but the gradient of an argument "
+                "depends on it; set grad_req of that argument to 'null' or put BlockGrad behind "
+                "the node"
+            )
+        reads = op.backward_reads()
+        targets: list[int | None] = [None] * len(step.inputs)
+        for index in wanted:
+            targets[index] = self._target(_id(step.inputs[index]), f"{step.node}_backward{index}")
+        self._program.steps.append(
+            Step(
+                op,
+                step.node,
+                inputs=_selected(step.inputs, reads.inputs),
+                outputs=_selected(step.outputs, reads.outputs),
+                out_grads=self._completed(step, arrived) if reads.out_grads else _none(arrived),
+                in_grads=tuple(targets),
+                source=step,
+                updates=tuple(v for v in step.updates if v in _selected(step.inputs, reads.inputs)),
+            )
+        )
+        for index in wanted:
+            gradient = targets[index]
+            assert gradient is not None
+            self._contribute(_id(step.inputs[index]), gradient)
+
+    def _completed(self, step: Step, arrived: list[int | None]) -> Slots:
+        """Return the outputs' gradients with zeros for visible outputs that nothing depends on."""
+        completed = list(arrived)
+        for index in range(step.op.visible_outputs()):
+            if completed[index] is None:
+                like = self._program.values[_id(step.outputs[index])]
+                zeros = self._program.new_value(f"{like.name}_grad", like.shape, like.dtype)
+                self._emit(Zeros(), step.node, (), zeros.id)
+                completed[index] = zeros.id
+        return tuple(completed)
+
+    def _target(self, value: int, name: str) -> int:
+        """Return where a step shall write a contribution to the gradient of a value."""
+        if self._requests.get(value) == "write" and value not in self._gradients:
+            gradient = self._gradients[value] = self._new_bound(value)
+            return gradient
+        like = self._program.values[value]
+        return self._program.new_value(name, like.shape, like.dtype).id
+
+    def _contribute(self, value: int, gradient: int) -> None:
+        """Take a contribution into account, written where ``_target`` said or a view."""
+        known = self._gradients.get(value)
+        if known == gradient:
+            return
+        request = self._requests.get(value)
+        name = f"{self._program.values[value].name}_grad"
+        if request is None:
+            self._gradients[value] = gradient if known is None else self._add(name, known, gradient)
+            return
+        if known is None:
+            known = self._new_bound(value)
+            if request == "write":
+                self._emit(Copy(), name, (gradient,), known)
+                self._gradients[value] = known
+                return
+        self._gradients[value] = self._add(name, known, gradient, base=known)
+
+    def _add(self, name: str, known: int, gradient: int, base: int | None = None) -> int:
+        like = self._program.values[known]
+        total = self._program.new_value(name, like.shape, like.dtype, like.place, like.index)
+        if base is None:
+            total.place, total.index = Place.ARENA, -1
+        else:
+            total.base = base
+        self._emit(Accumulate(), name, (known, gradient), total.id)
+        return total.id
+
+    def _new_bound(self, argument: int) -> int:
+        like = self._program.values[argument]
+        name = f"{like.name}_grad"
+        return self._program.new_value(name, like.shape, like.dtype, Place.GRADIENT, argument).id
+
+    def _emit(self, op: Operator, node: str, inputs: Slots, output: int) -> None:
+        self._program.steps.append(Step(op, node, inputs, (output,)))
+
+
+def _values_needing_gradients(program: Program, requests: Mapping[int, str]) -> set[int]:
+    needed = set(requests)
+    for step in program.steps:
+        wanted = step.op.gradient_inputs(len(step.inputs))
+        if any(step.inputs[index] in needed for index in wanted):
+            needed.update(step.writes())
+    return needed
+
+
+def _selected(slots: Slots, indices: tuple[int, ...]) -> Slots:
+    if ALL in indices:
+        return slots
+    return tuple(slot if index in indices else None for index, slot in enumerate(slots))
+
+
+def _none(slots: list[int | None]) -> Slots:
+    return (None,) * len(slots)
+
+
+def _id(slot: int | None) -> int:
+    assert slot is not None
+    return slot
+
+
+def _drop_unread(program: Program) -> None:
+    """Drop backward steps whose results nothing reads, as those behind a loss layer's output."""
+    live = {program.data(gradient) for gradient in program.gradients.values()}
+    kept: list[Step] = []
+    for step in reversed(program.steps[program.forward_length :]):
+        written = [gradient for gradient in step.writes() if gradient in live]
+        if not written:
+            continue
+        if step.is_backward:
+            step.in_grads = tuple(g if g in live else None for g in step.in_grads)
+        live.update(program.data(value) for value in step.reads())
+        kept.append(step)
+    program.replace_steps(program.steps[: program.forward_length], kept[::-1])
+    program.head_gradients = [
+        given if given is not None and given in live else None for given in program.head_gradients
+    ]

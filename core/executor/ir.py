@@ -1,0 +1,202 @@
+"""The plan while it is being compiled: values, and the steps that read and write them.
+
+A *value* is written once. A *step* applies an operator, forwards or backwards. Passes change a
+program in place, in the order of the files: trace, gradient, rewrite, layout, memory, lower.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterator, Sequence
+
+from core.backends.kernels import Kernel, Layout, TensorSpec
+from core.ops import Operator
+from core.types import DType, Shape, shape_size
+
+__all__ = ["Place", "Program", "Slots", "Step", "Value"]
+
+Slots = tuple[int | None, ...]
+"""Ids of values by position; None where the operator is given nothing."""
+
+
+class Place(enum.Enum):
+    """Whose memory a value lies in."""
+
+    ARENA = "arena"
+    """Planned: the memory is another value's before and after."""
+
+    ARGUMENT = "argument"
+    AUXILIARY = "auxiliary"
+    GRADIENT = "gradient"
+    """Bound arrays; ``Value.index`` is the position in the executor's list of them."""
+
+    OUTPUT = "output"
+    """The executor's output ``Value.index``; it stays until the next forward pass."""
+
+    HEAD_GRADIENT = "head gradient"
+    """Planned as from the beginning of the backward pass, when the caller's array is copied in."""
+
+    CACHE = "cache"
+    """Kept from run to run, and computed again only when an argument's version has changed."""
+
+    @property
+    def is_planned(self) -> bool:
+        """True where the memory planner chooses the address."""
+        return self is Place.ARENA or self is Place.HEAD_GRADIENT
+
+
+@dataclasses.dataclass(slots=True)
+class Value:
+    """What one step writes or the caller provides.
+
+    Attributes:
+        id: position in ``Program.values``.
+        name: as the monitor and errors show it.
+        index: position among the arrays of its place; -1 in the arena.
+        layout: None for plain C order, else a backend's own.
+        base: the value whose memory this one occupies; None where it has its own.
+        is_view: True where it is the base's data under another shape; False where it
+            overwrites the base's data.
+    """
+
+    id: int
+    name: str
+    shape: Shape
+    dtype: DType
+    place: Place = Place.ARENA
+    index: int = -1
+    layout: Layout | None = None
+    base: int | None = None
+    is_view: bool = False
+
+    @property
+    def spec(self) -> TensorSpec:
+        """Shape, dtype and layout."""
+        return TensorSpec(self.shape, self.dtype, self.layout)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of its data in its layout."""
+        if self.layout is not None:
+            return self.layout.nbytes(self.shape, self.dtype)
+        return shape_size(self.shape) * self.dtype.itemsize
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Step:
+    """One operator, forwards or backwards.
+
+    Attributes:
+        op: the operator.
+        node: name of the graph's node it comes from.
+        inputs: the operator's inputs, auxiliary states last.
+        outputs: the operator's outputs.
+        out_grads: gradients of the outputs (backward only).
+        in_grads: gradients of the inputs, what a backward step writes.
+        source: the forward step this is the backward of.
+        updates: auxiliary states among the inputs, changed in place.
+        kernel: the fast kernel chosen, None for the operator's own reference.
+        workspace: what a forward kernel keeps for its backward kernel.
+    """
+
+    op: Operator
+    node: str
+    inputs: Slots
+    outputs: Slots
+    out_grads: Slots = ()
+    in_grads: Slots = ()
+    source: Step | None = None
+    updates: tuple[int, ...] = ()
+    kernel: Kernel | None = None
+    workspace: int | None = None
+
+    @property
+    def is_backward(self) -> bool:
+        """True where ``op.backward`` is meant."""
+        return self.source is not None
+
+    def reads(self) -> list[int]:
+        """Ids of all values read, one for each operand."""
+        if self.source is None:
+            return [value for value in self.inputs if value is not None]
+        operands = (*self.out_grads, *self.inputs, *self.outputs, self.workspace)
+        return [value for value in operands if value is not None]
+
+    def writes(self) -> list[int]:
+        """Ids of all values written for the first time (updated auxiliary states are not)."""
+        targets = (*self.outputs, self.workspace) if self.source is None else self.in_grads
+        return [value for value in targets if value is not None]
+
+    def __str__(self) -> str:
+        way = "backward of " if self.is_backward else ""
+        return f"{way}{self.op.names[0]} {self.node!r}"
+
+
+@dataclasses.dataclass(slots=True)
+class Program:
+    """All values and the steps in order of execution.
+
+    Attributes:
+        is_train: the mode the operators run in.
+        forward_length: how many steps belong to the forward pass; the rest is the backward pass.
+        outputs: the value of each head of the symbol.
+        gradients: the final gradient of each argument that gets one, by position.
+        head_gradients: what the caller gives to the backward pass for each head; None where
+            nothing reads it.
+        strided: bound values whose arrays are not C-contiguous.
+    """
+
+    is_train: bool
+    values: list[Value] = dataclasses.field(default_factory=list)
+    steps: list[Step] = dataclasses.field(default_factory=list)
+    forward_length: int = 0
+    outputs: list[int] = dataclasses.field(default_factory=list)
+    gradients: dict[int, int] = dataclasses.field(default_factory=dict)
+    head_gradients: list[int | None] = dataclasses.field(default_factory=list)
+    strided: frozenset[int] = frozenset()
+
+    def new_value(
+        self, name: str, shape: Shape, dtype: DType, place: Place = Place.ARENA, index: int = -1
+    ) -> Value:
+        """Add a value that no step writes yet."""
+        value = Value(len(self.values), name, shape, dtype, place, index)
+        self.values.append(value)
+        return value
+
+    def new_view(self, of: int, like: Value, name: str) -> Value:
+        """Add a value that is another's data under the shape of a third."""
+        value = self.new_value(name, like.shape, like.dtype)
+        value.base, value.is_view = of, True
+        return value
+
+    def memory(self, value: int) -> Value:
+        """Return the value whose memory this one occupies."""
+        found = self.values[value]
+        while found.base is not None:
+            found = self.values[found.base]
+        return found
+
+    def data(self, value: int) -> int:
+        """Return the id of the value that was written, for a view of it."""
+        found = self.values[value]
+        while found.is_view:
+            assert found.base is not None
+            found = self.values[found.base]
+        return found.id
+
+    def specs(self, slots: Slots) -> tuple[TensorSpec | None, ...]:
+        """Return the specs of values by position."""
+        values = self.values
+        return tuple(None if slot is None else values[slot].spec for slot in slots)
+
+    def numbered_steps(self, *, backward: bool = False) -> Iterator[tuple[int, Step]]:
+        """Yield (position, step) of the forward or of the backward pass."""
+        start = self.forward_length if backward else 0
+        stop = len(self.steps) if backward else self.forward_length
+        return ((position, self.steps[position]) for position in range(start, stop))
+
+    def replace_steps(self, forward: Sequence[Step], backward: Sequence[Step]) -> None:
+        """Set the steps of both passes."""
+        self.steps = [*forward, *backward]
+        self.forward_length = len(forward)

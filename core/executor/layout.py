@@ -1,0 +1,178 @@
+"""Choice of kernels and layouts.
+
+The forward pass is walked once, then the backward pass. Each step's kernel says in which layout
+it wants what it reads; where a tensor is not in that layout, a step that reorders it is put
+before. A tensor reordered once is kept for all that want it so. Bound arrays, outputs and what
+the reference reads are always plain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+import numpy as np
+
+from core.backends.kernels import Kernel, KernelLayouts, KernelRequest, KernelTable, Layout
+from core.executor.ir import Place, Program, Slots, Step
+from core.executor.primitives import Reorder
+
+__all__ = ["choose_kernels"]
+
+_BYTES = np.dtype("uint8")
+
+
+def choose_kernels(
+    program: Program,
+    table: KernelTable,
+    backend: str,
+    constants: Set[int] = frozenset(),
+    *,
+    keep_reference: bool = False,
+) -> None:
+    """Give every step its kernel, and insert the steps that reorder.
+
+    Args:
+        program: changed in place.
+        table: where kernels are found.
+        backend: name of the backend the program will run on.
+        constants: values of arguments that have a version; reordered only when it changes.
+        keep_reference: let backward kernels keep alive what their references read, too.
+    """
+    if table.has_any(backend):
+        _Chooser(program, table, backend, constants, keep_reference).run()
+
+
+class _Chooser:
+    def __init__(
+        self,
+        program: Program,
+        table: KernelTable,
+        backend: str,
+        constants: Set[int],
+        keep_reference: bool,
+    ) -> None:
+        self._program = program
+        self._table = table
+        self._backend = backend
+        self._constants = constants
+        self._keep_reference = keep_reference
+        self._steps: list[Step] = []
+        self._reordered: dict[tuple[int, Layout | None], int] = {}
+
+    def run(self) -> None:
+        program = self._program
+        for _, step in program.numbered_steps():
+            self._choose(step)
+        forward = self._steps
+        self._steps = []
+        for _, step in program.numbered_steps(backward=True):
+            self._choose(step)
+        program.replace_steps(forward, self._steps)
+
+    def _choose(self, step: Step) -> None:
+        kernel = step.kernel = self._table.select(self._backend, self._request(step))
+        if step.source is not None and kernel is not None:
+            self._read_what_the_kernel_reads(step, step.source, kernel)
+        layouts = KernelLayouts() if kernel is None else kernel.layouts
+        step.inputs = self._wanted(step.inputs, layouts.inputs)
+        if step.source is None:
+            self._steps.append(step)
+            step.outputs = self._produced(step.outputs, layouts.outputs)
+            self._add_workspace(step)
+        else:
+            step.outputs = self._wanted(step.outputs, layouts.outputs)
+            step.out_grads = self._wanted(step.out_grads, layouts.out_grads)
+            self._steps.append(step)
+            step.in_grads = self._produced(step.in_grads, layouts.in_grads)
+
+    def _request(self, step: Step) -> KernelRequest:
+        source = step.source or step
+        program = self._program
+        return KernelRequest(
+            operator=step.op,
+            is_backward=step.is_backward,
+            is_train=program.is_train,
+            inputs=program.specs(source.inputs),
+            outputs=program.specs(source.outputs),
+            out_grads=program.specs(step.out_grads),
+            in_grads=program.specs(step.in_grads),
+            is_constant=tuple(slot in self._constants for slot in source.inputs),
+            forward=None if step.source is None else step.source.kernel,
+        )
+
+    def _read_what_the_kernel_reads(self, step: Step, source: Step, kernel: Kernel) -> None:
+        if kernel.backward_inputs is not None:
+            step.inputs = self._only(source.inputs, kernel.backward_inputs, step.inputs)
+        if kernel.backward_outputs is not None:
+            step.outputs = self._only(source.outputs, kernel.backward_outputs, step.outputs)
+        if source.kernel is not None:
+            step.workspace = source.workspace
+
+    def _wanted(self, slots: Slots, layouts: Sequence[Layout | None]) -> Slots:
+        """Return the values to read instead, so that each has the layout wanted."""
+        return tuple(
+            None if slot is None else self._in_layout(slot, layout)
+            for slot, layout in zip(slots, layouts or (None,) * len(slots), strict=True)
+        )
+
+    def _in_layout(self, slot: int, layout: Layout | None) -> int:
+        program = self._program
+        value = program.values[slot]
+        if value.is_view:
+            # A view shows plain data only: bring what it shows into plain form.
+            assert value.base is not None
+            value.base = self._in_layout(value.base, None)
+        if value.layout == layout:
+            return slot
+        known = self._reordered.get((slot, layout))
+        if known is not None:
+            return known
+        target = program.new_value(value.name, value.shape, value.dtype)
+        target.layout = layout
+        if slot in self._constants:
+            target.place, target.index = Place.CACHE, value.index
+        self._reorder(slot, target.id)
+        self._reordered[slot, layout] = target.id
+        return target.id
+
+    def _produced(self, slots: Slots, layouts: Sequence[Layout | None]) -> Slots:
+        """Return the values to write instead: what must be plain is reordered afterwards."""
+        if not layouts:
+            return slots
+        program = self._program
+        targets: list[int | None] = list(slots)
+        for position, (slot, layout) in enumerate(zip(slots, layouts, strict=True)):
+            if slot is None or layout is None:
+                continue
+            value = program.values[slot]
+            if value.place is Place.ARENA:
+                value.layout = layout
+                continue
+            blocked = program.new_value(value.name, value.shape, value.dtype)
+            blocked.layout = layout
+            targets[position] = blocked.id
+            self._reorder(blocked.id, slot)
+            self._reordered[slot, layout] = blocked.id
+        return tuple(targets)
+
+    def _reorder(self, source: int, target: int) -> None:
+        before, after = self._program.values[source], self._program.values[target]
+        layout = after.layout if after.layout is not None else before.layout
+        assert layout is not None
+        step = Step(Reorder(), before.name, (source,), (target,))
+        step.kernel = layout.reorder(before.spec, after.spec)
+        self._steps.append(step)
+
+    def _add_workspace(self, step: Step) -> None:
+        kernel = step.kernel
+        if kernel is not None and kernel.workspace_bytes and self._program.is_train:
+            name = f"{step.node}_workspace"
+            size = (kernel.workspace_bytes,)
+            step.workspace = self._program.new_value(name, size, _BYTES).id
+
+    def _only(self, slots: Slots, indices: tuple[int, ...], reference: Slots) -> Slots:
+        keep = self._keep_reference
+        return tuple(
+            slot if index in indices or (keep and reference[index] is not None) else None
+            for index, slot in enumerate(slots)
+        )

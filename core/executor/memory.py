@@ -1,0 +1,226 @@
+"""Memory planning: which values share an address.
+
+Two pure passes over a finished list of steps. ``assign_inplace`` lets a step overwrite an input
+that nothing reads afterwards; ``plan_memory`` turns lifetimes into offsets in one arena.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+from core.executor.ir import Place, Program, Step, Value
+
+__all__ = [
+    "ALIGNMENT",
+    "Lifetime",
+    "MemoryPlan",
+    "aligned",
+    "assign_inplace",
+    "lifetimes",
+    "plan_memory",
+]
+
+ALIGNMENT = 64
+"""Bytes; every planned value starts at a multiple."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Lifetime:
+    """From the position of the first step that writes to that of the last that reads, inclusive."""
+
+    start: int
+    stop: int
+    nbytes: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """Where each planned value lies.
+
+    Attributes:
+        offsets: bytes from the arena's beginning, by id of the value that owns the memory.
+        nbytes: size of the arena.
+        peak_live: most bytes alive at one step: what no plan can go below.
+        unshared: bytes if no two values shared an address.
+    """
+
+    offsets: Mapping[int, int]
+    nbytes: int
+    peak_live: int
+    unshared: int
+
+
+def assign_inplace(program: Program) -> None:
+    """Let steps write over inputs that die there, where operator or kernel allow it.
+
+    An output of the executor may take over the memory of a planned input, so that it needs none
+    in the arena.
+    """
+    last_read = _last_reads(program)
+    for position, step in enumerate(program.steps):
+        taken: set[int] = set()
+        for source, target in _inplace_pairs(step):
+            owner, value = program.memory(source), program.values[target]
+            if owner.id not in taken and _may_overwrite(
+                program, step, position, owner, value, last_read
+            ):
+                taken.add(owner.id)
+                value.base = owner.id
+                last_read[owner.id] = max(last_read.get(value.id, -1), position)
+                if value.place is Place.OUTPUT:
+                    owner.place, owner.index = value.place, value.index
+
+
+def _may_overwrite(
+    program: Program,
+    step: Step,
+    position: int,
+    owner: Value,
+    value: Value,
+    last_read: Mapping[int, int],
+) -> bool:
+    readers = sum(1 for operand in step.reads() if program.memory(operand).id == owner.id)
+    return (
+        value.base is None
+        and (value.place is Place.ARENA or value.place is Place.OUTPUT)
+        and (owner.place is Place.ARENA or owner.place is Place.HEAD_GRADIENT)
+        and last_read[owner.id] == position
+        and readers == 1
+        and owner.layout == value.layout
+        and owner.nbytes == value.nbytes
+    )
+
+
+def _inplace_pairs(step: Step) -> Iterable[tuple[int, int]]:
+    """Yield (value read, value that may be written over it)."""
+    pairs = step.kernel.inplace if step.kernel is not None else None
+    if step.source is None:
+        sources, targets = step.inputs, step.outputs
+        pairs = step.op.inplace_forward() if pairs is None else pairs
+    else:
+        sources, targets = step.out_grads, step.in_grads
+        if pairs is None:
+            # Gradients' pairs are (output, input) too: the input's is written over the output's.
+            pairs = step.op.inplace_backward()
+    for source, target in pairs:
+        read, written = sources[source], targets[target]
+        if read is not None and written is not None:
+            yield read, written
+
+
+def _last_reads(program: Program) -> dict[int, int]:
+    """Return the position of the last read of any value, by id of the owner of its memory."""
+    last: dict[int, int] = {}
+    for position, step in enumerate(program.steps):
+        for value in step.reads():
+            last[program.memory(value).id] = position
+    return last
+
+
+def lifetimes(program: Program) -> dict[int, Lifetime]:
+    """Return the lifetime of all planned memory, by id of the value that owns it."""
+    start: dict[int, int] = {}
+    stop: dict[int, int] = {}
+    for given in program.head_gradients:
+        if given is not None:
+            start[given] = stop[given] = program.forward_length
+    for position, step in enumerate(program.steps):
+        for value in step.writes():
+            owner = program.memory(value)
+            if owner.place.is_planned:
+                start.setdefault(owner.id, position)
+                stop[owner.id] = position
+        for value in step.reads():
+            owner = program.memory(value)
+            if owner.place.is_planned:
+                stop[owner.id] = position
+    return {
+        owner: Lifetime(begin, stop[owner], program.values[owner].nbytes)
+        for owner, begin in start.items()
+    }
+
+
+def plan_memory(lives: Mapping[int, Lifetime]) -> MemoryPlan:
+    """Return addresses such that values alive at the same step do not overlap.
+
+    Best fit in the order of execution: each value takes the smallest free block that holds it, as
+    it is born; a step's dead values are freed after the step, so that it never overwrites
+    what it reads unless ``assign_inplace`` said so.
+    """
+    born: dict[int, list[int]] = {}
+    dying: dict[int, list[int]] = {}
+    for owner, life in lives.items():
+        born.setdefault(life.start, []).append(owner)
+        dying.setdefault(life.stop, []).append(owner)
+    free = _FreeList()
+    offsets: dict[int, int] = {}
+    live = peak = 0
+    for position in sorted(born.keys() | dying.keys()):
+        for owner in sorted(born.get(position, ()), key=lambda o: -lives[o].nbytes):
+            size = aligned(lives[owner].nbytes)
+            offsets[owner] = free.take(size)
+            live += size
+        peak = max(peak, live)
+        for owner in dying.get(position, ()):
+            size = aligned(lives[owner].nbytes)
+            free.give(offsets[owner], size)
+            live -= size
+    unshared = sum(aligned(life.nbytes) for life in lives.values())
+    return MemoryPlan(offsets, free.end, peak, unshared)
+
+
+def aligned(nbytes: int) -> int:
+    """Return a size rounded up to whole blocks of the alignment."""
+    return -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
+
+
+class _FreeList:
+    """Free blocks of an arena that grows at its end."""
+
+    def __init__(self) -> None:
+        self.end = 0
+        self._by_offset: list[int] = []
+        self._sizes: dict[int, int] = {}
+        self._by_size: list[tuple[int, int]] = []
+
+    def take(self, size: int) -> int:
+        position = bisect.bisect_left(self._by_size, (size, -1))
+        if position < len(self._by_size):
+            found, offset = self._by_size[position]
+            self._remove(offset)
+            if found > size:
+                self._insert(offset + size, found - size)
+            return offset
+        offset = self.end
+        if self._by_offset and self._by_offset[-1] + self._sizes[self._by_offset[-1]] == self.end:
+            # The last block is free but too small: grow it.
+            offset = self._by_offset[-1]
+            self._remove(offset)
+        self.end = offset + size
+        return offset
+
+    def give(self, offset: int, size: int) -> None:
+        position = bisect.bisect_left(self._by_offset, offset)
+        if position < len(self._by_offset) and self._by_offset[position] == offset + size:
+            follower = self._by_offset[position]
+            size += self._sizes[follower]
+            self._remove(follower)
+        if position > 0:
+            before = self._by_offset[position - 1]
+            if before + self._sizes[before] == offset:
+                size += self._sizes[before]
+                self._remove(before)
+                offset = before
+        self._insert(offset, size)
+
+    def _insert(self, offset: int, size: int) -> None:
+        bisect.insort(self._by_offset, offset)
+        bisect.insort(self._by_size, (size, offset))
+        self._sizes[offset] = size
+
+    def _remove(self, offset: int) -> None:
+        size = self._sizes.pop(offset)
+        del self._by_offset[bisect.bisect_left(self._by_offset, offset)]
+        del self._by_size[bisect.bisect_left(self._by_size, (size, offset))]

@@ -1,0 +1,52 @@
+"""Operators that only plans contain: what connects the graph's own steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.ops import Operator, Run
+from core.types import Array
+
+__all__ = ["Accumulate", "Copy", "Reorder", "Zeros"]
+
+
+class Zeros(Operator):
+    """Write zeros: the gradient of what nothing depends on."""
+
+    names = ("_plan_zeros",)
+
+    def input_names(self) -> tuple[str, ...]:
+        return ()
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        outputs[0][...] = 0
+
+
+class Copy(Operator):
+    """Copy the input."""
+
+    names = ("_plan_copy",)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        run.xp.copyto(outputs[0], inputs[0])
+
+
+class Accumulate(Operator):
+    """Add two contributions to one gradient."""
+
+    names = ("_plan_accumulate",)
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("sum", "contribution")
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0), (1, 0))
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        run.xp.add(inputs[0], inputs[1], out=outputs[0])
+
+
+class Reorder(Operator):
+    """Bring a tensor from one layout into another. Only the layout's own kernel can run it."""
+
+    names = ("_plan_reorder",)

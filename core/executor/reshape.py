@@ -1,0 +1,105 @@
+"""``Executor.reshape``: the same symbol and memory under other input shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from core.backends import backend_of
+from core.backends.kernels import Version
+from core.errors import ShapeError
+from core.executor.allocate import resized
+from core.executor.bound import Bound
+from core.executor.trace import Graph, SpecOf, specs_of
+from core.ndarray import NDArray
+from core.symbol.graph import Entry
+from core.symbol.infer import infer_graph
+from core.types import Shape, is_known, shape_size
+
+__all__ = ["reshape_bound"]
+
+CHANGED = (
+    "the shape of {name!r}, which is not named, changes from {old} to {new}; if that is meant (it "
+    "then keeps only part of its values), pass partial_shaping=True"
+)
+LARGER = (
+    "the new shape {new} of {name!r} is larger than the bound {old}; bind for the largest shapes "
+    "first and reshape to smaller ones, or pass allow_up_sizing=True for new memory"
+)
+
+
+def reshape_bound(
+    graph: Graph,
+    bound: Bound,
+    shapes: Mapping[str, Shape],
+    partial_shaping: bool,
+    allow_up_sizing: bool,
+) -> tuple[SpecOf, Bound]:
+    """Return what inference says of new shapes, and arrays of these in the old ones' memory.
+
+    Arguments and errors are those of ``Executor.reshape``.
+    """
+    spec_of = _infer(graph, bound, {name: tuple(shape) for name, shape in shapes.items()})
+    made: dict[int, NDArray] = {}
+
+    def fit(name: str, array: NDArray, shape: Shape) -> NDArray:
+        if id(array) not in made:
+            made[id(array)] = _fit(
+                name, array, shape, partial_shaping or name in shapes, allow_up_sizing
+            )
+        return made[id(array)]
+
+    arguments = [
+        fit(node.name, array, spec_of(Entry(node, 0))[0])
+        for node, array in zip(graph.arguments, bound.arguments, strict=True)
+    ]
+    gradients = [
+        None if array is None else fit(node.name, array, spec_of(Entry(node, 0))[0])
+        for node, array in zip(graph.arguments, bound.gradients, strict=True)
+    ]
+    auxiliaries = [
+        fit(node.name, array, spec_of(Entry(node, 0))[0])
+        for node, array in zip(graph.auxiliaries, bound.auxiliaries, strict=True)
+    ]
+    versions = _kept_versions(graph, bound, arguments)
+    return spec_of, Bound(arguments, gradients, bound.requests, auxiliaries, versions)
+
+
+def _infer(graph: Graph, bound: Bound, shapes: Mapping[str, Shape]) -> SpecOf:
+    """Infer from the new shapes; what they leave open keeps its shape."""
+    variables = [
+        *zip(graph.arguments, bound.arguments, strict=True),
+        *zip(graph.auxiliaries, bound.auxiliaries, strict=True),
+    ]
+    dtypes = {node.name: array.data.dtype for node, array in variables}
+    found = infer_graph(graph.heads, shapes, dtypes, partial=True)
+    kept = {
+        node.name: array.shape
+        for node, array in variables
+        if not is_known(found.shape(Entry(node, 0)))
+    }
+    return specs_of(infer_graph(graph.heads, {**kept, **shapes}, dtypes))
+
+
+def _fit(
+    name: str, array: NDArray, shape: Shape, may_change: bool, allow_up_sizing: bool
+) -> NDArray:
+    if array.shape == shape:
+        return array
+    if not may_change:
+        raise ShapeError(CHANGED.format(name=name, old=array.shape, new=shape))
+    if shape_size(shape) <= array.size:
+        return resized(array, shape)
+    if not allow_up_sizing:
+        raise ShapeError(LARGER.format(name=name, old=array.shape, new=shape))
+    raw = backend_of(array.context).empty(shape, array.data.dtype)
+    raw[...] = 0
+    return NDArray(raw, array.context)
+
+
+def _kept_versions(graph: Graph, bound: Bound, arguments: list[NDArray]) -> dict[str, Version]:
+    """Return the versions of the arguments whose arrays stay the same."""
+    return {
+        node.name: bound.versions[node.name]
+        for node, old, new in zip(graph.arguments, bound.arguments, arguments, strict=True)
+        if node.name in bound.versions and old is new
+    }

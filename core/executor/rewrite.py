@@ -1,0 +1,46 @@
+"""Rewriting of a program before kernels are chosen.
+
+``REWRITES`` are applied in order. A pass keeps what the program computes; fusion passes (which
+replace several steps by one with an operator of its own) belong at the end of the list, where
+identities no longer stand between the steps to be fused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from core.executor.ir import Place, Program, Step
+
+__all__ = ["REWRITES", "fold_views"]
+
+
+def fold_views(program: Program) -> None:
+    """Drop forward steps that only give a value another shape, or none at all.
+
+    Their output becomes a view of their input: Reshape and Flatten always, Dropout and
+    BlockGrad where they change nothing in the program's mode.
+    """
+    kept = [step for _, step in program.numbered_steps() if not _folded(program, step)]
+    program.replace_steps(kept, program.steps[program.forward_length :])
+
+
+def _folded(program: Program, step: Step) -> bool:
+    if not (step.op.is_view() or step.op.is_identity(program.is_train)):
+        return False
+    source, target = step.inputs[0], step.outputs[0]
+    assert source is not None
+    assert target is not None
+    value, memory = program.values[target], program.memory(source)
+    if memory.id in program.strided or memory.place is Place.AUXILIARY:
+        return False
+    if value.place is Place.OUTPUT:
+        # An output is a buffer of its own: it must not change when an argument is set anew.
+        if memory.place is not Place.ARENA:
+            return False
+        memory.place, memory.index = Place.OUTPUT, value.index
+    value.base, value.is_view = source, True
+    return True
+
+
+REWRITES: tuple[Callable[[Program], None], ...] = (fold_views,)
+"""All passes, in order."""

@@ -1,0 +1,106 @@
+"""From a symbol's graph to the forward pass of a program, one step for each node."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from core.executor.ir import Place, Program, Step
+from core.symbol.graph import Entry, Node, topological_order
+from core.symbol.infer import GraphSpecs
+from core.types import DType, Shape
+
+__all__ = ["Graph", "SpecOf", "specs_of", "trace"]
+
+SpecOf = Callable[[Entry], tuple[Shape, DType]]
+"""Gives the inferred shape and dtype of any entry of a graph."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Graph:
+    """A symbol's graph with what every plan of it needs.
+
+    Attributes:
+        heads: the outputs.
+        nodes: all nodes, inputs first.
+        arguments: argument variables, in the order of ``list_arguments``.
+        auxiliaries: auxiliary variables, in the order of ``list_auxiliary_states``.
+    """
+
+    heads: tuple[Entry, ...]
+    nodes: tuple[Node, ...]
+    arguments: tuple[Node, ...]
+    auxiliaries: tuple[Node, ...]
+
+    @staticmethod
+    def of(heads: Sequence[Entry]) -> Graph:
+        """Order a graph and tell its arguments from its auxiliary states."""
+        nodes = topological_order(heads)
+        auxiliary = {
+            entry.node
+            for node in nodes
+            if node.op is not None and (count := len(node.op.auxiliary_names()))
+            for entry in node.inputs[-count:]
+        }
+        variables = [node for node in nodes if node.is_variable]
+        return Graph(
+            heads=tuple(heads),
+            nodes=tuple(nodes),
+            arguments=tuple(node for node in variables if node not in auxiliary),
+            auxiliaries=tuple(node for node in variables if node in auxiliary),
+        )
+
+
+def specs_of(specs: GraphSpecs) -> SpecOf:
+    """Return what a complete inference says of each entry."""
+
+    def spec_of(entry: Entry) -> tuple[Shape, DType]:
+        shape, dtype = specs.shape(entry), specs.dtype(entry)
+        assert shape is not None
+        assert dtype is not None
+        return shape, dtype
+
+    return spec_of
+
+
+def trace(graph: Graph, spec_of: SpecOf, *, is_train: bool) -> Program:
+    """Return a program of the forward pass.
+
+    The values of the arguments come first, then those of the auxiliary states, so that the
+    value of argument ``i`` has the id ``i``. A head that is a variable is that variable's own
+    value; the first of several equal heads gives the output its index.
+    """
+    program = Program(is_train)
+    ids: dict[Entry, int] = {}
+    for place, variables in (
+        (Place.ARGUMENT, graph.arguments),
+        (Place.AUXILIARY, graph.auxiliaries),
+    ):
+        for index, node in enumerate(variables):
+            entry = Entry(node, 0)
+            value = program.new_value(node.name, *spec_of(entry), place, index)
+            ids[entry] = value.id
+    for node in graph.nodes:
+        if node.op is not None:
+            program.steps.append(_forward_step(program, node, ids, spec_of))
+    program.forward_length = len(program.steps)
+    for index, head in enumerate(graph.heads):
+        value = program.values[ids[head]]
+        program.outputs.append(value.id)
+        if value.place is Place.ARENA:
+            value.place, value.index = Place.OUTPUT, index
+    return program
+
+
+def _forward_step(program: Program, node: Node, ids: dict[Entry, int], spec_of: SpecOf) -> Step:
+    assert node.op is not None
+    inputs = tuple(ids[entry] for entry in node.inputs)
+    outputs = []
+    for index in range(node.output_count()):
+        entry = Entry(node, index)
+        value = program.new_value(node.output_name(index), *spec_of(entry))
+        ids[entry] = value.id
+        outputs.append(value.id)
+    count = len(node.op.auxiliary_names())
+    updates = inputs[len(inputs) - count :] if count else ()
+    return Step(node.op, node.name, inputs, tuple(outputs), updates=updates)

@@ -1,0 +1,214 @@
+"""What must hold of a program between passes, and of a memory plan.
+
+A violation is a fault of the engine, never of the caller's graph; it is raised before a wrong
+number can come out.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping
+
+from core.errors import MXNetError
+from core.executor.ir import Place, Program, Slots, Step, Value
+from core.executor.memory import ALIGNMENT, Lifetime, MemoryPlan
+from core.executor.primitives import Reorder
+from core.types import shape_size
+
+__all__ = ["InvalidPlan", "verify_memory", "verify_program"]
+
+
+class InvalidPlan(MXNetError):
+    """A compiler pass made a plan that would compute something else than the graph."""
+
+
+def verify_program(
+    program: Program, requests: Mapping[int, str], after: str, *, operators: bool = False
+) -> None:
+    """Check a program.
+
+    Every value is written once and before it is read, and is not overwritten while it is still
+    wanted; layouts, shapes and dtypes of operands fit; outputs and the gradients requested
+    are there at the end.
+
+    Args:
+        program: what to check.
+        requests: the gradient requests, ``"write"`` or ``"add"`` by position of the argument.
+        after: the pass just done, for the message.
+        operators: also let every operator infer its outputs again; passes do not change these.
+
+    Raises:
+        InvalidPlan: naming the step, the value and the pass.
+    """
+    _Checker(program, requests, after, operators).run()
+
+
+class _Checker:
+    def __init__(
+        self, program: Program, requests: Mapping[int, str], after: str, operators: bool
+    ) -> None:
+        self._program = program
+        self._requests = requests
+        self._after = after
+        self._operators = operators
+        self._held: dict[int, int] = {}
+        """By memory, the value whose data it holds."""
+        self._written: set[int] = set()
+
+    def run(self) -> None:
+        program = self._program
+        for value in program.values:
+            if self._is_given(value):
+                self._hold(value.id)
+        self._check_views()
+        for position, step in enumerate(program.steps):
+            if position == program.forward_length:
+                self._begin_backward()
+            if step.is_backward and position < program.forward_length:
+                self._fail(step, "stands in the forward pass")
+            self._check_step(step)
+        self._check_results()
+
+    def _is_given(self, value: Value) -> bool:
+        """Tell whether the caller's array holds the value before the first step."""
+        if value.place in (Place.ARGUMENT, Place.AUXILIARY):
+            return True
+        is_sum = value.place is Place.GRADIENT and self._requests.get(value.index) == "add"
+        return is_sum and value.base is None
+
+    def _begin_backward(self) -> None:
+        self._check_outputs("after the forward pass")
+        for given in self._program.head_gradients:
+            if given is not None:
+                self._hold(given)
+
+    def _check_step(self, step: Step) -> None:
+        for value in step.reads():
+            self._check_read(step, value)
+        self._check_specs(step)
+        for value in step.writes():
+            if value in self._written:
+                self._fail(step, f"writes {self._name(value)} a second time")
+            target, memory = self._program.values[value], self._program.memory(value)
+            if target.is_view:
+                self._fail(step, f"writes {self._name(value)}, which is a view")
+            if target.nbytes > memory.nbytes:
+                self._fail(step, f"writes {self._name(value)} over smaller {memory.name!r}")
+            self._hold(value)
+
+    def _check_read(self, step: Step, value: int) -> None:
+        data = self._program.data(value)
+        if data not in self._written:
+            self._fail(step, f"reads {self._name(value)} before it is written")
+        holds = self._held[self._program.memory(value).id]
+        if holds != data:
+            self._fail(
+                step, f"reads {self._name(value)}, which {self._name(holds)} has overwritten"
+            )
+        if step.kernel is None and self._program.values[value].layout is not None:
+            self._fail(step, f"reads {self._name(value)} in a layout, but has no kernel")
+
+    def _check_specs(self, step: Step) -> None:
+        if isinstance(step.op, Reorder):
+            if step.kernel is None:
+                self._fail(step, "has no kernel")
+        elif step.source is not None:
+            self._check_same(step, step.in_grads, step.source.inputs)
+            self._check_same(step, step.out_grads, step.source.outputs)
+        elif self._operators:
+            self._check_inference(step)
+
+    def _check_inference(self, step: Step) -> None:
+        inputs = [self._program.values[v] for v in step.inputs if v is not None]
+        outputs = [self._program.values[v] for v in step.outputs if v is not None]
+        shapes = [v.shape for v in inputs], [v.shape for v in outputs]
+        dtypes = [v.dtype for v in inputs], [v.dtype for v in outputs]
+        found_shapes = step.op.infer_shape(list(shapes[0]), list(shapes[1]))
+        found_dtypes = step.op.infer_type(list(dtypes[0]), list(dtypes[1]))
+        for got, (found_in, found_out) in ((shapes, found_shapes), (dtypes, found_dtypes)):
+            if got != (list(found_in), list(found_out)):
+                self._fail(step, f"maps {got[0]} to {got[1]}, expected {found_in} to {found_out}")
+
+    def _check_same(self, step: Step, gradients: Slots, values: Slots) -> None:
+        for gradient, value in zip(gradients, values, strict=True):
+            if gradient is None or value is None:
+                continue
+            got, expected = self._program.values[gradient], self._program.values[value]
+            if (got.shape, got.dtype) != (expected.shape, expected.dtype):
+                self._fail(
+                    step,
+                    f"has a gradient {got.name!r} of {got.shape} {got.dtype} for "
+                    f"{expected.name!r} of {expected.shape} {expected.dtype}",
+                )
+
+    def _check_views(self) -> None:
+        for value in self._program.values:
+            if not value.is_view:
+                continue
+            assert value.base is not None
+            base = self._program.values[value.base]
+            sizes = shape_size(value.shape), shape_size(base.shape)
+            blocked = value.layout is not None or base.layout is not None
+            if sizes[0] != sizes[1] or value.dtype != base.dtype or blocked:
+                self._raise(f"{self._name(value.id)} cannot be a view of {self._name(base.id)}")
+
+    def _check_results(self) -> None:
+        program = self._program
+        self._check_outputs("at the end")
+        for index, request in self._requests.items():
+            gradient = program.gradients.get(index)
+            if gradient is None:
+                if request == "write":
+                    self._raise(f"the gradient of argument {index} is missing")
+                continue
+            memory = program.memory(gradient)
+            if (memory.place, memory.index) != (Place.GRADIENT, index):
+                self._raise(f"the gradient of argument {index} is not in its array")
+            if self._held.get(memory.id) != program.data(gradient):
+                self._raise(f"the gradient of argument {index} is not in its array at the end")
+
+    def _check_outputs(self, when: str) -> None:
+        for output in self._program.outputs:
+            memory = self._program.memory(output)
+            if memory.place.is_planned or memory.place is Place.CACHE:
+                self._raise(f"output {self._name(output)} lies in planned memory")
+            if self._held.get(memory.id) != self._program.data(output):
+                self._raise(f"output {self._name(output)} is not there {when}")
+
+    def _hold(self, value: int) -> None:
+        self._written.add(value)
+        self._held[self._program.memory(value).id] = value
+
+    def _name(self, value: int) -> str:
+        return f"value {value} {self._program.values[value].name!r}"
+
+    def _fail(self, step: Step, what: str) -> None:
+        self._raise(f"{step} {what}")
+
+    def _raise(self, what: str) -> None:
+        raise InvalidPlan(f"after {self._after}: {what}; this is a fault of the engine, report it")
+
+
+def verify_memory(lives: Mapping[int, Lifetime], plan: MemoryPlan) -> None:
+    """Check that values alive at the same step do not overlap and all lie in the arena.
+
+    Raises:
+        InvalidPlan: naming the two values.
+    """
+    events: list[tuple[int, int, int]] = []
+    for owner, life in lives.items():
+        offset = plan.offsets.get(owner, -1)
+        if offset < 0 or offset % ALIGNMENT or offset + life.nbytes > plan.nbytes:
+            raise InvalidPlan(f"memory plan: value {owner} lies at {offset}, outside or unaligned")
+        events += [(life.start, 0, owner), (life.stop, 1, owner)]
+    live: list[tuple[int, int]] = []
+    for _, is_end, owner in sorted(events):
+        offset = plan.offsets[owner]
+        if is_end:
+            del live[bisect.bisect_left(live, (offset, owner))]
+            continue
+        position = bisect.bisect_left(live, (offset, owner))
+        for start, other in (live[position - 1 : position] or []) + live[position : position + 1]:
+            if start < offset + lives[owner].nbytes and offset < start + lives[other].nbytes:
+                raise InvalidPlan(f"memory plan: values {other} and {owner} overlap at {offset}")
+        bisect.insort(live, (offset, owner))
