@@ -1,0 +1,7 @@
+"""A Python client of the server."""
+
+from __future__ import annotations
+
+from app.client.client import Client, ClientError
+
+__all__ = ["Client", "ClientError"]

@@ -1,0 +1,223 @@
+"""The REST surface as Python calls (httpx), one method per verb."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import httpx
+import numpy as np
+import numpy.typing as npt
+
+from app.tensors.codec import NPY, NPZ, decode, encode
+
+__all__ = ["Client", "ClientError"]
+
+_STREAM_TIMEOUT = httpx.Timeout(10.0, read=60.0)
+_FINISHED = frozenset({"succeeded", "failed", "cancelled", "paused"})
+
+
+class ClientError(Exception):
+    """The server refused a call.
+
+    Attributes:
+        status: HTTP status.
+        problem: the body of the answer.
+    """
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        super().__init__(f"{status} {problem.get('code', '')}: {problem.get('detail', '')}")
+        self.status = status
+        self.problem = problem
+
+
+class Client:
+    """Calls a modserve server.
+
+    Args:
+        base_url: for example ``http://127.0.0.1:8000``.
+        timeout_seconds: of a call that is no stream.
+        transport: replaces the network, in tests.
+    """
+
+    def __init__(
+        self,
+        base_url: str = "http://127.0.0.1:8000",
+        timeout_seconds: float = 60.0,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._http = httpx.Client(base_url=base_url, timeout=timeout_seconds, transport=transport)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Make a call; raise ClientError where it is refused."""
+        return _checked(self._http.request(method, path, **options))
+
+    def is_ready(self) -> bool:
+        """Tell whether the server answers and is ready."""
+        try:
+            return self._http.get("/readyz", timeout=2.0).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    # -- datasets ---------------------------------------------------------------------------
+
+    def put_dataset(self, name: str, file: Path, kind: str = "npz") -> dict[str, Any]:
+        """Upload a file as a dataset."""
+        with file.open("rb") as stream:
+            return self._json("PUT", f"/v1/datasets/{name}", params={"kind": kind}, content=stream)
+
+    # -- modules ----------------------------------------------------------------------------
+
+    def create_module(self, name: str, symbol: Any, **options: Any) -> dict[str, Any]:
+        """Create a module from its symbol (parsed JSON or text)."""
+        symbol = json.loads(symbol) if isinstance(symbol, str) else symbol
+        return self._json("POST", "/v1/modules", json={"name": name, "symbol": symbol, **options})
+
+    def module(self, name: str) -> dict[str, Any]:
+        """Return a module's description."""
+        return self._json("GET", f"/v1/modules/{name}")
+
+    def delete_module(self, name: str) -> None:
+        """Delete a module with its checkpoints."""
+        self.request("DELETE", f"/v1/modules/{name}")
+
+    def bind(
+        self,
+        name: str,
+        data_shapes: Sequence[Mapping[str, Any]],
+        label_shapes: Sequence[Mapping[str, Any]] = (),
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Bind a module."""
+        body = {"data_shapes": data_shapes, "label_shapes": label_shapes, **options}
+        return self._json("POST", f"/v1/modules/{name}/bind", json=body)
+
+    def init_params(
+        self, name: str, initializer: str = "uniform", **options: Any
+    ) -> dict[str, Any]:
+        """Initialize the parameters."""
+        body = {"initializer": initializer, **options}
+        return self._json("POST", f"/v1/modules/{name}/params/init", json=body)
+
+    def init_optimizer(self, name: str, optimizer: str = "sgd", **options: Any) -> dict[str, Any]:
+        """Install an optimizer."""
+        body = {"name": optimizer, "options": options}
+        return self._json("POST", f"/v1/modules/{name}/optimizer", json=body)
+
+    def predict(self, name: str, **inputs: npt.ArrayLike) -> dict[str, npt.NDArray[Any]]:
+        """Return the outputs by name for a batch of inputs by name."""
+        tensors = {key: np.asarray(value) for key, value in inputs.items()}
+        response = self.request(
+            "POST",
+            f"/v1/modules/{name}/predict",
+            content=encode(NPZ, tensors, "inputs"),
+            headers={"Content-Type": NPZ, "Accept": NPZ},
+        )
+        return _tensors(response)
+
+    def params(self, name: str) -> dict[str, npt.NDArray[Any]]:
+        """Return all parameters by name."""
+        return _tensors(self.request("GET", f"/v1/modules/{name}/params", headers={"Accept": NPZ}))
+
+    def param(self, name: str, parameter: str) -> npt.NDArray[Any]:
+        """Return one parameter."""
+        path = f"/v1/modules/{name}/params/{parameter}"
+        return _tensors(self.request("GET", path, headers={"Accept": NPY}))["data"]
+
+    # -- checkpoints ------------------------------------------------------------------------
+
+    def save_checkpoint(self, name: str, epoch: int) -> dict[str, Any]:
+        """Save the present state as the checkpoint of an epoch."""
+        return self._json("POST", f"/v1/modules/{name}/checkpoints", json={"epoch": epoch})
+
+    def checkpoints(self, name: str) -> list[dict[str, Any]]:
+        """Return the checkpoints, newest first."""
+        listed: list[dict[str, Any]] = self._json("GET", f"/v1/modules/{name}/checkpoints")["items"]
+        return listed
+
+    # -- jobs -------------------------------------------------------------------------------
+
+    def fit(self, name: str, **params: Any) -> dict[str, Any]:
+        """Submit a training job."""
+        return self._json("POST", f"/v1/modules/{name}/fit", json=params)
+
+    def score(self, name: str, **params: Any) -> dict[str, Any]:
+        """Submit a scoring job."""
+        return self._json("POST", f"/v1/modules/{name}/score", json=params)
+
+    def job(self, job_id: int) -> dict[str, Any]:
+        """Return a job."""
+        return self._json("GET", f"/v1/jobs/{job_id}")
+
+    def job_events(self, job_id: int, after: int = 0) -> Iterator[dict[str, Any]]:
+        """Yield a job's events after an id until it ends; a broken stream is taken up again."""
+        while True:
+            try:
+                for event in self._stream_events(job_id, after):
+                    after = event["id"]
+                    yield event
+                    if event["status"] in _FINISHED:
+                        return
+            except httpx.TransportError:
+                if not self.is_ready():
+                    raise
+
+    def wait(self, job_id: int) -> dict[str, Any]:
+        """Return a job once it has ended."""
+        for _ in self.job_events(job_id):
+            pass
+        return self.job(job_id)
+
+    def _stream_events(self, job_id: int, after: int) -> Iterator[dict[str, Any]]:
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+        path = f"/v1/jobs/{job_id}/events"
+        with self._http.stream("GET", path, headers=headers, timeout=_STREAM_TIMEOUT) as response:
+            if response.status_code != 200:
+                response.read()
+            _checked(response)
+            for line in response.iter_lines():
+                if line.startswith("data:"):
+                    yield json.loads(line.removeprefix("data:"))
+
+    def _json(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        parsed: dict[str, Any] = self.request(method, path, **options).json()
+        return parsed
+
+
+def _tensors(response: httpx.Response) -> dict[str, npt.NDArray[Any]]:
+    arrays, _ = decode(
+        response.headers["content-type"],
+        response.content,
+        names=["data"],
+        limit=2**40,
+        setting="the server's answer",
+    )
+    return arrays
+
+
+def _checked(response: httpx.Response) -> httpx.Response:
+    if response.is_success:
+        return response
+    try:
+        problem = response.json()
+    except ValueError:
+        problem = {"detail": response.text[:500]}
+    raise ClientError(response.status_code, problem)
