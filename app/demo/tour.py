@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -17,6 +15,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from app.client import Client
 from app.demo.drawing import draw_digit
+from app.testing.server import ServerProcess, running_server
 
 __all__ = ["run_demo"]
 
@@ -27,7 +26,6 @@ LENET = DATA / "lenet-symbol.json"
 BATCH_SIZE = 64
 EPOCHS = 12
 SCALE = 1 / 255
-_START_SECONDS = 60.0
 
 
 def images(part: str) -> dict[str, Any]:
@@ -61,22 +59,17 @@ def run_demo(port: int, once: bool, console: Console | None = None) -> int:
     """
     console = console or Console()
     with tempfile.TemporaryDirectory(prefix="modserve-demo-") as folder:
-        port = port or _free_port()
-        server = _start_server(port, Path(folder))
         try:
-            return _tour(f"http://127.0.0.1:{port}", server, once, console)
+            with running_server(Path(folder), port=port) as server:
+                return _tour(server, once, console)
         except KeyboardInterrupt:
             console.print("\nStopped.")
             return 0
-        finally:
-            server.terminate()
-            server.wait(timeout=30)
 
 
-def _tour(url: str, server: subprocess.Popen[bytes], once: bool, console: Console) -> int:
-    started = time.monotonic()
+def _tour(server: ServerProcess, once: bool, console: Console) -> int:
+    started, url = time.monotonic(), server.url
     with Client(url) as client:
-        _wait_until_ready(client, server)
         console.rule(f"[bold]modserve at {url}")
         _upload(client, console)
         _create(client, console)
@@ -88,7 +81,7 @@ def _tour(url: str, server: subprocess.Popen[bytes], once: bool, console: Consol
         if once:
             return 0 if accuracy >= 0.97 else 1
         console.print(f"\nServing at {url}/docs until Ctrl-C.")
-        server.wait()
+        server.process.wait()
     return 0
 
 
@@ -190,26 +183,3 @@ def _print_curl(url: str, console: Console) -> None:
     console.print(f"\nThe same with curl (in {DATA}):")
     for line in lines:
         console.print(f"   {line}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _start_server(port: int, folder: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port)]
-    return subprocess.Popen([*command, "--data-dir", str(folder), "--log-level", "warning"])
-
-
-def _wait_until_ready(client: Client, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while not client.is_ready():
-        if server.poll() is not None:
-            raise SystemExit(f"the server ended with status {server.returncode}; see its log above")
-        if time.monotonic() > deadline:
-            raise SystemExit(f"the server was not ready within {_START_SECONDS:.0f} s")
-        time.sleep(0.05)
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -1,0 +1,7 @@
+"""Timings of this machine: training steps, predictions in process and over HTTP."""
+
+from __future__ import annotations
+
+from app.bench.report import run_bench
+
+__all__ = ["run_bench"]

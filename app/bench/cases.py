@@ -1,0 +1,117 @@
+"""What is timed: each case returns a step to repeat and how many samples it handles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+import core as mx
+from app.bench.models import MODELS, lstm_language_model
+
+__all__ = ["CASES", "Case"]
+
+
+class Case(NamedTuple):
+    """A step ready to run."""
+
+    step: Callable[[], None]
+    samples: int
+
+
+_SGD = (("learning_rate", 0.05), ("momentum", 0.9))
+
+
+def _batch(shape: tuple[int, ...]) -> mx.io.DataBatch:
+    random = np.random.RandomState(0)
+    data = mx.nd.array(random.randn(*shape).astype(np.float32))
+    label = mx.nd.array(random.randint(0, 10, shape[:1]).astype(np.float32))
+    return mx.io.DataBatch([data], [label])
+
+
+def _module(name: str, batch: int, training: bool) -> tuple[mx.mod.Module, tuple[int, ...]]:
+    build, example = MODELS[name]
+    shape = (batch, *example)
+    module = mx.mod.Module(build(), context=mx.cpu())
+    labels = [("softmax_label", (batch,))] if training else None
+    module.bind([("data", shape)], labels, for_training=training)
+    module.init_params(mx.init.Xavier())
+    return module, shape
+
+
+@contextmanager
+def train(name: str, batch: int) -> Iterator[Case]:
+    """Forward, backward and update of one batch."""
+    module, shape = _module(name, batch, training=True)
+    module.init_optimizer(optimizer="sgd", optimizer_params=_SGD)
+    data = _batch(shape)
+
+    def step() -> None:
+        module.forward_backward(data)
+        module.update()
+
+    yield Case(step, batch)
+
+
+@contextmanager
+def infer(name: str, batch: int) -> Iterator[Case]:
+    """Forward pass of one batch, outputs on the host."""
+    module, shape = _module(name, batch, training=False)
+    data = _batch(shape)
+
+    def step() -> None:
+        module.forward(data, is_train=False)
+        module.get_outputs()[0].asnumpy()
+
+    yield Case(step, batch)
+
+
+@contextmanager
+def train_lstm(batch: int = 32, vocabulary: int = 10000) -> Iterator[Case]:
+    """Bucketed language model: one step in each of the buckets 10 to 60; samples are tokens."""
+    keys = [10, 20, 30, 40, 50, 60]
+    module = mx.mod.BucketingModule(
+        lambda key: (lstm_language_model(key, vocabulary), ("data",), ("softmax_label",)),
+        default_bucket_key=max(keys),
+        context=mx.cpu(),
+    )
+
+    def descriptions(name: str, key: int) -> list[mx.io.DataDesc]:
+        return [mx.io.DataDesc(name, (batch, key), layout="NT")]
+
+    module.bind(descriptions("data", max(keys)), descriptions("softmax_label", max(keys)))
+    module.init_params(mx.init.Uniform(0.1))
+    module.init_optimizer(optimizer="sgd", optimizer_params=(("learning_rate", 0.01),))
+    random = np.random.RandomState(0)
+    batches = [
+        mx.io.DataBatch(
+            [mx.nd.array(random.randint(0, vocabulary, (batch, key)))],
+            [mx.nd.array(random.randint(0, vocabulary, (batch, key)))],
+            bucket_key=key,
+            provide_data=descriptions("data", key),
+            provide_label=descriptions("softmax_label", key),
+        )
+        for key in keys
+    ]
+
+    def step() -> None:
+        for one in batches:
+            module.forward_backward(one)
+            module.update()
+
+    yield Case(step, batch * sum(keys))
+
+
+CASES: Mapping[str, Callable[[], object]] = {
+    "infer/mlp/1": partial(infer, "mlp", 1),
+    "infer/lenet/1": partial(infer, "lenet", 1),
+    "infer/resnet20/64": partial(infer, "resnet20", 64),
+    "train/mlp/64": partial(train, "mlp", 64),
+    "train/lenet/64": partial(train, "lenet", 64),
+    "train/resnet20/64": partial(train, "resnet20", 64),
+    "train/lstm/buckets": train_lstm,
+}
+"""Cases in this process, by name: work/network/batch."""

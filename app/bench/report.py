@@ -1,0 +1,80 @@
+"""Run the cases and print what they took."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from app.bench.cases import CASES, Case
+from app.bench.http import predict_json, predict_npy
+from core.errors import did_you_mean
+
+__all__ = ["measure", "run_bench"]
+
+_WARM_UP = 3
+_FEWEST = 5
+
+ALL_CASES: Mapping[str, Callable[[], Any]] = {
+    **CASES,
+    "http/lenet/json": predict_json,
+    "http/lenet/npy": predict_npy,
+}
+
+
+def measure(case: Case, seconds: float) -> dict[str, float]:
+    """Repeat a step for so long; return milliseconds (median, 10th and 90th centile) and rate."""
+    for _ in range(_WARM_UP):
+        case.step()
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(times) < _FEWEST or time.perf_counter() < end:
+        started = time.perf_counter()
+        case.step()
+        times.append(time.perf_counter() - started)
+    median = statistics.median(times)
+    return {
+        "median_ms": median * 1e3,
+        "p10_ms": float(np.percentile(times, 10)) * 1e3,
+        "p90_ms": float(np.percentile(times, 90)) * 1e3,
+        "per_second": case.samples / median,
+        "steps": len(times),
+    }
+
+
+def run_bench(names: Sequence[str], seconds: float, as_json: bool) -> int:
+    """Time the named cases, all by default; return the exit status."""
+    for name in names:
+        if name not in ALL_CASES:
+            known = ", ".join(ALL_CASES)
+            hint = did_you_mean(name, ALL_CASES)
+            typer.echo(f"case {name!r} is not known{hint}; there are {known}", err=True)
+            return 2
+    results = {}
+    for name in names or ALL_CASES:
+        with ALL_CASES[name]() as case:
+            results[name] = measure(case, seconds)
+    if as_json:
+        machine = {"machine": platform.machine(), "python": platform.python_version()}
+        typer.echo(orjson.dumps({**machine, "cases": results}, option=orjson.OPT_INDENT_2).decode())
+    else:
+        Console().print(_table(results))
+    return 0
+
+
+def _table(results: Mapping[str, Mapping[str, float]]) -> Table:
+    table = Table("case", title="modserve bench (milliseconds a step)")
+    for heading in ("median", "p10", "p90", "samples/s"):
+        table.add_column(heading, justify="right")
+    for name, row in results.items():
+        figures = [f"{row[key]:.3f}" for key in ("median_ms", "p10_ms", "p90_ms")]
+        table.add_row(name, *figures, f"{row['per_second']:,.0f}")
+    return table

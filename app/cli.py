@@ -1,0 +1,90 @@
+"""The command ``modserve``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="modserve",
+    help="Train, fine-tune and serve MXNet Module models over HTTP, without MXNet.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@app.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Where everything durable lies.")] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Listen on other than loopback without keys.")
+    ] = False,
+) -> None:
+    """Serve until Ctrl-C. Options not given come from MODSERVE_* or their defaults."""
+    import uvicorn
+
+    from app.main import create_app
+    from app.settings import Settings
+
+    given: dict[str, Any] = {
+        "host": host,
+        "port": port,
+        "data_dir": data_dir,
+        "log_level": log_level,
+    }
+    settings = Settings(**{name: value for name, value in given.items() if value is not None})
+    if settings.host not in _LOOPBACK and not insecure:
+        raise typer.BadParameter(
+            f"--host {settings.host} lets everyone who reaches this machine train and delete; "
+            "put a proxy with authentication before it and add --insecure",
+            param_hint="--host",
+        )
+    uvicorn.run(
+        create_app(settings),
+        host=settings.host,
+        port=settings.port,
+        log_level=settings.log_level,
+        access_log=False,
+        timeout_graceful_shutdown=10,
+    )
+
+
+@app.command()
+def demo(
+    port: Annotated[int, typer.Option(help="Port to serve on; 0 takes a free one.")] = 0,
+    once: Annotated[bool, typer.Option("--once", help="End after the tour.")] = False,
+) -> None:
+    """Train LeNet on MNIST digits over HTTP, ask it about one, and keep serving."""
+    from app.demo import run_demo
+
+    raise typer.Exit(run_demo(port, once))
+
+
+@app.command()
+def bench(
+    cases: Annotated[list[str] | None, typer.Argument(help="Cases to run; all by default.")] = None,
+    seconds: Annotated[float, typer.Option(help="Measuring time of each case.")] = 3.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Time training steps and predictions on this machine."""
+    from app.bench import run_bench
+
+    raise typer.Exit(run_bench(cases or [], seconds, as_json))
+
+
+def main() -> None:
+    """Entry point of the installed command."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

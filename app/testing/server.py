@@ -1,0 +1,85 @@
+"""A real server process, for tests and benchmarks."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.client import Client
+
+__all__ = ["ServerProcess", "free_port", "running_server", "start_server"]
+
+
+@dataclass(frozen=True)
+class ServerProcess:
+    """A server that was started here."""
+
+    process: subprocess.Popen[bytes]
+    url: str
+    log: Path
+
+
+def free_port() -> int:
+    """Return a port of the loopback address on which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start_server(
+    folder: Path,
+    *,
+    port: int = 0,
+    environment: Mapping[str, str] | None = None,
+    start_seconds: float = 60.0,
+) -> ServerProcess:
+    """Start ``modserve serve`` with its data in a folder and wait until it is ready.
+
+    Raises:
+        RuntimeError: it ended or was not ready in time; the log is in the message.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    port = port or free_port()
+    log = folder / "server.log"
+    command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port)]
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [*command, "--data-dir", str(folder), "--log-level", "info"],
+            stdout=output,
+            stderr=output,
+            env={**os.environ, **(environment or {})},
+        )
+    server = ServerProcess(process, f"http://127.0.0.1:{port}", log)
+    deadline = time.monotonic() + start_seconds
+    with Client(server.url) as client:
+        while not client.is_ready():
+            if process.poll() is not None or time.monotonic() > deadline:
+                process.kill()
+                process.wait()
+                raise RuntimeError(f"the server did not start:\n{log.read_text()[-4000:]}")
+            time.sleep(0.05)
+    return server
+
+
+@contextmanager
+def running_server(
+    folder: Path, *, port: int = 0, environment: Mapping[str, str] | None = None
+) -> Iterator[ServerProcess]:
+    """A server that ends with the block."""
+    server = start_server(folder, port=port, environment=environment)
+    try:
+        yield server
+    finally:
+        server.process.terminate()
+        try:
+            server.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            server.process.kill()
+            server.process.wait()
