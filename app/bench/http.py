@@ -12,9 +12,9 @@ import orjson
 
 from app.bench.cases import Case
 from app.client import Client
+from app.client.local_server import running_server
 from app.demo.tour import LENET
 from app.tensors.codec import NPY, write_npy
-from app.testing.server import running_server
 
 __all__ = ["predict_json", "predict_npy"]
 
@@ -43,9 +43,12 @@ def _post(client: Client, body: bytes, content_type: str) -> None:
 
 @contextmanager
 def _served_lenet() -> Iterator[Client]:
-    with tempfile.TemporaryDirectory(prefix="modserve-bench-") as folder:
-        with running_server(Path(folder)) as server, Client(server.url) as client:
-            client.create_module("lenet", LENET.read_text())
-            client.bind("lenet", [{"name": "data", "shape": [1, 1, 28, 28]}], for_training=False)
-            client.init_params("lenet", "xavier")
-            yield client
+    with (
+        tempfile.TemporaryDirectory(prefix="modserve-bench-") as folder,
+        running_server(Path(folder)) as server,
+        Client(server.url) as client,
+    ):
+        client.create_module("lenet", LENET.read_text())
+        client.bind("lenet", [{"name": "data", "shape": [1, 1, 28, 28]}], for_training=False)
+        client.init_params("lenet", "xavier")
+        yield client

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from app.client import Client
+from app.client.local_server import ServerProcess, running_server
 from app.demo.drawing import draw_digit
-from app.testing.server import ServerProcess, running_server
 
 __all__ = ["run_demo"]
 

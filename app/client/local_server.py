@@ -1,4 +1,4 @@
-"""A real server process, for tests and benchmarks."""
+"""A server process on this machine, for the demo, benchmarks and tests."""
 
 from __future__ import annotations
 
