@@ -174,8 +174,9 @@ _TYPES: Mapping[JobKind, type[FitParams] | type[ScoreParams] | type[PredictParam
 def parse_job_params(kind: JobKind, data: Any) -> JobParams:
     """Check the parameters of a job; raise Invalid naming every field at fault."""
     params: JobParams = from_plain(_TYPES[kind], data)
-    for name in dataset_names(params):
-        check_name(name, "dataset")
+    check_name(params.dataset, "dataset")
+    if isinstance(params, FitParams) and params.validation is not None:
+        check_name(params.validation.dataset, "validation.dataset")
     if isinstance(params, PredictParams):
         check_name(params.output, "output")
     return params

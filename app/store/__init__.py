@@ -1,0 +1,1 @@
+"""What outlives the server: SQL tables, named queries, domain values in and out."""

@@ -1,0 +1,57 @@
+"""Queries on checkpoints: an index of what lies on the disk, which is the truth."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, delete, insert, select
+
+from app.domain.checkpoint import CheckpointManifest, CheckpointTag
+from app.domain.codec import to_plain
+from app.store.modules import module_id
+from app.store.pages import Page, page_of
+from app.store.rows import manifest_of
+from app.store.schema import checkpoints, modules
+
+__all__ = ["forget_checkpoint", "list_checkpoints", "put_checkpoint"]
+
+
+def put_checkpoint(connection: Connection, manifest: CheckpointManifest) -> None:
+    """Enter a checkpoint, over one of the same tag; raise NotFound without its module."""
+    identity = module_id(connection, manifest.module, lock=True)
+    forget_checkpoint(connection, manifest.module, manifest.tag)
+    connection.execute(
+        insert(checkpoints).values(
+            module_id=identity,
+            epoch=manifest.epoch,
+            batch=manifest.batch,
+            manifest=to_plain(manifest),
+            created_at=manifest.created_at,
+        )
+    )
+
+
+def forget_checkpoint(connection: Connection, module: str, tag: CheckpointTag) -> None:
+    """Remove a checkpoint from the index, if it is there."""
+    identity = select(modules.c.id).where(modules.c.name == module).scalar_subquery()
+    connection.execute(
+        delete(checkpoints).where(
+            checkpoints.c.module_id == identity,
+            checkpoints.c.epoch == tag.epoch,
+            checkpoints.c.batch == tag.batch,
+        )
+    )
+
+
+def list_checkpoints(
+    connection: Connection, module: str, before: CheckpointTag | None, limit: int
+) -> Page[CheckpointManifest]:
+    """Return a module's checkpoints, furthest in training first; raise NotFound."""
+    identity = module_id(connection, module)
+    epoch, batch = checkpoints.c.epoch, checkpoints.c.batch
+    query = select(checkpoints).where(checkpoints.c.module_id == identity)
+    if before is not None:
+        query = query.where(
+            (epoch < before.epoch) | ((epoch == before.epoch) & (batch < before.batch))
+        )
+    query = query.order_by(epoch.desc(), batch.desc()).limit(limit + 1)
+    found = [manifest_of(row) for row in connection.execute(query)]
+    return page_of(found, limit, lambda manifest: manifest.tag)

@@ -1,0 +1,70 @@
+"""Queries on datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from app.domain.dataset import DatasetRecord
+from app.errors import AlreadyExists, InUse, NotFound
+from app.store.jobs import dataset_is_used
+from app.store.pages import Page, page_of
+from app.store.rows import dataset_of, dataset_values
+from app.store.schema import datasets
+
+__all__ = ["delete_dataset", "get_dataset", "get_datasets", "insert_dataset", "list_datasets"]
+
+
+def insert_dataset(connection: Connection, record: DatasetRecord) -> DatasetRecord:
+    """Add a dataset; return it with its id.
+
+    Raises:
+        AlreadyExists: the name is taken.
+    """
+    try:
+        with connection.begin_nested():
+            result = connection.execute(insert(datasets).values(**dataset_values(record)))
+    except IntegrityError:
+        raise AlreadyExists("dataset", record.name) from None
+    assert result.inserted_primary_key is not None
+    return get_dataset(connection, record.name)
+
+
+def get_dataset(connection: Connection, name: str) -> DatasetRecord:
+    """Return a dataset; raise NotFound."""
+    row = connection.execute(select(datasets).where(datasets.c.name == name)).one_or_none()
+    if row is None:
+        raise NotFound("dataset", name, "GET /v1/datasets lists those that do")
+    return dataset_of(row)
+
+
+def get_datasets(connection: Connection, names: Iterable[str]) -> list[DatasetRecord]:
+    """Return datasets in the order of their names; raise NotFound for the first that is not."""
+    return [get_dataset(connection, name) for name in names]
+
+
+def list_datasets(connection: Connection, after: str | None, limit: int) -> Page[DatasetRecord]:
+    """Return datasets by name, from the one after ``after``."""
+    query = select(datasets).order_by(datasets.c.name).limit(limit + 1)
+    if after is not None:
+        query = query.where(datasets.c.name > after)
+    found = [dataset_of(row) for row in connection.execute(query)]
+    return page_of(found, limit, lambda record: record.name)
+
+
+def delete_dataset(connection: Connection, name: str) -> DatasetRecord:
+    """Remove a dataset that no unfinished job reads; return what it was.
+
+    Raises:
+        NotFound: there is none.
+        InUse: an unfinished job reads it.
+    """
+    locked = select(datasets.c.id).where(datasets.c.name == name).with_for_update()
+    connection.execute(locked)
+    record = get_dataset(connection, name)
+    if dataset_is_used(connection, name):
+        raise InUse(f"dataset {name!r} is read by an unfinished job; cancel that or wait for it")
+    connection.execute(delete(datasets).where(datasets.c.id == record.id))
+    return record

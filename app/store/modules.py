@@ -1,0 +1,128 @@
+"""Queries on modules and their symbols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from app.domain.module import ModuleRecord
+from app.errors import AlreadyExists, NotFound, PreconditionFailed
+from app.store.pages import Page, page_of
+from app.store.rows import module_of, module_values
+from app.store.schema import modules, symbols
+
+__all__ = [
+    "delete_module",
+    "get_module",
+    "insert_module",
+    "list_modules",
+    "module_id",
+    "modules_of_executor",
+    "save_module",
+]
+
+
+def insert_module(connection: Connection, record: ModuleRecord) -> ModuleRecord:
+    """Add a module; return it with its id.
+
+    Raises:
+        AlreadyExists: the name is taken.
+    """
+    try:
+        with connection.begin_nested():
+            result = connection.execute(insert(modules).values(**module_values(record)))
+    except IntegrityError:
+        if _find(connection, record.name) is None:
+            raise
+        raise AlreadyExists("module", record.name) from None
+    identity = result.inserted_primary_key
+    assert identity is not None
+    connection.execute(
+        insert(symbols),
+        [
+            {"module_id": identity[0], "bucket_key": key, "json": text}
+            for key, text in record.symbols.items()
+        ],
+    )
+    return record.evolve(id=identity[0])
+
+
+def get_module(connection: Connection, name: str) -> ModuleRecord:
+    """Return a module; raise NotFound."""
+    row = _find(connection, name)
+    if row is None:
+        raise NotFound("module", name, "GET /v1/modules lists those that do")
+    return _with_symbols(connection, [row])[0]
+
+
+def module_id(connection: Connection, name: str, *, lock: bool = False) -> int:
+    """Return a module's id; raise NotFound.
+
+    Args:
+        lock: keep others from changing or deleting it until the transaction ends.
+    """
+    query = select(modules.c.id).where(modules.c.name == name)
+    found = connection.scalar(query.with_for_update() if lock else query)
+    if found is None:
+        raise NotFound("module", name, "GET /v1/modules lists those that do")
+    return int(found)
+
+
+def list_modules(connection: Connection, after: str | None, limit: int) -> Page[ModuleRecord]:
+    """Return modules by name, from the one after ``after``."""
+    query = select(modules).order_by(modules.c.name).limit(limit + 1)
+    if after is not None:
+        query = query.where(modules.c.name > after)
+    records = _with_symbols(connection, list(connection.execute(query)))
+    return page_of(records, limit, lambda record: record.name)
+
+
+def modules_of_executor(connection: Connection, executor: str) -> list[ModuleRecord]:
+    """Return the modules that live on an executor, by name."""
+    query = select(modules).where(modules.c.executor == executor).order_by(modules.c.name)
+    return _with_symbols(connection, list(connection.execute(query)))
+
+
+def save_module(connection: Connection, record: ModuleRecord, now: float) -> ModuleRecord:
+    """Write a changed module over the version it was changed from; symbols never change.
+
+    Raises:
+        NotFound: it was deleted meanwhile.
+        PreconditionFailed: it was changed meanwhile.
+    """
+    saved = record.evolve(version=record.version + 1, updated_at=now)
+    moved = connection.execute(
+        update(modules)
+        .where(modules.c.id == record.id, modules.c.version == record.version)
+        .values(**module_values(saved))
+    )
+    if moved.rowcount != 1:
+        present = get_module(connection, record.name)
+        raise PreconditionFailed(
+            f"the version of module {record.name!r}",
+            got=record.version,
+            present=present.version,
+            hint="read it again and repeat the change",
+        )
+    return saved
+
+
+def delete_module(connection: Connection, identity: int) -> None:
+    """Remove a module with its symbols, checkpoints' rows and jobs."""
+    moved = connection.execute(delete(modules).where(modules.c.id == identity))
+    if moved.rowcount != 1:
+        raise NotFound("module", identity)
+
+
+def _find(connection: Connection, name: str) -> Row[Any] | None:
+    return connection.execute(select(modules).where(modules.c.name == name)).one_or_none()
+
+
+def _with_symbols(connection: Connection, rows: list[Row[Any]]) -> list[ModuleRecord]:
+    texts: dict[int, dict[str, str]] = {row.id: {} for row in rows}
+    query = select(symbols).where(symbols.c.module_id.in_(texts)).order_by(symbols.c.bucket_key)
+    for symbol in connection.execute(query):
+        texts[symbol.module_id][symbol.bucket_key] = symbol.json
+    return [module_of(row, texts[row.id]) for row in rows]

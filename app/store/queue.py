@@ -1,0 +1,305 @@
+"""The job queue: every change of a job's status, each guarded and each with its event.
+
+    claim                                   queued  → running     a new attempt, under a lease
+    renew, record                           running → running     the attempt speaks
+    succeed, fail, pause, cancel            running → ...         the attempt ends
+    release, lose                           running → queued, paused, cancelled, failed
+    request_pause, request_cancel, resume, retry                  what clients ask for
+
+What an attempt says is guarded by (job, attempt, running): whoever was thought dead and comes
+back moves no row and gets Superseded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, exists, update
+from sqlalchemy.exc import IntegrityError
+
+from app.domain.job import (
+    Job,
+    JobEvent,
+    JobStatus,
+    Request,
+    advance,
+    event_after_loss,
+)
+from app.errors import IllegalTransition, Superseded
+from app.store.events import append_event
+from app.store.jobs import get_job, select_jobs
+from app.store.rows import job_of, job_values
+from app.store.schema import jobs, modules
+
+__all__ = [
+    "cancel",
+    "claim",
+    "fail",
+    "lose",
+    "overdue",
+    "pause",
+    "record",
+    "release",
+    "renew",
+    "request_cancel",
+    "request_pause",
+    "resume",
+    "retry",
+    "succeed",
+]
+
+_NO_LEASE: Mapping[str, Any] = {"lease_until": None, "server": None, "requested": None}
+
+
+# -- attempts -------------------------------------------------------------------------------
+
+
+def claim(connection: Connection, executor: str, server: str, now: float) -> Job | None:
+    """Begin an attempt of the next job for an executor; None where none can begin.
+
+    The next is the first in order of (priority, id) whose module has no running job.
+    """
+    other = jobs.alias()
+    is_busy = exists().where(
+        other.c.module_id == jobs.c.module_id, other.c.status == JobStatus.RUNNING.value
+    )
+    query = (
+        select_jobs()
+        .where(
+            jobs.c.status == JobStatus.QUEUED.value,
+            modules.c.executor == executor,
+            ~is_busy,
+        )
+        .order_by(jobs.c.priority, jobs.c.id)
+        .limit(1)
+    )
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        return None
+    job = job_of(row)
+    try:
+        # Between the query and here another server may have taken it, or another of its module.
+        with connection.begin_nested():
+            return _move(
+                connection,
+                job,
+                JobEvent.CLAIMED,
+                now,
+                {"executor": executor},
+                attempt=job.attempt + 1,
+                executor=executor,
+                server=server,
+                lease_until=now + job.lease_seconds,
+                started_at=now if job.started_at is None else job.started_at,
+            )
+    except (Superseded, IntegrityError):
+        return None
+
+
+def renew(connection: Connection, job_id: int, attempt: int, now: float) -> Job:
+    """Extend an attempt's lease; return the job, which tells what is requested of it.
+
+    Raises:
+        Superseded: the attempt does not hold the job any more.
+    """
+    job = _held(connection, job_id, attempt)
+    renewed = job.evolve(lease_until=now + job.lease_seconds)
+    _write(connection, job, renewed)
+    return renewed
+
+
+def record(
+    connection: Connection,
+    job_id: int,
+    attempt: int,
+    kind: JobEvent,
+    data: Mapping[str, Any],
+    now: float,
+) -> Job:
+    """Log what an attempt reports: progress, metrics, a log line or a checkpoint.
+
+    Progress is kept in the job too. A checkpoint forgives the attempts lost before it.
+    """
+    job = _held(connection, job_id, attempt)
+    changes: dict[str, Any] = {}
+    if kind is JobEvent.PROGRESS:
+        changes["progress"] = dict(data)
+    elif kind is JobEvent.CHECKPOINT:
+        changes["lost"] = 0
+    return _move(connection, job, kind, now, data, **changes)
+
+
+def succeed(
+    connection: Connection, job_id: int, attempt: int, result: Mapping[str, Any], now: float
+) -> Job:
+    """End an attempt and its job well."""
+    job = _held(connection, job_id, attempt)
+    return _finish(
+        connection, job, JobEvent.SUCCEEDED, now, {"result": dict(result)}, result=result
+    )
+
+
+def fail(
+    connection: Connection, job_id: int, attempt: int, error: Mapping[str, Any], now: float
+) -> Job:
+    """End an attempt and its job by an error, which another attempt would meet again."""
+    job = _held(connection, job_id, attempt)
+    return _finish(connection, job, JobEvent.FAILED, now, {"error": dict(error)}, error=error)
+
+
+def pause(connection: Connection, job_id: int, attempt: int, now: float) -> Job:
+    """End an attempt that was asked to pause."""
+    job = _held(connection, job_id, attempt)
+    return _move(connection, job, JobEvent.PAUSED, now, **_NO_LEASE)
+
+
+def cancel(connection: Connection, job_id: int, attempt: int, now: float) -> Job:
+    """End an attempt that was asked to stop for good."""
+    job = _held(connection, job_id, attempt)
+    return _finish(connection, job, JobEvent.CANCELLED, now)
+
+
+def release(connection: Connection, job_id: int, attempt: int, reason: str, now: float) -> Job:
+    """End an attempt in good order; the job waits for its next, and no attempt counts as lost."""
+    job = _held(connection, job_id, attempt)
+    return _move(connection, job, JobEvent.RELEASED, now, {"reason": reason}, **_NO_LEASE)
+
+
+def lose(connection: Connection, job_id: int, attempt: int, reason: str, now: float) -> Job:
+    """End an attempt that died.
+
+    A standing request is granted; else the job is queued again, or fails with the reason when
+    so many attempts in a row were lost that it is given up.
+    """
+    job = _held(connection, job_id, attempt)
+    event = event_after_loss(job)
+    data = {"reason": reason}
+    if event is JobEvent.CANCELLED:
+        return _finish(connection, job, event, now, data)
+    changes = {**_NO_LEASE, "lost": job.lost + 1}
+    if event is JobEvent.EXHAUSTED:
+        error = {
+            "code": "attempts_exhausted",
+            "message": f"{job.lost + 1} attempts in a row were lost, the last: {reason}",
+            "field": None,
+        }
+        return _finish(connection, job, event, now, {"error": error}, **changes, error=error)
+    return _move(connection, job, event, now, data, **changes)
+
+
+def overdue(connection: Connection, now: float) -> list[Job]:
+    """Return running jobs whose lease has expired, oldest first."""
+    query = select_jobs().where(jobs.c.status == JobStatus.RUNNING.value, jobs.c.lease_until < now)
+    return [job_of(row) for row in connection.execute(query.order_by(jobs.c.id))]
+
+
+# -- what clients ask for -------------------------------------------------------------------
+
+
+def request_pause(connection: Connection, job_id: int, now: float) -> Job:
+    """Pause a queued job; ask a running one to pause.
+
+    Raises:
+        NotFound: there is no such job.
+        IllegalTransition: it is finished or paused, or is being cancelled.
+    """
+    job = get_job(connection, job_id, lock=True)
+    if job.status is not JobStatus.RUNNING:
+        return _move(connection, job, JobEvent.PAUSED, now)
+    if job.requested is Request.CANCEL:
+        raise IllegalTransition("the job is being cancelled; retry it when it is cancelled")
+    if job.requested is Request.PAUSE:
+        return job
+    return _move(connection, job, JobEvent.PAUSE_REQUESTED, now, requested=Request.PAUSE)
+
+
+def request_cancel(connection: Connection, job_id: int, now: float) -> Job:
+    """Cancel a waiting job; ask a running one to stop for good, even if it was to pause.
+
+    Raises:
+        NotFound: there is no such job.
+        IllegalTransition: it is finished.
+    """
+    job = get_job(connection, job_id, lock=True)
+    if job.status is not JobStatus.RUNNING:
+        return _finish(connection, job, JobEvent.CANCELLED, now)
+    if job.requested is Request.CANCEL:
+        return job
+    return _move(connection, job, JobEvent.CANCEL_REQUESTED, now, requested=Request.CANCEL)
+
+
+def resume(connection: Connection, job_id: int, now: float) -> Job:
+    """Let a paused job wait for its turn again.
+
+    Raises:
+        NotFound: there is no such job.
+        IllegalTransition: it is not paused.
+    """
+    job = get_job(connection, job_id, lock=True)
+    return _move(connection, job, JobEvent.RESUMED, now, lost=0)
+
+
+def retry(connection: Connection, job_id: int, now: float) -> Job:
+    """Let a failed or cancelled job wait for its turn again, with all its attempts.
+
+    Raises:
+        NotFound: there is no such job.
+        IllegalTransition: it is neither failed nor cancelled.
+    """
+    job = get_job(connection, job_id, lock=True)
+    return _move(connection, job, JobEvent.RETRIED, now, lost=0, error=None, finished_at=None)
+
+
+# -- guarded writes -------------------------------------------------------------------------
+
+
+def _held(connection: Connection, job_id: int, attempt: int) -> Job:
+    job = get_job(connection, job_id, lock=True)
+    if job.status is JobStatus.RUNNING and job.attempt == attempt:
+        return job
+    raise Superseded(
+        f"attempt {attempt} of job {job_id} is void: "
+        f"the job is {job.status}, its newest attempt is {job.attempt}"
+    )
+
+
+def _finish(
+    connection: Connection,
+    job: Job,
+    event: JobEvent,
+    now: float,
+    data: Mapping[str, Any] | None = None,
+    **changes: Any,
+) -> Job:
+    changes = {**changes, **_NO_LEASE, "finished_at": now}
+    return _move(connection, job, event, now, data, **changes)
+
+
+def _move(
+    connection: Connection,
+    job: Job,
+    event: JobEvent,
+    now: float,
+    data: Mapping[str, Any] | None = None,
+    **changes: Any,
+) -> Job:
+    status = advance(job.status, event)
+    moved = job.evolve(status=status, updated_at=now, **changes)
+    _write(connection, job, moved)
+    append_event(connection, moved, event, data or {}, now)
+    return moved
+
+
+def _write(connection: Connection, before: Job, after: Job) -> None:
+    moved = connection.execute(
+        update(jobs)
+        .where(
+            jobs.c.id == before.id,
+            jobs.c.attempt == before.attempt,
+            jobs.c.status == before.status.value,
+        )
+        .values(**job_values(after))
+    )
+    if moved.rowcount != 1:
+        raise Superseded(f"job {before.id} was changed by another while it was {before.status}")

@@ -1,0 +1,30 @@
+"""A real store for the tests of the service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.domain.module import SINGLE, ModuleRecord
+from app.store.modules import insert_module
+from app.store.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """Return an empty SQLite store in a file."""
+    store = Store(f"sqlite:///{tmp_path / 'store.db'}")
+    store.open()
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def two_modules(store: Store) -> Store:
+    """Return the store with modules ``a`` and ``b`` on executor ``cpu(0)``."""
+    with store.write() as connection:
+        for name in ("a", "b"):
+            insert_module(connection, ModuleRecord(name=name, symbols={SINGLE: "{}"}))
+    return store

@@ -1,0 +1,94 @@
+"""All statuses and all events of a job."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from app.domain.job import (
+    TERMINAL,
+    Job,
+    JobEvent,
+    JobKind,
+    JobStatus,
+    Request,
+    advance,
+    event_after_loss,
+)
+from app.errors import IllegalTransition
+
+S, E = JobStatus, JobEvent
+
+LEGAL = {
+    (S.QUEUED, E.CLAIMED): S.RUNNING,
+    (S.QUEUED, E.PAUSED): S.PAUSED,
+    (S.QUEUED, E.CANCELLED): S.CANCELLED,
+    (S.RUNNING, E.PROGRESS): S.RUNNING,
+    (S.RUNNING, E.METRIC): S.RUNNING,
+    (S.RUNNING, E.LOG): S.RUNNING,
+    (S.RUNNING, E.CHECKPOINT): S.RUNNING,
+    (S.RUNNING, E.PAUSE_REQUESTED): S.RUNNING,
+    (S.RUNNING, E.CANCEL_REQUESTED): S.RUNNING,
+    (S.RUNNING, E.PAUSED): S.PAUSED,
+    (S.RUNNING, E.CANCELLED): S.CANCELLED,
+    (S.RUNNING, E.SUCCEEDED): S.SUCCEEDED,
+    (S.RUNNING, E.FAILED): S.FAILED,
+    (S.RUNNING, E.RELEASED): S.QUEUED,
+    (S.RUNNING, E.EXHAUSTED): S.FAILED,
+    (S.PAUSED, E.RESUMED): S.QUEUED,
+    (S.PAUSED, E.CANCELLED): S.CANCELLED,
+    (S.FAILED, E.RETRIED): S.QUEUED,
+    (S.CANCELLED, E.RETRIED): S.QUEUED,
+}
+
+
+@pytest.mark.parametrize(("status", "event"), list(itertools.product(JobStatus, JobEvent)))
+def test_every_status_meets_every_event(status: JobStatus, event: JobEvent) -> None:
+    expected = LEGAL.get((status, event))
+    if expected is not None:
+        assert advance(status, event) is expected
+        return
+    with pytest.raises(IllegalTransition) as refused:
+        advance(status, event)
+    message = str(refused.value)
+    assert f"the job is {status}" in message
+    assert len(message) > len(f"the job is {status}; "), "the message says what would be legal"
+
+
+def test_every_status_can_be_reached_and_only_success_is_final() -> None:
+    assert set(LEGAL.values()) == set(JobStatus)
+    final = [status for status in JobStatus if all(left is not status for left, _ in LEGAL)]
+    assert final == [S.SUCCEEDED]
+
+
+@pytest.mark.parametrize(
+    ("requested", "lost", "event"),
+    [
+        (None, 0, E.RELEASED),
+        (None, 1, E.RELEASED),
+        (None, 2, E.EXHAUSTED),
+        (Request.PAUSE, 2, E.PAUSED),
+        (Request.CANCEL, 0, E.CANCELLED),
+    ],
+)
+def test_loss_grants_the_request_or_counts(
+    requested: Request | None, lost: int, event: JobEvent
+) -> None:
+    job = Job(
+        kind=JobKind.FIT,
+        module="m",
+        status=S.RUNNING,
+        requested=requested,
+        lost=lost,
+        max_attempts=3,
+    )
+    assert event_after_loss(job) is event
+    assert advance(S.RUNNING, event) in JobStatus
+
+
+@pytest.mark.parametrize("status", JobStatus)
+def test_finished_is_terminal(status: JobStatus) -> None:
+    job = Job(kind=JobKind.FIT, module="m", status=status)
+    assert job.is_finished == (status in TERMINAL)
+    assert job.is_finished == (status in {S.SUCCEEDED, S.FAILED, S.CANCELLED})

@@ -1,0 +1,58 @@
+"""Parameters of jobs: what is accepted, and that every mistake is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.domain.job import JobKind
+from app.domain.job_params import FitParams, PredictParams, dataset_names, parse_job_params
+from app.errors import Invalid
+
+FIT = {"dataset": "mnist", "epochs": 2, "batch_size": 64}
+
+
+def test_fit_has_mxnets_defaults_and_takes_nested_values() -> None:
+    params = parse_job_params(
+        JobKind.FIT,
+        FIT
+        | {
+            "inputs": {"data": {"array": "images", "shape": [1, 28, 28], "scale": 0.5}},
+            "validation": {"dataset": "test"},
+            "optimizer": {"name": "sgd", "options": {"learning_rate": 0.1}},
+            "checkpoint": {"batches": 100},
+        },
+    )
+    assert isinstance(params, FitParams)
+    assert params.inputs["data"].shape == (1, 28, 28)
+    assert params.checkpoint.epochs == 1
+    assert params.metrics == ("accuracy",)
+    assert dataset_names(params) == ("mnist", "test")
+
+
+def test_predict_names_its_output() -> None:
+    params = parse_job_params(JobKind.PREDICT, {"dataset": "d", "batch_size": 1, "output": "o"})
+    assert isinstance(params, PredictParams)
+    assert dataset_names(params) == ("d",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "field"),
+    [
+        (JobKind.FIT, {"epochs": 0}, "epochs"),
+        (JobKind.FIT, {"epochs": "2"}, "epochs"),
+        (JobKind.FIT, {"batch_size": True}, "batch_size"),
+        (JobKind.FIT, {"begin_epoch": -1}, "begin_epoch"),
+        (JobKind.FIT, {"last_batch": "keep"}, "last_batch"),
+        (JobKind.FIT, {"epoch": 3}, "epoch"),
+        (JobKind.FIT, {"dataset": "../x"}, "dataset"),
+        (JobKind.FIT, {"validation": {"dataset": "a/b"}}, "validation.dataset"),
+        (JobKind.FIT, {"inputs": {"data": {"array": ""}}}, "inputs.data.array"),
+        (JobKind.FIT, {"checkpoint": {"seconds": 0}}, "checkpoint.seconds"),
+        (JobKind.SCORE, {}, "epochs"),
+        (JobKind.PREDICT, {}, "epochs"),
+    ],
+)
+def test_mistakes_are_named(kind: JobKind, change: dict[str, object], field: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        parse_job_params(kind, FIT | change)
+    assert field in [row.field for row in refused.value.field_errors()]

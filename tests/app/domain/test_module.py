@@ -1,0 +1,121 @@
+"""The stage of a module and what each call needs."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from app.domain.checkpoint import CheckpointTag
+from app.domain.codec import from_plain, to_plain
+from app.domain.module import (
+    CALLS,
+    SINGLE,
+    BindSpec,
+    BucketShapes,
+    InitSpec,
+    InputDesc,
+    ModuleRecord,
+    OptimizerSpec,
+    ParamsSource,
+    Stage,
+    require,
+)
+from app.errors import Conflict, Invalid, WrongStage
+
+DATA = (InputDesc(name="data", shape=(4, 8)),)
+CREATED = ModuleRecord(name="m", symbols={SINGLE: "{}"})
+BOUND = CREATED.evolve(bind=BindSpec(data_shapes=DATA))
+INITIALIZED = BOUND.evolve(init=InitSpec(), params=ParamsSource.INIT)
+READY = INITIALIZED.evolve(optimizer=OptimizerSpec())
+STAGES = {
+    Stage.CREATED: CREATED,
+    Stage.BOUND: BOUND,
+    Stage.INITIALIZED: INITIALIZED,
+    Stage.READY: READY,
+}
+
+
+def test_stage_follows_from_what_exists() -> None:
+    assert [record.stage for record in STAGES.values()] == list(STAGES)
+    loaded = CREATED.evolve(params=ParamsSource.CHECKPOINT, checkpoint=CheckpointTag(3))
+    assert loaded.stage is Stage.CREATED
+    assert loaded.evolve(bind=BOUND.bind).stage is Stage.INITIALIZED
+    assert READY.evolve(bind=BindSpec(data_shapes=DATA, for_training=False)).stage is (
+        Stage.INITIALIZED
+    )
+
+
+@pytest.mark.parametrize(("call", "stage"), list(itertools.product(CALLS, STAGES)))
+def test_every_call_at_every_stage(call: str, stage: Stage) -> None:
+    record = STAGES[stage]
+    order = list(Stage)
+    if order.index(stage) >= order.index(CALLS[call].needs):
+        require(record, call)
+        return
+    with pytest.raises(WrongStage) as refused:
+        require(record, call)
+    said = refused.value.extensions()
+    assert said["is"] == stage
+    assert said["needs"] == CALLS[call].needs
+    assert said["call"].startswith("POST /v1/modules/m/")
+
+
+@pytest.mark.parametrize(
+    ("stage", "call"),
+    [
+        (Stage.CREATED, "POST /v1/modules/m/bind"),
+        (Stage.BOUND, "POST /v1/modules/m/params/init"),
+        (Stage.INITIALIZED, "POST /v1/modules/m/optimizer"),
+    ],
+)
+def test_what_to_call_first_leads_one_stage_on(stage: Stage, call: str) -> None:
+    with pytest.raises(WrongStage, match=call):
+        require(STAGES[stage], "update")
+
+
+@pytest.mark.parametrize("call", [name for name, call in CALLS.items() if call.training])
+def test_training_calls_need_a_module_bound_for_training(call: str) -> None:
+    record = READY.evolve(bind=BindSpec(data_shapes=DATA, for_training=False))
+    with pytest.raises(Conflict, match="for_training"):
+        require(record, call)
+
+
+def test_loss_of_memory_changes_the_generation_and_keeps_what_is_durable() -> None:
+    assert READY.after_loss() == READY.evolve(generation=2)
+    only_set = BOUND.evolve(params=ParamsSource.SET)
+    assert only_set.after_loss().stage is Stage.BOUND
+    saved = only_set.evolve(checkpoint=CheckpointTag(1))
+    assert saved.after_loss().params is ParamsSource.CHECKPOINT
+    initialized = INITIALIZED.evolve(params=ParamsSource.SET)
+    assert initialized.after_loss().params is ParamsSource.INIT
+
+
+def test_specification_survives_the_way_through_json() -> None:
+    spec = BindSpec(
+        data_shapes=DATA,
+        label_shapes=(InputDesc(name="label", shape=(4,), dtype="int32", layout="N"),),
+        grad_req={"fc1_weight": "add"},
+        buckets={"20": BucketShapes(data_shapes=DATA)},
+    )
+    assert from_plain(BindSpec, to_plain(spec)) == spec
+    record = READY.evolve(checkpoint=CheckpointTag(2, 7), bind=spec)
+    assert from_plain(ModuleRecord, to_plain(record)) == record
+
+
+@pytest.mark.parametrize(
+    ("data", "field"),
+    [
+        ({}, "bind.data_shapes"),
+        ({"data_shapes": [{"name": "x", "shape": [1, "2"]}]}, "bind.data_shapes[0].shape[1]"),
+        ({"data_shapes": [], "grad_req": "sum"}, "bind.grad_req"),
+        ({"data_shapes": [], "for_trainin": True}, "bind.for_trainin"),
+        ({"data_shapes": [], "for_training": 1}, "bind.for_training"),
+        ([], "bind"),
+        ({"data_shapes": [{"name": "x", "shape": [2**70]}]}, "bind"),
+    ],
+)
+def test_bad_specification_names_the_field(data: object, field: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        from_plain(BindSpec, data, "bind")
+    assert refused.value.field_errors()[0].field == field
