@@ -8,6 +8,7 @@
     ├── TypeInferenceError    contradicting or unknown dtypes
     ├── FormatError           a .params, .states or symbol file that cannot be read
     ├── StageError            a call made before what it needs
+    ├── NotImplementedForSymbol   an NDArray method called on a symbol
     └── DeviceError           a device that is not there
 
 Every message names the node or argument, what was got, what was expected and what to do.
@@ -24,6 +25,7 @@ __all__ = [
     "FormatError",
     "GraphError",
     "MXNetError",
+    "NotImplementedForSymbol",
     "ShapeError",
     "StageError",
     "TypeInferenceError",
@@ -62,6 +64,16 @@ class FormatError(MXNetError, ValueError):
 
 class StageError(MXNetError):
     """A call came before the call it depends on; the message says which."""
+
+
+class NotImplementedForSymbol(MXNetError):
+    """A symbol has no values: what was asked of it only an NDArray can do."""
+
+    def __init__(self, function: str) -> None:
+        super().__init__(
+            f"{function} is not implemented for Symbol and only available in NDArray; "
+            "bind the symbol and use the executor's outputs"
+        )
 
 
 class DeviceError(MXNetError):

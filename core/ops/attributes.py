@@ -85,6 +85,10 @@ def format_attribute(value: Any) -> str:
     """Return the string MXNet's Python package writes for an attribute value."""
     if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
         return np.dtype(value).name
+    if isinstance(value, (tuple, list)):
+        # NumPy 2 would write np.int64(3) for a NumPy number inside a tuple.
+        items = [x.item() if isinstance(x, np.generic) else x for x in value]
+        value = items if isinstance(value, list) else tuple(items)
     return str(value)
 
 

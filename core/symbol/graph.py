@@ -108,13 +108,13 @@ def topological_order(heads: Iterable[Entry]) -> list[Node]:
 
 def auxiliary_variables(nodes: Iterable[Node]) -> set[Node]:
     """Return the variables that operators among the nodes update (moving averages)."""
-    return {
-        entry.node
-        for node in nodes
-        if node.op is not None
-        for name, entry in zip(node.op.input_names(), node.inputs, strict=False)
-        if name in node.op.auxiliary_names() and entry.node.is_variable
-    }
+    found: set[Node] = set()
+    for node in nodes:
+        updated = () if node.op is None else node.op.auxiliary_names()
+        if node.op is not None and updated:
+            inputs = zip(node.op.input_names(), node.inputs, strict=False)
+            found.update(entry.node for name, entry in inputs if name in updated)
+    return found
 
 
 def copy_graph(heads: Iterable[Entry]) -> tuple[Entry, ...]:

@@ -1,0 +1,9 @@
+"""Operators that MXNet counts as contributed: ``mx.sym.contrib.MultiBoxPrior``."""
+
+from __future__ import annotations
+
+from core.ops.namespace import OperatorNamespace
+from core.symbol.functions import make_function
+
+_operators = OperatorNamespace(__name__, "_contrib_", make_function)
+__getattr__, __dir__ = _operators.get, _operators.names

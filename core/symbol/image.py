@@ -1,0 +1,9 @@
+"""Image transformations: ``mx.sym.image.to_tensor``."""
+
+from __future__ import annotations
+
+from core.ops.namespace import OperatorNamespace
+from core.symbol.functions import make_function
+
+_operators = OperatorNamespace(__name__, "_image_", make_function)
+__getattr__, __dir__ = _operators.get, _operators.names

@@ -1,0 +1,129 @@
+"""``infer_shape`` and ``infer_type`` as symbols offer them, over the inference of graphs."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from core.errors import GraphError, did_you_mean
+from core.symbol.graph import Entry, Node, auxiliary_variables, topological_order
+from core.symbol.infer import infer_dtypes, infer_shapes
+from core.types import Shape, is_known, to_dtype
+
+__all__ = ["Dtypes", "Shapes", "infer_shape", "infer_type"]
+
+Shapes: TypeAlias = tuple[list[Shape], list[Shape], list[Shape]] | tuple[None, None, None]
+"""Shapes of arguments, outputs and auxiliary states; Nones where they cannot be inferred."""
+
+Dtypes: TypeAlias = (
+    tuple[list[type | None], list[type | None], list[type | None]] | tuple[None, None, None]
+)
+"""NumPy scalar types of arguments, outputs and auxiliary states."""
+
+T = TypeVar("T")
+
+
+def infer_shape(
+    heads: Sequence[Entry], args: Sequence[Any], kwargs: Mapping[str, Any], partial: bool
+) -> Shapes:
+    """Infer shapes from some of them, given in the order of the arguments or by name."""
+    nodes = topological_order(heads)
+    known = _match(nodes, "shape", args, kwargs, _parse_shape)
+    found = infer_shapes(nodes, known)
+    if not partial and not all(is_known(shape) for node in nodes for shape in found[node]):
+        arguments, _ = _variables(nodes)
+        unknown = [
+            (node, found[node][0] or ()) for node in arguments if not is_known(found[node][0])
+        ]
+        _warn_unknown("shape", " (0s in shape means unknown dimensions)", unknown)
+        return None, None, None
+    return _collect(heads, nodes, lambda entry: found[entry.node][entry.output] or ())
+
+
+def infer_type(
+    heads: Sequence[Entry], args: Sequence[Any], kwargs: Mapping[str, Any], partial: bool
+) -> Dtypes:
+    """Infer dtypes from some of them, given in the order of the arguments or by name."""
+    nodes = topological_order(heads)
+    known = _match(nodes, "type", args, kwargs, lambda name, value: to_dtype(value))
+    found = infer_dtypes(nodes, known)
+    if not partial and any(dtype is None for node in nodes for dtype in found[node]):
+        arguments, _ = _variables(nodes)
+        unknown = [(node, None) for node in arguments if found[node][0] is None]
+        _warn_unknown("type", "", unknown)
+        return None, None, None
+
+    def scalar_type(entry: Entry) -> type | None:
+        dtype = found[entry.node][entry.output]
+        return None if dtype is None else dtype.type
+
+    return _collect(heads, nodes, scalar_type)
+
+
+def _match(
+    nodes: Sequence[Node],
+    what: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    parse: Callable[[str, Any], T | None],
+) -> dict[str, T]:
+    if args and kwargs:
+        raise ValueError(
+            f"Can only specify known argument {what}s either by positional or kwargs way."
+        )
+    arguments, auxiliary = _variables(nodes)
+    names = [node.name for node in arguments]
+    if len(args) > len(names):
+        raise GraphError(f"got {len(args)} {what}s for {len(names)} arguments")
+    given = dict(zip(names, args, strict=False)) if args else kwargs
+    known = [*names, *(node.name for node in auxiliary)]
+    for name in given:
+        if name not in known:
+            raise GraphError(
+                f"the symbol has no argument {name!r}{did_you_mean(name, known)}; "
+                f"it has {', '.join(known)}"
+            )
+    parsed = {name: parse(name, value) for name, value in given.items() if value is not None}
+    return {name: value for name, value in parsed.items() if value is not None}
+
+
+def _parse_shape(name: str, value: Any) -> Shape | None:
+    """Return a shape; the empty one and negative numbers stand for unknown, as in MXNet."""
+    if not isinstance(value, tuple):
+        raise TypeError(f"Arguments need to be shapes (tuple), but {name!r} is {type(value)}.")
+    return tuple(max(operator.index(dim), 0) for dim in value) or None
+
+
+def _variables(nodes: Iterable[Node]) -> tuple[list[Node], list[Node]]:
+    """Return argument and auxiliary variables, in order."""
+    nodes = list(nodes)
+    updated = auxiliary_variables(nodes)
+    variables = [node for node in nodes if node.is_variable]
+    return (
+        [node for node in variables if node not in updated],
+        [node for node in variables if node in updated],
+    )
+
+
+def _collect(
+    heads: Sequence[Entry], nodes: Sequence[Node], value_of: Callable[[Entry], T]
+) -> tuple[list[T], list[T], list[T]]:
+    arguments, auxiliary = _variables(nodes)
+    return (
+        [value_of(Entry(node, 0)) for node in arguments],
+        [value_of(head) for head in heads],
+        [value_of(Entry(node, 0)) for node in auxiliary],
+    )
+
+
+def _warn_unknown(what: str, note: str, unknown: Sequence[tuple[Node, object]]) -> None:
+    lines = [f"{node.name}: {value}" for node, value in unknown[:10]]
+    if len(unknown) > 10:
+        lines.append("...")
+    warnings.warn(
+        f"Cannot decide {what} for the following arguments{note}. "
+        "Consider providing them as input:\n\t" + "\n\t".join(lines),
+        stacklevel=4,
+    )

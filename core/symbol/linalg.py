@@ -1,0 +1,9 @@
+"""Linear algebra: ``mx.sym.linalg.gemm2``."""
+
+from __future__ import annotations
+
+from core.ops.namespace import OperatorNamespace
+from core.symbol.functions import make_function
+
+_operators = OperatorNamespace(__name__, "_linalg_", make_function)
+__getattr__, __dir__ = _operators.get, _operators.names

@@ -1,0 +1,9 @@
+"""The operators of ``mx.sym`` themselves, without its other functions."""
+
+from __future__ import annotations
+
+from core.ops.namespace import PUBLIC, OperatorNamespace
+from core.symbol.functions import make_function
+
+_operators = OperatorNamespace(__name__, PUBLIC, make_function)
+__getattr__, __dir__ = _operators.get, _operators.names

@@ -1,0 +1,301 @@
+"""Read symbol JSON of every MXNet version into a graph.
+
+Everything in a file is checked before it is used: whatever the text, the answer is a graph or an
+MXNetError that names the node and the field.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any, NamedTuple, NoReturn
+
+from core.errors import AttributeValueError, FormatError, GraphError, UnknownOperator, did_you_mean
+from core.ops import has_operator, make_operator
+from core.ops.registry import registered_names
+from core.symbol.graph import Entry, Node
+from core.symbol.upgrade import canonical_operator, upgrade_attributes, upgrade_inputs
+from core.symbol.writer import MXNET_VERSION
+
+__all__ = ["read_graph"]
+
+_log = logging.getLogger(__name__)
+
+_OLDEST = 800
+"""The version of files that name none."""
+
+_GRAPH_FIELDS = ("nodes", "arg_nodes", "heads", "node_row_ptr", "attrs")
+_NODE_FIELDS = (
+    "op",
+    "name",
+    "inputs",
+    "attrs",
+    "attr",
+    "param",
+    "control_deps",
+    "subgraphs",
+    "backward_source_id",
+)
+
+
+class _Reference(NamedTuple):
+    """An output as a file names it; for the version see ``Node.versions``."""
+
+    node: int
+    output: int
+    version: int
+
+
+class _RawNode(NamedTuple):
+    """A node as it stands in a file; ``operator`` is None for a variable."""
+
+    operator: str | None
+    name: str
+    attrs: dict[str, str]
+    inputs: list[_Reference]
+
+
+def read_graph(text: str) -> tuple[tuple[Entry, ...], tuple[int, ...]]:
+    """Return the heads of a graph in JSON, and their versions (see ``Node.versions``).
+
+    Files of older MXNet versions are upgraded as MXNet 1.9.1 does it.
+
+    Raises:
+        FormatError: the text is no JSON or not that of a graph.
+        UnknownOperator: operators are not known; the message names all of them.
+        GraphError: attributes or connections that make no graph.
+    """
+    fields = _fields("the graph", _parse(text), _GRAPH_FIELDS, ("nodes", "arg_nodes", "heads"))
+    version = _version(fields.get("attrs"))
+    raw = [_read_node(index, item) for index, item in enumerate(_list("nodes", fields["nodes"]))]
+    _refuse_unknown_operators(raw)
+    nodes: list[Node] = []
+    for node in raw:
+        nodes.append(_make_node(node, nodes, version))
+    _check_argument_nodes(fields["arg_nodes"], raw)
+    heads = _read_heads(fields["heads"], nodes)
+    entries = tuple(Entry(nodes[head.node], head.output) for head in heads)
+    return entries, tuple(head.version for head in heads)
+
+
+def _parse(text: str) -> Any:
+    try:
+        # MXNet writes control characters in names as they are: strict would refuse them.
+        return json.loads(text, strict=False, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise FormatError("symbol JSON is nested too deeply") from None
+    except ValueError as error:
+        raise FormatError(f"symbol JSON is malformed: {error}") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _fields(
+    where: str, value: Any, known: tuple[str, ...], required: tuple[str, ...]
+) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise FormatError(f"{where} is {_kind(value)}; expected an object")
+    for field in value:
+        if field not in known:
+            raise FormatError(
+                f"{where} has a field {field[:80]!r}{did_you_mean(field[:80], known)}; "
+                f"expected {', '.join(known)}"
+            )
+    for field in required:
+        if field not in value:
+            raise FormatError(f"{where} has no field {field!r}")
+    return value
+
+
+def _list(where: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise FormatError(f"{where} is {_kind(value)}; expected a list")
+    return value
+
+
+def _string(where: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise FormatError(f"{where} is {_kind(value)}; expected a string")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise FormatError(f"{where} is {value[:80]!r}, which is no valid Unicode") from None
+    return value
+
+
+def _number(where: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+        raise FormatError(f"{where} is {_kind(value)}; expected a number from 0 to 2147483647")
+    return value
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "the string ", bool: "", type(None): "null"}
+    name = names.get(type(value), "")
+    if name and not isinstance(value, str):
+        return name
+    text = repr(value)
+    return name + (text if len(text) <= 40 else f"{text[:37]}...")
+
+
+def _version(attrs: Any) -> int:
+    if attrs is None:
+        return _OLDEST
+    if not isinstance(attrs, dict):
+        raise FormatError(f"attrs of the graph is {_kind(attrs)}; expected an object")
+    if "mxnet_version" not in attrs:
+        return _OLDEST
+    pair = attrs["mxnet_version"]
+    if not isinstance(pair, list) or len(pair) != 2 or pair[0] != "int":
+        raise FormatError(
+            f"attrs.mxnet_version is {_kind(pair)}; expected ['int', {MXNET_VERSION}]"
+        )
+    version = _number("attrs.mxnet_version", pair[1])
+    if version > MXNET_VERSION:
+        _log.warning(
+            "symbol saved by MXNet version %d, newer than %d: it may mean something else there",
+            version,
+            MXNET_VERSION,
+        )
+    return version
+
+
+def _read_node(index: int, value: Any) -> _RawNode:
+    where = f"nodes[{index}]"
+    fields = _fields(where, value, _NODE_FIELDS, ("op", "name", "inputs"))
+    name = _string(f"{where}.name", fields["name"])
+    where = f"{where} {name[:80]!r}"
+    for field in ("control_deps", "subgraphs"):
+        if _list(f"{where}.{field}", fields.get(field, [])):
+            raise GraphError(
+                f"{where} has {field}, which only control flow operators use; none is known"
+            )
+    inputs = []
+    for position, item in enumerate(_list(f"{where}.inputs", fields["inputs"])):
+        reference = _read_reference(f"{where}.inputs[{position}]", item)
+        if reference.node >= index:
+            raise GraphError(
+                f"{where}.inputs[{position}] refers to node {reference.node}; "
+                "expected a node that comes before it"
+            )
+        inputs.append(reference)
+    operator = _string(f"{where}.op", fields["op"])
+    return _RawNode(
+        operator=None if operator == "null" else canonical_operator(operator),
+        name=name,
+        attrs=_read_attributes(where, fields),
+        inputs=inputs,
+    )
+
+
+def _read_attributes(where: str, fields: Mapping[str, Any]) -> dict[str, str]:
+    attrs: dict[str, str] = {}
+    for field in ("param", "attr", "attrs"):
+        values = fields.get(field, {})
+        if not isinstance(values, dict):
+            raise FormatError(f"{where}.{field} is {_kind(values)}; expected an object")
+        for key, value in values.items():
+            attrs[_string(f"a key of {where}.{field}", key)] = _string(
+                f"{where}.{field}[{key[:80]!r}]", value
+            )
+    return attrs
+
+
+def _read_reference(where: str, value: Any) -> _Reference:
+    items = _list(where, value)
+    if not 2 <= len(items) <= 3:
+        raise FormatError(f"{where} has {len(items)} elements; expected [node, output, version]")
+    numbers = [_number(f"{where}[{position}]", item) for position, item in enumerate(items)]
+    return _Reference(numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else 0)
+
+
+def _refuse_unknown_operators(raw: list[_RawNode]) -> None:
+    unknown: dict[str, str] = {}
+    for node in raw:
+        if node.operator is not None and not has_operator(node.operator):
+            unknown.setdefault(node.operator, node.name)
+    if unknown:
+        listed = ", ".join(
+            f"{operator[:80]!r} (node {name[:80]!r})"
+            + did_you_mean(operator[:80], registered_names()).replace(";", ",")
+            for operator, name in list(unknown.items())[:20]
+        )
+        raise UnknownOperator(f"{len(unknown)} operators of the graph are not known: {listed}")
+
+
+def _make_node(raw: _RawNode, nodes: list[Node], version: int) -> Node:
+    """Return a node of a file, given the nodes before it."""
+    attrs, for_inputs = upgrade_attributes(raw.operator, raw.attrs, version)
+    op = None if raw.operator is None else make_operator(raw.operator, raw.name, attrs)
+    if op is not None and op.variadic and getattr(op, op.variadic) > len(raw.inputs):
+        raise GraphError(
+            f"{op.names[0]} {raw.name[:80]!r} has {len(raw.inputs)} inputs; its {op.variadic} is "
+            f"{getattr(op, op.variadic)}"
+        )
+    for position, reference in enumerate(raw.inputs):
+        where = f"node {raw.name[:80]!r}.inputs[{position}]"
+        _check_output(where, nodes[reference.node], reference.output)
+    node = Node(
+        op,
+        raw.name,
+        attrs,
+        inputs=[Entry(nodes[reference.node], reference.output) for reference in raw.inputs],
+        versions=[reference.version for reference in raw.inputs],
+    )
+    if op is not None:
+        for key in upgrade_inputs(node, for_inputs, version):
+            raise AttributeValueError(
+                f"{op.names[0]} {raw.name[:80]!r}: attribute {key[:80]!r} is for an input that is "
+                f"none of its variables; it has {', '.join(op.input_names())}"
+            )
+    _check_inputs(node)
+    return node
+
+
+def _check_output(where: str, node: Node, output: int) -> None:
+    if output >= node.output_count():
+        raise GraphError(
+            f"{where} is output {output} of {node.name[:80]!r}, which has {node.output_count()}"
+        )
+
+
+def _check_inputs(node: Node) -> None:
+    names = () if node.op is None else node.op.input_names()
+    if len(node.inputs) == len(names):
+        return
+    what = "variable" if node.op is None else node.op.names[0]
+    raise GraphError(
+        f"{what} {node.name[:80]!r} has {len(node.inputs)} inputs; expected {len(names)}"
+        + (f" ({', '.join(names)})" if len(names) <= 20 and names else "")
+    )
+
+
+def _check_argument_nodes(value: Any, raw: list[_RawNode]) -> None:
+    for position, item in enumerate(_list("arg_nodes", value)):
+        index = _number(f"arg_nodes[{position}]", item)
+        if index >= len(raw):
+            raise GraphError(f"arg_nodes[{position}] is {index}; there are {len(raw)} nodes")
+        if raw[index].operator is not None:
+            raise GraphError(
+                f"arg_nodes[{position}] is node {index} {raw[index].name[:80]!r}, "
+                "which is no variable"
+            )
+
+
+def _read_heads(value: Any, nodes: list[Node]) -> list[_Reference]:
+    heads = [
+        _read_reference(f"heads[{position}]", item)
+        for position, item in enumerate(_list("heads", value))
+    ]
+    if not heads:
+        raise GraphError("heads is empty; a symbol has at least one output")
+    for position, head in enumerate(heads):
+        if head.node >= len(nodes):
+            raise GraphError(
+                f"heads[{position}] refers to node {head.node}; there are {len(nodes)} nodes"
+            )
+        _check_output(f"heads[{position}]", nodes[head.node], head.output)
+    return heads

@@ -1,0 +1,119 @@
+"""Write a graph as MXNet 1.9.1 writes it, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from core.symbol.graph import Entry, Node, copy_graph, topological_order
+
+__all__ = ["MXNET_VERSION", "describe_graph", "without_amp_casts", "write_graph"]
+
+MXNET_VERSION = 10901
+"""The version written into files: 1.9.1."""
+
+_LONGEST_LINE = 10
+"""Lists of more elements are written one element a line."""
+
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+
+
+def write_graph(heads: Sequence[Entry], versions: Sequence[int]) -> str:
+    """Return the JSON of a graph.
+
+    Args:
+        heads: outputs of the graph.
+        versions: the third number of each head (see ``Node.versions``).
+    """
+    nodes = topological_order(heads)
+    ids = {node: index for index, node in enumerate(nodes)}
+    starts = [0]
+    for node in nodes:
+        starts.append(starts[-1] + node.output_count())
+    fields = {
+        "nodes": _array([_write_node(node, ids) for node in nodes], 1, multiline=True),
+        "arg_nodes": _array([str(ids[node]) for node in nodes if node.is_variable], 1),
+        "node_row_ptr": _array([str(start) for start in starts], 1),
+        "heads": _array(_write_entries(heads, versions, ids), 1),
+        "attrs": f'{{"mxnet_version": ["int", {MXNET_VERSION}]}}',
+    }
+    return _object(fields, 0, multiline=True)
+
+
+def without_amp_casts(heads: Sequence[Entry]) -> Sequence[Entry]:
+    """Return the graph without the casts that mixed precision put in (heads keep theirs)."""
+    if not any(_before_cast(entry) for node in topological_order(heads) for entry in node.inputs):
+        return heads
+    heads = copy_graph(heads)
+    for node in topological_order(heads):
+        node.inputs = [_before_cast(entry) or entry for entry in node.inputs]
+    return heads
+
+
+def describe_graph(heads: Sequence[Entry]) -> str:
+    """Return a listing of a graph for people (``Symbol.debug_str``)."""
+    if len(heads) == 1 and heads[0].node.is_variable:
+        return f"Variable:{heads[0].node.name}\n"
+    lines = ["Symbol Outputs:"]
+    for index, (node, output) in enumerate(heads):
+        lines.append(f"\toutput[{index}]={node.name}({output})")
+    for node in topological_order(heads):
+        if node.op is None:
+            lines.append(f"Variable:{node.name}")
+            continue
+        lines += ["--------------------", f"Op:{node.op.names[0]}, Name={node.name}", "Inputs:"]
+        sources = zip(node.inputs, node.versions, strict=True)
+        for index, ((source, output), version) in enumerate(sources):
+            lines.append(f"\targ[{index}]={source.name}({output}) version={version}")
+        if node.attrs:
+            lines.append("Attrs:")
+            lines += [f"\t{key}={node.attrs[key]}" for key in sorted(node.attrs)]
+    return "\n".join(lines) + "\n"
+
+
+def _write_node(node: Node, ids: dict[Node, int]) -> str:
+    fields = {
+        "op": _text("null" if node.op is None else node.op.names[0]),
+        "name": _text(node.name),
+    }
+    if node.attrs:
+        attrs = {key: _text(node.attrs[key]) for key in sorted(node.attrs)}
+        fields["attrs"] = _object(attrs, 3, multiline=len(attrs) > 1)
+    fields["inputs"] = _array(_write_entries(node.inputs, node.versions, ids), 3)
+    return _object(fields, 2, multiline=True)
+
+
+def _write_entries(
+    entries: Iterable[Entry], versions: Iterable[int], ids: dict[Node, int]
+) -> list[str]:
+    return [
+        f"[{ids[node]}, {output}, {version}]"
+        for (node, output), version in zip(entries, versions, strict=True)
+    ]
+
+
+def _text(value: str) -> str:
+    return f'"{value.translate(_ESCAPES)}"'
+
+
+def _object(fields: dict[str, str], depth: int, *, multiline: bool) -> str:
+    items = [f"{_text(key)}: {value}" for key, value in fields.items()]
+    return f"{{{_join(items, depth, multiline)}}}"
+
+
+def _array(items: Sequence[str], depth: int, *, multiline: bool = False) -> str:
+    return f"[{_join(items, depth, multiline or len(items) > _LONGEST_LINE)}]"
+
+
+def _join(items: Sequence[str], depth: int, multiline: bool) -> str:
+    if not multiline or not items:
+        return ", ".join(items)
+    newline = "\n" + "  " * (depth + 1)
+    return newline + f", {newline}".join(items) + "\n" + "  " * depth
+
+
+def _before_cast(entry: Entry) -> Entry | None:
+    """Return what an entry is the cast of; None for all other entries."""
+    name = None if entry.node.op is None else entry.node.op.names[0]
+    if name not in ("amp_cast", "amp_multicast"):
+        return None
+    return entry.node.inputs[0 if name == "amp_cast" else entry.output]
