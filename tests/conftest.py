@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from oracle.shared import SHARED
+
 
 @pytest.fixture(scope="session")
 def shared_dir() -> Path:
     """Return the folder of real models beside the repository; skip where there is none."""
-    folder = Path(__file__).resolve().parents[2] / "shared"
-    if not folder.is_dir():
+    if not SHARED.is_dir():
         pytest.skip("no ../shared beside the repository")
-    return folder
+    return SHARED

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["GOLDEN", "load", "save", "topic"]
+__all__ = ["GOLDEN", "load", "ops", "save", "topic"]
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -31,6 +31,12 @@ def load(path: Path) -> dict[str, np.ndarray]:
     """Return all arrays of a golden file."""
     with np.load(path, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
+
+
+@cache
+def ops(family: str) -> dict[str, np.ndarray]:
+    """Return the golden arrays of a family of operators, read once."""
+    return load(GOLDEN / "ops" / f"{family}.npz")
 
 
 @cache

@@ -6,7 +6,7 @@ The same code drives the real MXNet (``mx`` is ``mxnet``) and our engine (``mx``
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -64,17 +64,18 @@ def run_symbol(
     symbol: Any = None,
     grad_req: Mapping[str, str] | None = None,
     start: float = 0.0,
+    bind: Callable[..., Any] | None = None,
 ) -> dict[str, np.ndarray]:
     """Bind, run forward and backward; return outputs, gradients and auxiliary states by key.
 
-    Gradient buffers hold ``start`` before the pass.
+    Gradient buffers hold ``start`` before the pass; ``bind`` stands in for the symbol's method.
     """
     symbol = make_symbol(mx, case) if symbol is None else symbol
     inputs, aux = case.make_inputs(), case.make_aux()
     if grad_req is None:
         wanted = case.gradient_names()
         grad_req = {name: "write" if name in wanted else "null" for name in inputs}
-    executor = symbol.bind(
+    executor = (bind or symbol.bind)(
         mx.cpu(),
         _to_device(mx, inputs),
         args_grad=_to_device(mx, {name: np.full_like(x, start) for name, x in inputs.items()}),

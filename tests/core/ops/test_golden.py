@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 
@@ -26,16 +24,11 @@ _CASES = [pytest.param(family, case, id=f"{family}-{case.id}") for family, case 
 every_case = pytest.mark.parametrize(("family", "case"), _CASES)
 
 
-@cache
-def _golden_file(family: str) -> dict[str, np.ndarray]:
-    return golden_file.load(golden_file.GOLDEN / "ops" / f"{family}.npz")
-
-
 def _golden(family: str, case: Case, prefixes: tuple[str, ...]) -> dict[str, np.ndarray]:
     start = f"{case.id}/"
     found = {
         key.removeprefix(start): value
-        for key, value in _golden_file(family).items()
+        for key, value in golden_file.ops(family).items()
         if key.startswith(start) and key.removeprefix(start).startswith(prefixes)
     }
     assert found, f"no golden for {family}/{case.id}: run tests/oracle/run_ops.py {family}"

@@ -1,0 +1,44 @@
+"""116 real graphs, MXNet 0.7 to 1.9, against what MXNet 1.9.1 says of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import core as mx
+from core.errors import UnknownOperator
+from oracle.shared import SHARED
+
+_FOLDER = SHARED / "symbols"
+_ORACLE: dict[str, Any] = (
+    json.loads((_FOLDER / "oracle.json").read_text(encoding="utf-8")) if _FOLDER.is_dir() else {}
+)
+
+
+def _load(path: Path) -> Any:
+    try:
+        return mx.sym.load(str(path))
+    except UnknownOperator as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("file", sorted(_ORACLE))
+def test_equals_mxnet(file: str) -> None:
+    expected = _ORACLE[file]
+    symbol = _load(_FOLDER / file)
+    assert symbol.list_arguments() == expected["arguments"]
+    assert symbol.list_outputs() == expected["outputs"]
+    assert symbol.list_auxiliary_states() == expected["auxiliary_states"]
+
+
+@pytest.mark.parametrize("file", sorted(_ORACLE))
+def test_writes_what_it_reads(file: str) -> None:
+    symbol = _load(_FOLDER / file)
+    text = symbol.tojson()
+    again = mx.sym.load_json(text)
+    assert again.tojson() == text
+    assert again.attr_dict() == symbol.attr_dict()
+    assert again.list_arguments() == symbol.list_arguments()
