@@ -173,11 +173,11 @@ class _System(Generic[T]):
             raise self._error(f"{_title(node)}: {error}") from None
         changed = False
         for position, (source, output) in enumerate(node.inputs):
-            if found_inputs[position] != inputs[position]:
+            if _is_news(found_inputs[position], inputs[position]):
                 name = op.input_names()[position]
                 changed |= self._learn(node, source, output, name, found_inputs[position])
         for output, found in enumerate(found_outputs):
-            if found != outputs[output]:
+            if _is_news(found, outputs[output]):
                 self._learn(node, node, output, op.output_names()[output], found)
         if changed and not all(map(self._complete, (*found_inputs, *found_outputs))):
             self._dirty.add(node)
@@ -191,7 +191,7 @@ class _System(Generic[T]):
             raise self._error(
                 f"{_title(rule)}: {name} has {self._what} {old}, expected {found}"
             ) from None
-        if new == old:
+        if not _is_news(new, old):
             return False
         self.values[source][output] = new
         if not source.is_variable:
@@ -199,6 +199,11 @@ class _System(Generic[T]):
         self._dirty.update(self._neighbours[source])
         self._dirty.discard(rule)
         return True
+
+
+def _is_news(found: T | None, old: T | None) -> bool:
+    # NumPy holds dtype("float64") and None to be equal.
+    return (found is None) is not (old is None) or found != old
 
 
 def _neighbours(nodes: Sequence[Node]) -> dict[Node, list[Node]]:
