@@ -1,0 +1,194 @@
+"""Gradient graphs: what is computed, in which order contributions are summed, and where."""
+
+import numpy as np
+import pytest
+
+from core.errors import GraphError
+from core.executor.ir import Place
+from core.executor.primitives import Accumulate, Copy, Zeros
+from core.ops import Operator, Reads
+
+
+class Rounding(Operator):
+    """An operator without a gradient."""
+
+    names = ("_test_rounding",)
+
+    def forward(self, run, inputs, outputs):
+        run.xp.rint(inputs[0], out=outputs[0])
+
+
+class TwoOutputs(Operator):
+    """Doubles and triples its input."""
+
+    names = ("_test_two_outputs",)
+
+    def output_names(self):
+        return ("double", "triple")
+
+    def backward_reads(self):
+        return Reads()
+
+    def forward(self, run, inputs, outputs):
+        run.xp.multiply(inputs[0], 2, out=outputs[0])
+        run.xp.multiply(inputs[0], 3, out=outputs[1])
+
+    def backward(self, run, out_grads, inputs, outputs, in_grads):
+        in_grads[0][...] = 2 * out_grads[0] + 3 * out_grads[1]
+
+
+def kinds(compiled):
+    program = compiled.program
+    return [type(step.op) for step in program.steps[program.forward_length :]]
+
+
+def test_gradient_of_a_chain_equals_the_product_of_slopes(net):
+    x = net.var("x")
+    exe = net.bind(net.op("tanh", "outer", net.op("square", "inner", x)), x=(3,))
+    exe.arg_dict["x"].data[...] = [0.1, -0.5, 1.0]
+    exe.forward(is_train=True)
+    exe.backward(net.array([1, 2, 3]))
+    values = np.array([0.1, -0.5, 1.0])
+    expected = np.array([1, 2, 3]) * (1 - np.tanh(values**2) ** 2) * 2 * values
+    np.testing.assert_allclose(exe.grad_dict["x"].data, expected, rtol=1e-5)
+
+
+def test_entry_used_three_times_gets_the_sum(net):
+    x = net.var("x")
+    square = net.op("square", "sq", x)
+    twice = net.op("elemwise_add", "sum", square, net.op("exp", "exp", square))
+    exe = net.bind(net.op("elemwise_mul", "product", twice, square), x=(2,))
+    exe.arg_dict["x"].data[...] = [0.5, -1.0]
+    exe.forward(is_train=True)
+    exe.backward(net.array([1, 1]))
+    s = np.array([0.25, 1.0])
+    expected = (2 * s + np.exp(s) * (1 + s)) * 2 * np.array([0.5, -1.0])
+    np.testing.assert_allclose(exe.grad_dict["x"].data, expected, rtol=1e-5)
+
+
+def test_argument_with_one_contribution_is_written_in_place(net):
+    x, w = net.var("x"), net.var("w")
+    compiled = net.compile(net.op("elemwise_mul", "m", x, w), {0: "write", 1: "write"}, x=(2,))
+    assert Accumulate not in kinds(compiled)
+    assert Copy not in kinds(compiled)
+
+
+def test_argument_with_several_contributions_is_summed_in_its_own_array(net):
+    x = net.var("x")
+    compiled = net.compile(net.op("elemwise_mul", "m", x, x), {0: "write"}, x=(2,))
+    program = compiled.program
+    assert kinds(compiled)[-1] is Accumulate
+    total = program.steps[-1].outputs[0]
+    assert program.memory(total).place is Place.GRADIENT
+
+
+def test_add_accumulates_over_backward_passes(net):
+    x = net.var("x")
+    exe = net.bind(net.op("square", "sq", x), grad_req="add", x=(2,))
+    exe.arg_dict["x"].data[...] = [3, 4]
+    exe.grad_dict["x"].data[...] = 100
+    for _ in range(2):
+        exe.forward(is_train=True)
+        exe.backward(net.array([1, 1]))
+    np.testing.assert_array_equal(exe.grad_dict["x"].data, [112, 116])
+
+
+def test_add_with_several_contributions(net):
+    x = net.var("x")
+    exe = net.bind(net.op("elemwise_mul", "m", x, x), grad_req="add", x=(2,))
+    exe.arg_dict["x"].data[...] = [3, 4]
+    exe.grad_dict["x"].data[...] = 1
+    exe.forward(is_train=True)
+    exe.backward(net.array([1, 1]))
+    np.testing.assert_array_equal(exe.grad_dict["x"].data, [7, 9])
+
+
+def test_only_what_is_wanted_is_computed(net):
+    x, w = net.var("x"), net.var("w")
+    hidden = net.op("tanh", "t", net.op("square", "sq", x))
+    compiled = net.compile(net.op("elemwise_mul", "m", hidden, w), {1: "write"}, x=(2,))
+    names = [step.node for step in compiled.program.steps[compiled.program.forward_length :]]
+    assert names == ["m"]
+    assert compiled.program.steps[-1].in_grads[0] is None
+
+
+def test_without_requests_there_is_no_backward_pass(net):
+    compiled = net.compile(net.op("square", "sq", net.var("x")), {}, x=(2,))
+    assert len(compiled.program.steps) == compiled.program.forward_length == 1
+
+
+def test_blocked_gradient_is_zero(net):
+    x, w = net.var("x"), net.var("w")
+    blocked = net.op("BlockGrad", "block", net.op("square", "sq", x))
+    exe = net.bind(net.op("elemwise_mul", "m", blocked, w), x=(2,), w=(2,))
+    net.fill(exe)
+    exe.grad_dict["x"].data[...] = 7
+    exe.forward(is_train=True)
+    exe.backward(net.array([1, 1]))
+    np.testing.assert_array_equal(exe.grad_dict["x"].data, [0, 0])
+    np.testing.assert_allclose(exe.grad_dict["w"].data, exe.arg_dict["x"].data ** 2)
+
+
+def test_unreached_gradient_is_left_alone_by_add(net):
+    x, w = net.var("x"), net.var("w")
+    exe = net.bind(
+        net.op("elemwise_mul", "m", net.op("BlockGrad", "b", x), w), grad_req="add", x=(2,)
+    )
+    exe.grad_dict["x"].data[...] = 7
+    exe.forward(is_train=True)
+    exe.backward(net.array([1, 1]))
+    np.testing.assert_array_equal(exe.grad_dict["x"].data, [7, 7])
+
+
+def test_loss_needs_no_head_gradient_even_behind_a_block(net):
+    # MXNet 1.9.1: BlockGrad(MakeLoss(2x)) gives x the gradient 2.
+    x = net.var("x")
+    loss = net.op("make_loss", "loss", net.op("_mul_scalar", "twice", x, scalar=2))
+    for head in (loss, net.op("BlockGrad", "block", loss)):
+        exe = net.bind(head, x=(2,))
+        exe.forward(is_train=True)
+        exe.backward()
+        np.testing.assert_array_equal(exe.grad_dict["x"].data, [2, 2])
+
+
+def test_gradients_into_a_loss_are_not_computed(net):
+    x = net.var("x")
+    loss = net.op("make_loss", "loss", x)
+    compiled = net.compile(net.op("exp", "after", loss), {0: "write"}, x=(2,))
+    program = compiled.program
+    assert [step.node for step in program.steps[program.forward_length :]] == ["loss"]
+    assert program.head_gradients == [None]
+
+
+def test_output_that_nothing_depends_on_gets_a_gradient_of_zeros(net):
+    x = net.var("x")
+    double = net.op(TwoOutputs(), "two", x)
+    compiled = net.compile(double, {0: "write"}, x=(2,))
+    assert Zeros in kinds(compiled)
+    exe = net.bind(double, x=(2,))
+    exe.forward(is_train=True)
+    exe.backward(net.array([1, 10]))
+    np.testing.assert_array_equal(exe.grad_dict["x"].data, [2, 20])
+
+
+def test_head_that_is_a_variable_hands_its_gradient_on(net):
+    x = net.var("x")
+    exe = net.bind([x, net.op("_mul_scalar", "twice", x, scalar=2), x], x=(2,))
+    exe.forward(is_train=True)
+    exe.backward([net.array([3, 3]), net.array([1, 1]), net.array([100, 200])])
+    np.testing.assert_array_equal(exe.grad_dict["x"].data, [105, 205])
+
+
+def test_operator_without_gradient_is_named(net):
+    x = net.var("x")
+    rounded = net.op(Rounding(), "rounded", net.op("square", "sq", x))
+    with pytest.raises(GraphError, match=r"_test_rounding 'rounded' has no gradient.*grad_req"):
+        net.bind(rounded, x=(2,))
+    net.bind(rounded, grad_req="null", x=(2,)).forward()
+
+
+def test_views_hand_gradients_on_without_copies(net):
+    x = net.var("x")
+    same = net.op("_copy", "c", net.op("square", "sq", x))
+    compiled = net.compile(net.op("exp", "e", same), {0: "write"}, x=(2,))
+    assert [step.node for step in compiled.program.steps] == ["sq", "e", "e", "sq"]

@@ -1,0 +1,136 @@
+"""The verifier finds faults sown into sound programs."""
+
+import dataclasses
+
+import pytest
+
+from core.executor.compile import CompileOptions
+from core.executor.ir import Place
+from core.executor.memory import Lifetime, MemoryPlan, lifetimes, plan_memory
+from core.executor.verify import InvalidPlan, verify_memory, verify_program
+from core.types import to_dtype
+
+UNPLANNED = CompileOptions(plan=False, rewrite=False, table=None)
+
+
+@pytest.fixture
+def program(net):
+    """Return square -> exp -> mul of both, with gradients, nothing shared."""
+    squared = net.op("square", "sq", net.var("x"))
+    product = net.op("elemwise_mul", "m", net.op("exp", "e", squared), squared)
+    found = net.compile(product, {0: "write"}, options=UNPLANNED, x=(4,)).program
+    verify_program(found, {0: "write"}, after="test", operators=True)
+    return found
+
+
+def fails(program, match, requests=None):
+    with pytest.raises(InvalidPlan, match=match):
+        verify_program(program, requests or {0: "write"}, after="test", operators=True)
+
+
+def test_steps_out_of_order(program):
+    program.steps[0], program.steps[1] = program.steps[1], program.steps[0]
+    fails(program, r"exp 'e' reads value \d+ 'sq_output' before it is written")
+
+
+def test_missing_step(program):
+    del program.steps[1]
+    program.forward_length -= 1
+    fails(program, "'e_output' before it is written")
+
+
+def test_value_written_twice(program):
+    step = program.steps[0]
+    program.steps.insert(1, dataclasses.replace(step))
+    program.forward_length += 1
+    fails(program, r"square 'sq' writes .* a second time")
+
+
+def test_value_overwritten_while_still_read(program):
+    squared, exponential = program.steps[0].outputs[0], program.steps[1].outputs[0]
+    program.values[exponential].base = squared
+    fails(program, "'sq_output', which value .* 'e_output' has overwritten")
+
+
+def test_backward_step_in_the_forward_pass(program):
+    program.forward_length += 1
+    fails(program, "stands in the forward pass")
+
+
+def test_gradient_not_produced(program):
+    program.gradients.clear()
+    fails(program, "gradient of argument 0 is missing")
+
+
+def test_gradient_in_the_wrong_place(program):
+    program.values[program.memory(program.gradients[0]).id].place = Place.ARENA
+    fails(program, "is not in its array")
+
+
+def test_gradient_overwritten_at_the_end(program):
+    gradient = program.memory(program.gradients[0])
+    extra = program.new_value("extra", gradient.shape, gradient.dtype)
+    extra.base = gradient.id
+    program.steps.append(dataclasses.replace(program.steps[0], outputs=(extra.id,)))
+    fails(program, "not in its array at the end")
+
+
+def test_output_in_planned_memory(program):
+    program.values[program.outputs[0]].place = Place.ARENA
+    fails(program, "output .* lies in planned memory")
+
+
+def test_output_overwritten(program):
+    output = program.values[program.outputs[0]]
+    extra = program.new_value("extra", output.shape, output.dtype)
+    extra.base = output.id
+    program.steps.append(dataclasses.replace(program.steps[0], outputs=(extra.id,)))
+    fails(program, "is not there at the end")
+
+
+def test_shape_that_the_operator_does_not_give(program):
+    program.values[program.steps[1].outputs[0]].shape = (2, 2)
+    with pytest.raises(ValueError, match="contradicts"):
+        verify_program(program, {0: "write"}, after="test", operators=True)
+
+
+def test_gradient_of_another_dtype(program):
+    gradient = next(g for g in program.steps[-1].in_grads if g is not None)
+    program.values[gradient].dtype = to_dtype("float64")
+    fails(program, "float64 for .* float32")
+
+
+def test_view_of_another_size(program):
+    view = program.new_view(program.outputs[0], program.values[0], "view")
+    view.shape = (5,)
+    fails(program, "cannot be a view")
+
+
+def test_layout_without_a_kernel(program):
+    class Blocked:
+        def nbytes(self, shape, dtype):
+            return 16
+
+    program.values[program.steps[0].outputs[0]].layout = Blocked()
+    fails(program, "in a layout, but has no kernel")
+
+
+def test_sound_memory_passes_and_overlap_is_found(program):
+    lives = lifetimes(program)
+    plan = plan_memory(lives)
+    verify_memory(lives, plan)
+    everywhere_zero = dataclasses.replace(plan, offsets=dict.fromkeys(plan.offsets, 0))
+    with pytest.raises(InvalidPlan, match="overlap"):
+        verify_memory(lives, everywhere_zero)
+
+
+@pytest.mark.parametrize("offset", [-64, 32, 128])
+def test_address_outside_or_unaligned(offset):
+    lives = {0: Lifetime(0, 1, 64)}
+    with pytest.raises(InvalidPlan, match="outside or unaligned"):
+        verify_memory(lives, MemoryPlan({0: offset}, 128, 64, 64))
+
+
+def test_value_without_an_address():
+    with pytest.raises(InvalidPlan, match="value 0"):
+        verify_memory({0: Lifetime(0, 1, 64)}, MemoryPlan({}, 0, 0, 0))
