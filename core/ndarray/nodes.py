@@ -38,11 +38,12 @@ class OperatorNode(Node):
         """Run the operator's own backward; inputs that it does not differentiate get zeros."""
         op, backend = self.op, backend_of(self.context)
         differentiable = op.gradient_inputs(len(self.inputs))
+        needs_every = op.needs_every_gradient()
         wanted: list[Array | None] = [None] * len(self.inputs)
         zeros: dict[int, Array] = {}
         with backend.scope():
             for index, (x, parent) in enumerate(zip(self.inputs, self.parents, strict=True)):
-                if parent is None:
+                if parent is None and not (needs_every and index in differentiable):
                     continue
                 if index in differentiable:
                     wanted[index] = backend.empty(x.shape, x.dtype)

@@ -242,13 +242,13 @@ def _read_elements(source: Source, shape: Shape, code: int) -> np.ndarray[Any, A
     if code == BFLOAT16_CODE:
         # NumPy has no bfloat16; it is the upper half of a float32.
         halves = source.array(shape, np.dtype(np.uint16), "elements")
-        words: np.ndarray[Any, Any] = halves.astype(np.uint32) << 16
+        words = halves.astype(np.uint32) << 16
         return np.ndarray(shape, np.float32, words.data)
     if not 0 <= code < len(DTYPE_NAMES):
         raise source.error(f"dtype code is {code}; expected 0 to {BFLOAT16_CODE}")
     dtype = np.dtype(DTYPE_NAMES[code])
     if dtype == np.bool_:
-        return np.not_equal(source.array(shape, np.dtype(np.uint8), "elements"), 0)
+        return source.array(shape, np.dtype(np.uint8), "elements").astype(np.bool_)
     return source.array(shape, dtype, "elements")
 
 

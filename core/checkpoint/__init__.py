@@ -1,0 +1,24 @@
+"""What a model is saved as: its graph, its parameters, its optimizer's states."""
+
+from __future__ import annotations
+
+from core.checkpoint.known_names import register_pickled
+from core.checkpoint.model_files import (
+    BatchEndParam,
+    load_checkpoint,
+    load_params,
+    save_checkpoint,
+    write_atomically,
+)
+from core.checkpoint.states import read_states, write_states
+
+__all__ = [
+    "BatchEndParam",
+    "load_checkpoint",
+    "load_params",
+    "read_states",
+    "register_pickled",
+    "save_checkpoint",
+    "write_atomically",
+    "write_states",
+]

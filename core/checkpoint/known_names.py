@@ -1,0 +1,44 @@
+"""The names that may stand in a ``.states`` file, and what they mean here."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.ndarray import CSRNDArray, NDArray, RowSparseNDArray
+
+__all__ = ["class_of", "name_of", "register_pickled"]
+
+_ARRAY_MODULES = ("mxnet.ndarray.ndarray", "mxnet.ndarray.sparse")
+
+_classes: dict[tuple[str, str], type] = {
+    ("mxnet.ndarray.ndarray", "NDArray"): NDArray,
+    ("mxnet.ndarray.sparse", "RowSparseNDArray"): RowSparseNDArray,
+    ("mxnet.ndarray.sparse", "CSRNDArray"): CSRNDArray,
+    ("builtins", "bytearray"): bytearray,
+    ("numpy", "dtype"): np.dtype,
+}
+_names: dict[type, tuple[str, str]] = {cls: name for name, cls in _classes.items()}
+
+
+def register_pickled(cls: type, module: str) -> None:
+    """Let objects of a class stand in ``.states`` files, under the module MXNet has it in.
+
+    Reading makes an object without calling the class, and gives it the pickled attributes: numbers,
+    texts, arrays, and objects of other known classes, nothing else.
+    """
+    _classes[module, cls.__name__] = cls
+    _names[cls] = (module, cls.__name__)
+
+
+def class_of(module: str, name: str) -> type | None:
+    """Return the class that a pickled name means, None for a name that is not known."""
+    found = _classes.get((module, name))
+    if found is None and module.startswith("mxnet.optimizer"):
+        # MXNet moved its optimizers between submodules over the years.
+        found = _classes.get(("mxnet.optimizer.optimizer", name))
+    return found
+
+
+def name_of(cls: type) -> tuple[str, str] | None:
+    """Return (module, name) a class is pickled under, None where it may not be."""
+    return _names.get(cls)

@@ -1,0 +1,72 @@
+"""``.states`` files: optimizer states as MXNet pickles them.
+
+The object is a dict from parameter index or name to a state (None, an NDArray, or a tuple of
+states), or, from a Trainer, a pair of that dict and the optimizer itself.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from typing import Any
+
+from core.checkpoint.known_names import name_of
+from core.checkpoint.unpickle import unpickle
+from core.errors import FormatError
+from core.ndarray import NDArray
+
+__all__ = ["read_states", "write_states"]
+
+PROTOCOL = 4
+"""What Python 3.8 and later write by default, and MXNet's users with them."""
+
+_NOTHING = (None,)
+
+
+def read_states(data: bytes) -> Any:
+    """Return the object in a ``.states`` file.
+
+    Nothing in the file is executed. Arrays come back on the device they were saved from where it is
+    host memory, else on ``cpu(0)``.
+
+    Raises:
+        FormatError: damaged, or with names that optimizer states do not use.
+    """
+    return unpickle(bytes(data))
+
+
+def write_states(states: Any) -> bytes:
+    """Return the bytes of a ``.states`` file, the same that MXNet 1.9.1 writes on Python 3.8+.
+
+    Raises:
+        FormatError: the object holds something that MXNet's reader or ours would not know.
+    """
+    out = io.BytesIO()
+    _Pickler(out, PROTOCOL).dump(states)
+    return out.getvalue()
+
+
+class _Pickler(pickle._Pickler):
+    """Write our classes under MXNet's names, and no others.
+
+    The C pickler insists on importing the names it writes; the Python one can be told not to.
+    """
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Reduce an array to what MXNet's NDArray reduces to."""
+        if isinstance(obj, NDArray):
+            return type(obj), _NOTHING, obj.__getstate__()
+        return NotImplemented
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        """Write a class by the name MXNet has for it."""
+        known = name_of(obj) if isinstance(obj, type) else None
+        if known is None:
+            raise FormatError(
+                f"{obj!r} cannot be written to a .states file; it holds numbers, texts, arrays and "
+                "registered optimizers and schedulers"
+            )
+        self.save(known[0])  # type: ignore[attr-defined]
+        self.save(known[1])  # type: ignore[attr-defined]
+        self.write(pickle.STACK_GLOBAL)  # type: ignore[attr-defined]
+        self.memoize(obj)  # type: ignore[attr-defined]
