@@ -115,6 +115,11 @@ class Operator:
         """How many of the outputs a symbol shows."""
         return len(self.output_names())
 
+    def stored_outputs(self) -> int:
+        """How many outputs MXNet's JSON counts (``node_row_ptr``): one more than there are here
+        where MXNet hides a workspace among them."""
+        return len(self.output_names())
+
     # -- inference --------------------------------------------------------------------------
 
     def infer_shape(
@@ -176,6 +181,14 @@ class Operator:
         a view, unless it is a loss, which ignores what arrives.
         """
         return ((0, 0),) if self.is_view() and self.backward_reads().out_grads else ()
+
+    def needs_every_gradient(self) -> bool:
+        """True where ``backward`` needs the arrays of all gradients to place the wanted ones.
+
+        ``in_grads`` then has an array for each of ``gradient_inputs``; unwanted ones are
+        dropped after the call (Concat: what lies before a gradient tells where it starts).
+        """
+        return False
 
     # -- arithmetic -------------------------------------------------------------------------
 

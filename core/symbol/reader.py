@@ -54,6 +54,8 @@ class _RawNode(NamedTuple):
     name: str
     attrs: dict[str, str]
     inputs: list[_Reference]
+    extras: list[str]
+    """Fields that are filled and that no operator known here has a use for."""
 
 
 def read_graph(text: str) -> tuple[tuple[Entry, ...], tuple[int, ...]]:
@@ -168,11 +170,11 @@ def _read_node(index: int, value: Any) -> _RawNode:
     fields = _fields(where, value, _NODE_FIELDS, ("op", "name", "inputs"))
     name = _string(f"{where}.name", fields["name"])
     where = f"{where} {name[:80]!r}"
-    for field in ("control_deps", "subgraphs"):
-        if _list(f"{where}.{field}", fields.get(field, [])):
-            raise GraphError(
-                f"{where} has {field}, which only control flow operators use; none is known"
-            )
+    extras = [
+        field
+        for field in ("control_deps", "subgraphs")
+        if _list(f"{where}.{field}", fields.get(field, []))
+    ]
     inputs = []
     for position, item in enumerate(_list(f"{where}.inputs", fields["inputs"])):
         reference = _read_reference(f"{where}.inputs[{position}]", item)
@@ -188,6 +190,7 @@ def _read_node(index: int, value: Any) -> _RawNode:
         name=name,
         attrs=_read_attributes(where, fields),
         inputs=inputs,
+        extras=extras,
     )
 
 
@@ -230,6 +233,10 @@ def _make_node(raw: _RawNode, nodes: list[Node], version: int) -> Node:
     """Return a node of a file, given the nodes before it."""
     attrs, for_inputs = upgrade_attributes(raw.operator, raw.attrs, version)
     op = None if raw.operator is None else make_operator(raw.operator, raw.name, attrs)
+    if raw.extras:
+        raise GraphError(
+            f"node {raw.name[:80]!r} has {raw.extras[0]}, which it can have no use for"
+        )
     if op is not None and op.variadic and getattr(op, op.variadic) > len(raw.inputs):
         raise GraphError(
             f"{op.names[0]} {raw.name[:80]!r} has {len(raw.inputs)} inputs; its {op.variadic} is "

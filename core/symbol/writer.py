@@ -28,7 +28,7 @@ def write_graph(heads: Sequence[Entry], versions: Sequence[int]) -> str:
     ids = {node: index for index, node in enumerate(nodes)}
     starts = [0]
     for node in nodes:
-        starts.append(starts[-1] + node.output_count())
+        starts.append(starts[-1] + (1 if node.op is None else node.op.stored_outputs()))
     fields = {
         "nodes": _array([_write_node(node, ids) for node in nodes], 1, multiline=True),
         "arg_nodes": _array([str(ids[node]) for node in nodes if node.is_variable], 1),
@@ -63,7 +63,8 @@ def describe_graph(heads: Sequence[Entry]) -> str:
         lines += ["--------------------", f"Op:{node.op.names[0]}, Name={node.name}", "Inputs:"]
         sources = zip(node.inputs, node.versions, strict=True)
         for index, ((source, output), version) in enumerate(sources):
-            lines.append(f"\targ[{index}]={source.name}({output}) version={version}")
+            note = f" version={version}" if source.is_variable else ""
+            lines.append(f"\targ[{index}]={source.name}({output}){note}")
         if node.attrs:
             lines.append("Attrs:")
             lines += [f"\t{key}={node.attrs[key]}" for key in sorted(node.attrs)]

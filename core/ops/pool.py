@@ -1,0 +1,372 @@
+"""Pooling over 1 to 3 spatial axes.
+
+A window is a product of intervals, so maxima and sums are taken one axis after the other: fewer
+passes than positions in the window, each over whole rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from core.errors import AttributeValueError, ShapeError, TypeInferenceError
+from core.ops.attributes import attribute
+from core.ops.operator import Operator, Reads, Run
+from core.ops.precision import wide_backward, wide_forward
+from core.ops.registry import register
+from core.ops.window import check_layout, check_window, is_channels_last
+from core.types import Array, DType, Shape
+
+__all__ = ["Pooling"]
+
+_LAYOUTS = ("NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Interval:
+    """The windows along one axis of the array: ``count`` of them over ``size`` elements."""
+
+    axis: int
+    size: int
+    count: int
+    kernel: int
+    stride: int
+    pad: int
+
+    @property
+    def is_overlapping(self) -> bool:
+        """True where an element may lie in two windows."""
+        return self.kernel > self.stride
+
+    def slices(self) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+        """Yield, for every position in the window, (output slices, input slices) where it meets
+        the input; the padding is left out."""
+        before = (slice(None),) * self.axis
+        for offset in range(-self.pad, self.kernel - self.pad):
+            first = max(0, -(offset // self.stride))
+            last = min(self.count - 1, (self.size - 1 - offset) // self.stride)
+            if first <= last:
+                start = first * self.stride + offset
+                stop = last * self.stride + offset + 1
+                yield (
+                    (*before, slice(first, last + 1)),
+                    (*before, slice(start, stop, self.stride)),
+                )
+
+    def element_counts(self, with_padding: bool) -> Iterator[tuple[tuple[slice, ...], int]]:
+        """Yield (output slices, elements in the window) for runs of windows of equal size."""
+        before = (slice(None),) * self.axis
+        low, high = (-self.pad, self.size + self.pad) if with_padding else (0, self.size)
+        starts = [i * self.stride - self.pad for i in range(self.count)]
+        counts = [max(0, min(s + self.kernel, high) - max(s, low)) for s in starts]
+        first = 0
+        for elements, run in itertools.groupby(counts):
+            last = first + len(list(run))
+            yield (*before, slice(first, last)), elements
+            first = last
+
+
+@register("Pooling", "_npx_pooling")
+class Pooling(Operator):
+    """Take the maximum, mean, sum or Lp norm of windows of every channel.
+
+    ``data`` is (batch, channels, *spatial), or (batch, *spatial, channels) in the layouts NWC,
+    NHWC and NDHWC. The number of windows along an axis is, of ``size + 2·pad - kernel`` divided by
+    ``stride``, the floor plus 1 (``valid``) or the ceiling plus 1 (``full``); ``same``, for one
+    axis without padding, has ``ceil(size / stride)``. Windows end where the data does, and
+    ``count_include_pad`` says whether the mean counts padding. ``global_pool`` makes one window of
+    everything and ignores kernel, stride and pad.
+
+    The Lp norm is MXNet's: the ``p_value``-th root of the sum of powers, signs kept.
+    Where several elements are the maximum, the gradient goes to the first. NaN is passed over.
+    """
+
+    ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
+
+    kernel: Shape = attribute((), minimum=1)
+    pool_type: str = attribute("max", choices=("max", "avg", "sum", "lp"))
+    global_pool: bool = attribute(False)
+    pooling_convention: str = attribute("valid", choices=("valid", "full", "same"))
+    stride: Shape = attribute((), minimum=1)
+    pad: Shape = attribute((), minimum=0)
+    p_value: int | None = attribute(None, minimum=1, maximum=3)
+    count_include_pad: bool | None = attribute(None)
+    layout: str | None = attribute(None, choices=_LAYOUTS)
+
+    def __post_init__(self) -> None:
+        if self.pool_type == "lp" and self.p_value is None:
+            raise AttributeValueError("p_value is missing; pool_type lp needs 1, 2 or 3")
+        if self.global_pool:
+            return
+        pad = self.pad if any(self.pad) else ()
+        check_window(self.kernel, stride=self.stride, pad=pad)
+        check_layout(self.layout, len(self.kernel))
+        if self.pooling_convention == "same" and (pad or len(self.kernel) != 1):
+            raise AttributeValueError(
+                f"pooling_convention is 'same' with kernel {self.kernel} and pad {self.pad}; "
+                f"expected one axis and no padding"
+            )
+
+    def stored_outputs(self) -> int:
+        """MXNet hides the workspace of oneDNN behind the output of maximum pooling."""
+        has_workspace = (
+            self.pool_type == "max" and self.kernel and not is_channels_last(self.layout)
+        )
+        return 2 if has_workspace else 1
+
+    # -- inference --------------------------------------------------------------------------
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = inputs[0]
+        if data is None:
+            return inputs, outputs
+        if self.global_pool:
+            if not 3 <= len(data) <= 5:
+                raise ShapeError(f"data has shape {data}; expected 3 to 5 dimensions")
+        elif len(data) != len(self.kernel) + 2:
+            raise ShapeError(
+                f"data has shape {data}; kernel {self.kernel} needs {len(self.kernel) + 2} "
+                f"dimensions"
+            )
+        expected = list(data)
+        for interval in self._intervals(data):
+            expected[interval.axis] = interval.count
+        output = self.expect("output", outputs[0], tuple(expected))
+        assert output is not None
+        channel = -1 if is_channels_last(self.layout) else 1
+        known = [0] * len(data)
+        known[0], known[channel] = output[0], output[channel]
+        return [self.expect("data", data, tuple(known))], [output]
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        inputs, outputs = super().infer_type(inputs, outputs)
+        if inputs[0] is not None and inputs[0].kind != "f":
+            raise TypeInferenceError(f"data has dtype {inputs[0]}; expected a floating point type")
+        return inputs, outputs
+
+    def _intervals(self, data: Shape) -> list[_Interval]:
+        first = 1 if is_channels_last(self.layout) else 2
+        spatial = data[first : first + len(data) - 2]
+        if self.global_pool:
+            return [_Interval(first + i, n, 1, n, 1, 0) for i, n in enumerate(spatial)]
+        stride = self.stride or (1,) * len(spatial)
+        pad = self.pad if any(self.pad) else (0,) * len(spatial)
+        return [
+            _Interval(
+                first + i,
+                n,
+                self._count(i, n, stride[i], pad[i]),
+                self.kernel[i],
+                stride[i],
+                pad[i],
+            )
+            for i, n in enumerate(spatial)
+        ]
+
+    def _count(self, axis: int, size: int, stride: int, pad: int) -> int:
+        if size == 0:
+            return 0
+        room = size + 2 * pad - self.kernel[axis]
+        if room < 0:
+            raise ShapeError(
+                f"data has {size} elements along spatial axis {axis}, with padding "
+                f"{size + 2 * pad}; the kernel spans {self.kernel[axis]}"
+            )
+        if self.pooling_convention == "same":
+            return -(-size // stride)
+        return (room // stride if self.pooling_convention == "valid" else -(-room // stride)) + 1
+
+    def backward_reads(self) -> Reads:
+        if self.pool_type == "max" or (self.pool_type == "lp" and self.p_value != 1):
+            return Reads(inputs=(0,), outputs=(0,))
+        return Reads()
+
+    # -- arithmetic -------------------------------------------------------------------------
+
+    @wide_forward
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        xp, data, out = run.xp, inputs[0], outputs[0]
+        intervals = self._intervals(data.shape)
+        if self.pool_type == "max":
+            self._maxima(run, data, out, intervals)
+            return
+        if self.pool_type == "lp":
+            data = self._powers(run, data, self.p_value or 1)
+        self._sums(run, data, out, intervals)
+        if self.pool_type == "avg":
+            self._divide(out, intervals)
+        elif self.p_value == 2:
+            xp.sqrt(out, out=out)
+        elif self.p_value == 3:
+            xp.cbrt(out, out=out)
+
+    @wide_backward
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        data_grad = in_grads[0]
+        if data_grad is None:
+            return
+        intervals = self._intervals(data_grad.shape)
+        if self.pool_type == "max":
+            self._maxima_backward(run, out_grads[0], inputs[0], outputs[0], data_grad, intervals)
+            return
+        grad = out_grads[0]
+        if self.pool_type == "avg":
+            grad = _copy(run, grad)
+            self._divide(grad, intervals)
+        elif self.pool_type == "lp":
+            grad = self._root_gradient(run, grad, outputs[0])
+        self._sums_backward(run, grad, data_grad, intervals)
+        if self.pool_type == "lp" and self.p_value != 1:
+            data_grad *= self._powers(run, inputs[0], (self.p_value or 1) - 1)
+
+    # -- maxima: the last axis first, so that the first maximum in row order is found ---------
+
+    def _maxima(self, run: Run, data: Array, out: Array, intervals: list[_Interval]) -> list[Array]:
+        """Write the maxima; return what each axis was reduced from, the first axis first."""
+        sources = [data]
+        for interval in reversed(intervals):
+            source = sources[0]
+            target = out if interval is intervals[0] else _reduced(run, source, interval)
+            target[...] = run.xp.finfo(target.dtype).min
+            for outer, inner in interval.slices():
+                seen = target[outer]
+                run.xp.fmax(seen, source[inner], out=seen)
+            sources.insert(0, target)
+        return sources[1:]
+
+    def _maxima_backward(
+        self,
+        run: Run,
+        grad: Array,
+        data: Array,
+        out: Array,
+        data_grad: Array,
+        intervals: list[_Interval],
+    ) -> None:
+        recomputed = run.scratch(out.shape, out.dtype) if len(intervals) > 1 else out
+        sources = [data] if len(intervals) == 1 else self._maxima(run, data, recomputed, intervals)
+        for interval, source in zip(intervals, sources, strict=True):
+            last = source is data
+            target = data_grad if last else run.scratch(source.shape, source.dtype)
+            _to_first_maximum(run, grad, source, out, target, interval)
+            grad, out = target, source
+
+    # -- sums -------------------------------------------------------------------------------
+
+    def _sums(self, run: Run, data: Array, out: Array, intervals: list[_Interval]) -> None:
+        if self.global_pool:
+            axes = tuple(interval.axis for interval in intervals)
+            run.xp.sum(data, axis=axes, keepdims=True, out=out)
+            return
+        for interval in intervals:
+            target = out if interval is intervals[-1] else _reduced(run, data, interval)
+            target[...] = 0
+            for outer, inner in interval.slices():
+                seen = target[outer]
+                seen += data[inner]
+            data = target
+
+    def _sums_backward(
+        self, run: Run, grad: Array, data_grad: Array, intervals: list[_Interval]
+    ) -> None:
+        if self.global_pool:
+            run.xp.copyto(data_grad, grad)
+            return
+        shapes = [
+            data_grad.shape[: interval.axis + 1] + grad.shape[interval.axis + 1 :]
+            for interval in intervals
+        ]
+        for interval, shape in zip(intervals, shapes, strict=True):
+            last = interval is intervals[-1]
+            target = data_grad if last else run.scratch(shape, grad.dtype)
+            target[...] = 0
+            for outer, inner in interval.slices():
+                _add_or_set(run, target[inner], grad[outer], interval)
+            grad = target
+
+    def _divide(self, array: Array, intervals: list[_Interval]) -> None:
+        """Divide by the number of elements of each window; empty windows have the mean 0."""
+        whole = 1
+        for interval in intervals:
+            runs = list(interval.element_counts(self.count_include_pad is not False))
+            if len(runs) == 1:
+                whole *= runs[0][1]
+                continue
+            for window, elements in runs:
+                part = array[window]
+                part /= max(1, elements)
+        array /= max(1, whole)
+
+    # -- Lp norm ----------------------------------------------------------------------------
+
+    def _powers(self, run: Run, data: Array, exponent: int) -> Array:
+        """Return data to a power of 1, 2 or 3; a new array where it is not the first."""
+        if exponent == 1:
+            return data
+        power = run.scratch(data.shape, data.dtype)
+        run.xp.multiply(data, data, out=power)
+        if exponent == 3:
+            power *= data
+        return power
+
+    def _root_gradient(self, run: Run, grad: Array, out: Array) -> Array:
+        """Return ``grad / out^(p-1)``, and ``grad`` itself where the norm is 0."""
+        if self.p_value == 1:
+            return grad
+        divisor = _copy(run, out)
+        if self.p_value == 3:
+            divisor *= out
+        zero = run.scratch(out.shape, "bool")
+        run.xp.equal(divisor, 0, out=zero)
+        divisor += zero
+        run.xp.divide(grad, divisor, out=divisor)
+        return divisor
+
+
+def _reduced(run: Run, array: Array, interval: _Interval) -> Array:
+    shape = list(array.shape)
+    shape[interval.axis] = interval.count
+    return run.scratch(tuple(shape), array.dtype)
+
+
+def _copy(run: Run, array: Array) -> Array:
+    copy = run.scratch(array.shape, array.dtype)
+    run.xp.copyto(copy, array)
+    return copy
+
+
+def _to_first_maximum(
+    run: Run, grad: Array, source: Array, maxima: Array, target: Array, interval: _Interval
+) -> None:
+    """Write into ``target`` the gradient of maxima taken from ``source`` along one axis."""
+    xp = run.xp
+    remaining = _copy(run, grad)
+    share = run.scratch(grad.shape, grad.dtype)
+    target[...] = 0
+    for outer, inner in interval.slices():
+        part, left = share[outer], remaining[outer]
+        # 1 where this element is the maximum, times what no earlier element has taken.
+        xp.equal(source[inner], maxima[outer], out=part)
+        part *= left
+        left -= part
+        _add_or_set(run, target[inner], part, interval)
+
+
+def _add_or_set(run: Run, target: Array, share: Array, interval: _Interval) -> None:
+    if interval.is_overlapping:
+        run.xp.add(target, share, out=target)
+    else:
+        run.xp.copyto(target, share)
