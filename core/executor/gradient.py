@@ -108,6 +108,11 @@ class _Backward:
         targets: list[int | None] = [None] * len(step.inputs)
         for index in wanted:
             targets[index] = self._target(_id(step.inputs[index]), f"{step.node}_backward{index}")
+        if op.needs_every_gradient():
+            for index in set(op.gradient_inputs(len(step.inputs))) - set(wanted):
+                like = self._program.values[_id(step.inputs[index])]
+                name = f"{step.node}_backward{index}"
+                targets[index] = self._program.new_value(name, like.shape, like.dtype).id
         self._program.steps.append(
             Step(
                 op,
@@ -213,7 +218,7 @@ def _drop_unread(program: Program) -> None:
         written = [gradient for gradient in step.writes() if gradient in live]
         if not written:
             continue
-        if step.is_backward:
+        if step.is_backward and not step.op.needs_every_gradient():
             step.in_grads = tuple(g if g in live else None for g in step.in_grads)
         live.update(program.data(value) for value in step.reads())
         kept.append(step)

@@ -101,21 +101,18 @@ class Lowering:
     # -- arrays -----------------------------------------------------------------------------
 
     def _make_array(self, value: Value) -> Array:
+        shape, dtype = value.shape, value.dtype
+        if value.layout is not None:
+            shape, dtype = (value.nbytes,), _BYTES
         if value.base is not None:
-            return _as(self.array(value.base), value.shape, value.dtype)
+            return _as(self.array(value.base), shape, dtype)
         bound = self._bound.get(value.place)
         if bound is not None:
             array = bound[value.index]
             assert array is not None
-            return _as(array, value.shape, value.dtype)
+            return _as(array, shape, dtype)
         if value.place is Place.CACHE:
             return self._cached(value).array
-        return self._planned(value)
-
-    def _planned(self, value: Value) -> Array:
-        shape, dtype = value.shape, value.dtype
-        if value.layout is not None:
-            shape, dtype = (value.nbytes,), _BYTES
         if self._memory is None:
             return self._arena.backend.empty(shape, dtype)
         return self._arena.values.array(self._memory.offsets[value.id], shape, dtype)

@@ -1,0 +1,381 @@
+"""Choice of kernels: layouts, reorders, workspaces, cached weights, fallbacks and the check mode.
+
+The backend here is made up: its layout keeps a tensor back to front, with 64 bytes of padding.
+"""
+
+import dataclasses
+import logging
+
+import numpy as np
+import pytest
+
+from core.backends.kernels import (
+    Kernel,
+    KernelLayouts,
+    KernelTable,
+    KernelUnavailable,
+    Version,
+)
+from core.device import cpu
+from core.executor import bind
+from core.executor.check import KernelMismatch
+from core.executor.compile import CompileOptions
+from core.executor.ir import Place
+from core.executor.primitives import Reorder
+
+FLOAT = np.dtype("float32")
+
+
+@dataclasses.dataclass(frozen=True)
+class Backwards:
+    """The layout."""
+
+    def nbytes(self, shape, dtype):
+        return int(np.prod(shape)) * dtype.itemsize + 64
+
+    def reorder(self, source, target):
+        return Reverse(source, target)
+
+
+class Reverse(Kernel):
+    name = "test:reorder"
+
+    def __init__(self, source, target):
+        self.source, self.target = source, target
+
+    def bind(self, arrays, resources):
+        source, target = view(arrays.inputs[0], self.source), view(arrays.outputs[0], self.target)
+
+        def call():
+            target[...] = source
+
+        return call
+
+
+def view(array, spec):
+    """Return a flat view in the order of plain elements."""
+    if spec.layout is None:
+        return array.reshape(-1)
+    assert array.dtype == np.uint8
+    assert array.nbytes == spec.layout.nbytes(spec.shape, spec.dtype)
+    return array[:-64].view(spec.dtype)[::-1]
+
+
+BLOCKED = Backwards()
+
+
+class Elementwise(Kernel):
+    """Computes on flat views, whatever the layout."""
+
+    name = "test:elementwise"
+    layouts = KernelLayouts(inputs=(BLOCKED,), outputs=(BLOCKED,))
+
+    def __init__(self, request, function):
+        self.request, self.function = request, function
+
+    def bind(self, arrays, resources):
+        spec = dataclasses.replace(self.request.inputs[0], layout=BLOCKED)
+        x, y = view(arrays.inputs[0], spec), view(arrays.outputs[0], spec)
+        return lambda: self.function(x, out=y)
+
+
+class SquareBackward(Kernel):
+    """Takes everything back to front and reads only the input."""
+
+    name = "test:square_backward"
+    layouts = KernelLayouts(inputs=(BLOCKED,), out_grads=(BLOCKED,), in_grads=(BLOCKED,))
+    backward_inputs = (0,)
+
+    def __init__(self, request):
+        self.spec = dataclasses.replace(request.inputs[0], layout=BLOCKED)
+
+    def bind(self, arrays, resources):
+        x = view(arrays.inputs[0], self.spec)
+        dy, dx = view(arrays.out_grads[0], self.spec), view(arrays.in_grads[0], self.spec)
+
+        def call():
+            slope = resources.scratch(x.shape, FLOAT)
+            np.multiply(x, 2, out=slope)
+            np.multiply(slope, dy, out=dx)
+
+        return call
+
+
+@pytest.fixture
+def table():
+    found = KernelTable()
+    found.register("numpy", "square")(lambda request: Elementwise(request, np.square))
+    found.register("numpy", "negative")(lambda request: Elementwise(request, np.negative))
+    found.register("numpy", "square", backward=True)(SquareBackward)
+    return found
+
+
+def reorders(compiled):
+    return [step.node for step in compiled.program.steps if isinstance(step.op, Reorder)]
+
+
+def compile_with(net, table, heads, requests=None, **kw):
+    options = CompileOptions(table=table)
+    return net.compile(heads, requests, options=options, is_train=bool(requests), **kw)
+
+
+def test_layout_is_kept_from_one_kernel_to_the_next(net, table):
+    head = net.op("negative", "n", net.op("square", "s", net.var("x")))
+    assert reorders(compile_with(net, table, head, x=(3,))) == ["x", "n_output"]
+
+
+def test_reference_between_kernels_gets_plain_data(net, table):
+    middle = net.op("exp", "e", net.op("square", "s", net.var("x")))
+    compiled = compile_with(net, table, net.op("negative", "n", middle), x=(3,))
+    assert reorders(compiled) == ["x", "s_output", "e_output", "n_output"]
+
+
+def test_tensor_is_reordered_once_for_all_that_want_it(net, table):
+    x = net.var("x")
+    both = [net.op("negative", "n", x), net.op("square", "s", x)]
+    assert reorders(compile_with(net, table, both, x=(3,))).count("x") == 1
+
+
+def test_view_of_a_blocked_tensor_shows_it_plain(net, table):
+    squared = net.op("square", "s", net.var("x"))
+    head = net.op("exp", "e", net.op("_copy", "c", squared))
+    exe = net.bind_with(head, CompileOptions(table=table), x=(3,))
+    exe.arg_dict["x"].data[...] = [1, 2, 3]
+    np.testing.assert_allclose(exe.forward()[0].data, np.exp([1, 4, 9]), rtol=1e-6)
+
+
+def test_numbers_equal_those_of_the_references(net, table):
+    x, w = net.var("x"), net.var("w")
+    squared = net.op("square", "s", net.op("elemwise_mul", "m", x, w))
+    heads = [net.op("negative", "n", squared), net.op("square", "s2", squared)]
+    results = []
+    for options in (CompileOptions(table=table), CompileOptions(table=None, plan=False)):
+        exe = net.bind_with(heads, options, x=(2, 3), w=(2, 3))
+        net.fill(exe)
+        found = [out.data.copy() for out in exe.forward(is_train=True)]
+        exe.backward([net.array(np.full((2, 3), 2.0))] * 2)
+        results.append(found + [gradient.data for gradient in exe.grad_arrays])
+    for got, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_blocked_sizes_count_in_the_memory_plan(net, table):
+    head = net.op("negative", "n", net.op("square", "s", net.var("x")))
+    compiled = compile_with(net, table, head, x=(16,))
+    sizes = {life.nbytes for life in compiled.lives.values()}
+    assert sizes == {16 * 4 + 64}
+
+
+def test_kernel_decides_what_its_backward_keeps_alive(net):
+    class Wasteful(SquareBackward):
+        layouts = KernelLayouts()
+        backward_inputs = ()
+        backward_outputs = (0,)
+
+        def bind(self, arrays, resources):
+            assert arrays.inputs[0] is None
+            root, dy, dx = arrays.outputs[0], arrays.out_grads[0], arrays.in_grads[0]
+            return lambda: np.copyto(dx, 2 * np.sqrt(root) * dy)
+
+    table = KernelTable()
+    table.register("numpy", "square", backward=True)(Wasteful)
+    exe = net.bind_with(net.op("square", "s", net.var("x")), CompileOptions(table=table), x=(2,))
+    exe.forward(is_train=True, x=np.array([2, 3], np.float32))
+    exe.backward(net.array([1, 1]))
+    np.testing.assert_allclose(exe.grad_dict["x"].data, [4, 6], rtol=1e-6)
+
+
+def test_workspace_goes_from_forward_to_backward(net):
+    class Forward(Kernel):
+        workspace_bytes = 12
+
+        def __init__(self, request):
+            pass
+
+        def bind(self, arrays, resources):
+            kept = arrays.workspace.view(FLOAT)
+
+            def call():
+                kept[...] = arrays.inputs[0]
+                np.square(kept, out=arrays.outputs[0])
+
+            return call
+
+    class Backward(Kernel):
+        backward_inputs = ()
+
+        def bind(self, arrays, resources):
+            kept = arrays.workspace.view(FLOAT)
+            return lambda: np.copyto(arrays.in_grads[0], 2 * kept * arrays.out_grads[0])
+
+    table = KernelTable()
+    table.register("numpy", "square")(
+        lambda request: Forward(request) if request.is_train else None
+    )
+    table.register("numpy", "square", backward=True)(
+        lambda request: Backward() if isinstance(request.forward, Forward) else None
+    )
+    x = net.var("x")
+    head = net.op("square", "s", net.op("negative", "n", x))
+    exe = net.bind_with(head, CompileOptions(table=table), x=(3,))
+    exe.forward(is_train=True, x=np.array([1, 2, 3], np.float32))
+    exe.backward(net.array([1, 1, 1]))
+    np.testing.assert_array_equal(exe.grad_dict["x"].data, [2, 4, 6])
+    assert exe.forward()[0].data.tolist() == [1, 4, 9]
+
+
+# -- weights that change only with their version -------------------------------------------
+
+
+class Transposed(Kernel):
+    """A fully connected layer that wants its weight back to front and counts reorders."""
+
+    name = "test:fully_connected"
+    layouts = KernelLayouts(inputs=(None, BLOCKED), outputs=(None,))
+
+    def __init__(self, request):
+        assert request.is_constant == (False, True)
+        self.spec = dataclasses.replace(request.inputs[1], layout=BLOCKED)
+
+    def bind(self, arrays, resources):
+        assert isinstance(resources.versions[1], Version)
+        weight = view(arrays.inputs[1], self.spec)
+        shape = self.spec.shape
+        return lambda: np.matmul(arrays.inputs[0], weight.reshape(shape).T, out=arrays.outputs[0])
+
+
+def test_weight_is_reordered_again_only_when_its_version_changes(net):
+    table = KernelTable()
+    table.register("numpy", "FullyConnected")(Transposed)
+    x, w = net.var("x"), net.var("w")
+    head = net.op("FullyConnected", "fc", x, w, num_hidden=2, no_bias=True)
+    version = Version()
+    exe = bind(
+        net.symbol(head),
+        cpu(),
+        {"x": net.array(np.ones((1, 3))), "w": net.array(np.ones((2, 3)))},
+        versions={"w": version},
+        options=CompileOptions(table=table),
+    )
+    assert exe.forward()[0].data.tolist() == [[3, 3]]
+    exe.arg_dict["w"].data[...] = 2
+    assert exe.forward()[0].data.tolist() == [[3, 3]], "a change without a version is not seen"
+    version.bump()
+    assert exe.forward()[0].data.tolist() == [[6, 6]]
+    exe.copy_params_from({"w": net.array(np.full((2, 3), 5))})
+    assert exe.forward()[0].data.tolist() == [[15, 15]]
+    exe.forward(w=np.zeros((2, 3), np.float32))
+    assert exe.outputs[0].data.tolist() == [[0, 0]]
+
+
+def test_cached_weight_is_shared_among_executors_of_one_arena(net):
+    table = KernelTable()
+    table.register("numpy", "FullyConnected")(Transposed)
+    x, w = net.var("x"), net.var("w")
+    head = net.op("FullyConnected", "fc", x, w, num_hidden=2, no_bias=True)
+    version, weight = Version(), net.array(np.ones((2, 3)))
+    first = None
+    cached = []
+    for rows in (4, 2):
+        first = bind(
+            net.symbol(head),
+            cpu(),
+            {"x": net.array(np.ones((rows, 3))), "w": weight},
+            shared_exec=first,
+            versions={"w": version},
+            options=CompileOptions(table=table),
+        )
+        cached.append(first.arena.cached(version, BLOCKED, 24 + 64))
+    assert cached[0] is cached[1]
+
+
+# -- fallbacks and the check mode -----------------------------------------------------------
+
+
+def test_kernel_that_cannot_be_made_leaves_the_reference(net, caplog):
+    def unavailable(request):
+        raise KernelUnavailable("out of primitives")
+
+    table = KernelTable()
+    table.register("numpy", "square")(unavailable)
+    with caplog.at_level(logging.WARNING):
+        compiled = compile_with(net, table, net.op("square", "s", net.var("x")), x=(2,))
+    assert compiled.program.steps[0].kernel is None
+    assert "no kernel for square, using the reference: out of primitives" in caplog.text
+
+
+def test_last_registered_kernel_is_asked_first_and_can_be_taken_out(net, table):
+    def never(request):
+        return None
+
+    head = net.op("square", "s", net.var("x"))
+    table.register("numpy", "square")(never)
+    assert reorders(compile_with(net, table, head, x=(2,)))
+
+    class Plain(Kernel):
+        pass
+
+    def plain(request):
+        return Plain()
+
+    table.register("numpy", "square")(plain)
+    assert isinstance(compile_with(net, table, head, x=(2,)).program.steps[0].kernel, Plain)
+    table.unregister("numpy", "square", plain)
+    assert reorders(compile_with(net, table, head, x=(2,)))
+
+
+def test_kernels_of_another_backend_are_not_used(net):
+    table = KernelTable()
+    table.register("cupy", "square")(lambda request: Kernel())
+    compiled = compile_with(net, table, net.op("square", "s", net.var("x")), x=(2,))
+    assert compiled.program.steps[0].kernel is None
+
+
+def test_check_mode_passes_sound_kernels(net, table):
+    options = CompileOptions(table=table, check_kernels=True)
+    head = net.op("square", "s2", net.op("square", "s", net.var("x")))
+    exe = net.bind_with(head, options, x=(3,))
+    exe.forward(is_train=True, x=np.array([1, 2, 3], np.float32))
+    exe.backward(net.array([1, 1, 1]))
+    np.testing.assert_allclose(exe.grad_dict["x"].data, [4, 32, 108])
+
+
+def test_check_mode_finds_a_wrong_output(net):
+    table = KernelTable()
+    table.register("numpy", "square")(lambda request: Elementwise(request, np.negative))
+    options = CompileOptions(table=table, check_kernels=True)
+    exe = net.bind_with(net.op("square", "s", net.var("x")), options, x=(3,))
+    with pytest.raises(KernelMismatch, match=r"test:elementwise of square 's': output 0 deviates"):
+        exe.forward(x=np.array([1, 2, 3], np.float32))
+
+
+def test_check_mode_finds_a_wrong_gradient_and_nan(net):
+    class Wrong(SquareBackward):
+        layouts = KernelLayouts()
+
+        def bind(self, arrays, resources):
+            return lambda: arrays.in_grads[0].fill(np.nan)
+
+    table = KernelTable()
+    table.register("numpy", "square", backward=True)(Wrong)
+    options = CompileOptions(table=table, check_kernels=True)
+    exe = net.bind_with(net.op("square", "s", net.var("x")), options, x=(3,))
+    exe.forward(is_train=True, x=np.array([1, 2, 3], np.float32))
+    with pytest.raises(KernelMismatch, match="gradient of input 0 deviates"):
+        exe.backward(net.array([1, 1, 1]))
+
+
+def test_reordered_weight_lies_outside_the_arena(net):
+    table = KernelTable()
+    table.register("numpy", "FullyConnected")(Transposed)
+    x, w = net.var("x"), net.var("w")
+    head = net.op("FullyConnected", "fc", x, w, num_hidden=2, no_bias=True)
+    exe = bind(
+        net.symbol(head),
+        cpu(),
+        {"x": net.array(np.ones((1, 3))), "w": net.array(np.ones((2, 3)))},
+        versions={"w": Version()},
+        options=CompileOptions(table=table),
+    )
+    assert f"in {Place.CACHE.value}[1]" in exe.debug_str()
+    assert exe.memory_report().arena == 0
