@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from core.ops import activation, conv, dense, elemwise, identity
+from core.ops import (
+    activation,
+    conv,
+    dense,
+    elemwise,
+    identity,
+    pool,
+)
 from core.ops.operator import ALL, Operator, Reads, Run
 from core.ops.registry import (
     canonical_names,
@@ -26,5 +33,6 @@ __all__ = [
     "has_operator",
     "identity",
     "make_operator",
+    "pool",
     "register",
 ]

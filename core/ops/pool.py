@@ -355,13 +355,14 @@ def _to_first_maximum(
     xp = run.xp
     remaining = _copy(run, grad)
     share = run.scratch(grad.shape, grad.dtype)
+    is_maximum = run.scratch(grad.shape, "bool")
     target[...] = 0
     for outer, inner in interval.slices():
         part, left = share[outer], remaining[outer]
-        # 1 where this element is the maximum, times what no earlier element has taken.
-        xp.equal(source[inner], maxima[outer], out=part)
-        part *= left
-        left -= part
+        xp.equal(source[inner], maxima[outer], out=is_maximum[outer])
+        # What no earlier element of the window has taken.
+        xp.multiply(left, is_maximum[outer], out=part)
+        xp.subtract(left, part, out=left)
         _add_or_set(run, target[inner], part, interval)
 
 

@@ -64,26 +64,6 @@ class Window:
             )
         )
 
-    def clipped_slices(
-        self, position: Shape, image: Shape, counts: Shape
-    ) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
-        """Return (output slices, image slices) where a position of the kernel meets the image.
-
-        The padding is left out; None where the position never meets the image.
-        """
-        outputs, inputs = [], []
-        for axis, k in enumerate(position):
-            stride, size = self.stride[axis], image[axis]
-            offset = k * self.dilate[axis] - self.pad[axis]
-            first = max(0, -(offset // stride))
-            last = min(counts[axis] - 1, (size - 1 - offset) // stride)
-            if first > last:
-                return None
-            start = first * stride + offset
-            outputs.append(slice(first, last + 1))
-            inputs.append(slice(start, start + (last - first) * stride + 1, stride))
-        return tuple(outputs), tuple(inputs)
-
 
 def is_channels_last(layout: str | None) -> bool:
     """Tell whether a layout such as ``NHWC`` has its channels at the end."""

@@ -54,6 +54,13 @@ CASES = (
         {"kernel": (4, 4), "num_filter": 64, "stride": (2, 2), "pad": (1, 1)},
         {"data": (16, 32, 12, 12), "weight": (32, 64, 4, 4)},
     ),
+    Case("pool_max", "Pooling", {"kernel": (3, 3), "stride": (2, 2)}, {"data": (16, 32, 25, 25)}),
+    Case(
+        "pool_avg",
+        "Pooling",
+        {"kernel": (2, 2), "stride": (2, 2), "pool_type": "avg"},
+        {"data": (16, 32, 24, 24)},
+    ),
 )
 
 
