@@ -187,7 +187,9 @@ class NDArray(Arithmetic, Subscript, OperatorMethods):
         other.assign_dense(self.dense())
         origin = live(self._origin)
         if mode.recording and origin is not None:
-            other._origin = Entry(CopyNode(self._context, origin, self._data), 0)
+            kind = np.dtype(other.dtype)
+            node = CopyNode(self._context, origin, self.dense(), other.context, kind)
+            other._origin = Entry(node, 0)
         return other
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:

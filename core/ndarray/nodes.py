@@ -11,7 +11,7 @@ from core.errors import MXNetError
 from core.ndarray.execute import run_of
 from core.ndarray.tape import Node, Origin, mode
 from core.ops import ALL, Operator
-from core.types import Array
+from core.types import Array, DType, Shape
 
 __all__ = ["CopyNode", "IndexNode", "OperatorNode"]
 
@@ -82,15 +82,23 @@ class OperatorNode(Node):
 
 
 class IndexNode(Node):
-    """``y = x[key]``, a view or a copy."""
+    """``y = x[key]``, a view or a copy, of the given shape."""
 
-    __slots__ = ("is_advanced", "key", "source")
+    __slots__ = ("is_advanced", "key", "shape", "source")
 
     def __init__(
-        self, context: Context, parent: Origin, source: Array, key: Any, *, is_advanced: bool
+        self,
+        context: Context,
+        parent: Origin,
+        source: Array,
+        key: Any,
+        shape: Shape,
+        *,
+        is_advanced: bool,
     ) -> None:
         super().__init__(context, (parent,))
         self.source = source
+        self.shape = shape
         self.key = key
         self.is_advanced = is_advanced
 
@@ -116,13 +124,22 @@ class IndexNode(Node):
 
 
 class CopyNode(Node):
-    """A copy to another device or dtype."""
+    """A copy, to another array, device or dtype."""
 
-    __slots__ = ("source",)
+    __slots__ = ("source", "target_context", "target_dtype")
 
-    def __init__(self, context: Context, parent: Origin, source: Array) -> None:
+    def __init__(
+        self,
+        context: Context,
+        parent: Origin,
+        source: Array,
+        target_context: Context,
+        target_dtype: DType,
+    ) -> None:
         super().__init__(context, (parent,))
         self.source = source
+        self.target_context = target_context
+        self.target_dtype = target_dtype
 
     def backward(self, out_grads: Sequence[Array | None]) -> Sequence[Array | None]:
         """Copy the gradient back."""

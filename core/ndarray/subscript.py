@@ -67,7 +67,14 @@ class Subscript:
         result.writable = self.writable
         origin = live(self._origin)
         if mode.recording and origin is not None:
-            node = IndexNode(self._context, origin, self._data, parts, is_advanced=key.is_advanced)
+            node = IndexNode(
+                self._context,
+                origin,
+                self._data,
+                parts,
+                part.shape,
+                is_advanced=key.is_advanced,
+            )
             result._origin = Entry(node, 0)
         return result
 

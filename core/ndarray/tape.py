@@ -28,6 +28,7 @@ __all__ = [
     "Variable",
     "live",
     "mode",
+    "nodes_behind",
     "walk",
 ]
 
@@ -136,7 +137,7 @@ def walk(
         the gradient of each variable reached.
     """
     heads = list(heads)
-    order = _inputs_first([origin.node for origin, _ in heads if isinstance(origin, Entry)])
+    order = nodes_behind(origin for origin, _ in heads)
     at_nodes: dict[Node, list[NDArray | None]] = {}
     at_variables: dict[Variable, NDArray] = {}
 
@@ -169,12 +170,14 @@ def live(origin: Origin | None) -> Origin | None:
     return origin
 
 
-def _inputs_first(nodes: Iterable[Node]) -> list[Node]:
+def nodes_behind(origins: Iterable[Origin]) -> list[Node]:
+    """Return all nodes that the origins depend on, inputs first."""
     order: list[Node] = []
     seen: set[Node] = set()
-    for head in nodes:
-        if head in seen:
+    for origin in origins:
+        if isinstance(origin, Variable) or origin.node in seen:
             continue
+        head = origin.node
         seen.add(head)
         stack = [(head, iter(head.parents))]
         while stack:

@@ -1,0 +1,146 @@
+"""Backward passes over what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from core.autograd.tracing import symbol_of
+from core.errors import MXNetError
+from core.ndarray import NDArray
+from core.ndarray.array import mark_variable
+from core.ndarray.imperative import differentiate
+from core.ndarray.tape import Variable
+from core.symbol import Symbol
+
+__all__ = ["backward", "get_symbol", "grad", "mark_variables"]
+
+
+def mark_variables(
+    variables: NDArray | Sequence[NDArray],
+    gradients: NDArray | Sequence[NDArray],
+    grad_reqs: str | Sequence[str] = "write",
+) -> None:
+    """Make arrays variables whose gradients go into the given buffers.
+
+    Args:
+        variables: one array or several.
+        gradients: the buffers, of the same shapes.
+        grad_reqs: ``"write"``, ``"add"`` or ``"null"``, for all or for each.
+    """
+    arrays, buffers = _as_list(variables), _as_list(gradients)
+    reqs = [grad_reqs] * len(arrays) if isinstance(grad_reqs, str) else list(grad_reqs)
+    if not len(arrays) == len(buffers) == len(reqs):
+        raise ValueError(
+            f"mark_variables got {len(arrays)} variables, {len(buffers)} gradients and "
+            f"{len(reqs)} grad_reqs; expected as many of each"
+        )
+    for array, buffer, req in zip(arrays, buffers, reqs, strict=True):
+        mark_variable(array, buffer, req)
+
+
+def backward(
+    heads: NDArray | Sequence[NDArray],
+    head_grads: NDArray | Sequence[NDArray | None] | None = None,
+    retain_graph: bool = False,
+    train_mode: bool = True,
+) -> None:
+    """Compute the gradients of all variables that the heads depend on, into their buffers.
+
+    Args:
+        heads: arrays computed while recording.
+        head_grads: the gradient of each; None stands for ones.
+        retain_graph: keep the recording for another backward pass.
+        train_mode: whether the operators' backward runs as in training.
+    """
+    arrays, seeds = _heads(heads, head_grads)
+    found = differentiate(arrays, seeds, retain_graph=retain_graph, train_mode=train_mode)
+    for variable, gradient in found.items():
+        variable.receive(gradient)
+
+
+def grad(
+    heads: NDArray | Sequence[NDArray],
+    variables: NDArray | Sequence[NDArray],
+    head_grads: NDArray | Sequence[NDArray | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    train_mode: bool = True,
+) -> Any:
+    """Return the gradients of variables, leaving their buffers as they are.
+
+    Args:
+        heads: arrays computed while recording.
+        variables: arrays with ``attach_grad``.
+        head_grads: the gradient of each head; None stands for ones.
+        retain_graph: keep the recording; by default the same as ``create_graph``.
+        create_graph: record the computation of the gradients, to differentiate them again. That
+            works for the operators of ``core.autograd.rules``; a second pass through any other one
+            raises MXNetError.
+        train_mode: whether the operators' backward runs as in training.
+
+    Returns:
+        an array where ``variables`` is one, else a list.
+
+    Raises:
+        MXNetError: an array is no variable, or the heads do not depend on it.
+    """
+    arrays, seeds = _heads(heads, head_grads)
+    wanted = _as_list(variables)
+    if not wanted:
+        raise ValueError("variables cannot be an empty list.")
+    origins = []
+    for index, array in enumerate(wanted):
+        if not isinstance(array._origin, Variable):
+            raise MXNetError(
+                f"Cannot differentiate with respect to the {index + 1}-th variable because it does "
+                "not require gradient; call attach_grad() on it before it is used"
+            )
+        origins.append(array._origin)
+    found = differentiate(
+        arrays,
+        seeds,
+        retain_graph=create_graph if retain_graph is None else retain_graph,
+        train_mode=train_mode,
+    )
+    for index, origin in enumerate(origins):
+        if origin not in found:
+            raise MXNetError(
+                f"Cannot differentiate with respect to the {index + 1}-th variable because it is "
+                "unreachable from the outputs."
+            )
+    results = [found[origin] for origin in origins]
+    return results[0] if isinstance(variables, NDArray) else results
+
+
+def get_symbol(x: NDArray) -> Symbol:
+    """Return the recorded computation of an array as a symbol.
+
+    Its arguments are the arrays that nothing recorded computed, named ``var0``, ``var1`` ...
+
+    Raises:
+        MXNetError: the array was not recorded, or indexing by arrays or a ``Function`` took part,
+            which a graph cannot hold.
+    """
+    if not isinstance(x, NDArray):
+        raise TypeError(f"get_symbol got a {type(x).__name__}; expected an NDArray")
+    return symbol_of(x)
+
+
+def _heads(
+    heads: NDArray | Sequence[NDArray], head_grads: NDArray | Sequence[NDArray | None] | None
+) -> tuple[list[NDArray], list[NDArray | None]]:
+    arrays: list[NDArray] = _as_list(heads)
+    seeds: list[NDArray | None] = (
+        [None] * len(arrays) if head_grads is None else _as_list(head_grads)
+    )
+    if len(arrays) != len(seeds):
+        raise ValueError(
+            f"heads and head_grads must be lists of the same length, got {len(arrays)} and "
+            f"{len(seeds)}"
+        )
+    return arrays, seeds
+
+
+def _as_list(value: Any) -> list[Any]:
+    return [value] if isinstance(value, NDArray) else list(value)

@@ -1,0 +1,96 @@
+"""A recorded computation as a symbol."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from core.errors import MXNetError
+from core.ndarray import NDArray
+from core.ndarray.execute import operator_of
+from core.ndarray.nodes import CopyNode, IndexNode, OperatorNode
+from core.ndarray.tape import NOT_RECORDED, Origin, live, nodes_behind
+from core.ndarray.tape import Entry as TapeEntry
+from core.ndarray.tape import Node as TapeNode
+from core.ops import Operator
+from core.ops.attributes import attribute_fields, format_attribute
+from core.symbol import Symbol
+from core.symbol.graph import Entry, Node
+
+__all__ = ["symbol_of"]
+
+
+def symbol_of(array: NDArray) -> Symbol:
+    """Return the recorded computation of an array; MXNetError where a graph cannot hold it."""
+    origin = live(array._origin)
+    if origin is None:
+        raise MXNetError(NOT_RECORDED)
+    return Symbol([_Tracer().trace(origin)])
+
+
+class _Tracer:
+    def __init__(self) -> None:
+        self._variables: dict[object, Node] = {}
+        self._nodes: dict[TapeNode, Node] = {}
+        self._numbers = count()
+
+    def trace(self, head: Origin) -> Entry:
+        for node in nodes_behind([head]):
+            self._nodes[node] = self._translate(node)
+        return self._entry(head, head)
+
+    def _entry(self, origin: Origin | None, key: object) -> Entry:
+        """Return the graph's entry of an origin, or the variable that stands for ``key``."""
+        if isinstance(origin, TapeEntry):
+            return Entry(self._nodes[origin.node], origin.output)
+        key = key if origin is None else origin
+        if key not in self._variables:
+            self._variables[key] = Node(None, f"var{len(self._variables)}")
+        return Entry(self._variables[key], 0)
+
+    def _translate(self, node: TapeNode) -> Node:
+        inputs = [self._entry(parent, (node, index)) for index, parent in enumerate(node.parents)]
+        if isinstance(node, OperatorNode):
+            return self._apply(node.op, inputs)
+        if isinstance(node, CopyNode):
+            if node.target_dtype == node.source.dtype:
+                return self._apply(operator_of("_copy", {}), inputs)
+            return self._apply(operator_of("Cast", {"dtype": node.target_dtype.name}), inputs)
+        if isinstance(node, IndexNode) and not node.is_advanced:
+            part = self._apply(_slice(node), inputs)
+            return self._apply(operator_of("Reshape", {"shape": node.shape}), [Entry(part, 0)])
+        raise MXNetError(
+            f"{type(node).__name__.strip('_')} cannot be part of a symbol; only operators, copies "
+            "and indexing by integers and slices can"
+        )
+
+    def _apply(self, op: Operator, inputs: list[Entry]) -> Node:
+        return Node(op, f"node_{next(self._numbers)}", _texts(op), inputs)
+
+
+def _slice(node: IndexNode) -> Operator:
+    """Return the operator that takes what a basic index takes, before axes come and go."""
+    begins, ends, steps = [], [], []
+    for part in node.key:
+        if part is None:
+            continue
+        if not isinstance(part, slice):
+            part = slice(part, part + 1 or None)
+        begins.append(part.start)
+        ends.append(part.stop)
+        steps.append(part.step)
+    begins += [None] * (node.source.ndim - len(begins))
+    ends += [None] * (node.source.ndim - len(ends))
+    steps += [None] * (node.source.ndim - len(steps))
+    return operator_of("slice", {"begin": tuple(begins), "end": tuple(ends), "step": tuple(steps)})
+
+
+def _texts(op: Operator) -> dict[str, str]:
+    """Return the attributes that differ from their defaults, as a graph holds them."""
+    values = {
+        name: (getattr(op, name), field) for name, field in attribute_fields(type(op)).items()
+    }
+    return {
+        name: format_attribute(value)
+        for name, (value, field) in values.items()
+        if value != field.default
+    }
