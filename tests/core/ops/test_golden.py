@@ -7,6 +7,7 @@ import pytest
 
 from core.backends import gpu_count
 from core.device import Context
+from core.ops import canonical_names, get_operator
 from core.types import is_known
 from oracle import golden_file
 from oracle.case import Case, all_cases
@@ -20,6 +21,9 @@ from oracle.run_operator import (
 )
 
 _CASES = [pytest.param(family, case, id=f"{family}-{case.id}") for family, case in all_cases()]
+
+_WITHOUT_CASE: dict[str, str] = {}
+"""Operators that MXNet's numbers say nothing about, and which test does."""
 
 every_case = pytest.mark.parametrize(("family", "case"), _CASES)
 
@@ -132,6 +136,12 @@ def test_infers_each_shape_from_the_others(family: str, case: Case) -> None:
 def test_gradient_is_the_derivative(family: str, case: Case) -> None:
     numeric, analytic = check_gradient(case)
     assert analytic == pytest.approx(numeric, rel=1e-5, abs=1e-6)
+
+
+def test_every_operator_has_a_case() -> None:
+    covered = {get_operator(case.op).names[0] for _, case in all_cases()}
+    missing = set(canonical_names()) - covered
+    assert missing == set(_WITHOUT_CASE)
 
 
 @pytest.mark.gpu
