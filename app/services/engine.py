@@ -1,0 +1,305 @@
+"""Modules alive: each call goes to the executor that holds the module, then into its record."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from app.domain.checkpoint import CheckpointTag
+from app.domain.module import (
+    BindSpec,
+    BucketShapes,
+    InitSpec,
+    ModuleRecord,
+    OptimizerSpec,
+    ParamsSource,
+    require,
+)
+from app.errors import ServiceError
+from app.services.executors import Executors
+from app.services.modules import ModuleService, module_directory
+from app.worker import calls
+from app.worker.client import ExecutorClient, ExecutorGone, HostError, Reply, Tensors
+
+__all__ = ["ModuleEngine"]
+
+_log = structlog.get_logger(__name__)
+
+Alter = Callable[[ModuleRecord], ModuleRecord]
+
+
+class ModuleEngine:
+    """All calls on modules that need their executor.
+
+    A call that changes a module is made on its executor first and then written to its record: what
+    was refused leaves no trace, and what the record says can be brought about again.
+    """
+
+    def __init__(self, modules: ModuleService, executors: Executors, data_dir: Path) -> None:
+        self._modules = modules
+        self._executors = executors
+        self._data_dir = data_dir
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._held: dict[str, ModuleRecord] = {}
+
+    # -- life -------------------------------------------------------------------------------
+
+    async def create(
+        self, record: ModuleRecord, idempotency_key: str | None = None
+    ) -> ModuleRecord:
+        """Create a module: its symbols are parsed by the engine before it is remembered."""
+        self._executors.check(record.executor, "executor")
+        async with self._lock(record.name):
+            client = self._executors.get(record.executor)
+            is_new = await self._hold(client, record)
+            try:
+                created = await asyncio.to_thread(self._modules.create, record, idempotency_key)
+            except ServiceError:
+                if is_new:
+                    await self._call(client, calls.DeleteModule(module=record.name))
+                raise
+            self._held[created.name] = created
+            return created
+
+    async def delete(self, name: str, etag: str | None = None) -> None:
+        """Delete a module with its files; refused while it has unfinished jobs."""
+        async with self._lock(name):
+            record = await self.record(name)
+            await asyncio.to_thread(self._modules.delete, name, etag=etag)
+            self._held.pop(name, None)
+            try:
+                await self._call(
+                    self._executors.get(record.executor), calls.DeleteModule(module=name)
+                )
+            except (HostError, ExecutorGone):
+                _log.info("a deleted module was not held", module=name)
+        self._locks.pop(name, None)
+
+    async def record(self, name: str) -> ModuleRecord:
+        """Return a module's record; raise NotFound."""
+        return await asyncio.to_thread(self._modules.get, name)
+
+    async def describe(self, name: str) -> tuple[ModuleRecord, dict[str, Any] | None]:
+        """Return a module's record and what its executor knows of it, None while that is down."""
+        record = await self.record(name)
+        try:
+            reply = await self.ask(record, calls.DescribeModule(module=name))
+        except (ExecutorGone, HostError):
+            return record, None
+        reply.release()
+        return record, reply.result
+
+    async def restore(self, client: ExecutorClient) -> None:
+        """Bring the modules of an executor back from what is durable, when it has started."""
+        for record in await asyncio.to_thread(self._modules.lost, client.name):
+            try:
+                await self._restore_one(client, record)
+            except (ServiceError, HostError) as error:
+                _log.error("module not restored", module=record.name, error=str(error))
+
+    async def _restore_one(self, client: ExecutorClient, record: ModuleRecord) -> None:
+        name = record.name
+        await self._call(client, calls.CreateModule(record=record))
+        if record.bind is not None:
+            await self._call(client, calls.Bind(module=name, spec=record.bind))
+        if record.params is ParamsSource.CHECKPOINT and record.checkpoint is not None:
+            directory = str(self.checkpoint_root(name) / str(record.checkpoint))
+            await self._call(client, calls.LoadCheckpoint(module=name, directory=directory))
+        elif record.params is ParamsSource.INIT and record.init is not None and record.bind:
+            await self._call(client, calls.InitParams(module=name, spec=record.init))
+        if record.optimizer is not None and record.bind and record.params is not None:
+            await self._call(client, calls.InitOptimizer(module=name, spec=record.optimizer))
+            await self._restore_states(client, record)
+
+    async def _restore_states(self, client: ExecutorClient, record: ModuleRecord) -> None:
+        if record.params is not ParamsSource.CHECKPOINT or record.checkpoint is None:
+            return
+        directory = self.checkpoint_root(record.name) / str(record.checkpoint)
+        if any(directory.glob("*.states")):
+            call = calls.LoadCheckpoint(
+                module=record.name, directory=str(directory), optimizer_states=True
+            )
+            await self._call(client, call)
+
+    # -- binding, parameters, optimizer -----------------------------------------------------
+
+    async def bind(self, name: str, spec: BindSpec) -> ModuleRecord:
+        """Bind a module, or bind it anew; its parameters stay."""
+        call = calls.Bind(module=name, spec=spec)
+        return await self._change(name, "bind", call, lambda record: record.evolve(bind=spec))
+
+    async def reshape(self, name: str, shapes: BucketShapes) -> ModuleRecord:
+        """Change the input shapes of a bound module."""
+        call = calls.Reshape(
+            module=name, data_shapes=shapes.data_shapes, label_shapes=shapes.label_shapes
+        )
+
+        def alter(record: ModuleRecord) -> ModuleRecord:
+            assert record.bind is not None
+            changed = dataclasses.replace(
+                record.bind, data_shapes=shapes.data_shapes, label_shapes=shapes.label_shapes
+            )
+            return record.evolve(bind=changed)
+
+        return await self._change(name, "reshape", call, alter)
+
+    async def bind_bucket(self, name: str, key: str, shapes: BucketShapes) -> ModuleRecord:
+        """Bind one more bucket of a bucketing module."""
+        call = calls.BindBucket(module=name, key=key, shapes=shapes)
+
+        def alter(record: ModuleRecord) -> ModuleRecord:
+            assert record.bind is not None
+            buckets = {**record.bind.buckets, key: shapes}
+            return record.evolve(bind=dataclasses.replace(record.bind, buckets=buckets))
+
+        return await self._change(name, "bind_bucket", call, alter)
+
+    async def init_params(self, name: str, spec: InitSpec) -> ModuleRecord:
+        """Initialize a module's parameters."""
+        call = calls.InitParams(module=name, spec=spec)
+        return await self._change(
+            name,
+            "init_params",
+            call,
+            lambda record: record.evolve(init=spec, params=ParamsSource.INIT),
+        )
+
+    async def set_params(
+        self, name: str, tensors: Tensors, options: Mapping[str, bool]
+    ) -> ModuleRecord:
+        """Set parameters from tensors by name."""
+        call = calls.SetParams(module=name, **options)
+        return await self._change(
+            name,
+            "set_params",
+            call,
+            lambda record: record.evolve(params=ParamsSource.SET),
+            tensors,
+        )
+
+    async def init_optimizer(self, name: str, spec: OptimizerSpec) -> ModuleRecord:
+        """Install an optimizer in the place of one that is there."""
+        call = calls.InitOptimizer(module=name, spec=spec)
+        return await self._change(
+            name, "init_optimizer", call, lambda record: record.evolve(optimizer=spec)
+        )
+
+    async def set_learning_rate(self, name: str, learning_rate: float) -> ModuleRecord:
+        """Set the learning rate of a module's optimizer."""
+        call = calls.SetLearningRate(module=name, learning_rate=learning_rate)
+
+        def alter(record: ModuleRecord) -> ModuleRecord:
+            assert record.optimizer is not None
+            options = {**record.optimizer.options, "learning_rate": learning_rate}
+            return record.evolve(optimizer=dataclasses.replace(record.optimizer, options=options))
+
+        return await self._change(name, "set_learning_rate", call, alter)
+
+    # -- checkpoints ------------------------------------------------------------------------
+
+    def checkpoint_root(self, name: str) -> Path:
+        """Return the directory of a module's checkpoints."""
+        return module_directory(self._data_dir, name) / "checkpoints"
+
+    async def save_checkpoint(
+        self, name: str, epoch: int, optimizer_states: bool
+    ) -> dict[str, Any]:
+        """Save the module's present state as the checkpoint of an epoch; return its manifest."""
+        call = calls.SaveCheckpoint(
+            module=name,
+            root=str(self.checkpoint_root(name)),
+            epoch=epoch,
+            optimizer_states=optimizer_states,
+        )
+        async with self._lock(name):
+            record = await self.record(name)
+            require(record, "save_checkpoint")
+            reply = await self._call(self._executors.get(record.executor), call)
+            await asyncio.to_thread(self._modules.saved, name, CheckpointTag(epoch))
+        manifest: dict[str, Any] = reply.result["manifest"]
+        return manifest
+
+    async def load_checkpoint(
+        self, name: str, tag: CheckpointTag, optimizer_states: bool
+    ) -> ModuleRecord:
+        """Take the parameters, and on request the optimizer's states, of a checkpoint."""
+        directory = self.checkpoint_root(name) / str(tag)
+        call = calls.LoadCheckpoint(
+            module=name, directory=str(directory), optimizer_states=optimizer_states
+        )
+        return await self._change(
+            name,
+            "load",
+            call,
+            lambda record: record.evolve(params=ParamsSource.CHECKPOINT, checkpoint=tag),
+        )
+
+    # -- any call ---------------------------------------------------------------------------
+
+    async def ask(
+        self, record: ModuleRecord, call: calls.Call, tensors: Tensors | None = None
+    ) -> Reply:
+        """Make a call that leaves the record as it is; the caller releases the reply."""
+        method, params = calls.to_call(call)
+        return await self._executors.get(record.executor).call(method, params, tensors)
+
+    async def ask_at(
+        self, name: str, stage_of: str, call: calls.Call, tensors: Tensors | None = None
+    ) -> Reply:
+        """Make such a call after checking that the module is far enough for it."""
+        record = await self.record(name)
+        require(record, stage_of)
+        return await self.ask(record, call, tensors)
+
+    async def held(self, name: str) -> ModuleRecord:
+        """Return a module's record for what never changes of it: executor, kind, names.
+
+        Predictions are looked up here, without a query each.
+        """
+        if name not in self._held:
+            self._held[name] = await self.record(name)
+        return self._held[name]
+
+    async def _change(
+        self,
+        name: str,
+        stage_of: str,
+        call: calls.Call,
+        alter: Alter,
+        tensors: Tensors | None = None,
+    ) -> ModuleRecord:
+        async with self._lock(name):
+            record = await self.record(name)
+            require(record, stage_of)
+            client = self._executors.get(record.executor)
+            method, params = calls.to_call(call)
+            reply = await client.call(method, params, tensors)
+            reply.release()
+            return await asyncio.to_thread(self._modules.change, name, alter)
+
+    async def _hold(self, client: ExecutorClient, record: ModuleRecord) -> bool:
+        """Have an executor hold a module; False where it holds one of the name already."""
+        try:
+            await self._call(client, calls.CreateModule(record=record))
+        except HostError as error:
+            if error.code != "already_exists":
+                raise
+            return False
+        return True
+
+    async def _call(self, client: ExecutorClient, call: calls.Call) -> Reply:
+        method, params = calls.to_call(call)
+        reply = await client.call(method, params)
+        reply.release()
+        return reply
+
+    @asynccontextmanager
+    async def _lock(self, name: str) -> AsyncIterator[None]:
+        async with self._locks.setdefault(name, asyncio.Lock()):
+            yield

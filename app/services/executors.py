@@ -1,0 +1,74 @@
+"""The executors of this server, by name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from app.errors import Invalid
+from app.worker.client import ExecutorClient, ExecutorGone
+from app.worker.supervisor import Supervisor
+
+__all__ = ["Executors"]
+
+
+class Executors:
+    """Starts and stops the executors and finds the one a module lives on."""
+
+    def __init__(self, clients: Mapping[str, ExecutorClient]) -> None:
+        self._clients = dict(clients)
+
+    def __iter__(self) -> Iterator[ExecutorClient]:
+        return iter(self._clients.values())
+
+    @property
+    def names(self) -> list[str]:
+        """Their names, which are their devices."""
+        return list(self._clients)
+
+    def get(self, name: str) -> ExecutorClient:
+        """Return an executor; ExecutorGone where this server has none of the name any more."""
+        if name not in self._clients:
+            raise ExecutorGone(
+                f"executor {name} is not among those of this server ({', '.join(self._clients)}); "
+                "start it with that device in MODSERVE_DEVICES"
+            )
+        return self._clients[name]
+
+    def check(self, name: str, field: str) -> str:
+        """Return the name if there is such an executor, else raise Invalid for this field."""
+        if name not in self._clients:
+            raise Invalid(field, name, f"one of {', '.join(self._clients)}")
+        return name
+
+    async def start(self) -> None:
+        """Start them all."""
+        await asyncio.gather(*(client.start() for client in self))
+
+    async def stop(self) -> None:
+        """Stop them all, letting running batches finish."""
+        await asyncio.gather(*(client.stop() for client in self))
+
+    def dead(self) -> list[str]:
+        """Return the names of those that cannot answer at present."""
+        return [client.name for client in self if not client.is_alive()]
+
+    async def describe(self) -> list[dict[str, Any]]:
+        """Return what is known of each: state, device, memory, modules and jobs."""
+        return [await _describe(client) for client in self]
+
+
+async def _describe(client: ExecutorClient) -> dict[str, Any]:
+    facts: dict[str, Any] = {"name": client.name, "alive": client.is_alive()}
+    if isinstance(client, Supervisor):
+        status = client.status()
+        facts |= {name: getattr(status, name) for name in status.__dataclass_fields__}
+    if not client.is_alive():
+        return facts
+    try:
+        reply = await client.call("executor_info")
+    except ExecutorGone:
+        return facts | {"alive": False}
+    reply.release()
+    return facts | reply.result
