@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from core.autograd.recording import recorded_step
 from core.autograd.tracing import symbol_of
 from core.errors import MXNetError
 from core.ndarray import NDArray
@@ -102,6 +103,7 @@ def grad(
         seeds,
         retain_graph=create_graph if retain_graph is None else retain_graph,
         train_mode=train_mode,
+        step=recorded_step if create_graph else None,
     )
     for index, origin in enumerate(origins):
         if origin not in found:

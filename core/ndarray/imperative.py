@@ -98,7 +98,6 @@ def differentiate(
     *,
     retain_graph: bool = False,
     train_mode: bool = True,
-    record_it: bool = False,
     step: Step | None = None,
 ) -> dict[Variable, NDArray]:
     """Return the gradient of every variable that the heads depend on.
@@ -108,8 +107,8 @@ def differentiate(
         head_grads: gradient of each head; None stands for ones.
         retain_graph: keep the tape for another call.
         train_mode: whether the operators' backward runs as in training.
-        record_it: record the backward pass itself.
-        step: how one node's backward runs, ``numeric_step`` by default.
+        step: how one node's backward runs; what it runs is recorded. By default it is
+            ``numeric_step`` and nothing is recorded.
 
     Raises:
         MXNetError: a head was not recorded; an operator on the way has no gradient.
@@ -122,7 +121,7 @@ def differentiate(
             raise MXNetError(NOT_RECORDED)
         pairs.append((origin, _head_gradient(head, given)))
     before = mode.recording, mode.training
-    mode.recording, mode.training = record_it, train_mode
+    mode.recording, mode.training = step is not None, train_mode
     try:
         return walk(pairs, step or numeric_step, retain=retain_graph)
     finally:

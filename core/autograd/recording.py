@@ -1,0 +1,137 @@
+"""Backward passes that are recorded themselves, so that gradients can be differentiated again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.autograd.rules import LINEAR, RULES
+from core.backends import backend_of
+from core.errors import MXNetError
+from core.ndarray import NDArray
+from core.ndarray.execute import run_of
+from core.ndarray.imperative import numeric_step
+from core.ndarray.nodes import CopyNode, IndexNode, OperatorNode
+from core.ndarray.tape import Entry, Node, Origin, live, mode
+from core.types import Array, Shape
+
+__all__ = ["recorded_step"]
+
+
+def recorded_step(node: Node, out_grads: Sequence[NDArray | None]) -> Sequence[NDArray | None]:
+    """Run one node's backward so that it can be differentiated.
+
+    An operator with a rule (``core.autograd.rules``) computes its gradient by recorded operators; a
+    linear one by its adjoint. Any other computes numbers whose differentiation raises an error.
+    """
+    if isinstance(node, OperatorNode):
+        return _operator_step(node, out_grads)
+    if isinstance(node, CopyNode):
+        (dy,) = out_grads
+        assert dy is not None
+        return [dy.as_in_context(node.context).astype(node.source.dtype, copy=False)]
+    if isinstance(node, IndexNode):
+        return _mark(_IndexAdjoint(node, out_grads), numeric_step(node, out_grads))
+    return _mark(_Opaque(node, out_grads), numeric_step(node, out_grads))
+
+
+def _operator_step(
+    node: OperatorNode, out_grads: Sequence[NDArray | None]
+) -> Sequence[NDArray | None]:
+    name = node.op.names[0]
+    if name in RULES:
+        inputs = [_handle(*pair, node) for pair in zip(node.inputs, node.parents, strict=True)]
+        outputs = [_handle(raw, Entry(node, i), node) for i, raw in enumerate(node.outputs)]
+        heads = [y * 0 if dy is None else dy for y, dy in zip(outputs, out_grads, strict=True)]
+        grads = RULES[name](node.op, inputs, outputs, heads)
+        if grads is not None:
+            return grads
+    grads = numeric_step(node, out_grads)
+    if name in LINEAR:
+        return _mark(_OperatorAdjoint(node, out_grads), grads)
+    if not node.op.gradient_inputs(len(node.inputs)):
+        return grads  # zeros, whatever the inputs are
+    return _mark(_Opaque(node, out_grads), grads)
+
+
+def _handle(raw: Array, origin: Origin | None, node: Node) -> NDArray:
+    array = NDArray(raw, node.context)
+    array._origin = origin
+    return array
+
+
+def _mark(node: Node, results: Sequence[NDArray | None]) -> Sequence[NDArray | None]:
+    """Let gradients come from a node, where they depend on anything that wants a gradient."""
+    if mode.recording and any(parent is not None for parent in node.parents):
+        for index, result in enumerate(results):
+            if result is not None:
+                result._origin = Entry(node, index)
+    return results
+
+
+def _origins(arrays: Sequence[NDArray | None]) -> list[Origin | None]:
+    return [None if array is None else live(array._origin) for array in arrays]
+
+
+class _OperatorAdjoint(Node):
+    """The backward of a linear operator, whose own backward is the operator's forward."""
+
+    __slots__ = ("_forward",)
+
+    def __init__(self, node: OperatorNode, out_grads: Sequence[NDArray | None]) -> None:
+        super().__init__(node.context, _origins(out_grads), len(node.inputs))
+        self._forward: OperatorNode | None = node
+
+    def backward(self, out_grads: Sequence[Array | None]) -> Sequence[Array | None]:
+        node, backend = self._forward, backend_of(self.context)
+        assert node is not None
+        with backend.scope():
+            inputs = [
+                backend.xp.zeros_like(x) if dx is None else dx
+                for x, dx in zip(node.inputs, out_grads, strict=True)
+            ]
+            outputs = [backend.empty(y.shape, y.dtype) for y in node.outputs]
+            node.op.forward(run_of(self.context, mode.training), inputs, outputs)
+        return [
+            y if parent is not None else None
+            for y, parent in zip(outputs, self.parents, strict=True)
+        ]
+
+    def forget(self) -> None:
+        super().forget()
+        self._forward = None
+
+
+class _IndexAdjoint(Node):
+    """The backward of an index: its own backward takes the elements again."""
+
+    __slots__ = ("_key", "_shape")
+
+    def __init__(self, node: IndexNode, out_grads: Sequence[NDArray | None]) -> None:
+        super().__init__(node.context, _origins(out_grads))
+        self._key = node.key
+        self._shape: Shape = node.shape
+
+    def backward(self, out_grads: Sequence[Array | None]) -> Sequence[Array | None]:
+        with backend_of(self.context).scope():
+            return [dx[self._key].reshape(self._shape).copy() for dx in out_grads if dx is not None]
+
+
+class _Opaque(Node):
+    """The backward of something that has no rule."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, node: Node, out_grads: Sequence[NDArray | None]) -> None:
+        parents = [*_origins(out_grads), *(live(parent) for parent in node.parents)]
+        super().__init__(node.context, parents, len(node.parents))
+        self._name = (
+            f"operator {node.op.names[0]}"
+            if isinstance(node, OperatorNode)
+            else type(node).__name__.strip("_")
+        )
+
+    def backward(self, out_grads: Sequence[Array | None]) -> Sequence[Array | None]:
+        raise MXNetError(
+            f"the gradient of {self._name} cannot be differentiated again; gradients of gradients "
+            "exist for the operators of core.autograd.rules"
+        )
