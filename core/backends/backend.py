@@ -19,7 +19,10 @@ class Backend(Protocol):
     xp: Any
 
     def scope(self) -> AbstractContextManager[Any]:
-        """Return a block in which ``xp`` allocates and computes on this device."""
+        """Return a block in which ``xp`` allocates and computes on this device.
+
+        Overflow and division by zero give inf and NaN there, and no warning.
+        """
         ...
 
     def empty(self, shape: Shape, dtype: DType) -> Array:
