@@ -34,11 +34,10 @@ class FullyConnected(Operator):
         self, inputs: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         data, output = inputs[0], outputs[0]
+        if data is None:
+            return inputs, outputs
         if not self.no_bias:
             inputs[2] = self.expect("bias", inputs[2], (self.num_hidden,))
-        if data is None:
-            inputs[1] = self.expect("weight", inputs[1], (self.num_hidden, 0))
-            return inputs, outputs
         if not data:
             raise ShapeError("data has shape (); expected a batch axis or an axis of features")
         leading = data[:1] if self.flatten else data[:-1]

@@ -23,7 +23,11 @@ def test_batch_follows_from_the_output() -> None:
 
 def test_unknown_features_stay_unknown() -> None:
     assert infer((2, 0, 3)) == ([(2, 0, 3), (5, 0), (5,)], [(2, 5)])
-    assert infer(None, weight=(5, 3)) == ([None, (5, 3), (5,)], [None])
+
+
+def test_nothing_follows_without_data() -> None:
+    """As in MXNet, whose infer_shape_partial then gives () for weight and bias."""
+    assert infer(None, weight=(5, 3)) == ([None, (5, 3), None], [None])
 
 
 @pytest.mark.parametrize(
