@@ -1,0 +1,43 @@
+"""From what the engine and the service raise to refusals that name the field at fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from app.errors import ServiceError, error_code
+from app.worker.client import HostError
+from core.errors import MXNetError
+
+__all__ = ["client_fault", "to_host_error"]
+
+
+@contextmanager
+def client_fault(field: str) -> Iterator[None]:
+    """Refuse a value of the client's that the engine does not take.
+
+    Within the block nothing but the client's value may be the cause of a ValueError, TypeError or
+    RuntimeError: all become a HostError for this field.
+    """
+    try:
+        yield
+    except ServiceError:
+        raise
+    except MXNetError as error:
+        raise HostError(error_code(error), _text(error), field) from error
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise HostError("invalid", f"{field}: {_text(error)}", field) from error
+
+
+def to_host_error(error: ServiceError | MXNetError) -> HostError:
+    """Return the refusal for an error that is an answer."""
+    if isinstance(error, MXNetError):
+        return HostError(error_code(error), _text(error))
+    rows = error.field_errors()
+    return HostError(error_code(error), error.message, rows[0].field if rows else None)
+
+
+def _text(error: BaseException) -> str:
+    """Return an error's message with its notes, which say where in the graph it arose."""
+    notes: list[str] = getattr(error, "__notes__", [])
+    return "; ".join([str(error) or type(error).__name__, *notes])

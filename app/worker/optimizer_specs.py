@@ -1,0 +1,157 @@
+"""Optimizers from their specifications, and what of them a checkpoint must keep.
+
+A ``.states`` file of MXNet's holds the state arrays alone. The update counts, the learning rate in
+force, and where the scheduler stands are kept beside it, as plain data.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from app.domain.module import OptimizerSpec
+from app.errors import Invalid
+from app.worker.client import HostError
+from core.errors import did_you_mean
+from core.ndarray import NDArray
+from core.optimizer import Optimizer, lr_scheduler
+
+__all__ = ["check_states", "get_position", "make_options", "set_position"]
+
+_SCHEDULERS: Mapping[str, type[lr_scheduler.LRScheduler]] = {
+    "factor": lr_scheduler.FactorScheduler,
+    "multifactor": lr_scheduler.MultiFactorScheduler,
+    "poly": lr_scheduler.PolyScheduler,
+    "cosine": lr_scheduler.CosineScheduler,
+}
+_SET_BY_THE_MODULE = frozenset({"self", "kwargs", "sym", "param_idx2name", "param_dict"})
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def make_options(spec: OptimizerSpec, field: str) -> dict[str, Any]:
+    """Return a specification's options as ``init_optimizer`` takes them.
+
+    Raises:
+        Invalid: unknown optimizer, option or scheduler, or a value that is no number; ``field`` is
+            the path of the specification in the request.
+    """
+    known = Optimizer.opt_registry
+    cls = known.get(spec.name.lower())
+    if cls is None:
+        raise Invalid(
+            f"{field}.name",
+            spec.name,
+            f"one of {', '.join(sorted(known))}{did_you_mean(spec.name.lower(), known)}",
+        )
+    accepted = _accepted_options(cls)
+    options: dict[str, Any] = {}
+    for name, value in spec.options.items():
+        path = f"{field}.options.{name}"
+        if name not in accepted:
+            near = did_you_mean(name, accepted)
+            raise Invalid(path, value, f"an option of {spec.name}: {', '.join(accepted)}{near}")
+        if name == "lr_scheduler" and value is not None:
+            options[name] = _make_scheduler(value, path)
+        else:
+            options[name] = _number(value, path)
+    return options
+
+
+def get_position(optimizer: Optimizer) -> dict[str, Any]:
+    """Return what changes in an optimizer as it updates, as plain data; see ``set_position``."""
+    counts = optimizer._all_index_update_counts
+    scheduler = optimizer.lr_scheduler
+    return {
+        "attributes": _plain_attributes(optimizer),
+        "counts": [[device, list(table.items())] for device, table in counts.items()],
+        "scheduler": None if scheduler is None else _plain_attributes(scheduler),
+    }
+
+
+def set_position(optimizer: Optimizer, position: Mapping[str, Any]) -> None:
+    """Bring an optimizer made from the same specification to where another one was."""
+    vars(optimizer).update(position["attributes"])
+    tables = optimizer._all_index_update_counts
+    tables.clear()
+    tables.update((device, {key: n for key, n in items}) for device, items in position["counts"])
+    optimizer._index_update_count = tables.setdefault(0, {})
+    if optimizer.lr_scheduler is not None and position["scheduler"] is not None:
+        vars(optimizer.lr_scheduler).update(position["scheduler"])
+
+
+def check_states(
+    states: Mapping[Any, Any], names: Mapping[Any, str], shapes: Mapping[str, tuple[int, ...]]
+) -> None:
+    """Raise HostError unless optimizer states belong to a model's parameters.
+
+    Args:
+        states: by the optimizer's index of a parameter.
+        names: parameter names by that index.
+        shapes: shapes by name.
+    """
+    for index, state in states.items():
+        name = names.get(index, str(index))
+        if name not in shapes:
+            raise HostError(
+                "invalid", f"states: there is no parameter of index {index!r}", "states"
+            )
+        for array in _arrays_of(state):
+            if array.shape not in (shapes[name], (1,)):
+                raise HostError(
+                    "invalid_shape",
+                    f"states: {name!r} has a state of shape {array.shape}, the parameter has "
+                    f"{shapes[name]}; use states saved from the same model",
+                    "states",
+                )
+
+
+def _accepted_options(cls: type[Optimizer]) -> list[str]:
+    names: dict[str, None] = {}
+    for base in cls.__mro__:
+        if base is not object and "__init__" in vars(base):
+            names.update(dict.fromkeys(inspect.signature(vars(base)["__init__"]).parameters))
+    return sorted(names.keys() - _SET_BY_THE_MODULE)
+
+
+def _make_scheduler(value: Any, path: str) -> lr_scheduler.LRScheduler:
+    if not isinstance(value, Mapping) or "name" not in value:
+        raise Invalid(path, value, 'an object like {"name": "factor", "step": 500, "factor": 0.9}')
+    options = {key: option for key, option in value.items() if key != "name"}
+    cls = _SCHEDULERS.get(str(value["name"]))
+    if cls is None:
+        raise Invalid(f"{path}.name", value["name"], f"one of {', '.join(_SCHEDULERS)}")
+    accepted = [name for name in inspect.signature(cls).parameters if name != "self"]
+    for name in options:
+        if name not in accepted:
+            raise Invalid(f"{path}.{name}", options[name], f"one of {', '.join(accepted)}")
+    try:
+        return cls(**options)
+    except (TypeError, ValueError) as error:
+        raise Invalid(path, value, str(error)) from None
+
+
+def _number(value: Any, path: str) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) and math.isfinite(value):
+        return value
+    raise Invalid(path, value, "a finite number, true, false or null")
+
+
+def _plain_attributes(thing: Any) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in vars(thing).items()
+        if isinstance(value, _PLAIN)
+        or (isinstance(value, list) and all(isinstance(one, _PLAIN) for one in value))
+    }
+
+
+def _arrays_of(state: Any) -> list[NDArray]:
+    if isinstance(state, NDArray):
+        return [state]
+    if isinstance(state, tuple | list):
+        return [array for one in state for array in _arrays_of(one)]
+    return []
