@@ -4,8 +4,11 @@ trace, gradient, rewrite, layout, memory, lower; verify checks in between.
 
 from __future__ import annotations
 
-from core.executor.bind import bind, simple_bind
+from core.executor.binding import ExecutorBinder, bind, simple_bind
 from core.executor.executor import Executor
 from core.executor.flat import FlatBuffer
+from core.symbol.symbol import set_binder
 
 __all__ = ["Executor", "FlatBuffer", "bind", "simple_bind"]
+
+set_binder(ExecutorBinder())

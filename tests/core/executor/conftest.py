@@ -68,9 +68,16 @@ class Net:
             options=options,
         )
 
-    def bind(self, heads: Entry | Sequence[Entry], grad_req: Any = "write", **kw: Any) -> Executor:
+    def bind(
+        self,
+        heads: Entry | Sequence[Entry],
+        grad_req: Any = "write",
+        shared_exec: Executor | None = None,
+        **shapes: Any,
+    ) -> Executor:
         heads = (heads,) if isinstance(heads, Entry) else tuple(heads)
-        return simple_bind(Heads(*heads), cpu(), grad_req, **kw)
+        symbol = Heads(*heads)
+        return simple_bind(symbol, cpu(), grad_req, shared_exec=shared_exec, shapes=shapes)
 
     def bind_with(
         self,

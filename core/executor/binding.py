@@ -20,7 +20,7 @@ from core.symbol.graph import Entry
 from core.symbol.infer import infer_graph
 from core.types import DType, Shape, to_dtype
 
-__all__ = ["bind", "simple_bind"]
+__all__ = ["ExecutorBinder", "bind", "simple_bind"]
 
 GRAD_REQS = ("write", "add", "null")
 
@@ -95,7 +95,7 @@ def simple_bind(
     shared_arg_names: list[str] | None = None,
     shared_exec: Executor | None = None,
     shared_buffer: dict[str, NDArray] | None = None,
-    **kwargs: Shape,
+    shapes: Mapping[str, Shape] | None = None,
 ) -> Executor:
     """Bind a symbol to new arrays of zeros, whose shapes follow from those of the inputs.
 
@@ -110,7 +110,7 @@ def simple_bind(
         shared_exec: an executor whose memory and auxiliary states are shared, too.
         shared_buffer: arrays by name whose memory is used where large enough; those made anew are
             put in.
-        **kwargs: shapes by name of the variable; 0 stands for an unknown dimension.
+        shapes: shapes by name of the variable; 0 stands for an unknown dimension.
 
     Raises:
         ShapeError, TypeInferenceError: unknown or contradicting shapes or dtypes.
@@ -121,9 +121,9 @@ def simple_bind(
     _check_storage(stype_dict)
     _check_devices(ctx, group2ctx, ())
     graph = Graph.of(symbol._heads)
-    shapes = {name: tuple(shape) for name, shape in kwargs.items()}
+    known = {name: tuple(shape) for name, shape in (shapes or {}).items()}
     dtypes = {name: to_dtype(dtype) for name, dtype in (type_dict or {}).items()}
-    spec_of = _infer(graph, shapes, dtypes)
+    spec_of = _infer(graph, known, dtypes)
     requests = _requests(grad_req, [node.name for node in graph.arguments])
     allocator = Allocator(ctx, group2ctx, spec_of, shared_exec, shared_arg_names, shared_buffer)
     arguments = [allocator.argument(node) for node in graph.arguments]
@@ -135,6 +135,18 @@ def simple_bind(
     bound = Bound(arguments, gradients, requests, auxiliaries)
     arena = shared_exec.arena if shared_exec is not None else Arena(ctx)
     return Executor(symbol, graph, spec_of, ctx, bound, arena, group2ctx=group2ctx)
+
+
+class ExecutorBinder:
+    """What symbols call to be bound (``core.symbol.symbol.set_binder``)."""
+
+    def bind(self, symbol: Any, ctx: Context, args: Any, **options: Any) -> Executor:
+        """Do ``Symbol.bind``."""
+        return bind(symbol, ctx, args, **options)
+
+    def simple_bind(self, symbol: Any, ctx: Context, **options: Any) -> Executor:
+        """Do ``Symbol.simple_bind``."""
+        return simple_bind(symbol, ctx, **options)
 
 
 def _check_storage(stype_dict: Mapping[str, str] | None) -> None:

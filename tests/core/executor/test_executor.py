@@ -1,0 +1,223 @@
+"""The public face of executors: passes, outputs, gradients, parameters, and calls out of order."""
+
+import numpy as np
+import pytest
+
+import core.symbol as sym
+from core.device import cpu
+from core.errors import MXNetError, ShapeError, StageError
+from core.executor import Executor
+from core.ndarray import NDArray
+
+
+def array(values):
+    return NDArray(np.array(values, np.float32), cpu())
+
+
+@pytest.fixture
+def layer() -> Executor:
+    """Return 2 (x w' + b), bound with gradients for all."""
+    net = sym.FullyConnected(sym.Variable("x"), num_hidden=2, name="fc") * 2
+    exe = net.simple_bind(cpu(), x=(1, 3))
+    exe.copy_params_from({"fc_weight": array([[1, 2, 3], [4, 5, 6]]), "fc_bias": array([1, -1])})
+    return exe
+
+
+def test_forward_copies_arguments_in_and_returns_the_outputs(layer):
+    outputs = layer.forward(x=array([[1, 1, 1]]))
+    assert outputs is layer.outputs
+    np.testing.assert_array_equal(outputs[0].asnumpy(), [[14, 28]])
+    layer.forward(x=np.array([[1, 0, 0]], np.float64))
+    np.testing.assert_array_equal(outputs[0].asnumpy(), [[4, 6]])
+
+
+def test_outputs_are_there_before_the_first_pass(layer):
+    (out,) = layer.outputs
+    assert out.shape == (1, 2)
+    layer.forward(x=array([[1, 1, 1]]))
+    np.testing.assert_array_equal(out.asnumpy(), [[14, 28]])
+    layer.forward(is_train=True, x=array([[0, 0, 0]]))
+    np.testing.assert_array_equal(out.asnumpy(), [[2, -2]])
+
+
+@pytest.mark.parametrize(
+    "head", [array([[1, 10]]), [array([[1, 10]])], {"_mulscalar0_output": array([[1, 10]])}]
+)
+def test_backward_takes_head_gradients_in_every_form(layer, head):
+    if isinstance(head, dict):
+        head = dict(zip(layer.output_dict, head.values(), strict=True))
+    layer.forward(is_train=True, x=array([[1, 2, 3]]))
+    layer.backward(head)
+    grads = {name: gradient.asnumpy().tolist() for name, gradient in layer.grad_dict.items()}
+    assert grads == {
+        "x": [[82, 104, 126]],
+        "fc_weight": [[2, 4, 6], [20, 40, 60]],
+        "fc_bias": [2, 20],
+    }
+
+
+def test_forward_backward_does_both(layer):
+    (out,) = layer.forward_backward(array([[1, 0]]), x=array([[1, 1, 1]]))
+    np.testing.assert_array_equal(out.asnumpy(), [[14, 28]])
+    np.testing.assert_array_equal(layer.grad_dict["x"].asnumpy(), [[2, 4, 6]])
+
+
+def test_argument_that_is_an_output_is_the_array_itself():
+    # MXNet 1.9.1: both ways, writing to one changes the other.
+    x = sym.Variable("x")
+    exe = sym.Group([x, x * 2, sym.Reshape(x, shape=(2, 1))]).simple_bind(cpu(), x=(2,))
+    outputs = exe.forward(x=array([5, 5]))
+    exe.arg_dict["x"][:] = 7
+    assert [out.asnumpy().ravel().tolist() for out in outputs] == [[7, 7], [10, 10], [5, 5]]
+    outputs[0][:] = 9
+    assert exe.arg_dict["x"].asnumpy().tolist() == [9, 9]
+
+
+def test_dicts_follow_the_names(layer):
+    assert list(layer.arg_dict) == ["x", "fc_weight", "fc_bias"] == list(layer.grad_dict)
+    assert layer.aux_dict == {}
+    assert len(layer.output_dict) == 1
+    assert layer.arg_dict["x"] is layer.arg_arrays[0]
+
+
+def test_two_variables_of_one_name_have_lists_but_no_dict():
+    exe = (sym.Variable("p") + sym.Variable("p")).simple_bind(cpu(), p=(2,))
+    assert len(exe.arg_arrays) == 2
+    with pytest.raises(ValueError, match="Duplicate names detected"):
+        _ = exe.arg_dict
+
+
+# -- calls that cannot be ---------------------------------------------------------------------
+
+
+def test_unknown_argument(layer):
+    with pytest.raises(TypeError, match="no argument 'fc_wieght'; did you mean 'fc_weight'"):
+        layer.forward(fc_wieght=array([[1, 2]]))
+
+
+def test_argument_of_another_shape(layer):
+    with pytest.raises(ValueError, match=r"'x' is bound with shape \(1, 3\), got \(3,\)"):
+        layer.forward(x=array([1, 2, 3]))
+
+
+def test_argument_of_another_type(layer):
+    with pytest.raises(ValueError, match=r"'x' is list; expected an NDArray or numpy.ndarray"):
+        layer.forward(x=[[1, 2, 3]])
+
+
+def test_backward_before_forward(layer):
+    with pytest.raises(StageError, match="forward\\(is_train=True\\) first; none has run"):
+        layer.backward(array([[1, 1]]))
+
+
+def test_backward_after_inference(layer):
+    layer.forward(is_train=True)
+    layer.forward()
+    with pytest.raises(StageError, match="the last one was an inference pass"):
+        layer.backward(array([[1, 1]]))
+
+
+def test_second_backward_needs_a_second_forward(layer):
+    layer.forward(is_train=True)
+    layer.backward(array([[1, 1]]))
+    with pytest.raises(StageError, match="again before each backward"):
+        layer.backward(array([[1, 1]]))
+
+
+def test_missing_head_gradient_spoils_nothing(layer):
+    layer.forward(is_train=True)
+    for missing in (None, [], [None]):
+        with pytest.raises(MXNetError, match="is no loss function, so backward needs"):
+            layer.backward(missing)
+    layer.backward(array([[1, 1]]))
+
+
+@pytest.mark.parametrize(
+    ("head", "error", "match"),
+    [
+        ([array([[1, 1]])] * 2, ValueError, "2 out_grads for 1 outputs"),
+        (array([[1, 1, 1]]), ShapeError, r"has shape \(1, 3\), expected \(1, 2\)"),
+        ([np.ones((1, 2))], TypeError, "must be NDArrays, got ndarray"),
+        ({"nothing": array([[1, 1]])}, ValueError, "'nothing', which is no output"),
+    ],
+)
+def test_bad_head_gradients(layer, head, error, match):
+    layer.forward(is_train=True)
+    with pytest.raises(error, match=match):
+        layer.backward(head)
+
+
+def test_failing_operator_is_named(layer, monkeypatch):
+    (plan,) = layer._plans.values()
+    calls = plan._forward_calls
+
+    def fail():
+        raise FloatingPointError("underflow")
+
+    monkeypatch.setattr(plan, "_forward_calls", [calls[0], fail])
+    with pytest.raises(FloatingPointError) as caught:
+        layer.forward(is_train=True)
+    (note,) = caught.value.__notes__
+    assert note.startswith("while running _mul_scalar '_mulscalar")
+
+
+# -- gradients of the inference pass ---------------------------------------------------------
+
+
+def test_backward_of_the_inference_pass():
+    x = sym.Variable("x")
+    exe = sym.Dropout(sym.square(x), p=0.5).simple_bind(cpu(), x=(100,))
+    exe.forward(is_train=False, x=np.arange(100, dtype=np.float32))
+    exe.backward(array(np.ones(100)), is_train=False)
+    np.testing.assert_array_equal(exe.grad_dict["x"].asnumpy(), 2 * np.arange(100))
+
+
+def test_training_without_gradients():
+    exe = (sym.Variable("x") * 2).simple_bind(cpu(), grad_req="null", x=(2,))
+    assert exe.forward(is_train=True, x=array([1, 2]))[0].asnumpy().tolist() == [2, 4]
+    exe.backward(array([1, 1]))
+    assert exe.grad_arrays == [None]
+
+
+# -- parameters -----------------------------------------------------------------------------
+
+
+def test_copy_params_converts_dtypes(layer):
+    layer.copy_params_from({"fc_bias": NDArray(np.array([3, 4], np.int32), cpu())})
+    assert layer.arg_dict["fc_bias"].asnumpy().tolist() == [3, 4]
+
+
+def test_copy_params_names_the_extra_one(layer):
+    extra = {"fc_bais": array([1, 2])}
+    with pytest.raises(ValueError, match=r"'fc_bais' is not among the arguments.*'fc_bias'"):
+        layer.copy_params_from(extra)
+    with pytest.raises(ValueError, match="auxiliary states"):
+        layer.copy_params_from({}, extra)
+    layer.copy_params_from(extra, extra, allow_extra_params=True)
+    layer.copy_params_from(None)
+
+
+def test_copy_params_of_another_shape(layer):
+    with pytest.raises(ShapeError, match=r"'fc_bias' is bound with shape \(2,\), got \(3,\)"):
+        layer.copy_params_from({"fc_bias": array([1, 2, 3])})
+
+
+# -- looking inside ---------------------------------------------------------------------------
+
+
+def test_debug_str_lists_the_steps(layer):
+    text = layer.debug_str()
+    assert "training plan: 2 forward and 2 backward steps" in text
+    assert "backward of FullyConnected 'fc' by reference" in text
+    assert "writes" in text
+    assert "fc_weight_grad (2, 3) float32 in gradient[1]" in text
+    assert "bytes in the arena" in text
+
+
+def test_memory_report_counts_bytes(layer):
+    layer.forward()
+    report = layer.memory_report()
+    assert report.arguments == report.gradients == 4 * (3 + 6 + 2)
+    assert report.outputs == 64
+    assert set(report.plans) == {"training", "inference"}
+    assert report.plans["inference"].misses == 0

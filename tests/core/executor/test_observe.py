@@ -1,0 +1,108 @@
+"""What a monitor is shown. Names and order are those of MXNet 1.9.1 for this network; it calls the
+input of an Activation ``act_input0``, here every input has its documented name."""
+
+import numpy as np
+import pytest
+
+import core.symbol as sym
+from core.device import cpu
+
+FORWARD = [
+    "fc1_output",
+    "act_output",
+    "drop_output",
+    "drop_mask",
+    "bn_output",
+    "bn_mean",
+    "bn_var",
+    "fl_output",
+    "softmax_output",
+]
+BACKWARD = [
+    "softmax_backward_output0",
+    "fl_backward_output",
+    "bn_backward_output0",
+    "bn_backward_output1",
+    "bn_backward_output2",
+    "drop_backward_output",
+    "act_backward_output",
+    "fc1_backward_output0",
+    "fc1_backward_output1",
+    "fc1_backward_output2",
+]
+INPUTS = [
+    ["data", "fc1_data", "fc1_weight", "fc1_weight", "fc1_bias", "fc1_bias"],
+    ["act_data"],
+    ["drop_data"],
+    ["bn_data", "bn_gamma", "bn_gamma", "bn_beta", "bn_beta"]
+    + ["bn_moving_mean"] * 2
+    + ["bn_moving_var"] * 2,
+    ["fl_data"],
+    ["softmax_data", "softmax_label", "softmax_label"],
+]
+OUTPUTS = [
+    ["fc1_output"],
+    ["act_output"],
+    FORWARD[2:4],
+    FORWARD[4:7],
+    ["fl_output"],
+    ["softmax_output"],
+]
+
+
+@pytest.fixture
+def watched():
+    net = sym.FullyConnected(sym.Variable("data"), num_hidden=3, name="fc1")
+    net = sym.Activation(net, act_type="relu", name="act")
+    net = sym.BatchNorm(sym.Dropout(net, name="drop"), name="bn")
+    net = sym.SoftmaxOutput(sym.Flatten(net, name="fl"), name="softmax")
+    exe = net.simple_bind(cpu(), data=(2, 4))
+    return exe
+
+
+def test_outputs_of_every_operator_in_both_passes(watched):
+    names = []
+    watched.set_monitor_callback(lambda name, values: names.append(name))
+    watched.forward(is_train=True)
+    assert names == FORWARD
+    names.clear()
+    watched.backward()
+    # MXNet also shows the label's gradient, which is always zero.
+    assert names == BACKWARD
+    names.clear()
+    watched.forward(is_train=False)
+    assert names == FORWARD
+
+
+def test_inputs_are_shown_before_the_operator_runs(watched):
+    names = []
+    watched.set_monitor_callback(lambda name, values: names.append(name), monitor_all=True)
+    watched.forward()
+    assert names == [n for pair in zip(INPUTS, OUTPUTS, strict=True) for part in pair for n in part]
+
+
+def test_values_are_those_of_the_moment(watched):
+    seen = {}
+    watched.set_monitor_callback(lambda name, values: seen.update({name: values.asnumpy()}))
+    random = np.random.default_rng(0)
+    weight = random.normal(size=(3, 4)).astype(np.float32)
+    data = random.normal(size=(2, 4)).astype(np.float32)
+    watched.forward(data=data, fc1_weight=weight)
+    np.testing.assert_allclose(seen["fc1_output"], data @ weight.T, rtol=1e-5)
+    np.testing.assert_array_equal(seen["act_output"], np.maximum(seen["fc1_output"], 0))
+
+
+def test_watching_changes_no_number_and_can_end(watched):
+    random = np.random.default_rng(0)
+    for value in watched.arg_arrays:
+        value[:] = random.normal(size=value.shape)
+    watched.aux_dict["bn_moving_var"][:] = 1
+    plain = watched.forward()[0].asnumpy()
+    names = []
+    watched.set_monitor_callback(lambda name, values: names.append(name))
+    np.testing.assert_array_equal(watched.forward()[0].asnumpy(), plain)
+    assert names
+    names.clear()
+    watched.set_monitor_callback(None)
+    np.testing.assert_array_equal(watched.forward()[0].asnumpy(), plain)
+    assert not names
