@@ -14,7 +14,14 @@ from app.store.pages import Page, page_of
 from app.store.rows import dataset_of, dataset_values
 from app.store.schema import datasets
 
-__all__ = ["delete_dataset", "get_dataset", "get_datasets", "insert_dataset", "list_datasets"]
+__all__ = [
+    "all_datasets",
+    "delete_dataset",
+    "get_dataset",
+    "get_datasets",
+    "insert_dataset",
+    "list_datasets",
+]
 
 
 def insert_dataset(connection: Connection, record: DatasetRecord) -> DatasetRecord:
@@ -43,6 +50,11 @@ def get_dataset(connection: Connection, name: str) -> DatasetRecord:
 def get_datasets(connection: Connection, names: Iterable[str]) -> list[DatasetRecord]:
     """Return datasets in the order of their names; raise NotFound for the first that is not."""
     return [get_dataset(connection, name) for name in names]
+
+
+def all_datasets(connection: Connection) -> list[DatasetRecord]:
+    """Return every dataset."""
+    return [dataset_of(row) for row in connection.execute(select(datasets))]
 
 
 def list_datasets(connection: Connection, after: str | None, limit: int) -> Page[DatasetRecord]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from sqlalchemy import Connection, delete, insert, select
 
 from app.errors import IdempotencyMismatch
-from app.store.schema import idempotency
+from app.store.schema import counters, idempotency
 
 __all__ = ["forget_keys_before", "recall", "remember"]
 
 
 def recall(connection: Connection, scope: str, key: str, fingerprint: str) -> str | None:
     """Return what a request with this key created, None where the key is new.
+
+    Call it first in the transaction that goes on to create.
 
     Args:
         scope: what is created: ``"jobs"``, ``"modules"``.
@@ -21,6 +23,10 @@ def recall(connection: Connection, scope: str, key: str, fingerprint: str) -> st
     Raises:
         IdempotencyMismatch: the key came with another request.
     """
+    # Of two requests with one key that come together, the second waits here for the first.
+    connection.execute(
+        select(counters.c.value).where(counters.c.name == "idempotency").with_for_update()
+    )
     row = connection.execute(
         select(idempotency).where(idempotency.c.scope == scope, idempotency.c.key == key)
     ).one_or_none()

@@ -20,7 +20,7 @@ _INITIAL = (
     """
     CREATE TABLE modules (
         id {serial},
-        name VARCHAR(128) NOT NULL UNIQUE,
+        name VARCHAR(128) NOT NULL,
         kind VARCHAR(32) NOT NULL,
         executor VARCHAR(64) NOT NULL,
         spec JSON NOT NULL,
@@ -34,6 +34,7 @@ _INITIAL = (
         version INTEGER NOT NULL,
         created_at DOUBLE PRECISION NOT NULL,
         updated_at DOUBLE PRECISION NOT NULL,
+        UNIQUE (name),
         CONSTRAINT modules_counts CHECK (generation >= 1 AND version >= 1),
         CONSTRAINT modules_checkpoint
             CHECK ((checkpoint_epoch IS NULL) = (checkpoint_batch IS NULL)),
@@ -67,13 +68,14 @@ _INITIAL = (
     """
     CREATE TABLE datasets (
         id {serial},
-        name VARCHAR(128) NOT NULL UNIQUE,
+        name VARCHAR(128) NOT NULL,
         kind VARCHAR(16) NOT NULL,
         arrays JSON NOT NULL,
         examples BIGINT,
         size BIGINT NOT NULL,
         sha256 VARCHAR(64) NOT NULL,
         created_at DOUBLE PRECISION NOT NULL,
+        UNIQUE (name),
         CONSTRAINT datasets_size CHECK (size >= 0)
     )
     """,
@@ -145,7 +147,7 @@ _INITIAL = (
     """,
     "CREATE INDEX events_of_job ON events (job_id, id)",
     "CREATE TABLE counters (name VARCHAR(32) NOT NULL PRIMARY KEY, value BIGINT NOT NULL)",
-    "INSERT INTO counters (name, value) VALUES ('events', 0)",
+    "INSERT INTO counters (name, value) VALUES ('events', 0), ('idempotency', 0)",
     """
     CREATE TABLE idempotency (
         scope VARCHAR(64) NOT NULL,

@@ -19,7 +19,7 @@ def describe(connection: Connection, table: str) -> dict[str, Any]:
     found = inspect(connection)
     return {
         "columns": [
-            (row["name"], str(row["type"]).removesuffix("_PRECISION"), row["nullable"])
+            (row["name"], str(row["type"].as_generic()).replace("FLOAT", "DOUBLE"), row["nullable"])
             for row in found.get_columns(table)
             if row["name"] != "id"  # a key: spelt differently, never null
         ],

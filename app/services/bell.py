@@ -1,0 +1,50 @@
+"""Tells those who wait, in whatever thread or event loop, that something has changed."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+__all__ = ["Bell"]
+
+
+class Bell:
+    """Rung by any thread after a change; waited for by tasks of any event loop.
+
+    A waiter takes a ticket, looks at the state, and waits only if nothing was rung since the
+    ticket: no change between the look and the wait is missed.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        self._waiters: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
+
+    def ticket(self) -> int:
+        """Return a mark of this moment for ``wait``."""
+        return self._count
+
+    def ring(self) -> None:
+        """Wake everyone who waits."""
+        with self._lock:
+            self._count += 1
+            waiters, self._waiters = self._waiters, set()
+        for loop, event in waiters:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(event.set)
+
+    async def wait(self, ticket: int, timeout_seconds: float) -> bool:
+        """Wait until it is rung after the ticket; return False when that takes too long."""
+        waiter = (asyncio.get_running_loop(), asyncio.Event())
+        with self._lock:
+            if self._count != ticket:
+                return True
+            self._waiters.add(waiter)
+        try:
+            await asyncio.wait_for(waiter[1].wait(), timeout_seconds)
+        except TimeoutError:
+            return False
+        finally:
+            with self._lock:
+                self._waiters.discard(waiter)
+        return True

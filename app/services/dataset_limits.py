@@ -1,0 +1,17 @@
+"""How large datasets may be, in files and in memory."""
+
+from __future__ import annotations
+
+from app.errors import TooLarge
+
+__all__ = ["SETTING", "check_unpacked_size"]
+
+SETTING = "MODSERVE_MAX_DATASET_BYTES"
+
+
+def check_unpacked_size(size: int, limit: int) -> None:
+    """Raise TooLarge where arrays would take more bytes of memory than allowed."""
+    if size > limit:
+        raise TooLarge(
+            "the arrays of the dataset, in bytes", got=size, limit=limit, setting=SETTING
+        )

@@ -1,0 +1,157 @@
+"""Datasets: uploaded as a stream, checked, kept under their digest, previewed and deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterable
+from pathlib import Path
+from typing import Any
+
+from app.domain.dataset import DatasetKind, DatasetRecord
+from app.domain.names import check_name
+from app.errors import Invalid, NotFound
+from app.services.dataset_formats import inspect_file, preview_file
+from app.services.dataset_limits import SETTING
+from app.services.durable_files import is_held, sync_directory
+from app.services.jobs import Clock
+from app.services.uploads import Upload
+from app.store.datasets import (
+    all_datasets,
+    delete_dataset,
+    get_dataset,
+    insert_dataset,
+    list_datasets,
+)
+from app.store.pages import Page, check_limit
+from app.store.store import Store
+
+__all__ = ["DatasetService"]
+
+_MOST_PREVIEW_ROWS = 100
+
+
+class DatasetService:
+    """All that can be done with datasets. Its methods block, but for ``put``."""
+
+    def __init__(
+        self, store: Store, data_dir: Path, max_bytes: int, clock: Clock = time.time
+    ) -> None:
+        """Prepare.
+
+        Args:
+            max_bytes: most bytes of a file, and most bytes that its arrays may unpack to.
+        """
+        self._store = store
+        self._directory = data_dir / "datasets"
+        self._max_bytes = max_bytes
+        self._clock = clock
+
+    async def put(
+        self,
+        name: str,
+        kind: DatasetKind,
+        body: AsyncIterable[bytes],
+        announced_bytes: int | None = None,
+    ) -> DatasetRecord:
+        """Take a dataset from a stream; one of the same name is replaced.
+
+        Args:
+            kind: the format that the body is in.
+            announced_bytes: ``Content-Length``, to refuse what is too large before reading it.
+
+        Raises:
+            Invalid: a bad name.
+            TooLarge: the file or its arrays.
+            Damaged: the file is not of its kind.
+            InUse: an unfinished job reads the dataset that was to be replaced.
+        """
+        with self.begin(name) as upload:
+            upload.expect(announced_bytes)
+            await upload.receive(body)
+            return await asyncio.to_thread(self.commit, upload, name, kind)
+
+    def begin(self, name: str) -> Upload:
+        """Open an upload; write to it and ``commit`` it within a ``with``."""
+        target = self._directory / check_name(name)
+        return Upload(target, limit=self._max_bytes, what=f"dataset {name!r}", setting=SETTING)
+
+    def commit(self, upload: Upload, name: str, kind: DatasetKind) -> DatasetRecord:
+        """Check what was uploaded and make it the dataset; raises as ``put`` does."""
+        digest = upload.finish()
+        contents = inspect_file(upload.path, kind, self._max_bytes)
+        record = DatasetRecord(
+            name=check_name(name),
+            kind=kind,
+            arrays=contents.arrays,
+            examples=contents.examples,
+            size=digest.size,
+            sha256=digest.sha256,
+            created_at=self._clock(),
+        )
+        replaced = None
+        with self._store.write() as connection:
+            try:
+                present = get_dataset(connection, name)
+            except NotFound:
+                pass
+            else:
+                if (present.sha256, present.kind) == (record.sha256, record.kind):
+                    return present
+                replaced = delete_dataset(connection, name)
+            record = insert_dataset(connection, record)
+            os.replace(upload.path, self.path(record))
+            sync_directory(self._directory)
+        if replaced is not None:
+            self.path(replaced).unlink(missing_ok=True)
+        return record
+
+    def get(self, name: str) -> DatasetRecord:
+        """Return a dataset; raise NotFound."""
+        with self._store.read() as connection:
+            return get_dataset(connection, check_name(name))
+
+    def list_datasets(self, cursor: str | None = None, limit: int = 50) -> Page[DatasetRecord]:
+        """Return a page of datasets, by name; raise Invalid for a bad cursor or limit."""
+        if cursor is not None:
+            check_name(cursor, "cursor")
+        with self._store.read() as connection:
+            return list_datasets(connection, cursor, check_limit(limit))
+
+    def path(self, record: DatasetRecord) -> Path:
+        """Return where a dataset's file lies."""
+        return self._directory / record.file_name
+
+    def preview(self, name: str, rows: int = 10) -> dict[str, Any]:
+        """Return the first rows, as ``dataset_formats.preview_file`` has them.
+
+        Raises:
+            NotFound: there is no such dataset.
+            Invalid: more rows than are shown.
+        """
+        if not 1 <= rows <= _MOST_PREVIEW_ROWS:
+            raise Invalid("rows", rows, f"1 to {_MOST_PREVIEW_ROWS}")
+        record = self.get(name)
+        return preview_file(self.path(record), record.kind, rows)
+
+    def delete(self, name: str) -> None:
+        """Remove a dataset.
+
+        Raises:
+            NotFound: there is none.
+            InUse: an unfinished job reads it.
+        """
+        with self._store.write() as connection:
+            record = delete_dataset(connection, check_name(name))
+        self.path(record).unlink(missing_ok=True)
+
+    def recover(self) -> None:
+        """Remove files that no dataset names and uploads that died; to be called at the start."""
+        if not self._directory.is_dir():
+            return
+        with self._store.write() as connection:  # no upload is committed meanwhile
+            known = {record.file_name for record in all_datasets(connection)}
+            for path in self._directory.iterdir():
+                if path.name not in known and not is_held(path):
+                    path.unlink()

@@ -1,0 +1,197 @@
+"""The queue as the dispatcher sees it: claims, leases, what attempts report, and recovery."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from sqlalchemy import Connection
+
+from app.domain.codec import to_plain
+from app.domain.job import Job, JobEvent, JobStatus, Request
+from app.errors import NotFound, Superseded
+from app.services.bell import Bell
+from app.services.jobs import Clock
+from app.services.presence import Presence
+from app.store import queue
+from app.store.events import thin_out
+from app.store.idempotency import forget_keys_before
+from app.store.jobs import get_job, running_jobs
+from app.store.store import Store
+from app.worker.job_messages import (
+    ExecutorEvent,
+    JobCancelled,
+    JobCheckpoint,
+    JobDone,
+    JobFailed,
+    JobLog,
+    JobMetric,
+    JobPaused,
+    JobPrepared,
+    JobProgress,
+)
+
+__all__ = ["JobQueue"]
+
+_log = logging.getLogger(__name__)
+
+_KEY_LIFE_SECONDS = 24 * 3600.0
+_REPORTS = {
+    JobProgress: JobEvent.PROGRESS,
+    JobMetric: JobEvent.METRIC,
+    JobLog: JobEvent.LOG,
+    JobCheckpoint: JobEvent.CHECKPOINT,
+}
+_ENVELOPE = frozenset({"type", "job_id", "attempt"})
+
+
+class JobQueue:
+    """The store's queue for one server process. Its methods block."""
+
+    def __init__(
+        self,
+        store: Store,
+        bell: Bell,
+        presence: Presence,
+        *,
+        keep_progress_events: int = 500,
+        clock: Clock = time.time,
+    ) -> None:
+        self._store = store
+        self._bell = bell
+        self._presence = presence
+        self._keep = keep_progress_events
+        self._clock = clock
+
+    def claim(self, executor: str) -> Job | None:
+        """Begin an attempt of the next job for an executor; None where none can begin."""
+        with self._store.write() as connection:
+            job = queue.claim(connection, executor, self._presence.server, self._clock())
+        if job is not None:
+            self._bell.ring()
+        return job
+
+    def renew(self, held: Iterable[tuple[int, int]]) -> tuple[list[Job], list[tuple[int, int]]]:
+        """Extend the leases of attempts, given as (job, attempt).
+
+        Returns:
+            The jobs still held, with what is requested of them; and the attempts that are void.
+        """
+        kept: list[Job] = []
+        void: list[tuple[int, int]] = []
+        with self._store.write() as connection:
+            for job_id, attempt in held:
+                try:
+                    kept.append(queue.renew(connection, job_id, attempt, self._clock()))
+                except (Superseded, NotFound):
+                    void.append((job_id, attempt))
+        return kept, void
+
+    def record(self, messages: Sequence[ExecutorEvent]) -> list[ExecutorEvent]:
+        """Enter what attempts report; return those messages whose attempt still held its job.
+
+        Each message is a transaction of its own: a void one takes nothing else with it.
+        """
+        entered = []
+        for message in messages:
+            try:
+                with self._store.write() as connection:
+                    self._enter(connection, message)
+            except (Superseded, NotFound) as error:
+                _log.warning("dropped %s of an executor: %s", message.type, error)
+            else:
+                entered.append(message)
+        if entered:
+            self._bell.ring()
+        return entered
+
+    def release(self, job_id: int, attempt: int, reason: str) -> Job | None:
+        """End an attempt in good order; None where it did not hold its job any more."""
+        return self._end(
+            lambda connection, now: queue.release(connection, job_id, attempt, reason, now)
+        )
+
+    def lose(self, job_id: int, attempt: int, reason: str) -> Job | None:
+        """End an attempt that died; None where it did not hold its job any more."""
+        job = self._end(
+            lambda connection, now: queue.lose(connection, job_id, attempt, reason, now)
+        )
+        if job is not None:
+            _log.warning("job %d lost attempt %d (%s), is %s", job_id, attempt, reason, job.status)
+        return job
+
+    def fail(self, job_id: int, attempt: int, code: str, message: str) -> Job | None:
+        """End an attempt and its job by an error; None where it did not hold its job any more."""
+        error = {"code": code, "message": message, "field": None}
+        return self._end(
+            lambda connection, now: queue.fail(connection, job_id, attempt, error, now)
+        )
+
+    def recover(self) -> list[Job]:
+        """Take running jobs away from servers that are dead or have let their leases expire.
+
+        To be called at the start, when all jobs this disk's dead servers held are found at once,
+        and again and again.
+        """
+        with self._store.read() as connection:
+            running = running_jobs(connection)
+            overdue = {job.id for job in queue.overdue(connection, self._clock())}
+        taken = []
+        for job in running:
+            server = str(job.server)
+            if self._presence.is_dead(server):
+                reason = "its server died"
+            elif job.id in overdue:
+                reason = "its lease expired"
+            else:
+                continue
+            taken.append(self.lose(job.id, job.attempt, reason))
+        self._presence.forget_dead({str(job.server) for job in running})
+        return [job for job in taken if job is not None]
+
+    def tidy(self, job_ids: Iterable[int]) -> None:
+        """Keep only the newest progress reports and log lines of jobs, and forget old keys."""
+        for job_id in job_ids:
+            with self._store.write() as connection:
+                thin_out(connection, job_id, JobEvent.PROGRESS, self._keep)
+                thin_out(connection, job_id, JobEvent.LOG, self._keep)
+        with self._store.write() as connection:
+            forget_keys_before(connection, self._clock() - _KEY_LIFE_SECONDS)
+
+    def _end(self, change: Callable[[Connection, float], Job]) -> Job | None:
+        try:
+            with self._store.write() as connection:
+                job = change(connection, self._clock())
+        except (Superseded, NotFound):
+            return None
+        self._bell.ring()
+        return job
+
+    def _enter(self, connection: Connection, message: ExecutorEvent) -> None:
+        now = self._clock()
+        job_id, attempt = message.job_id, message.attempt
+        match message:
+            case JobDone():
+                queue.succeed(connection, job_id, attempt, message.result, now)
+            case JobFailed():
+                error = {"code": message.code, "message": message.message, "field": message.field}
+                queue.fail(connection, job_id, attempt, error, now)
+            case JobCancelled():
+                queue.cancel(connection, job_id, attempt, now)
+            case JobPaused():
+                self._enter_pause(connection, job_id, attempt, now)
+            case JobPrepared():
+                queue.renew(connection, job_id, attempt, now)
+            case _:
+                plain = to_plain(message)
+                data = {name: plain[name] for name in plain if name not in _ENVELOPE}
+                queue.record(connection, job_id, attempt, _REPORTS[type(message)], data, now)
+
+    def _enter_pause(self, connection: Connection, job_id: int, attempt: int, now: float) -> None:
+        """A pause nobody asked of the job is the server's own, when it stops."""
+        job = get_job(connection, job_id)
+        if job.status is JobStatus.RUNNING and job.requested is not Request.PAUSE:
+            queue.release(connection, job_id, attempt, "its server stopped in good order", now)
+        else:
+            queue.pause(connection, job_id, attempt, now)

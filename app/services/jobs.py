@@ -1,0 +1,218 @@
+"""Jobs as clients see them: submit, look, follow, and ask to pause, resume, cancel or retry."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from sqlalchemy import Connection
+
+from app.domain.codec import canonical_json, to_plain
+from app.domain.job import TERMINAL, EventRow, Job, JobEvent, JobKind
+from app.domain.job_params import FitParams, JobParams, dataset_names, parse_job_params
+from app.domain.module import ModuleRecord, require
+from app.errors import Invalid
+from app.services.bell import Bell
+from app.store import queue
+from app.store.datasets import get_datasets
+from app.store.events import events_after, newest_event_id
+from app.store.idempotency import recall, remember
+from app.store.jobs import JobFilter, get_job, has_unfinished, insert_job, list_jobs
+from app.store.modules import get_module
+from app.store.pages import Page, check_limit
+from app.store.store import Store
+
+__all__ = ["Clock", "JobDefaults", "JobService"]
+
+Clock: TypeAlias = Callable[[], float]
+
+_SCOPE = "jobs"
+_LARGEST_PRIORITY = 1000
+_EVENTS_AT_ONCE = 500
+_LONGEST_WAIT_SECONDS = 2.0  # another server's events ring no bell here
+_CALLS = {JobKind.SCORE: "score", JobKind.PREDICT: "predict_dataset"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDefaults:
+    """What a job gets that its client does not choose."""
+
+    lease_seconds: float = 30.0
+    max_attempts: int = 3
+
+
+class JobService:
+    """All that clients can do with jobs. Its methods block, but for ``follow``."""
+
+    def __init__(
+        self,
+        store: Store,
+        bell: Bell,
+        defaults: JobDefaults | None = None,
+        clock: Clock = time.time,
+    ) -> None:
+        self._store = store
+        self._bell = bell
+        self._defaults = defaults or JobDefaults()
+        self._clock = clock
+
+    def submit(
+        self,
+        module: str,
+        kind: JobKind,
+        params: Mapping[str, Any],
+        *,
+        priority: int = 0,
+        idempotency_key: str | None = None,
+    ) -> Job:
+        """Queue a job and return it; one submitted before under the same key is returned again.
+
+        Args:
+            module: name of its module.
+            kind: what to do.
+            params: see ``app.domain.job_params``.
+            priority: smaller runs earlier, -1000 to 1000.
+            idempotency_key: of the client, so that a repeated request makes one job.
+
+        Raises:
+            NotFound: no such module or dataset.
+            Invalid: a parameter has a value it cannot take; names each.
+            WrongStage: the module has no parameters to score or predict with.
+            IdempotencyMismatch: the key was used for another request.
+        """
+        checked = parse_job_params(kind, params)
+        if abs(priority) > _LARGEST_PRIORITY:
+            raise Invalid("priority", priority, f"-{_LARGEST_PRIORITY} to {_LARGEST_PRIORITY}")
+        plain = to_plain(checked)
+        fingerprint = _fingerprint(module, kind.value, plain, priority)
+        with self._store.write() as connection:
+            if idempotency_key is not None:
+                earlier = recall(connection, _SCOPE, idempotency_key, fingerprint)
+                if earlier is not None:
+                    return get_job(connection, int(earlier))
+            _check_possible(connection, get_module(connection, module), kind, checked)
+            datasets = get_datasets(connection, dataset_names(checked))
+            job = Job(
+                kind=kind,
+                module=module,
+                params=plain,
+                priority=priority,
+                lease_seconds=self._defaults.lease_seconds,
+                max_attempts=self._defaults.max_attempts,
+            )
+            now = self._clock()
+            job = insert_job(connection, job, [dataset.id for dataset in datasets], now)
+            if idempotency_key is not None:
+                remember(connection, _SCOPE, idempotency_key, fingerprint, str(job.id), now)
+        self._bell.ring()
+        return job
+
+    def get(self, job_id: int) -> Job:
+        """Return a job; raise NotFound."""
+        with self._store.read() as connection:
+            return get_job(connection, job_id)
+
+    def list_jobs(
+        self, wanted: JobFilter | None = None, cursor: str | None = None, limit: int = 50
+    ) -> Page[Job]:
+        """Return a page of jobs, newest first; raise Invalid for a bad cursor or limit."""
+        if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
+            raise Invalid("cursor", cursor, "next_cursor of the page before")
+        before = None if cursor is None else int(cursor)
+        with self._store.read() as connection:
+            return list_jobs(connection, wanted or JobFilter(), before, check_limit(limit))
+
+    def cancel(self, job_id: int) -> Job:
+        """Cancel a job; one that runs stops after the batch in work."""
+        return self._ask(queue.request_cancel, job_id)
+
+    def pause(self, job_id: int) -> Job:
+        """Pause a job; one that runs saves a checkpoint first."""
+        return self._ask(queue.request_pause, job_id)
+
+    def resume(self, job_id: int) -> Job:
+        """Queue a paused job again; it goes on from its newest checkpoint."""
+        return self._ask(queue.resume, job_id)
+
+    def retry(self, job_id: int) -> Job:
+        """Queue a failed or cancelled job again; it goes on from its newest checkpoint."""
+        return self._ask(queue.retry, job_id)
+
+    def events(
+        self,
+        job_id: int | None = None,
+        after: int = 0,
+        limit: int = _EVENTS_AT_ONCE,
+        kinds: Collection[JobEvent] | None = None,
+    ) -> list[EventRow]:
+        """Return events after an id, oldest first, of one job or of all; raise NotFound."""
+        with self._store.read() as connection:
+            if job_id is not None:
+                get_job(connection, job_id)
+            return events_after(connection, after, limit, job_id, kinds)
+
+    def newest_event_id(self) -> int:
+        """Return the id of the newest event of all: where to follow from, to see only new ones."""
+        with self._store.read() as connection:
+            return newest_event_id(connection)
+
+    async def follow(
+        self, job_id: int | None = None, after: int = 0
+    ) -> AsyncIterator[EventRow | None]:
+        """Yield events after an id as they come, of one job or of all.
+
+        Of a job it ends with the job's last event. None comes now and then while nothing
+        happens, so that whoever sends this on can tell whether its reader is still there.
+
+        Raises:
+            NotFound: there is no such job.
+        """
+        while True:
+            ticket = self._bell.ticket()
+            rows, is_over = await asyncio.to_thread(self._look, job_id, after)
+            for row in rows:
+                after = row.id
+                yield row
+            if is_over:
+                return
+            if not rows:
+                await self._bell.wait(ticket, _LONGEST_WAIT_SECONDS)
+                yield None
+
+    def _look(self, job_id: int | None, after: int) -> tuple[list[EventRow], bool]:
+        with self._store.read() as connection:
+            status = None if job_id is None else get_job(connection, job_id).status
+            rows = events_after(connection, after, _EVENTS_AT_ONCE, job_id)
+            return rows, status in TERMINAL and len(rows) < _EVENTS_AT_ONCE
+
+    def _ask(self, change: Callable[[Connection, int, float], Job], job_id: int) -> Job:
+        with self._store.write() as connection:
+            job = change(connection, job_id, self._clock())
+        self._bell.ring()
+        return job
+
+
+def _check_possible(
+    connection: Connection, module: ModuleRecord, kind: JobKind, params: JobParams
+) -> None:
+    """Refuse now what could only fail later, unless a fit before it in the queue changes that."""
+    if has_unfinished(connection, module.name, [JobKind.FIT]):
+        return
+    if isinstance(params, FitParams):
+        if params.optimizer is None and module.optimizer is None:
+            raise Invalid(
+                "optimizer",
+                None,
+                "an optimizer, for the module has none",
+                'for example {"name": "sgd", "options": {"learning_rate": 0.1}}',
+            )
+    elif module.params is None:
+        require(module, _CALLS[kind])
+
+
+def _fingerprint(*parts: Any) -> str:
+    return hashlib.sha256(canonical_json(parts).encode()).hexdigest()

@@ -1,0 +1,194 @@
+"""Modules as rows: created, read, changed and deleted. What runs them is elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from app.domain.checkpoint import CheckpointTag
+from app.domain.codec import canonical_json, to_plain
+from app.domain.module import BindSpec, InitSpec, ModuleRecord, OptimizerSpec, ParamsSource
+from app.domain.names import check_name
+from app.errors import InUse, Invalid, PreconditionFailed
+from app.services.durable_files import discard
+from app.services.jobs import Clock
+from app.store.idempotency import recall, remember
+from app.store.jobs import has_unfinished
+from app.store.modules import (
+    delete_module,
+    get_module,
+    insert_module,
+    list_modules,
+    module_id,
+    modules_of_executor,
+    save_module,
+)
+from app.store.pages import Page, check_limit
+from app.store.store import Store
+
+__all__ = ["ModuleService", "module_directory"]
+
+_SCOPE = "modules"
+_LONGEST_BUCKET_KEY = 256
+
+
+def module_directory(data_dir: Path, module: str) -> Path:
+    """Return where a module's files lie; raise Invalid for what is no name."""
+    return data_dir / "modules" / check_name(module, "module")
+
+
+class ModuleService:
+    """All that can be done with a module's record. Its methods block."""
+
+    def __init__(self, store: Store, data_dir: Path, clock: Clock = time.time) -> None:
+        self._store = store
+        self._data_dir = data_dir
+        self._clock = clock
+
+    def create(self, record: ModuleRecord, idempotency_key: str | None = None) -> ModuleRecord:
+        """Add a module; one created before under the same key is returned as it is now.
+
+        The symbols must have been read by the engine already: here they are text.
+
+        Raises:
+            Invalid: the name, a bucket key or the default bucket key.
+            AlreadyExists: the name is taken.
+            IdempotencyMismatch: the key was used for another request.
+        """
+        check_name(record.name)
+        _check_buckets(record)
+        fingerprint = hashlib.sha256(canonical_json(to_plain(record)).encode()).hexdigest()
+        now = self._clock()
+        with self._store.write() as connection:
+            if idempotency_key is not None:
+                earlier = recall(connection, _SCOPE, idempotency_key, fingerprint)
+                if earlier is not None:
+                    return get_module(connection, earlier)
+            created = insert_module(connection, record.evolve(created_at=now, updated_at=now))
+            # Files of an earlier module of this name, if the server died while deleting it.
+            discard(module_directory(self._data_dir, record.name))
+            if idempotency_key is not None:
+                remember(connection, _SCOPE, idempotency_key, fingerprint, record.name, now)
+        return created
+
+    def get(self, name: str) -> ModuleRecord:
+        """Return a module; raise NotFound."""
+        with self._store.read() as connection:
+            return get_module(connection, name)
+
+    def list_modules(self, cursor: str | None = None, limit: int = 50) -> Page[ModuleRecord]:
+        """Return a page of modules, by name; raise Invalid for a bad cursor or limit."""
+        if cursor is not None:
+            check_name(cursor, "cursor")
+        with self._store.read() as connection:
+            return list_modules(connection, cursor, check_limit(limit))
+
+    def of_executor(self, executor: str) -> list[ModuleRecord]:
+        """Return the modules that live on an executor: those to restore when it starts."""
+        with self._store.read() as connection:
+            return modules_of_executor(connection, executor)
+
+    def change(
+        self,
+        name: str,
+        alter: Callable[[ModuleRecord], ModuleRecord],
+        *,
+        etag: str | None = None,
+    ) -> ModuleRecord:
+        """Write a changed record.
+
+        Args:
+            alter: returns the record as it is to be; symbols and name stay.
+            etag: refuse unless the record still has it (``If-Match``).
+
+        Raises:
+            NotFound: there is no such module.
+            PreconditionFailed: the record has another ETag.
+        """
+        with self._store.write() as connection:
+            module_id(connection, name, lock=True)
+            record = get_module(connection, name)
+            if etag is not None and etag != record.etag:
+                raise PreconditionFailed(
+                    f"the ETag of module {name!r}",
+                    got=etag,
+                    present=record.etag,
+                    hint="read the module again and repeat the change",
+                )
+            return save_module(connection, alter(record), self._clock())
+
+    def prepared(
+        self, name: str, bind: BindSpec, init: InitSpec | None, optimizer: OptimizerSpec
+    ) -> ModuleRecord:
+        """Note how a fit bound and prepared the module."""
+
+        def alter(record: ModuleRecord) -> ModuleRecord:
+            changed = record.evolve(bind=bind, optimizer=optimizer)
+            if init is None:
+                return changed
+            return changed.evolve(init=init, params=ParamsSource.INIT)
+
+        return self.change(name, alter)
+
+    def saved(self, name: str, tag: CheckpointTag) -> ModuleRecord:
+        """Note that a checkpoint now holds the module's parameters."""
+        return self.change(
+            name, lambda record: record.evolve(params=ParamsSource.CHECKPOINT, checkpoint=tag)
+        )
+
+    def lost(self, executor: str) -> list[ModuleRecord]:
+        """Note that an executor died: its modules' generations change; return them."""
+        records = self.of_executor(executor)
+        return [self.change(record.name, ModuleRecord.after_loss) for record in records]
+
+    def check_generation(self, name: str, generation: int) -> None:
+        """Raise PreconditionFailed unless the module has this generation."""
+        present = self.get(name).generation
+        if present != generation:
+            raise PreconditionFailed(
+                f"the generation of module {name!r}",
+                got=generation,
+                present=present,
+                hint="its executor was restarted and what was not saved is lost; "
+                "read the module again and go on from its newest checkpoint",
+            )
+
+    def delete(self, name: str, *, etag: str | None = None) -> None:
+        """Remove a module with its finished jobs and all its files.
+
+        Raises:
+            NotFound: there is no such module.
+            InUse: it has unfinished jobs.
+            PreconditionFailed: it has another ETag.
+        """
+        with self._store.write() as connection:
+            identity = module_id(connection, name, lock=True)
+            record = get_module(connection, name)
+            if etag is not None and etag != record.etag:
+                raise PreconditionFailed(
+                    f"the ETag of module {name!r}",
+                    got=etag,
+                    present=record.etag,
+                    hint="read the module again",
+                )
+            if has_unfinished(connection, name):
+                raise InUse(
+                    f"module {name!r} has unfinished jobs; "
+                    f"cancel those that GET /v1/jobs?module={name} lists"
+                )
+            delete_module(connection, identity)
+        discard(module_directory(self._data_dir, name))
+
+
+def _check_buckets(record: ModuleRecord) -> None:
+    for key in record.symbols:
+        if len(key) > _LONGEST_BUCKET_KEY:
+            raise Invalid("symbols", key, f"a bucket key of at most {_LONGEST_BUCKET_KEY} letters")
+    if record.default_bucket_key not in record.symbols:
+        raise Invalid(
+            "default_bucket_key",
+            record.default_bucket_key,
+            f"one of the keys of symbols: {', '.join(record.symbols) or 'there are none'}",
+        )

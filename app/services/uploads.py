@@ -1,0 +1,94 @@
+"""A request's body on its way to the disk: counted, hashed and limited as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import os
+from collections.abc import AsyncIterable
+from pathlib import Path
+from types import TracebackType
+
+from app.domain.checkpoint import FileDigest
+from app.errors import TooLarge
+from app.services.durable_files import hidden_sibling
+
+__all__ = ["Upload"]
+
+_BLOCK = 1 << 20
+
+
+class Upload:
+    """A hidden temporary file, removed at the end of a ``with`` unless it was kept.
+
+    It is held, so that the recovery of another server leaves it alone.
+
+    Attributes:
+        path: the temporary file.
+    """
+
+    def __init__(self, target: Path, *, limit: int, what: str, setting: str) -> None:
+        """Open the temporary file beside its target.
+
+        Args:
+            target: where it is to lie in the end.
+            limit: most bytes.
+            what: what it is, for the error: ``dataset 'mnist'``.
+            setting: the setting that holds the limit.
+        """
+        target.parent.mkdir(parents=True, exist_ok=True)
+        self.path = hidden_sibling(target, "upload")
+        self._file = self.path.open("xb")
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        self._limit = limit
+        self._what = what
+        self._setting = setting
+        self._size = 0
+        self._digest = hashlib.sha256()
+
+    def __enter__(self) -> Upload:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._file.close()
+        self.path.unlink(missing_ok=True)
+
+    def expect(self, size: int | None) -> None:
+        """Refuse a body by the length it announces, before any of it is read."""
+        if size is not None and size > self._limit:
+            raise self._too_large(size)
+
+    def write(self, data: bytes) -> None:
+        """Append bytes; raise TooLarge past the limit."""
+        self._size += len(data)
+        if self._size > self._limit:
+            raise self._too_large(None)
+        self._digest.update(data)
+        self._file.write(data)
+
+    async def receive(self, chunks: AsyncIterable[bytes]) -> None:
+        """Append all chunks; the disk is written to in a thread, in large blocks."""
+        block = bytearray()
+        async for chunk in chunks:
+            block += chunk
+            if len(block) >= _BLOCK:
+                await asyncio.to_thread(self.write, bytes(block))
+                block.clear()
+        await asyncio.to_thread(self.write, bytes(block))
+
+    def finish(self) -> FileDigest:
+        """Bring all bytes to the disk; return size and digest."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return FileDigest(size=self._size, sha256=self._digest.hexdigest())
+
+    def _too_large(self, got: int | None) -> TooLarge:
+        return TooLarge(
+            f"{self._what}, in bytes", got=got, limit=self._limit, setting=self._setting
+        )
