@@ -6,9 +6,10 @@ a flat buffer that holds many: a whole model is then updated in one pass over me
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,10 +25,12 @@ _PIECE = 32768
 """Elements updated at a time on the CPU: weight, gradient, states and scratch stay in L2."""
 
 
-class Piece(NamedTuple):
+@dataclasses.dataclass(slots=True)
+class Piece:
     """A stretch of memory to update, one-dimensional.
 
-    ``scratch`` holds two arrays of the same length for the rule's own use.
+    ``scratch`` holds two arrays of the same length for the rule's own use. Not frozen, because
+    ``piece.weight -= step`` assigns.
     """
 
     xp: Any

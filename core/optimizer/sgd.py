@@ -82,17 +82,26 @@ class NAG(_MomentumOptimizer):
     """Nesterov's accelerated gradient (MXNet ``nag_mom_update``).
 
     g = clip(rescale_grad * grad) + wd * weight
-    state = momentum * state - lr * g
-    weight = weight + momentum * state - lr * g
+    change = momentum * (momentum * state - lr * g) - lr * g
+    weight = weight + change
+    state = momentum * state - lr * g - lr * wd * change
+
+    The last term is MXNet's: its state decays the weight that has been updated already.
     """
 
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
         step = self.prepare(piece, wd)
         step *= lr
-        if piece.states:
-            (momentum,) = piece.states
-            momentum *= self.momentum
-            momentum -= step
-            piece.xp.multiply(momentum, self.momentum, out=piece.scratch[1])
-            piece.weight += piece.scratch[1]
-        piece.weight -= step
+        if not piece.states:
+            piece.weight -= step
+            return
+        (momentum,) = piece.states
+        momentum *= self.momentum
+        momentum -= step
+        change = piece.scratch[1]
+        piece.xp.multiply(momentum, self.momentum, out=change)
+        change -= step
+        piece.weight += change
+        if wd:
+            change *= lr * wd
+            momentum -= change

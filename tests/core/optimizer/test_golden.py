@@ -20,8 +20,10 @@ _LATER = (
 @pytest.mark.filterwarnings("ignore:learning rate from:UserWarning")
 def test_equals_mxnet(case: OptimizerCase) -> None:
     golden = golden_file.topic("optimizers")
+    # Float16 weights are stored widened: what they can differ by is one rounding.
+    tolerance = 1e-3 if case.dtype == "float16" else 1e-5
     for key, got in run_case(mx, case).items():
-        assert_close(f"{case.id} {key}", got, golden[f"{case.id}/{key}"])
+        assert_close(f"{case.id} {key}", got, golden[f"{case.id}/{key}"], tolerance)
 
 
 @pytest.mark.parametrize("name", _LATER)
