@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
@@ -79,9 +80,7 @@ def infer_shapes(
     )
     for node in nodes:
         if node.is_variable:
-            declared = _declared_shape(node)
-            given = known.get(node.name)
-            system.assume(node, given if is_known(given) else merge_shapes(given, declared))
+            system.assume(node, _assumed_shape(node, known.get(node.name)))
     system.solve()
     return system.values
 
@@ -138,6 +137,7 @@ class _System(Generic[T]):
             node: [None] * node.output_count() for node in nodes
         }
         self._nodes = nodes
+        self._positions = {node: position for position, node in enumerate(nodes)}
         self._infer = infer
         self._merge = merge
         self._complete = complete
@@ -145,6 +145,9 @@ class _System(Generic[T]):
         self._what = what
         self._neighbours = _neighbours(nodes)
         self._dirty = {node for node in nodes if not node.is_variable}
+        self._direction = 1
+        self._sweep: list[int] = []
+        """Heap of positions still ahead in this sweep, negative in a backward one."""
 
     def assume(self, variable: Node, value: T | None) -> None:
         """Set the value of a variable."""
@@ -154,13 +157,22 @@ class _System(Generic[T]):
 
     def solve(self) -> None:
         """Apply the rules until nothing changes."""
-        sweep: Sequence[Node] = self._nodes
         while self._dirty:
-            for node in sweep:
-                if node in self._dirty:
-                    self._dirty.remove(node)
-                    self._apply(node)
-            sweep = sweep[::-1]
+            self._sweep = [self._direction * self._positions[node] for node in self._dirty]
+            heapq.heapify(self._sweep)
+            while self._sweep:
+                node = self._nodes[abs(heapq.heappop(self._sweep))]
+                self._dirty.remove(node)
+                self._apply(node)
+            self._direction = -self._direction
+
+    def _wake(self, node: Node, rule: Node) -> None:
+        """Have a node's rule applied: in this sweep if it lies ahead of ``rule``, else the next."""
+        if node is rule or node in self._dirty or node.is_variable:
+            return
+        self._dirty.add(node)
+        if (self._positions[node] - self._positions[rule]) * self._direction > 0:
+            heapq.heappush(self._sweep, self._direction * self._positions[node])
 
     def _apply(self, node: Node) -> None:
         op = node.op
@@ -194,10 +206,8 @@ class _System(Generic[T]):
         if not _is_news(new, old):
             return False
         self.values[source][output] = new
-        if not source.is_variable:
-            self._dirty.add(source)
-        self._dirty.update(self._neighbours[source])
-        self._dirty.discard(rule)
+        for node in (source, *self._neighbours[source]):
+            self._wake(node, rule)
         return True
 
 
@@ -218,6 +228,19 @@ def _neighbours(nodes: Sequence[Node]) -> dict[Node, list[Node]]:
 def _title(node: Node) -> str:
     assert node.op is not None
     return f"{node.op.names[0]} {node.name!r}"
+
+
+def _assumed_shape(variable: Node, given: Shape | None) -> Shape | None:
+    """Return the shape given, completed by the one that the variable declares."""
+    if is_known(given):
+        return given
+    declared = _declared_shape(variable)
+    try:
+        return merge_shapes(given, declared)
+    except ShapeError:
+        raise ShapeError(
+            f"variable {variable.name!r} has shape {given}, expected {declared} (its __shape__)"
+        ) from None
 
 
 def _declared_shape(variable: Node) -> Shape | None:
