@@ -33,7 +33,7 @@ lint: $(STAMP) ## Check style and types
 	$(BIN)/mypy
 
 openapi: $(STAMP) ## Write openapi/openapi.json from the application
-	$(BIN)/python -m app.api.openapi openapi/openapi.json
+	$(BIN)/modserve openapi openapi/openapi.json
 
 bench: $(STAMP) ## Time training steps and predictions
 	$(BIN)/modserve bench $(ARGS)

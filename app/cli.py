@@ -81,6 +81,14 @@ def bench(
     raise typer.Exit(run_bench(cases or [], seconds, as_json))
 
 
+@app.command()
+def openapi(path: Annotated[Path, typer.Argument(help="File to write.")]) -> None:
+    """Write the OpenAPI document of the REST surface."""
+    from app.main import openapi_text
+
+    path.write_text(openapi_text())
+
+
 def main() -> None:
     """Entry point of the installed command."""
     app()

@@ -1,0 +1,80 @@
+"""modserve's engine: MXNet's symbolic world on NumPy and CuPy.
+
+    import core as mx
+
+runs code written for MXNet 1.9.1's Module API.
+"""
+
+from __future__ import annotations
+
+from core import attribute as attribute
+from core import (
+    autograd,
+    callback,
+    initializer,
+    io,
+    kvstore,
+    metric,
+    module,
+    monitor,
+    ndarray,
+    optimizer,
+    symbol,
+)
+from core import checkpoint as model
+from core import initializer as init
+from core import kvstore as kv
+from core import module as mod
+from core import monitor as mon
+from core import name as name
+from core import ndarray as nd
+from core import random as random
+from core import symbol as sym
+from core.attribute import AttrScope
+from core.device import Context, cpu, cpu_pinned, current_context, gpu
+from core.errors import MXNetError
+from core.executor import Executor
+from core.ndarray import waitall
+from core.optimizer import lr_scheduler
+
+__all__ = [
+    "AttrScope",
+    "Context",
+    "Executor",
+    "MXNetError",
+    "attribute",
+    "autograd",
+    "callback",
+    "cpu",
+    "cpu_pinned",
+    "current_context",
+    "gpu",
+    "init",
+    "initializer",
+    "io",
+    "kv",
+    "kvstore",
+    "lr_scheduler",
+    "metric",
+    "mod",
+    "model",
+    "module",
+    "mon",
+    "monitor",
+    "name",
+    "nd",
+    "ndarray",
+    "num_gpus",
+    "optimizer",
+    "random",
+    "sym",
+    "symbol",
+    "waitall",
+]
+
+
+def num_gpus() -> int:
+    """Return the number of usable CUDA devices."""
+    from core.backends import gpu_count
+
+    return gpu_count()

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import structlog
 
 from app.domain.checkpoint import CheckpointTag
@@ -200,6 +201,13 @@ class ModuleEngine:
             return record.evolve(optimizer=dataclasses.replace(record.optimizer, options=options))
 
         return await self._change(name, "set_learning_rate", call, alter)
+
+    async def set_optimizer_states(self, name: str, states: bytes) -> None:
+        """Set the optimizer's states from the bytes of a ``.states`` file."""
+        async with self._lock(name):
+            tensors = {"states": np.frombuffer(states, dtype=np.uint8)}
+            call = calls.SetOptimizerStates(module=name)
+            (await self.ask_at(name, "optimizer_states", call, tensors)).release()
 
     # -- checkpoints ------------------------------------------------------------------------
 

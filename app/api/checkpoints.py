@@ -1,0 +1,113 @@
+"""Checkpoints: saved, listed, fetched, uploaded, loaded and deleted."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+from fastapi.responses import FileResponse
+
+from app.api.bodies import read_object
+from app.api.dependencies import ModuleName, ServicesOf
+from app.api.openapi import json_body, problems, raw_body
+from app.api.requests import CheckpointBody, LoadBody
+from app.api.views import CheckpointView, ModuleView, PageView, checkpoint_view, module_view
+from app.domain.checkpoint import CheckpointTag
+from app.domain.names import NAME_PATTERN
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/v1/modules/{module}", tags=["checkpoints"])
+
+Epoch = Annotated[str, Path(description="Tag of a checkpoint: `12`, or `12.340` within an epoch.")]
+FileName = Annotated[
+    str, Path(pattern=f"^{NAME_PATTERN}$", description="Name of a file of the checkpoint.")
+]
+
+
+@router.post(
+    "/checkpoints",
+    status_code=201,
+    summary="Save a checkpoint",
+    openapi_extra=json_body(CheckpointBody, {"epoch": 12}),
+    responses=problems(400, 404, 409, 413, 415, 422, 503),
+)
+async def save_checkpoint(
+    module: ModuleName, request: Request, response: Response, services: ServicesOf
+) -> CheckpointView:
+    """Save the present parameters, optimizer states and random state."""
+    body = await read_object(request, CheckpointBody)
+    await services.engine.save_checkpoint(module, body.epoch, body.optimizer_states)
+    response.headers["Location"] = f"/v1/modules/{module}/checkpoints/{body.epoch}"
+    return checkpoint_view(services.checkpoints.get(module, CheckpointTag(body.epoch)))
+
+
+@router.get("/checkpoints", summary="List checkpoints", responses=problems(404, 422))
+def list_checkpoints(module: ModuleName, services: ServicesOf) -> PageView[CheckpointView]:
+    """Return the checkpoints of a module, newest first."""
+    manifests = services.checkpoints.list_checkpoints(module)
+    return PageView(items=[checkpoint_view(one) for one in manifests])
+
+
+@router.get("/checkpoints/{epoch}", summary="Describe a checkpoint", responses=problems(404, 422))
+def get_checkpoint(
+    module: ModuleName, epoch: Epoch, response: Response, services: ServicesOf
+) -> CheckpointView:
+    """Return a checkpoint: its files with their digests, and the metrics at that time."""
+    manifest = services.checkpoints.get(module, CheckpointTag.parse(epoch))
+    response.headers["ETag"] = manifest.etag
+    return checkpoint_view(manifest)
+
+
+@router.delete(
+    "/checkpoints/{epoch}",
+    status_code=204,
+    summary="Delete a checkpoint",
+    responses=problems(404, 409, 422),
+)
+def delete_checkpoint(module: ModuleName, epoch: Epoch, services: ServicesOf) -> None:
+    """Delete a checkpoint."""
+    services.checkpoints.delete(module, CheckpointTag.parse(epoch))
+
+
+@router.get(
+    "/checkpoints/{epoch}/files/{file}",
+    summary="Fetch a file",
+    response_class=FileResponse,
+    responses=problems(404, 422),
+)
+def get_file(
+    module: ModuleName, epoch: Epoch, file: FileName, services: ServicesOf
+) -> FileResponse:
+    """Return a file of a checkpoint as MXNet reads it."""
+    path = services.checkpoints.file_path(module, CheckpointTag.parse(epoch), file)
+    return FileResponse(path, media_type="application/octet-stream", filename=file)
+
+
+@router.put(
+    "/checkpoints/{epoch}/files/{file}",
+    status_code=204,
+    summary="Upload a file of a foreign checkpoint",
+    openapi_extra=raw_body("A `-symbol.json`, `.params` or `.states` file."),
+    responses=problems(404, 409, 413, 422),
+)
+async def put_file(
+    module: ModuleName, epoch: Epoch, file: FileName, request: Request, services: ServicesOf
+) -> None:
+    """Upload one file of a checkpoint that MXNet wrote; `load` makes use of it."""
+    tag = CheckpointTag.parse(epoch)
+    await services.checkpoints.upload(module, tag, file, request.stream())
+
+
+@router.post(
+    "/load",
+    summary="Load a checkpoint",
+    openapi_extra=json_body(LoadBody, {"epoch": 12, "optimizer_states": True}),
+    responses=problems(400, 404, 409, 413, 415, 422, 503),
+)
+async def load_checkpoint(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
+    """Take the parameters of a checkpoint, and on request the optimizer's states."""
+    body = await read_object(request, LoadBody)
+    tag = CheckpointTag.parse(body.epoch)
+    services.checkpoints.get(module, tag)
+    return module_view(await services.engine.load_checkpoint(module, tag, body.optimizer_states))

@@ -1,0 +1,51 @@
+"""What routes take from the request."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Header, Path, Query, Request
+
+from app.domain.names import NAME_PATTERN
+from app.services.services import Services
+
+__all__ = [
+    "Cursor",
+    "DatasetName",
+    "IdempotencyKey",
+    "IfMatch",
+    "JobId",
+    "Limit",
+    "ModuleName",
+    "ServicesOf",
+]
+
+
+def _services(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
+
+
+ServicesOf = Annotated[Services, Depends(_services)]
+
+ModuleName = Annotated[
+    str, Path(pattern=f"^{NAME_PATTERN}$", description="Name of a module.", examples=["lenet"])
+]
+DatasetName = Annotated[
+    str, Path(pattern=f"^{NAME_PATTERN}$", description="Name of a dataset.", examples=["mnist"])
+]
+JobId = Annotated[int, Path(ge=1, lt=2**63, description="Number of a job.", examples=[1])]
+Cursor = Annotated[
+    str | None, Query(description="`next_cursor` of the page before; absent for the first.")
+]
+Limit = Annotated[int, Query(ge=1, le=200, description="Items a page.")]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        max_length=200,
+        description="Makes a repeated request answer as the first did, doing nothing twice.",
+    ),
+]
+IfMatch = Annotated[
+    str | None, Header(max_length=200, description="Refuse unless the ETag is still this one.")
+]

@@ -1,0 +1,54 @@
+"""How the server is: for orchestrators, for operators, for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from app.api.dependencies import ServicesOf
+from app.api.openapi import problems
+from app.api.views import ExecutorView, PageView, StatusView
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["operations"])
+
+_NOT_READY: dict[int | str, dict[str, Any]] = {
+    503: {"description": "Not ready: an executor is down or starting", "model": StatusView}
+}
+
+
+@router.get("/livez", summary="Is the server alive?")
+async def livez() -> StatusView:
+    """Answer as long as the event loop runs."""
+    return StatusView(status="alive")
+
+
+@router.get(
+    "/readyz",
+    summary="Can the server answer all calls?",
+    response_model=StatusView,
+    responses=_NOT_READY,
+)
+async def readyz(services: ServicesOf) -> Response:
+    """Answer 200 when every executor is up, else 503."""
+    dead = set(services.executors.dead())
+    states = {name: "down" if name in dead else "ready" for name in services.executors.names}
+    view = StatusView(status="unready" if dead else "ready", executors=states)
+    headers = {"Retry-After": "1"} if dead else {}
+    return JSONResponse(view.model_dump(), 503 if dead else 200, headers=headers)
+
+
+@router.get("/metrics", summary="Metrics for Prometheus", response_class=Response)
+def metrics() -> Response:
+    """Return counters and timings in Prometheus' text format."""
+    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get("/v1/executors", summary="List executors", responses=problems(422))
+async def list_executors(services: ServicesOf) -> PageView[ExecutorView]:
+    """Return the executors: device, state, memory, modules and jobs."""
+    return PageView(items=[ExecutorView(**one) for one in await services.executors.describe()])

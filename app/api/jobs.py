@@ -1,0 +1,223 @@
+"""Jobs: submitted, followed, paused, resumed, cancelled and retried."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from app.api.bodies import read_json
+from app.api.dependencies import Cursor, IdempotencyKey, JobId, Limit, ModuleName, ServicesOf
+from app.api.openapi import json_body, problems
+from app.api.views import EventView, JobView, PageView, event_view, job_view
+from app.domain.job import EventRow, JobEvent, JobKind, JobStatus
+from app.domain.job_params import FitParams, PredictParams, ScoreParams
+from app.services.jobs import JobFilter
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["jobs"])
+
+_FIT = {
+    "dataset": "mnist",
+    "inputs": {
+        "data": {"array": "train_images", "shape": [1, 28, 28], "scale": 0.00392156862745098},
+        "softmax_label": {"array": "train_labels"},
+    },
+    "epochs": 12,
+    "batch_size": 64,
+    "optimizer": {"name": "sgd", "options": {"learning_rate": 0.05, "momentum": 0.9}},
+}
+_SCORE = {key: _FIT[key] for key in ("dataset", "inputs", "batch_size")}
+_SUBMIT = problems(400, 404, 409, 413, 415, 422)
+
+Priority = Annotated[int, Query(ge=-1000, le=1000, description="A smaller number runs earlier.")]
+
+
+async def _submit(
+    kind: JobKind,
+    module: str,
+    request: Request,
+    response: Response,
+    services: ServicesOf,
+    priority: int,
+    idempotency_key: str | None,
+) -> JobView:
+    params = await read_json(request)
+    job = services.jobs.submit(
+        module, kind, params, priority=priority, idempotency_key=idempotency_key
+    )
+    response.headers["Location"] = f"/v1/jobs/{job.id}"
+    return job_view(job)
+
+
+@router.post(
+    "/v1/modules/{module}/fit",
+    status_code=202,
+    summary="Train",
+    openapi_extra=json_body(FitParams, _FIT),
+    responses=_SUBMIT,
+)
+async def fit(
+    module: ModuleName,
+    request: Request,
+    response: Response,
+    services: ServicesOf,
+    priority: Priority = 0,
+    idempotency_key: IdempotencyKey = None,
+) -> JobView:
+    """Queue a training over a dataset; binds and initializes what is not there yet."""
+    return await _submit(
+        JobKind.FIT, module, request, response, services, priority, idempotency_key
+    )
+
+
+@router.post(
+    "/v1/modules/{module}/score",
+    status_code=202,
+    summary="Evaluate",
+    openapi_extra=json_body(ScoreParams, _SCORE),
+    responses=_SUBMIT,
+)
+async def score(
+    module: ModuleName,
+    request: Request,
+    response: Response,
+    services: ServicesOf,
+    priority: Priority = 0,
+    idempotency_key: IdempotencyKey = None,
+) -> JobView:
+    """Queue an evaluation of metrics over a dataset."""
+    return await _submit(
+        JobKind.SCORE, module, request, response, services, priority, idempotency_key
+    )
+
+
+@router.post(
+    "/v1/modules/{module}/predict-dataset",
+    status_code=202,
+    summary="Predict a dataset",
+    openapi_extra=json_body(PredictParams, {**_SCORE, "output": "answers"}),
+    responses=_SUBMIT,
+)
+async def predict_dataset(
+    module: ModuleName,
+    request: Request,
+    response: Response,
+    services: ServicesOf,
+    priority: Priority = 0,
+    idempotency_key: IdempotencyKey = None,
+) -> JobView:
+    """Queue a prediction over a dataset; the outputs become a dataset."""
+    return await _submit(
+        JobKind.PREDICT, module, request, response, services, priority, idempotency_key
+    )
+
+
+@router.get("/v1/jobs", summary="List jobs", responses=problems(422))
+def list_jobs(
+    services: ServicesOf,
+    module: str | None = None,
+    status: JobStatus | None = None,
+    kind: JobKind | None = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> PageView[JobView]:
+    """Return a page of jobs, newest first."""
+    page = services.jobs.list_jobs(JobFilter(module, status, kind), cursor, limit)
+    return PageView(items=[job_view(job) for job in page.items], next_cursor=page.next_cursor)
+
+
+@router.get("/v1/jobs/{job}", summary="Describe a job", responses=problems(404, 422))
+def get_job(job: JobId, services: ServicesOf) -> JobView:
+    """Return a job with its newest progress."""
+    return job_view(services.jobs.get(job))
+
+
+@router.post("/v1/jobs/{job}/cancel", summary="Cancel", responses=problems(404, 409, 422))
+def cancel(job: JobId, services: ServicesOf) -> JobView:
+    """Cancel a job; one that runs stops after the batch in work."""
+    return job_view(services.jobs.cancel(job))
+
+
+@router.post("/v1/jobs/{job}/pause", summary="Pause", responses=problems(404, 409, 422))
+def pause(job: JobId, services: ServicesOf) -> JobView:
+    """Pause a job; one that runs saves a checkpoint first."""
+    return job_view(services.jobs.pause(job))
+
+
+@router.post("/v1/jobs/{job}/resume", summary="Resume", responses=problems(404, 409, 422))
+def resume(job: JobId, services: ServicesOf) -> JobView:
+    """Queue a paused job again; it goes on from its newest checkpoint."""
+    return job_view(services.jobs.resume(job))
+
+
+@router.post("/v1/jobs/{job}/retry", summary="Retry", responses=problems(404, 409, 422))
+def retry(job: JobId, services: ServicesOf) -> JobView:
+    """Queue a failed or cancelled job again; it goes on from its newest checkpoint."""
+    return job_view(services.jobs.retry(job))
+
+
+@router.get("/v1/jobs/{job}/metrics", summary="Metrics by epoch", responses=problems(404, 422))
+def metrics(job: JobId, services: ServicesOf) -> PageView[EventView]:
+    """Return the metrics of every epoch so far, of training and validation."""
+    rows = services.jobs.events(job, kinds=[JobEvent.METRIC])
+    return PageView(items=[event_view(row) for row in rows])
+
+
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Server-sent events; the data of each is an `EventView`.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+}
+LastEventId = Annotated[
+    int | None, Header(ge=0, lt=2**63, description="Send only what came after this event.")
+]
+After = Annotated[int, Query(ge=0, lt=2**63, description="As Last-Event-ID, which wins.")]
+
+
+@router.get(
+    "/v1/jobs/{job}/events",
+    summary="Follow a job",
+    response_class=StreamingResponse,
+    responses={**_STREAM, **problems(404, 422)},
+)
+async def follow(
+    job: JobId, services: ServicesOf, last_event_id: LastEventId = None, after: After = 0
+) -> StreamingResponse:
+    """Send the job's events as they come, from the first or after a given one, to its end."""
+    services.jobs.get(job)
+    begin = after if last_event_id is None else last_event_id
+    return _stream(services.jobs.follow(job, begin))
+
+
+@router.get(
+    "/v1/events",
+    summary="Follow all jobs",
+    response_class=StreamingResponse,
+    responses={**_STREAM, **problems(422)},
+)
+async def follow_all(
+    services: ServicesOf, last_event_id: LastEventId = None, after: After = 0
+) -> StreamingResponse:
+    """Send the events of all jobs as they come."""
+    begin = after if last_event_id is None else last_event_id
+    return _stream(services.jobs.follow(None, begin))
+
+
+def _stream(rows: AsyncIterator[EventRow | None]) -> StreamingResponse:
+    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_lines(rows), media_type="text/event-stream", headers=headers)
+
+
+async def _lines(rows: AsyncIterator[EventRow | None]) -> AsyncIterator[bytes]:
+    async for row in rows:
+        if row is None:
+            yield b": still here\n\n"
+            continue
+        data = orjson.dumps(event_view(row).model_dump())
+        yield b"id: %d\nevent: %s\ndata: %s\n\n" % (row.id, row.kind.value.encode(), data)

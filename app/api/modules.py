@@ -1,0 +1,151 @@
+"""Modules: created, bound, listed and deleted."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from app.api.bodies import read_object
+from app.api.dependencies import (
+    Cursor,
+    IdempotencyKey,
+    IfMatch,
+    Limit,
+    ModuleName,
+    ServicesOf,
+)
+from app.api.openapi import json_body, problems
+from app.api.requests import BucketBody, ModuleBody
+from app.api.views import ModuleView, PageView, module_view
+from app.domain.module import BindSpec, BucketShapes, require
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/v1/modules", tags=["modules"])
+
+_SYMBOL = {
+    "nodes": [
+        {"op": "null", "name": "data", "inputs": []},
+        {"op": "null", "name": "fc_weight", "attrs": {"num_hidden": "10"}, "inputs": []},
+        {"op": "null", "name": "fc_bias", "attrs": {"num_hidden": "10"}, "inputs": []},
+        {
+            "op": "FullyConnected",
+            "name": "fc",
+            "attrs": {"num_hidden": "10"},
+            "inputs": [[0, 0, 0], [1, 0, 0], [2, 0, 0]],
+        },
+        {"op": "null", "name": "softmax_label", "inputs": []},
+        {"op": "SoftmaxOutput", "name": "softmax", "inputs": [[3, 0, 0], [4, 0, 0]]},
+    ],
+    "arg_nodes": [0, 1, 2, 4],
+    "heads": [[5, 0, 0]],
+}
+_BIND = {
+    "data_shapes": [{"name": "data", "shape": [64, 784]}],
+    "label_shapes": [{"name": "softmax_label", "shape": [64]}],
+}
+
+
+@router.get("", summary="List modules", responses=problems(422))
+def list_modules(
+    services: ServicesOf, cursor: Cursor = None, limit: Limit = 50
+) -> PageView[ModuleView]:
+    """Return a page of modules, by name."""
+    page = services.modules.list_modules(cursor, limit)
+    return PageView(items=[module_view(one) for one in page.items], next_cursor=page.next_cursor)
+
+
+@router.post(
+    "",
+    status_code=201,
+    summary="Create a module",
+    openapi_extra=json_body(ModuleBody, {"name": "linear", "symbol": _SYMBOL}),
+    responses=problems(400, 409, 413, 415, 422, 503),
+)
+async def create_module(
+    request: Request,
+    response: Response,
+    services: ServicesOf,
+    idempotency_key: IdempotencyKey = None,
+) -> ModuleView:
+    """Create a module from its symbol, or from a symbol per bucket key."""
+    body = await read_object(request, ModuleBody)
+    record = await services.engine.create(
+        body.to_record(services.executors.names[0]), idempotency_key
+    )
+    response.headers["Location"] = f"/v1/modules/{record.name}"
+    response.headers["ETag"] = record.etag
+    return module_view(record)
+
+
+@router.get("/{module}", summary="Describe a module", responses=problems(404, 422))
+async def get_module(module: ModuleName, response: Response, services: ServicesOf) -> ModuleView:
+    """Return a module, with what its executor knows of it."""
+    record, live = await services.engine.describe(module)
+    response.headers["ETag"] = record.etag
+    return module_view(record, live)
+
+
+@router.get("/{module}/symbol", summary="Fetch a module's symbol", responses=problems(404, 422))
+def get_symbol(module: ModuleName, services: ServicesOf, key: str | None = None) -> Response:
+    """Return the symbol JSON, of the default bucket unless a key is given."""
+    record = services.modules.get(module)
+    return Response(record.symbol(key), media_type="application/json")
+
+
+@router.delete(
+    "/{module}",
+    status_code=204,
+    summary="Delete a module",
+    responses=problems(404, 409, 412, 422),
+)
+async def delete_module(module: ModuleName, services: ServicesOf, if_match: IfMatch = None) -> None:
+    """Delete a module with its finished jobs and all its checkpoints."""
+    await services.engine.delete(module, if_match)
+
+
+@router.post(
+    "/{module}/bind",
+    summary="Bind a module",
+    openapi_extra=json_body(BindSpec, _BIND),
+    responses=problems(400, 404, 409, 413, 415, 422, 503),
+)
+async def bind(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
+    """Give a module shapes and memory, or bind it anew; its parameters stay."""
+    spec = await read_object(request, BindSpec)
+    return module_view(await services.engine.bind(module, spec))
+
+
+@router.post(
+    "/{module}/reshape",
+    summary="Change the input shapes",
+    openapi_extra=json_body(BucketShapes, _BIND),
+    responses=problems(400, 404, 409, 413, 415, 422, 503),
+)
+async def reshape(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
+    """Change the input shapes of a bound module; parameters and optimizer stay."""
+    shapes = await read_object(request, BucketShapes)
+    return module_view(await services.engine.reshape(module, shapes))
+
+
+@router.get("/{module}/buckets", summary="List bound buckets", responses=problems(404, 409, 422))
+def list_buckets(module: ModuleName, services: ServicesOf) -> PageView[str]:
+    """Return the keys of the buckets that are bound."""
+    record = services.modules.get(module)
+    require(record, "bind_bucket")
+    assert record.bind is not None
+    return PageView(items=[record.default_bucket_key, *record.bind.buckets])
+
+
+@router.post(
+    "/{module}/buckets",
+    summary="Bind a bucket",
+    openapi_extra=json_body(
+        BucketBody, {"key": "20", "data_shapes": [{"name": "data", "shape": [32, 20]}]}
+    ),
+    responses=problems(400, 404, 409, 413, 415, 422, 503),
+)
+async def bind_bucket(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
+    """Bind one more bucket of a bucketing module, before it is first needed."""
+    body = await read_object(request, BucketBody)
+    shapes = BucketShapes(data_shapes=body.data_shapes, label_shapes=body.label_shapes)
+    return module_view(await services.engine.bind_bucket(module, body.key, shapes))

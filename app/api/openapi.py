@@ -1,0 +1,149 @@
+"""The OpenAPI document: request bodies that routes read themselves, and every error answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
+
+from app.api.problems import PROBLEM_JSON
+from app.api.views import ProblemView
+from app.tensors.codec import JSON, NPY, NPZ, SAFETENSORS
+
+__all__ = ["build_openapi", "json_body", "problems", "raw_body", "tensor_answer", "tensor_body"]
+
+_bodies: dict[str, type] = {}
+
+_DESCRIPTIONS = {
+    400: "The body cannot be read",
+    404: "Not found",
+    409: "The present state forbids it; the answer says what to call first",
+    412: "The state has moved on",
+    413: "Over the limit",
+    415: "The content type is not read",
+    422: "A field has a value it cannot take",
+    503: "Not available at present; Retry-After says when to try again",
+}
+
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+
+_TENSOR: dict[str, Any] = {
+    "title": "Tensor",
+    "description": "Nested lists of numbers, or an object with shape, dtype and data.",
+    "oneOf": [
+        {"type": "array", "items": {}},
+        {"type": "number"},
+        {
+            "type": "object",
+            "required": ["data"],
+            "additionalProperties": False,
+            "properties": {
+                "shape": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+                "dtype": {"type": "string", "examples": ["float32"]},
+                "data": {"type": "array", "items": {}},
+            },
+        },
+    ],
+}
+
+
+def json_body(cls: type, example: Any = None, *, required: bool = True) -> dict[str, Any]:
+    """Return ``openapi_extra`` of a route that reads a JSON body as a domain value."""
+    _bodies[cls.__name__] = cls
+    media: dict[str, Any] = {"schema": {"$ref": f"#/components/schemas/{cls.__name__}"}}
+    if example is not None:
+        media["example"] = example
+    return {"requestBody": {"required": required, "content": {JSON: media}}}
+
+
+def tensor_body(
+    example: Any, fields: dict[str, Any] | None = None, *, required: bool = True
+) -> dict[str, Any]:
+    """Return ``openapi_extra`` of a route that reads tensors by name.
+
+    Args:
+        example: a JSON body.
+        fields: schemas of the JSON body's members beside ``inputs``.
+        required: whether there must be a body.
+    """
+    schema = {
+        "type": "object",
+        "required": ["inputs"],
+        "additionalProperties": False,
+        "properties": {
+            "inputs": {
+                "type": "object",
+                "additionalProperties": {"$ref": "#/components/schemas/Tensor"},
+            },
+            **(fields or {}),
+        },
+    }
+    content = {JSON: {"schema": schema, "example": example}}
+    content.update({kind: _BINARY for kind in (NPY, NPZ, SAFETENSORS)})
+    return {"requestBody": {"required": required, "content": content}}
+
+
+def raw_body(description: str) -> dict[str, Any]:
+    """Return ``openapi_extra`` of a route that reads a file."""
+    content = {"application/octet-stream": _BINARY}
+    return {"requestBody": {"required": True, "description": description, "content": content}}
+
+
+def tensor_answer(key: str) -> dict[int | str, dict[str, Any]]:
+    """Return ``responses`` of a route that answers with tensors."""
+    schema = {
+        "type": "object",
+        "properties": {
+            key: {
+                "type": "object",
+                "additionalProperties": {"$ref": "#/components/schemas/Tensor"},
+            }
+        },
+    }
+    content: dict[str, Any] = {JSON: {"schema": schema}}
+    content.update({kind: _BINARY for kind in (NPY, NPZ, SAFETENSORS)})
+    return {200: {"description": "Tensors by name", "content": content}}
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return ``responses`` for the errors a route may answer with."""
+    schema = {"$ref": f"#/components/schemas/{ProblemView.__name__}"}
+    return {
+        status: {
+            "description": _DESCRIPTIONS[status],
+            "content": {PROBLEM_JSON: {"schema": schema}},
+        }
+        for status in statuses
+    }
+
+
+def build_openapi(app: FastAPI) -> dict[str, Any]:
+    """Return the document of an application, complete with what FastAPI cannot know."""
+    document = get_openapi(
+        title=app.title,
+        version=app.version,
+        description=app.description,
+        routes=app.routes,
+        tags=app.openapi_tags,
+    )
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    schemas["Tensor"] = _TENSOR
+    for cls in (*_bodies.values(), ProblemView):
+        schema = TypeAdapter(cls).json_schema(ref_template="#/components/schemas/{model}")
+        schemas.update(schema.pop("$defs", {}))
+        schemas[cls.__name__] = schema
+    # Validation errors are problem+json here, never FastAPI's own form.
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            _replace_validation_error(operation)
+    return document
+
+
+def _replace_validation_error(operation: dict[str, Any]) -> None:
+    answer = operation.get("responses", {}).get("422")
+    if answer and JSON in answer.get("content", {}):
+        operation["responses"]["422"] = problems(422)[422]

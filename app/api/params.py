@@ -1,0 +1,155 @@
+"""Parameters and the optimizer."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from app.api.bodies import read_body, read_object
+from app.api.dependencies import ModuleName, ServicesOf
+from app.api.openapi import json_body, problems, raw_body, tensor_answer, tensor_body
+from app.api.requests import LearningRateBody
+from app.api.tensor_io import answer, read_tensors
+from app.api.views import ModuleView, module_view
+from app.domain.module import InitSpec, OptimizerSpec
+from app.worker import calls
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/v1/modules/{module}", tags=["parameters"])
+
+Flag = Annotated[bool, Query()]
+
+
+@router.post(
+    "/params/init",
+    summary="Initialize the parameters",
+    openapi_extra=json_body(InitSpec, {"initializer": "xavier", "seed": 1}),
+    responses=problems(400, 404, 409, 413, 415, 422, 503),
+)
+async def init_params(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
+    """Give all parameters their first values."""
+    spec = await read_object(request, InitSpec)
+    return module_view(await services.engine.init_params(module, spec))
+
+
+@router.get(
+    "/params",
+    summary="Fetch the parameters",
+    responses={**tensor_answer("params"), **problems(404, 409, 422, 503)},
+)
+async def get_params(
+    module: ModuleName,
+    request: Request,
+    services: ServicesOf,
+    name: Annotated[list[str] | None, Query(description="Only these; all by default.")] = None,
+) -> Response:
+    """Return parameters and auxiliary states; ask for npz or safetensors where they are large."""
+    call = calls.GetParams(module=module, names=tuple(name) if name else None)
+    reply = await services.engine.ask_at(module, "get_params", call)
+    return answer(request, reply, "params", reply.result)
+
+
+@router.put(
+    "/params",
+    summary="Set parameters",
+    openapi_extra=tensor_body({"inputs": {"fc_bias": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]}}),
+    responses=problems(400, 404, 409, 413, 415, 422, 503),
+)
+async def set_params(
+    module: ModuleName,
+    request: Request,
+    services: ServicesOf,
+    allow_missing: Flag = False,
+    allow_extra: Flag = False,
+    allow_nonfinite: Flag = False,
+) -> ModuleView:
+    """Set parameters by name. With `allow_missing` those not given keep their values."""
+    tensors, _ = await read_tensors(request, ())
+    options = {
+        "allow_missing": allow_missing,
+        "allow_extra": allow_extra,
+        "allow_nonfinite": allow_nonfinite,
+    }
+    return module_view(await services.engine.set_params(module, tensors, options))
+
+
+@router.get(
+    "/params/{parameter}",
+    summary="Fetch one parameter",
+    responses={**tensor_answer("params"), **problems(404, 409, 422, 503)},
+)
+async def get_param(
+    module: ModuleName,
+    parameter: Annotated[str, Path(description="Its name.", examples=["fc_weight"])],
+    request: Request,
+    services: ServicesOf,
+) -> Response:
+    """Return one parameter, as npy or JSON."""
+    call = calls.GetParams(module=module, names=(parameter,))
+    reply = await services.engine.ask_at(module, "get_params", call)
+    return answer(request, reply, "params")
+
+
+@router.post(
+    "/optimizer",
+    summary="Install an optimizer",
+    openapi_extra=json_body(
+        OptimizerSpec, {"name": "sgd", "options": {"learning_rate": 0.1, "momentum": 0.9}}
+    ),
+    responses=problems(400, 404, 409, 413, 415, 422, 503),
+)
+async def init_optimizer(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
+    """Install an optimizer, in the place of one that is there."""
+    spec = await read_object(request, OptimizerSpec)
+    return module_view(await services.engine.init_optimizer(module, spec))
+
+
+@router.get("/optimizer", summary="Describe the optimizer", responses=problems(404, 409, 422, 503))
+async def get_optimizer(module: ModuleName, services: ServicesOf) -> dict[str, object]:
+    """Return name, options, present learning rate and number of updates."""
+    reply = await services.engine.ask_at(module, "get_optimizer", calls.GetOptimizer(module=module))
+    reply.release()
+    return reply.result
+
+
+@router.patch(
+    "/optimizer",
+    summary="Change the learning rate",
+    openapi_extra=json_body(LearningRateBody, {"learning_rate": 0.01}),
+    responses=problems(400, 404, 409, 413, 415, 422, 503),
+)
+async def set_learning_rate(
+    module: ModuleName, request: Request, services: ServicesOf
+) -> ModuleView:
+    """Set the learning rate; refused where a scheduler gives it."""
+    body = await read_object(request, LearningRateBody)
+    return module_view(await services.engine.set_learning_rate(module, body.learning_rate))
+
+
+@router.get(
+    "/optimizer/states",
+    summary="Fetch the optimizer's states",
+    response_class=Response,
+    responses=problems(404, 409, 422, 503),
+)
+async def get_states(module: ModuleName, services: ServicesOf) -> Response:
+    """Return the states in MXNet's `.states` form."""
+    call = calls.GetOptimizerStates(module=module)
+    reply = await services.engine.ask_at(module, "optimizer_states", call)
+    content = reply.tensors["states"].tobytes()
+    reply.release()
+    return Response(content, media_type="application/octet-stream")
+
+
+@router.put(
+    "/optimizer/states",
+    status_code=204,
+    summary="Set the optimizer's states",
+    openapi_extra=raw_body("A `.states` file of MXNet or of this server."),
+    responses=problems(404, 409, 413, 422, 503),
+)
+async def set_states(module: ModuleName, request: Request, services: ServicesOf) -> None:
+    """Take over states that MXNet or this server wrote."""
+    await services.engine.set_optimizer_states(module, await read_body(request))

@@ -1,0 +1,163 @@
+"""The step level: forward, backward and update, for those who write the loop themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from app.api.dependencies import ModuleName, ServicesOf
+from app.api.openapi import problems, tensor_answer, tensor_body
+from app.api.tensor_io import PredictFields, answer, read_step, read_tensors
+from app.domain.codec import from_plain
+from app.worker import calls
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/v1/modules/{module}", tags=["steps"])
+
+_BATCH = {"inputs": {"data": [[0.5, 1.0]], "softmax_label": [1]}, "is_train": True}
+_FIELDS: dict[str, Any] = {
+    "is_train": {"type": ["boolean", "null"]},
+    "bucket": {"type": ["string", "null"]},
+    "with_outputs": {"type": "boolean"},
+    "generation": {"type": ["integer", "null"]},
+    "sequence": {"type": ["integer", "null"]},
+}
+_ERRORS = problems(400, 404, 409, 412, 413, 415, 422, 503)
+
+
+async def _forward(
+    module: str, request: Request, services: ServicesOf, stage_of: str, backward: bool
+) -> Response:
+    record = await services.engine.held(module)
+    tensors, fields = await read_step(request, (*record.data_names, *record.label_names))
+    call = calls.Forward(
+        module=module,
+        is_train=True if backward else fields.is_train,
+        bucket=fields.bucket,
+        backward=backward,
+        with_outputs=fields.with_outputs,
+        generation=fields.generation,
+        sequence=fields.sequence,
+    )
+    reply = await services.engine.ask_at(module, stage_of, call, tensors)
+    return answer(request, reply, "outputs", reply.result)
+
+
+@router.post(
+    "/forward",
+    summary="Forward pass",
+    openapi_extra=tensor_body(_BATCH, _FIELDS),
+    responses={**tensor_answer("outputs"), **_ERRORS},
+)
+async def forward(module: ModuleName, request: Request, services: ServicesOf) -> Response:
+    """Compute the outputs of a batch given by input name."""
+    return await _forward(module, request, services, "forward", backward=False)
+
+
+@router.post(
+    "/forward_backward",
+    summary="Forward and backward pass",
+    openapi_extra=tensor_body({"inputs": _BATCH["inputs"]}, _FIELDS),
+    responses={**tensor_answer("outputs"), **_ERRORS},
+)
+async def forward_backward(module: ModuleName, request: Request, services: ServicesOf) -> Response:
+    """Compute outputs and gradients of a batch."""
+    return await _forward(module, request, services, "forward_backward", backward=True)
+
+
+@router.post(
+    "/backward",
+    summary="Backward pass",
+    openapi_extra=tensor_body({"inputs": {"fc_output": [[1.0, 0.0]]}}, _FIELDS, required=False),
+    responses=_ERRORS,
+)
+async def backward(module: ModuleName, request: Request, services: ServicesOf) -> dict[str, Any]:
+    """Compute the gradients of the last training pass; a loss needs no gradients given."""
+    tensors, fields = await read_step(request, ())
+    call = calls.Backward(module=module, generation=fields.generation, sequence=fields.sequence)
+    reply = await services.engine.ask_at(module, "backward", call, tensors)
+    reply.release()
+    return reply.result
+
+
+@router.post(
+    "/update",
+    summary="Update the parameters",
+    openapi_extra=tensor_body({"inputs": {}, "sequence": 3}, _FIELDS, required=False),
+    responses=_ERRORS,
+)
+async def update(module: ModuleName, request: Request, services: ServicesOf) -> dict[str, Any]:
+    """Update the parameters from the gradients of the last backward pass."""
+    _, fields = await read_step(request, ())
+    call = calls.Update(module=module, generation=fields.generation, sequence=fields.sequence)
+    reply = await services.engine.ask_at(module, "update", call)
+    reply.release()
+    return reply.result
+
+
+@router.get(
+    "/outputs",
+    summary="Outputs of the last pass",
+    responses={**tensor_answer("outputs"), **problems(404, 409, 422, 503)},
+)
+async def get_outputs(module: ModuleName, request: Request, services: ServicesOf) -> Response:
+    """Return the outputs of the last forward pass of the step level."""
+    call = calls.GetOutputs(module=module)
+    reply = await services.engine.ask_at(module, "get_outputs", call)
+    return answer(request, reply, "outputs")
+
+
+@router.get(
+    "/input_grads",
+    summary="Gradients of the inputs",
+    responses={**tensor_answer("input_grads"), **problems(404, 409, 422, 503)},
+)
+async def get_input_grads(module: ModuleName, request: Request, services: ServicesOf) -> Response:
+    """Return the gradients of the data inputs; bind with `inputs_need_grad` for them."""
+    call = calls.GetInputGrads(module=module)
+    reply = await services.engine.ask_at(module, "get_input_grads", call)
+    return answer(request, reply, "input_grads")
+
+
+@router.get(
+    "/states",
+    summary="Fetch the states",
+    responses={**tensor_answer("states"), **problems(404, 409, 422, 503)},
+)
+async def get_states(module: ModuleName, request: Request, services: ServicesOf) -> Response:
+    """Return the arrays named in `state_names`."""
+    reply = await services.engine.ask_at(module, "states", calls.GetStates(module=module))
+    return answer(request, reply, "states")
+
+
+@router.put(
+    "/states",
+    status_code=204,
+    summary="Set the states",
+    openapi_extra=tensor_body({"inputs": {"lstm_state": [[0.0]]}}),
+    responses=problems(400, 404, 409, 413, 415, 422, 503),
+)
+async def set_states(module: ModuleName, request: Request, services: ServicesOf) -> None:
+    """Set the arrays named in `state_names`."""
+    tensors, _ = await read_tensors(request, ())
+    call = calls.SetStates(module=module)
+    (await services.engine.ask_at(module, "states", call, tensors)).release()
+
+
+@router.post(
+    "/predict",
+    tags=["predict"],
+    summary="Predict",
+    openapi_extra=tensor_body({"inputs": {"data": [[0.5, 1.0]]}}, {"bucket": _FIELDS["bucket"]}),
+    responses={**tensor_answer("outputs"), **problems(400, 404, 409, 413, 415, 422, 503)},
+)
+async def predict(module: ModuleName, request: Request, services: ServicesOf) -> Response:
+    """Compute the outputs of any number of examples; nothing of the module changes."""
+    record = await services.engine.held(module)
+    tensors, rest = await read_tensors(request, record.data_names)
+    bucket = from_plain(PredictFields, rest).bucket if rest else None
+    call = calls.Predict(module=module, bucket=bucket)
+    reply = await services.engine.ask(record, call, tensors)
+    return answer(request, reply, "outputs")

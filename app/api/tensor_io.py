@@ -1,0 +1,86 @@
+"""Tensors between a request or answer and an executor's shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from fastapi import Request, Response
+from pydantic import ConfigDict
+
+from app.api.bodies import read_body
+from app.domain.codec import STRICT_FIELDS, from_plain
+from app.settings import Settings
+from app.tensors.codec import Tensors, decode, encode, negotiate
+from app.worker.client import Reply
+
+__all__ = ["PredictFields", "StepFields", "answer", "read_step", "read_tensors"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFields:
+    """What a step-level call says beside its tensors.
+
+    Attributes:
+        is_train: training pass; as bound where None.
+        bucket: of a bucketing module; None takes the smallest that holds the tensors.
+        with_outputs: answer with the outputs.
+        generation: refuse with 412 unless the module has this generation.
+        sequence: number of the call; a repeated one is answered again, not done again.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    is_train: bool | None = None
+    bucket: str | None = None
+    with_outputs: bool = True
+    generation: int | None = None
+    sequence: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictFields:
+    """What a prediction says beside its tensors: the bucket to take, if not the smallest."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    bucket: str | None = None
+
+
+async def read_tensors(request: Request, names: Sequence[str]) -> tuple[Tensors, dict[str, Any]]:
+    """Return the tensors of a body by name, and a JSON body's other members.
+
+    Args:
+        names: expected names in order; a lone npy array is the first.
+    """
+    settings: Settings = request.app.state.settings
+    body = await read_body(request)
+    return decode(
+        request.headers.get("content-type"),
+        body,
+        names=names,
+        limit=settings.max_body_bytes,
+        setting="MODSERVE_MAX_BODY_BYTES",
+    )
+
+
+async def read_step(request: Request, names: Sequence[str]) -> tuple[Tensors, StepFields]:
+    """Return the tensors and fields of a step-level call; an empty body has neither."""
+    if request.headers.get("content-length", "0") == "0" and not request.headers.get(
+        "transfer-encoding"
+    ):
+        return {}, StepFields()
+    tensors, rest = await read_tensors(request, names)
+    return tensors, from_plain(StepFields, rest)
+
+
+def answer(
+    request: Request, reply: Reply, key: str, extra: Mapping[str, Any] | None = None
+) -> Response:
+    """Return the tensors of a reply in the form the client accepts, and release them."""
+    try:
+        kind = negotiate(request.headers.get("accept"), single=len(reply.tensors) == 1)
+        return Response(encode(kind, reply.tensors, key, extra), media_type=kind)
+    finally:
+        reply.release()

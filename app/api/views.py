@@ -1,0 +1,224 @@
+"""What clients get to see of modules, jobs, datasets and checkpoints."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.domain.checkpoint import CheckpointManifest
+from app.domain.codec import to_plain
+from app.domain.dataset import DatasetRecord
+from app.domain.job import EventRow, Job
+from app.domain.module import SINGLE, ModuleRecord
+
+__all__ = [
+    "CheckpointView",
+    "DatasetView",
+    "EventView",
+    "ExecutorView",
+    "FieldFault",
+    "JobView",
+    "ModuleView",
+    "PageView",
+    "ProblemView",
+    "StatusView",
+    "checkpoint_view",
+    "dataset_view",
+    "event_view",
+    "job_view",
+    "module_view",
+]
+
+T = TypeVar("T")
+
+
+class FieldFault(BaseModel):
+    """One field at fault."""
+
+    field: str = Field(examples=["data_shapes[0].shape"])
+    got: str
+    expected: str
+    hint: str = ""
+
+
+class ProblemView(BaseModel):
+    """An RFC 9457 answer to a request that was refused."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(examples=["urn:modserve:error:not_found"])
+    title: str
+    status: int
+    detail: str
+    instance: str
+    code: str = Field(examples=["not_found"])
+    request_id: str
+    errors: list[FieldFault] = []
+
+
+class PageView(BaseModel, Generic[T]):
+    """One page of a list."""
+
+    items: list[T]
+    next_cursor: str | None = Field(
+        default=None, description="Send it as `cursor` for the next page; null on the last one."
+    )
+
+
+class StatusView(BaseModel):
+    """How the server is."""
+
+    status: str = Field(examples=["ready"])
+    executors: dict[str, str] = Field(default={}, examples=[{"cpu(0)": "ready"}])
+
+
+class ModuleView(BaseModel):
+    """A module."""
+
+    name: str = Field(examples=["lenet"])
+    kind: str = Field(examples=["module"])
+    stage: str = Field(examples=["READY"])
+    data_names: list[str]
+    label_names: list[str]
+    state_names: list[str]
+    fixed_param_names: list[str]
+    bucket_keys: list[str] = Field(description="Empty for a module without buckets.")
+    default_bucket_key: str | None
+    executor: str = Field(examples=["cpu(0)"])
+    contexts: list[str]
+    bind: dict[str, Any] | None
+    init: dict[str, Any] | None
+    optimizer: dict[str, Any] | None
+    params: str | None = Field(description="Where the parameters came from.")
+    checkpoint: str | None = Field(description="Tag of the newest checkpoint.")
+    generation: int = Field(description="Changes whenever state in memory was lost.")
+    version: int
+    created_at: float
+    updated_at: float
+    live: dict[str, Any] | None = Field(
+        default=None,
+        description="What the executor knows: arguments, shapes, memory; null while it is down.",
+    )
+
+
+class JobView(BaseModel):
+    """A job."""
+
+    id: int
+    kind: str = Field(examples=["fit"])
+    module: str
+    status: str = Field(examples=["running"])
+    params: dict[str, Any]
+    priority: int
+    requested: str | None
+    attempt: int
+    max_attempts: int
+    executor: str | None
+    progress: dict[str, Any]
+    result: dict[str, Any] | None
+    error: dict[str, Any] | None
+    created_at: float
+    started_at: float | None
+    finished_at: float | None
+    updated_at: float
+
+
+class EventView(BaseModel):
+    """One event of a job."""
+
+    id: int
+    job_id: int
+    attempt: int
+    kind: str = Field(examples=["progress"])
+    status: str = Field(examples=["running"])
+    data: dict[str, Any]
+    created_at: float
+
+
+class ArrayView(BaseModel):
+    """One array of a dataset."""
+
+    name: str = Field(examples=["train_images"])
+    shape: list[int] = Field(examples=[[4000, 28, 28]])
+    dtype: str = Field(examples=["uint8"])
+
+
+class DatasetView(BaseModel):
+    """A dataset."""
+
+    name: str = Field(examples=["mnist"])
+    kind: str = Field(examples=["npz"])
+    arrays: list[ArrayView]
+    examples: int | None
+    size: int
+    sha256: str
+    created_at: float
+
+
+class CheckpointView(BaseModel):
+    """A checkpoint."""
+
+    tag: str = Field(examples=["12"])
+    module: str
+    epoch: int
+    batch: int
+    files: dict[str, dict[str, Any]]
+    metrics: dict[str, Any]
+    job_id: int | None
+    size: int
+    created_at: float
+
+
+class ExecutorView(BaseModel):
+    """An executor."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str = Field(examples=["cpu(0)"])
+    alive: bool
+
+
+def module_view(record: ModuleRecord, live: dict[str, Any] | None = None) -> ModuleView:
+    """Return the view of a module, its symbols left out."""
+    plain = to_plain(record)
+    has_buckets = list(record.symbols) != [SINGLE]
+    return ModuleView(
+        **{
+            name: plain[name]
+            for name in ModuleView.model_fields
+            if name in plain and name not in _OWN
+        },
+        stage=record.stage.value,
+        bucket_keys=list(record.symbols) if has_buckets else [],
+        default_bucket_key=record.default_bucket_key if has_buckets else None,
+        checkpoint=str(record.checkpoint) if record.checkpoint else None,
+        live=live,
+    )
+
+
+_OWN = frozenset({"stage", "bucket_keys", "default_bucket_key", "checkpoint", "live"})
+
+
+def job_view(job: Job) -> JobView:
+    """Return the view of a job."""
+    plain = to_plain(job)
+    return JobView(**{name: plain[name] for name in JobView.model_fields})
+
+
+def event_view(row: EventRow) -> EventView:
+    """Return the view of an event."""
+    return EventView(**to_plain(row))
+
+
+def dataset_view(record: DatasetRecord) -> DatasetView:
+    """Return the view of a dataset."""
+    plain = to_plain(record)
+    return DatasetView(**{name: plain[name] for name in DatasetView.model_fields})
+
+
+def checkpoint_view(manifest: CheckpointManifest) -> CheckpointView:
+    """Return the view of a checkpoint."""
+    plain = to_plain(manifest)
+    fields = {name: plain[name] for name in CheckpointView.model_fields if name in plain}
+    return CheckpointView(**fields, tag=str(manifest.tag), size=manifest.size)
