@@ -1,0 +1,9 @@
+"""``mx.nd.contrib``: the operators whose names begin with ``_contrib_``."""
+
+from __future__ import annotations
+
+from core.ndarray.functions import make_function
+from core.ops.namespace import OperatorNamespace
+
+_operators = OperatorNamespace(__name__, "_contrib_", make_function)
+__getattr__, __dir__ = _operators.get, _operators.names

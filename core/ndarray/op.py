@@ -1,0 +1,9 @@
+"""``mx.nd.op``: the operators alone, without the functions that ``mx.nd`` adds to them."""
+
+from __future__ import annotations
+
+from core.ndarray.functions import make_function
+from core.ops.namespace import PUBLIC, OperatorNamespace
+
+_operators = OperatorNamespace(__name__, PUBLIC, make_function)
+__getattr__, __dir__ = _operators.get, _operators.names
