@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from core.checkpoint import register_pickled
 from core.errors import did_you_mean
 from core.ndarray import NDArray
 from core.optimizer.lr_scheduler import LRScheduler
@@ -197,6 +198,8 @@ class Optimizer:
                 stacklevel=2,
             )
         Optimizer.opt_registry[name] = klass
+        own = klass.__module__.startswith("core.")
+        register_pickled(klass, "mxnet.optimizer.optimizer" if own else klass.__module__)
         return klass
 
     @staticmethod

@@ -6,6 +6,8 @@ import itertools
 import logging
 import math
 
+from core.checkpoint import register_pickled
+
 __all__ = [
     "CosineScheduler",
     "FactorScheduler",
@@ -195,3 +197,13 @@ class CosineScheduler(_DecayScheduler):
 
     def _curve(self, progress: float) -> float:
         return (1 + math.cos(math.pi * progress)) / 2
+
+
+for _scheduler in (
+    LRScheduler,
+    FactorScheduler,
+    MultiFactorScheduler,
+    PolyScheduler,
+    CosineScheduler,
+):
+    register_pickled(_scheduler, "mxnet.lr_scheduler")
