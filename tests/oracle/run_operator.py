@@ -14,7 +14,7 @@ import numpy as np
 
 from core.backends import Backend, backend_of
 from core.device import Context
-from core.ops import ALL, Operator, Run, make_operator
+from core.ops import ALL, Operator, Run, get_operator, make_operator
 from core.ops.attributes import format_attribute
 from core.random import DeviceRandom
 from core.types import DType, Shape
@@ -29,11 +29,10 @@ _RANDOM_SEED = 7
 def parse(case: Case) -> Operator:
     """Return the operator of a case, its attributes passed as a symbol JSON has them."""
     attrs = {key: format_attribute(value) for key, value in case.attrs.items()}
-    operator = make_operator(case.op, case.id, attrs)
-    if operator.variadic is not None and operator.variadic not in attrs:
-        attrs[operator.variadic] = str(len(case.inputs))
-        operator = make_operator(case.op, case.id, attrs)
-    return operator
+    count = get_operator(case.op).variadic
+    if count:
+        attrs.setdefault(count, str(len(case.inputs)))
+    return make_operator(case.op, case.id, attrs)
 
 
 def strided_copy(xp: Any, array: Any) -> Any:
@@ -108,8 +107,11 @@ class OperatorRun:
         gradients, to let one lie over the other.
         """
         reads = self.operator.backward_reads()
+        given: Sequence[int] = wanted
+        if self.operator.needs_every_gradient():
+            given = self.operator.gradient_inputs(len(self.inputs))
         in_grads = [
-            garbage(self.backend, x.shape, x.dtype) if i in wanted else None
+            garbage(self.backend, x.shape, x.dtype) if i in given else None
             for i, x in enumerate(self.inputs)
         ]
         for i, memory in (targets or {}).items():

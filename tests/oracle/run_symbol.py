@@ -106,13 +106,20 @@ def record(
 
 
 def record_shapes(mx: Any, case: Case) -> dict[str, np.ndarray]:
-    """Return, for every input, its shape as inferred from the others' (0: unknown)."""
+    """Return, for every input, its shape as inferred from the others' (0 or none: unknown).
+
+    Some of MXNet's operators raise where an input's shape is missing; then nothing is inferred.
+    """
     symbol = make_symbol(mx, case)
     shapes = {name: x.shape for name, x in {**case.make_inputs(), **case.make_aux()}.items()}
     inferred: dict[str, np.ndarray] = {}
     for name in shapes:
         others = {other: shape for other, shape in shapes.items() if other != name}
-        arguments, _, auxiliary = symbol.infer_shape_partial(**others)
+        try:
+            arguments, _, auxiliary = symbol.infer_shape_partial(**others)
+        except RuntimeError:
+            inferred[f"shape_{name}"] = np.array((), dtype="int64")
+            continue
         names = (*symbol.list_arguments(), *symbol.list_auxiliary_states())
         known = dict(zip(names, (*arguments, *auxiliary), strict=True))
         inferred[f"shape_{name}"] = np.array(known[name] or (), dtype="int64")

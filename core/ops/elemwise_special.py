@@ -1,0 +1,161 @@
+"""Elementwise operators with attributes or a number of inputs of their own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from core.ops.attributes import attribute
+from core.ops.operator import Operator, Reads, Run
+from core.ops.registry import register
+from core.types import Array
+
+__all__ = ["AddN", "Clip", "DivSqrtDim", "HardSigmoid"]
+
+
+@register("clip", "_npi_clip", "_sparse_clip")
+class Clip(Operator):
+    """Cut off what is below ``a_min`` or above ``a_max``; there the gradient is 0."""
+
+    a_min: float = attribute(doc="smallest value")
+    a_max: float = attribute(doc="largest value")
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0,))
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def inplace_backward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        x, y = inputs[0], outputs[0]
+        run.xp.maximum(x, self.a_min, out=y, casting="unsafe")
+        run.xp.minimum(y, self.a_max, out=y, casting="unsafe")
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        x = inputs[0]
+        inside, below = run.scratch(x.shape, "bool"), run.scratch(x.shape, "bool")
+        run.xp.less_equal(x, self.a_max, out=inside)
+        run.xp.greater_equal(x, self.a_min, out=below)
+        inside &= below
+        run.xp.multiply(out_grads[0], inside, out=in_grads[0])
+
+
+@register("hard_sigmoid")
+class HardSigmoid(Operator):
+    """``alpha * x + beta``, cut to 0 and 1."""
+
+    alpha: float = attribute(default=0.2, doc="slope")
+    beta: float = attribute(default=0.5, doc="value at 0")
+
+    def backward_reads(self) -> Reads:
+        return Reads(outputs=(0,))
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def inplace_backward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        y = outputs[0]
+        run.xp.multiply(inputs[0], self.alpha, out=y)
+        y += self.beta
+        run.xp.clip(y, 0, 1, out=y)
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        y, dx = outputs[0], in_grads[0]
+        inside, below = run.scratch(y.shape, "bool"), run.scratch(y.shape, "bool")
+        run.xp.greater(y, 0, out=inside)
+        run.xp.less(y, 1, out=below)
+        inside &= below
+        run.xp.multiply(out_grads[0], inside, out=dx)
+        run.xp.multiply(dx, self.alpha, out=dx)
+
+
+@register("_contrib_div_sqrt_dim")
+class DivSqrtDim(Operator):
+    """The data divided by the square root of its last dimension."""
+
+    def backward_reads(self) -> Reads:
+        return Reads()
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def inplace_backward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        run.xp.divide(inputs[0], math.sqrt(inputs[0].shape[-1]), out=outputs[0])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        self.forward(run, out_grads, in_grads)
+
+
+@register("add_n", "ElementWiseSum", "_sparse_add_n", "_sparse_ElementWiseSum")
+class AddN(Operator):
+    """The sum of all inputs."""
+
+    variadic = "num_args"
+
+    num_args: int = attribute(minimum=1, doc="number of inputs")
+
+    def input_names(self) -> tuple[str, ...]:
+        return tuple(f"arg{i}" for i in range(self.num_args))
+
+    def backward_reads(self) -> Reads:
+        return Reads()
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def inplace_backward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def passes_gradient(self) -> tuple[tuple[int, int], ...]:
+        return tuple((0, i) for i in range(self.num_args))
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        y = outputs[0]
+        if len(inputs) == 1:
+            run.xp.copyto(y, inputs[0])
+            return
+        run.xp.add(inputs[0], inputs[1], out=y)
+        for x in inputs[2:]:
+            y += x
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        for dx in in_grads:
+            if dx is not None:
+                run.xp.copyto(dx, out_grads[0])

@@ -1,0 +1,220 @@
+"""Operators that join arrays, or copies of one array, to a larger one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+from core.errors import ShapeError
+from core.ops.attributes import attribute
+from core.ops.broadcasting import accumulator
+from core.ops.operator import Operator, Reads, Run
+from core.ops.registry import declares_attributes, register
+from core.types import Array, Shape, normalize_axis, shape_size
+
+__all__ = ["Concat", "Repeat", "Stack", "Tile"]
+
+
+@declares_attributes
+class _Joining(Operator):
+    """Base of operators with any number of inputs that lie side by side in the output."""
+
+    variadic = "num_args"
+
+    num_args: int = attribute(minimum=1, doc="number of inputs")
+
+    def input_names(self) -> tuple[str, ...]:
+        return tuple(f"arg{i}" for i in range(self.num_args))
+
+    def backward_reads(self) -> Reads:
+        return Reads()
+
+    def regions(self, output: Array, inputs: Sequence[Array]) -> Iterable[Array]:
+        """Return the part of the output that each input lies in."""
+        raise NotImplementedError
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        for x, region in zip(inputs, self.regions(outputs[0], inputs), strict=True):
+            run.xp.copyto(region, x)
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        for dx, region in zip(in_grads, self.regions(out_grads[0], in_grads), strict=True):
+            if dx is not None:
+                run.xp.copyto(dx, region)
+
+
+@register("Concat", "concat", "_sparse_concat")
+class Concat(_Joining):
+    """Join arrays along an axis; all other dimensions are equal."""
+
+    dim: int = attribute(default=1, doc="the axis along which the inputs lie")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        known = next((shape for shape in (*inputs, *outputs) if shape is not None), None)
+        if known is None:
+            return inputs, outputs
+        axis = normalize_axis(self.dim, len(known))
+        common: Shape | None = None
+        for name, shape in zip((*self.input_names(), "output"), (*inputs, *outputs), strict=True):
+            across = None if shape is None else _replace(shape, axis, 0)
+            common = self.expect(name, across, common)
+        assert common is not None
+        shapes = [self.expect("input", shape, common) for shape in inputs]
+        output = self.expect("output", outputs[0], common)
+        lengths = [shape[axis] for shape in shapes if shape is not None]
+        if 0 not in lengths:
+            output = self.expect("output", output, _replace(common, axis, sum(lengths)))
+        elif output is not None and output[axis] and lengths.count(0) == 1:
+            rest = output[axis] - sum(lengths)
+            if rest < 1:
+                raise ShapeError(f"output {output} is too short for the inputs {shapes}")
+            shapes[lengths.index(0)] = _replace(common, axis, rest)
+        return shapes, [output]
+
+    def needs_every_gradient(self) -> bool:
+        return True
+
+    def regions(self, output: Array, inputs: Sequence[Array]) -> Iterable[Array]:
+        axis = normalize_axis(self.dim, output.ndim)
+        ends = itertools.accumulate((x.shape[axis] for x in inputs), initial=0)
+        lead = (slice(None),) * axis
+        return (output[(*lead, slice(*bounds))] for bounds in itertools.pairwise(ends))
+
+
+@register("stack")
+class Stack(_Joining):
+    """Join arrays of one shape along a new axis."""
+
+    axis: int = attribute(default=0, doc="where the new axis is in the output")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        common: Shape | None = None
+        for name, shape in zip(self.input_names(), inputs, strict=True):
+            common = self.expect(name, shape, common)
+        known = len(common) + 1 if common is not None else len(outputs[0] or ())
+        if not known:
+            return inputs, outputs
+        axis = normalize_axis(self.axis, known)
+        output = outputs[0]
+        if output is not None:
+            common = self.expect("input", common, output[:axis] + output[axis + 1 :])
+        assert common is not None
+        output = self.expect("output", output, (*common[:axis], self.num_args, *common[axis:]))
+        return [common] * len(inputs), [output]
+
+    def regions(self, output: Array, inputs: Sequence[Array]) -> Iterator[Array]:
+        lead = (slice(None),) * normalize_axis(self.axis, output.ndim)
+        return (output[(*lead, i)] for i in range(self.num_args))
+
+
+@register("tile", "_npi_tile")
+class Tile(Operator):
+    """Repeat the whole data along each axis; missing axes are added in front."""
+
+    reps: tuple[int, ...] = attribute(minimum=1, doc="repetitions along each axis, the last last")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = inputs[0]
+        if data is None:
+            return inputs, outputs
+        rank = max(len(data), len(self.reps))
+        wide, reps = (1,) * (rank - len(data)) + data, self._all_reps(rank)
+        shape = tuple(dim * count for dim, count in zip(wide, reps, strict=True))
+        return inputs, [self.expect("output", outputs[0], shape)]
+
+    def _all_reps(self, rank: int) -> tuple[int, ...]:
+        return (1,) * (rank - len(self.reps)) + self.reps
+
+    def backward_reads(self) -> Reads:
+        return Reads()
+
+    def _parted(self, output: Array) -> Array:
+        """Return a view of the output in which each axis is parted into (copy, element)."""
+        reps = self._all_reps(output.ndim)
+        parts = ((n, dim // n) for n, dim in zip(reps, output.shape, strict=True))
+        return output.reshape(tuple(itertools.chain.from_iterable(parts)))
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        x, y = inputs[0], self._parted(outputs[0])
+        wide = (1,) * (outputs[0].ndim - x.ndim) + x.shape
+        run.xp.copyto(y, x.reshape(tuple(itertools.chain.from_iterable((1, dim) for dim in wide))))
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        dx = in_grads[0]
+        assert dx is not None
+        dy = self._parted(out_grads[0])
+        target = dx.reshape((1,) * (dy.ndim // 2 - dx.ndim) + dx.shape)
+        copies = tuple(range(0, dy.ndim, 2))
+        run.xp.sum(dy, axis=copies, dtype=accumulator(dy.dtype), out=target)
+
+
+@register("repeat", "_np_repeat")
+class Repeat(Operator):
+    """Repeat each element along an axis, or of the flat data."""
+
+    repeats: int = attribute(minimum=1, doc="how often each element is repeated")
+    axis: int | None = attribute(default=None, doc="the axis; None for the flat data")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = inputs[0]
+        if data is None:
+            return inputs, outputs
+        if self.axis is None:
+            size = shape_size(data) * self.repeats
+            return inputs, [self.expect("output", outputs[0], (size,))]
+        axis = normalize_axis(self.axis, len(data))
+        shape = _replace(data, axis, data[axis] * self.repeats)
+        return inputs, [self.expect("output", outputs[0], shape)]
+
+    def backward_reads(self) -> Reads:
+        return Reads()
+
+    def _parted(self, output: Array, data: Shape) -> tuple[Array, int]:
+        """Return a view of the output with an axis for the copies, and that axis."""
+        if self.axis is None:
+            return output.reshape((*data, self.repeats)), len(data)
+        axis = normalize_axis(self.axis, len(data)) + 1
+        return output.reshape((*data[:axis], self.repeats, *data[axis:])), axis
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        y, axis = self._parted(outputs[0], inputs[0].shape)
+        run.xp.copyto(y, run.xp.expand_dims(inputs[0], axis))
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        dx = in_grads[0]
+        assert dx is not None
+        dy, axis = self._parted(out_grads[0], dx.shape)
+        run.xp.sum(dy, axis=axis, dtype=accumulator(dy.dtype), out=dx)
+
+
+def _replace(shape: Shape, axis: int, size: int) -> Shape:
+    return (*shape[:axis], size, *shape[axis + 1 :])

@@ -1,0 +1,288 @@
+"""Operators that give their data another shape and leave its elements where they are."""
+
+from __future__ import annotations
+
+from core.errors import ShapeError
+from core.ops.attributes import attribute
+from core.ops.identity import PassThrough
+from core.ops.registry import register
+from core.types import Shape, is_known, normalize_axis, shape_size
+
+__all__ = [
+    "ExpandDims",
+    "Flatten",
+    "NumpyReshape",
+    "Reshape",
+    "ReshapeLike",
+    "Squeeze",
+    "resolve_codes",
+    "solve_size",
+]
+
+
+def solve_size(shape: Shape | None, other: Shape | None) -> Shape | None:
+    """Fill in the one unknown dimension of ``shape`` so that it has as many elements as ``other``.
+
+    Raises:
+        ShapeError: the two cannot have the same number of elements.
+    """
+    if shape is None or other is None or not is_known(other):
+        return shape
+    size = shape_size(other)
+    unknown = [i for i, dim in enumerate(shape) if dim == 0]
+    if not unknown:
+        if shape_size(shape) != size:
+            raise ShapeError(
+                f"shape {shape} has {shape_size(shape)} elements, {other} has {size}; "
+                f"a reshape keeps their number"
+            )
+        return shape
+    known = shape_size(tuple(dim for dim in shape if dim))
+    if len(unknown) > 1:
+        return shape
+    if size % known:
+        raise ShapeError(
+            f"shape {shape} cannot have the {size} elements of {other}: {size} is not a "
+            f"multiple of {known}"
+        )
+    return tuple(dim or size // known for dim in shape)
+
+
+def resolve_codes(codes: Shape, data: Shape, reverse: bool = False) -> Shape:
+    """Return the shape that MXNet's special codes make of a data shape (0: unknown).
+
+    Codes: 0 copies a dimension, -1 is inferred from the rest, -2 copies all that are left,
+    -3 multiplies two, -4 splits one into the two that follow (one of them may be -1).
+    ``reverse`` reads both from right to left.
+
+    Raises:
+        ShapeError: the codes do not fit the data.
+    """
+    if reverse:
+        return _read_codes(codes[::-1], data[::-1])[::-1]
+    return _read_codes(codes, data)
+
+
+def _read_codes(codes: Shape, data: Shape) -> Shape:
+    dims: list[int] = []
+    source = position = 0
+    inferred: int | None = None
+
+    def take() -> int:
+        nonlocal source
+        if source >= len(data):
+            raise ShapeError(
+                f"shape code {position} of {codes} needs more dimensions than data {data} has"
+            )
+        source += 1
+        return data[source - 1]
+
+    while position < len(codes):
+        code = codes[position]
+        if code > 0:
+            dims.append(code)
+            source += 1
+        elif code == 0:
+            dims.append(take())
+        elif code == -1:
+            if inferred is not None:
+                raise ShapeError(f"shape {codes} has -1 twice; only one dimension can be inferred")
+            inferred = len(dims)
+            dims.append(1)
+            source += 1
+        elif code == -2:
+            dims.extend(data[source:])
+            source = max(source, len(data))
+        elif code == -3:
+            dims.append(take() * take())
+        elif code == -4:
+            dims.extend(_split(take(), codes[position + 1 : position + 3]))
+            position += 2
+        else:
+            raise ShapeError(f"shape {codes} has the code {code}; the codes are 0 to -4")
+        position += 1
+    if inferred is not None:
+        dims[inferred] = 0
+    return tuple(dims)
+
+
+def _split(dim: int, parts: Shape) -> Shape:
+    if len(parts) < 2 or any(part == 0 or part < -1 for part in parts) or parts == (-1, -1):
+        raise ShapeError(
+            f"shape code -4 is followed by {parts}; expected two dimensions, one of them may be -1"
+        )
+    left, right = parts
+    if dim == 0:
+        return max(left, 0), max(right, 0)
+    if left == -1:
+        left = dim // right
+    if right == -1:
+        right = dim // left
+    if left * right != dim:
+        raise ShapeError(f"shape code -4 splits {dim} into {left} x {right}; the product differs")
+    return left, right
+
+
+class _Reshaping(PassThrough):
+    """Base of operators whose output has its data's elements under another shape."""
+
+    def resolve(self, data: Shape) -> Shape:
+        """Return what is known of the output's shape (0: unknown)."""
+        raise NotImplementedError
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data, output = inputs[0], outputs[0]
+        if data is not None:
+            output = self.expect("output", output, solve_size(self.resolve(data), data))
+            data = solve_size(data, output)
+        return [data, *inputs[1:]], [output]
+
+
+@register("Reshape", "reshape")
+class Reshape(_Reshaping):
+    """Give the data another shape, written with MXNet's special codes (``resolve_codes``)."""
+
+    shape: Shape = attribute(default=(), doc="the new shape, with special codes")
+    reverse: bool = attribute(default=False, doc="read shape and data from right to left")
+    target_shape: Shape = attribute(default=(), doc="deprecated: the new shape, 0 to infer one")
+    keep_highest: bool = attribute(
+        default=False, doc="deprecated: the first dimension of target_shape is the data's"
+    )
+
+    def resolve(self, data: Shape) -> Shape:
+        if self.shape:
+            return resolve_codes(self.shape, data, self.reverse)
+        if not self.target_shape:
+            raise ShapeError("attribute 'shape' is empty; give the new shape")
+        target = (data[0], *self.target_shape[1:]) if self.keep_highest else self.target_shape
+        if self.target_shape[int(self.keep_highest) :].count(0) > 1:
+            raise ShapeError(f"target_shape {self.target_shape} has 0 twice; one can be inferred")
+        return target
+
+
+@register("_np_reshape")
+class NumpyReshape(_Reshaping):
+    """Give the data another shape, of which one dimension may be -1 (``mx.np.reshape``)."""
+
+    newshape: Shape = attribute(doc="the new shape, -1 to infer one dimension")
+    order: str = attribute(default="C", choices=("C",), doc="the order of the elements")
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("a",)
+
+    def resolve(self, data: Shape) -> Shape:
+        if self.newshape.count(-1) > 1 or any(dim < -1 or dim == 0 for dim in self.newshape):
+            raise ShapeError(
+                f"newshape is {self.newshape}; expected dimensions, one of them may be -1"
+            )
+        return tuple(max(dim, 0) for dim in self.newshape)
+
+
+@register("Flatten", "flatten", "_npx_batch_flatten")
+class Flatten(_Reshaping):
+    """Keep the first dimension and join all others: (n, ...) becomes (n, m)."""
+
+    def resolve(self, data: Shape) -> Shape:
+        return data[0], shape_size(data[1:])
+
+
+@register("expand_dims", "_npi_expand_dims")
+class ExpandDims(PassThrough):
+    """Insert a dimension of 1 before an axis; -1 puts it last."""
+
+    axis: int = attribute(doc="where the new axis is to be")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data, output = inputs[0], outputs[0]
+        if data is None and output is None:
+            return inputs, outputs
+        rank = len(data) if data is not None else len(output or ()) - 1
+        if not -rank - 1 <= self.axis <= rank:
+            raise ShapeError(f"axis is {self.axis}; expected {-rank - 1} to {rank} for data {data}")
+        axis = normalize_axis(self.axis, rank + 1)
+        if data is not None:
+            output = self.expect("output", output, (*data[:axis], 1, *data[axis:]))
+        assert output is not None
+        return [self.expect("data", data, output[:axis] + output[axis + 1 :])], [output]
+
+
+@register("squeeze")
+class Squeeze(PassThrough):
+    """Remove dimensions of 1: the given ones, or all."""
+
+    axis: tuple[int, ...] | None = attribute(default=None, doc="axes to remove; None for all of 1")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = inputs[0]
+        if data is None or (self.axis is None and not is_known(data)):
+            return inputs, outputs
+        axes = self._axes(data)
+        kept = tuple(dim for i, dim in enumerate(data) if i not in axes)
+        output = self.expect("output", outputs[0], kept or (1,))
+        if kept and output is not None:
+            rest = iter(output)
+            data = tuple(1 if i in axes else next(rest) for i in range(len(data)))
+        return [data], [output]
+
+    def _axes(self, data: Shape) -> set[int]:
+        if self.axis is None:
+            return {i for i, dim in enumerate(data) if dim == 1}
+        axes = [normalize_axis(axis, len(data)) for axis in self.axis]
+        if len(set(axes)) < len(axes):
+            raise ShapeError(f"axis {self.axis} names one axis twice")
+        for axis in axes:
+            if data[axis] > 1:
+                raise ShapeError(
+                    f"axis {axis} of data {data} has size {data[axis]}; only 1 can be squeezed"
+                )
+        return set(axes)
+
+
+@register("reshape_like", "_npx_reshape_like")
+class ReshapeLike(PassThrough):
+    """Give the left input the right one's shape, or only a range of its axes.
+
+    Axes ``lhs_begin`` to ``lhs_end`` of the left are replaced by axes ``rhs_begin`` to ``rhs_end``
+    of the right; None stands for the first or the last.
+    """
+
+    lhs_begin: int | None = attribute(default=None, doc="first axis replaced")
+    lhs_end: int | None = attribute(default=None, doc="axis after the last replaced")
+    rhs_begin: int | None = attribute(default=None, doc="first axis taken")
+    rhs_end: int | None = attribute(default=None, doc="axis after the last taken")
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("lhs", "rhs")
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return (0,)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        lhs, rhs = inputs
+        if lhs is None or rhs is None:
+            return inputs, outputs
+        left = _axis_range("lhs", self.lhs_begin, self.lhs_end, lhs)
+        right = _axis_range("rhs", self.rhs_begin, self.rhs_end, rhs)
+        shape = lhs[: left[0]] + rhs[right[0] : right[1]] + lhs[left[1] :]
+        output = self.expect("output", outputs[0], solve_size(shape, lhs))
+        return [solve_size(lhs, output), rhs], [output]
+
+
+def _axis_range(side: str, begin: int | None, end: int | None, shape: Shape) -> tuple[int, int]:
+    """Return non-negative bounds of a range of axes; both must lie in 0 to rank."""
+    rank = len(shape)
+    first = 0 if begin is None else begin + rank * (begin < 0)
+    last = rank if end is None else end + rank * (end < 0)
+    if not 0 <= first <= last <= rank:
+        raise ShapeError(
+            f"{side}_begin {begin} and {side}_end {end} select no range of the axes of {shape}"
+        )
+    return first, last
