@@ -25,7 +25,8 @@ class CompileOptions:
         rewrite: drop and fuse steps. Off, every node of the graph has its step, and every value
             can be looked at.
         plan: let values share memory.
-        check_kernels: keep what is needed to run every kernel's reference with it.
+        check_kernels: keep what is needed to run every kernel's reference with it, and let every
+            operator infer its outputs a second time.
         table: where kernels come from; None for references only.
     """
 
@@ -82,14 +83,14 @@ def compile_graph(
     program.strided = frozenset(strided)
     if requests:
         append_gradients(program, requests)
-    verify_program(program, requests, after="gradient", operators=True)
+    verify_program(program, requests, after="gradient", operators=options.check_kernels)
     if options.rewrite:
         for rewrite in REWRITES:
             rewrite(program)
             verify_program(program, requests, after=rewrite.__name__)
-    if options.table is not None:
-        keep = options.check_kernels
-        choose_kernels(program, options.table, backend, constants, keep_reference=keep)
+    if options.table is not None and choose_kernels(
+        program, options.table, backend, constants, keep_reference=options.check_kernels
+    ):
         verify_program(program, requests, after="choose_kernels")
     if not options.plan:
         return Compiled(program, lifetimes(program), None)

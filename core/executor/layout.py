@@ -28,8 +28,8 @@ def choose_kernels(
     constants: Set[int] = frozenset(),
     *,
     keep_reference: bool = False,
-) -> None:
-    """Give every step its kernel, and insert the steps that reorder.
+) -> bool:
+    """Give every step its kernel, and insert the steps that reorder; tell whether any was found.
 
     Args:
         program: changed in place.
@@ -38,8 +38,10 @@ def choose_kernels(
         constants: values of arguments that have a version; reordered only when it changes.
         keep_reference: let backward kernels keep alive what their references read, too.
     """
-    if table.has_any(backend):
-        _Chooser(program, table, backend, constants, keep_reference).run()
+    if not table.has_any(backend):
+        return False
+    _Chooser(program, table, backend, constants, keep_reference).run()
+    return any(step.kernel is not None for step in program.steps)
 
 
 class _Chooser:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import itertools
 from collections.abc import Iterable, Mapping
 
 from core.executor.ir import Place, Program, Step, Value
@@ -24,6 +25,9 @@ __all__ = [
 
 ALIGNMENT = 64
 """Bytes; every planned value starts at a multiple."""
+
+_MOST_BY_SIZE = 512
+"""Up to so many values, a placement that takes quadratic time is tried."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -145,10 +149,32 @@ def lifetimes(program: Program) -> dict[int, Lifetime]:
 def plan_memory(lives: Mapping[int, Lifetime]) -> MemoryPlan:
     """Return addresses such that values alive at the same step do not overlap.
 
-    Best fit in the order of execution: each value takes the smallest free block that holds it, as
-    it is born; a step's dead values are freed after the step, so that it never overwrites
-    what it reads unless ``assign_inplace`` said so.
+    A value is dead after the last step that reads it, so that a step never overwrites what it
+    reads unless ``assign_inplace`` said so. Values get addresses as they are born; where that
+    leaves holes and there are not too many values, the largest are placed first instead, if that is
+    better.
     """
+    peak = _peak_live(lives)
+    offsets, nbytes = _place_in_order(lives)
+    if nbytes > peak and len(lives) <= _MOST_BY_SIZE:
+        others, fewer = _place_by_size(lives)
+        if fewer < nbytes:
+            offsets, nbytes = others, fewer
+    unshared = sum(aligned(life.nbytes) for life in lives.values())
+    return MemoryPlan(offsets, nbytes, peak, unshared)
+
+
+def _peak_live(lives: Mapping[int, Lifetime]) -> int:
+    change: dict[int, int] = {}
+    for life in lives.values():
+        size = aligned(life.nbytes)
+        change[life.start] = change.get(life.start, 0) + size
+        change[life.stop + 1] = change.get(life.stop + 1, 0) - size
+    return max(itertools.accumulate(change[position] for position in sorted(change)), default=0)
+
+
+def _place_in_order(lives: Mapping[int, Lifetime]) -> tuple[dict[int, int], int]:
+    """Best fit in the order of execution: takes n log n steps."""
     born: dict[int, list[int]] = {}
     dying: dict[int, list[int]] = {}
     for owner, life in lives.items():
@@ -156,19 +182,29 @@ def plan_memory(lives: Mapping[int, Lifetime]) -> MemoryPlan:
         dying.setdefault(life.stop, []).append(owner)
     free = _FreeList()
     offsets: dict[int, int] = {}
-    live = peak = 0
     for position in sorted(born.keys() | dying.keys()):
         for owner in sorted(born.get(position, ()), key=lambda o: -lives[o].nbytes):
-            size = aligned(lives[owner].nbytes)
-            offsets[owner] = free.take(size)
-            live += size
-        peak = max(peak, live)
+            offsets[owner] = free.take(aligned(lives[owner].nbytes))
         for owner in dying.get(position, ()):
-            size = aligned(lives[owner].nbytes)
-            free.give(offsets[owner], size)
-            live -= size
-    unshared = sum(aligned(life.nbytes) for life in lives.values())
-    return MemoryPlan(offsets, free.end, peak, unshared)
+            free.give(offsets[owner], aligned(lives[owner].nbytes))
+    return offsets, free.end
+
+
+def _place_by_size(lives: Mapping[int, Lifetime]) -> tuple[dict[int, int], int]:
+    """First fit in the order of size: takes n² steps."""
+    offsets: dict[int, int] = {}
+    placed: list[tuple[int, int, Lifetime]] = []
+    for owner in sorted(lives, key=lambda o: (-lives[o].nbytes, lives[o].start)):
+        life = lives[owner]
+        size, offset = aligned(life.nbytes), 0
+        for start, stop, other in placed:
+            if other.start <= life.stop and life.start <= other.stop:
+                if offset + size <= start:
+                    break
+                offset = max(offset, stop)
+        offsets[owner] = offset
+        bisect.insort(placed, (offset, offset + size, life), key=lambda block: block[0])
+    return offsets, max((stop for _, stop, _ in placed), default=0)
 
 
 def aligned(nbytes: int) -> int:
