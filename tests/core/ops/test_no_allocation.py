@@ -16,7 +16,7 @@ from core.backends import backend_of
 from core.device import Context
 from core.ops import Run
 from core.random import DeviceRandom
-from oracle.case import Case
+from oracle.case import Case, positive
 from oracle.run_operator import OperatorRun
 
 _ALLOWED_BYTES = 160 * 1024
@@ -60,6 +60,19 @@ CASES = (
         "Pooling",
         {"kernel": (2, 2), "stride": (2, 2), "pool_type": "avg"},
         {"data": (16, 32, 24, 24)},
+    ),
+    Case(
+        "batch_norm",
+        "BatchNorm",
+        {"fix_gamma": False},
+        {"data": (16, 32, 24, 24), "gamma": (32,), "beta": (32,)},
+        aux={"moving_mean": (32,), "moving_var": positive(32)},
+    ),
+    Case(
+        "layer_norm",
+        "LayerNorm",
+        {},
+        {"data": (256, 512), "gamma": (512,), "beta": (512,)},
     ),
 )
 

@@ -1,0 +1,359 @@
+"""Normalization by mean and standard deviation: batch, layer, instance and group."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from core.errors import ShapeError
+from core.ops.attributes import attribute
+from core.ops.operator import Operator, Reads, Run
+from core.ops.precision import wide_backward, wide_forward
+from core.ops.registry import register
+from core.ops.standardize import (
+    center,
+    copy_standardized,
+    sums_for_backward,
+    three_axes,
+    write_data_gradient,
+)
+from core.types import Array, DType, Shape, normalize_axis, shape_size
+
+__all__ = ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm"]
+
+_FLOAT32 = np.dtype("float32")
+
+
+@register("BatchNorm", "_npx_batch_norm", "BatchNorm_v1")
+class BatchNorm(Operator):
+    """Standardize every channel over the batch, then scale and shift (Ioffe and Szegedy, 2015).
+
+    In training the statistics are those of the batch; in inference, or with ``use_global_stats``,
+    the moving ones. ``backward`` of a training pass, not ``forward``, moves these, as in MXNet:
+    ``moving = momentum · moving + (1 - momentum) · batch``, with the population's variance.
+
+    gamma, beta and the statistics have shape (channels,); they are float32 where data is float16.
+    With ``fix_gamma`` gamma counts as 1 and its gradient is 0; unlike MXNet, which writes 1 into
+    it, its array is left alone. ``output_mean_var`` shows the statistics used: the mean and
+    1 / sqrt(variance + eps); they pass no gradient on.
+    """
+
+    ignored_attributes: ClassVar[frozenset[str]] = frozenset(
+        {"cudnn_off", "max_calib_range", "min_calib_range"}
+    )
+
+    eps: float = attribute(1e-3)
+    momentum: float = attribute(0.9)
+    fix_gamma: bool = attribute(True)
+    use_global_stats: bool = attribute(False)
+    output_mean_var: bool = attribute(False)
+    axis: int = attribute(1)
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("data", "gamma", "beta", "moving_mean", "moving_var")
+
+    def auxiliary_names(self) -> tuple[str, ...]:
+        return ("moving_mean", "moving_var")
+
+    def variable_initializers(self) -> Mapping[str, str]:
+        return {"moving_mean": '["zero", {}]', "moving_var": '["one", {}]'}
+
+    def output_names(self) -> tuple[str, ...]:
+        return ("output", "mean", "var")
+
+    def visible_outputs(self) -> int:
+        return 3 if self.output_mean_var else 1
+
+    # -- inference --------------------------------------------------------------------------
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = self.expect("data", inputs[0], outputs[0])
+        if data is None:
+            return inputs, outputs
+        channels = (data[normalize_axis(self.axis, len(data))],)
+        vectors = [
+            self.expect(name, shape, channels)
+            for name, shape in zip(self.input_names()[1:], inputs[1:], strict=True)
+        ]
+        return [data, *vectors], [data, channels, channels]
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        data = self.expect_dtype("data", inputs[0], outputs[0])
+        if data is None:
+            return inputs, outputs
+        vector = _FLOAT32 if data.itemsize < _FLOAT32.itemsize else data
+        vectors = [
+            self.expect_dtype(name, dtype, vector)
+            for name, dtype in zip(self.input_names()[1:], inputs[1:], strict=True)
+        ]
+        return [data, *vectors], [data, vector, vector]
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0, 1, 3, 4), outputs=(1, 2))
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def inplace_backward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    # -- arithmetic: data as (outer, channels, inner), vectors as (1, channels, 1) -------------
+
+    @wide_forward
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        xp = run.xp
+        data, out = self._view(inputs[0]), self._view(outputs[0])
+        mean, inverse = _column(outputs[1]), _column(outputs[2])
+        if self._uses_batch(run):
+            center(run, data, (0, 2), self.eps, out, mean, inverse)
+        else:
+            xp.copyto(mean, _column(inputs[3]))
+            xp.add(_column(inputs[4]), self.eps, out=inverse)
+            xp.sqrt(inverse, out=inverse)
+            xp.reciprocal(inverse, out=inverse)
+            xp.subtract(data, mean, out=out)
+        out *= self._scale(run, inputs[1], inverse)
+        out += _column(inputs[2])
+
+    @wide_backward
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        xp = run.xp
+        data_grad, gamma_grad, beta_grad = in_grads[:3]
+        grad, mean, inverse = self._view(out_grads[0]), _column(outputs[1]), _column(outputs[2])
+        if self._uses_batch(run):
+            self._move(run, inputs[3], outputs[1])
+            self._move(run, inputs[4], self._variance(run, outputs[2]))
+        standardized = copy_standardized(run, self._view(inputs[0]), mean, inverse)
+        sums = sums_for_backward(run, grad, standardized, (0, 2))
+        if beta_grad is not None:
+            xp.copyto(_column(beta_grad), sums[0])
+        if gamma_grad is not None:
+            xp.copyto(_column(gamma_grad), 0 if self.fix_gamma else sums[1])
+        if data_grad is None:
+            return
+        scale = self._scale(run, inputs[1], inverse)
+        if self._uses_batch(run):
+            write_data_gradient(run, grad, standardized, sums, scale, self._view(data_grad))
+        else:
+            xp.multiply(grad, scale, out=self._view(data_grad))
+
+    def _uses_batch(self, run: Run) -> bool:
+        return run.is_train and not self.use_global_stats
+
+    def _view(self, data: Array) -> Array:
+        return data.reshape(three_axes(data.shape, self.axis % data.ndim))
+
+    def _scale(self, run: Run, gamma: Array, inverse: Array) -> Array:
+        """Return what centered data is multiplied by."""
+        if self.fix_gamma:
+            return inverse
+        scale = run.scratch(inverse.shape, inverse.dtype)
+        run.xp.multiply(inverse, _column(gamma), out=scale)
+        return scale
+
+    def _variance(self, run: Run, inverse: Array) -> Array:
+        variance = run.scratch(inverse.shape, inverse.dtype)
+        run.xp.multiply(inverse, inverse, out=variance)
+        run.xp.reciprocal(variance, out=variance)
+        variance -= self.eps
+        return variance
+
+    def _move(self, run: Run, moving: Array, batch: Array) -> None:
+        share = run.scratch(batch.shape, batch.dtype)
+        run.xp.multiply(batch, 1 - self.momentum, out=share)
+        moving *= self.momentum
+        moving += share
+
+
+class _SampleNorm(Operator, abc.ABC):
+    """Standardize within every sample, then scale and shift.
+
+    Outputs are the data, the mean and a second statistic; a subclass says over which view and
+    axes, and what the second statistic is of ``1 / sqrt(variance + eps)``.
+    """
+
+    eps: float
+
+    statistic_axes: ClassVar[tuple[int, ...]] = (2,)
+    """Axes of the view of three axes that the statistics are taken over."""
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("data", "gamma", "beta")
+
+    def output_names(self) -> tuple[str, ...]:
+        return ("output", "mean", "std")
+
+    @abc.abstractmethod
+    def view_shape(self, data: Shape) -> Shape:
+        """Return the three axes the data is seen with; gamma and beta belong to the second."""
+
+    @abc.abstractmethod
+    def statistic_shape(self, data: Shape) -> Shape:
+        """Return the shape of the mean, given that of the data."""
+
+    @abc.abstractmethod
+    def vector_length(self, data: Shape) -> int:
+        """Return the length of gamma and beta, 0 for unknown."""
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = self.expect("data", inputs[0], outputs[0])
+        if data is None:
+            return inputs, outputs
+        length = (self.vector_length(data),)
+        gamma = self.expect("gamma", inputs[1], length)
+        beta = self.expect("beta", inputs[2], length)
+        statistic = self.statistic_shape(data)
+        return [data, gamma, beta], [data, statistic, statistic]
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0, 1), outputs=(1, 2))
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    @wide_forward
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        data, out = (x.reshape(self.view_shape(x.shape)) for x in (inputs[0], outputs[0]))
+        mean, deviation = (self._statistic(x, data.shape) for x in outputs[1:])
+        center(run, data, self.statistic_axes, self.eps, out, mean, deviation)
+        out *= deviation
+        out *= _column(inputs[1])
+        out += _column(inputs[2])
+        run.xp.reciprocal(deviation, out=deviation)
+
+    @wide_backward
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        xp = run.xp
+        data_grad, gamma_grad, beta_grad = in_grads
+        data, grad = (x.reshape(self.view_shape(x.shape)) for x in (inputs[0], out_grads[0]))
+        mean, deviation = (self._statistic(x, data.shape) for x in outputs[1:])
+        inverse = run.scratch(deviation.shape, deviation.dtype)
+        xp.reciprocal(deviation, out=inverse)
+        standardized = copy_standardized(run, data, mean, inverse)
+        if gamma_grad is not None or beta_grad is not None:
+            sums = sums_for_backward(run, grad, standardized, (0, 2))
+            for target, total in zip((beta_grad, gamma_grad), sums, strict=True):
+                if target is not None:
+                    xp.copyto(_column(target), total)
+        if data_grad is not None:
+            scaled = run.scratch(grad.shape, grad.dtype)
+            xp.multiply(grad, _column(inputs[1]), out=scaled)
+            sums = sums_for_backward(run, scaled, standardized, self.statistic_axes)
+            target = data_grad.reshape(data.shape)
+            write_data_gradient(run, scaled, standardized, sums, inverse, target)
+
+    def _statistic(self, array: Array, view: Shape) -> Array:
+        kept = (1 if axis in self.statistic_axes else n for axis, n in enumerate(view))
+        return array.reshape(tuple(kept))
+
+
+@register("LayerNorm", "_npx_layer_norm")
+class LayerNorm(_SampleNorm):
+    """Standardize along one axis, then scale and shift (Ba et al., 2016).
+
+    gamma and beta have the length of the axis. ``output_mean_var`` shows the mean and
+    sqrt(variance + eps), with length 1 along the axis; they pass no gradient on.
+    """
+
+    axis: int = attribute(-1)
+    eps: float = attribute(1e-5)
+    output_mean_var: bool = attribute(False)
+
+    statistic_axes: ClassVar[tuple[int, ...]] = (1,)
+
+    def visible_outputs(self) -> int:
+        return 3 if self.output_mean_var else 1
+
+    def view_shape(self, data: Shape) -> Shape:
+        return three_axes(data, self.axis % len(data))
+
+    def statistic_shape(self, data: Shape) -> Shape:
+        axis = self.axis % len(data)
+        return (*data[:axis], 1, *data[axis + 1 :])
+
+    def vector_length(self, data: Shape) -> int:
+        return data[normalize_axis(self.axis, len(data))]
+
+
+@register("InstanceNorm")
+class InstanceNorm(_SampleNorm):
+    """Standardize every channel of every sample, then scale and shift (Ulyanov et al., 2016).
+
+    gamma and beta have shape (channels,).
+    """
+
+    eps: float = attribute(1e-3)
+
+    def visible_outputs(self) -> int:
+        return 1
+
+    def view_shape(self, data: Shape) -> Shape:
+        return three_axes(data, 1)
+
+    def statistic_shape(self, data: Shape) -> Shape:
+        return data[:2]
+
+    def vector_length(self, data: Shape) -> int:
+        if len(data) < 2:
+            raise ShapeError(f"data has shape {data}; expected (batch, channels, ...)")
+        return data[1]
+
+
+@register("GroupNorm")
+class GroupNorm(_SampleNorm):
+    """Standardize groups of channels of every sample, then scale and shift (Wu and He, 2018).
+
+    gamma and beta have shape (num_groups,), as in MXNet 1.9. ``output_mean_var`` shows the mean and
+    sqrt(variance + eps), each (batch, num_groups); they pass no gradient on.
+    """
+
+    num_groups: int = attribute(1, minimum=1)
+    eps: float = attribute(1e-5)
+    output_mean_var: bool = attribute(False)
+
+    def visible_outputs(self) -> int:
+        return 3 if self.output_mean_var else 1
+
+    def view_shape(self, data: Shape) -> Shape:
+        return (data[0], self.num_groups, shape_size(data[1:]) // self.num_groups)
+
+    def statistic_shape(self, data: Shape) -> Shape:
+        return (data[0], self.num_groups)
+
+    def vector_length(self, data: Shape) -> int:
+        if len(data) < 3:
+            raise ShapeError(
+                f"data has shape {data}; expected (batch, channels, ...), 3 axes or more"
+            )
+        if data[1] % self.num_groups:
+            raise ShapeError(
+                f"data has {data[1]} channels, which num_groups {self.num_groups} does not divide"
+            )
+        return self.num_groups
+
+
+def _column(vector: Array) -> Array:
+    return vector.reshape(1, -1, 1)

@@ -1,0 +1,95 @@
+"""Subtract the mean and divide by the standard deviation: what the normalizations share.
+
+All work on a view of three axes whose second one has the scale (gamma) and the shift (beta):
+
+    BatchNorm      (outer, channels, inner)          statistics over axes 0 and 2
+    LayerNorm      (outer, normalized axis, inner)   over axis 1
+    InstanceNorm   (batch, channels, inner)          over axis 2
+    GroupNorm      (batch, groups, inner)            over axis 2
+"""
+
+from __future__ import annotations
+
+from core.ops.operator import Run
+from core.types import Array, Shape, shape_size
+
+__all__ = ["center", "copy_standardized", "sums_for_backward", "three_axes", "write_data_gradient"]
+
+
+def three_axes(shape: Shape, axis: int) -> Shape:
+    """Return the shape with the axes before and behind the given one joined."""
+    return (shape_size(shape[:axis]), shape[axis], shape_size(shape[axis + 1 :]))
+
+
+def center(
+    run: Run,
+    data: Array,
+    axes: tuple[int, ...],
+    eps: float,
+    centered: Array,
+    mean: Array,
+    inverse: Array,
+) -> None:
+    """Write ``data - mean``, the mean, and ``inverse = 1 / sqrt(variance + eps)``.
+
+    The variance is the population's (divided by n). ``centered`` may lie over ``data``; ``mean``
+    and ``inverse`` keep the reduced axes with length 1.
+    """
+    xp = run.xp
+    xp.mean(data, axis=axes, keepdims=True, out=mean)
+    xp.subtract(data, mean, out=centered)
+    square = run.scratch(data.shape, data.dtype)
+    xp.multiply(centered, centered, out=square)
+    xp.mean(square, axis=axes, keepdims=True, out=inverse)
+    inverse += eps
+    xp.sqrt(inverse, out=inverse)
+    xp.reciprocal(inverse, out=inverse)
+
+
+def copy_standardized(run: Run, data: Array, mean: Array, inverse: Array) -> Array:
+    """Return ``(data - mean) · inverse`` in scratch memory."""
+    standardized = run.scratch(data.shape, data.dtype)
+    run.xp.subtract(data, mean, out=standardized)
+    standardized *= inverse
+    return standardized
+
+
+def sums_for_backward(
+    run: Run, grad: Array, standardized: Array, axes: tuple[int, ...]
+) -> tuple[Array, Array]:
+    """Return the sums of ``grad`` and of ``grad · standardized``, reduced axes kept.
+
+    Over the axes 0 and 2 they are the gradients of beta and gamma; over the axes of the statistics
+    they are what the data gradient needs.
+    """
+    xp = run.xp
+    shape = tuple(1 if axis in axes else n for axis, n in enumerate(grad.shape))
+    total, total_product = run.scratch(shape, grad.dtype), run.scratch(shape, grad.dtype)
+    product = run.scratch(grad.shape, grad.dtype)
+    xp.sum(grad, axis=axes, keepdims=True, out=total)
+    xp.multiply(grad, standardized, out=product)
+    xp.sum(product, axis=axes, keepdims=True, out=total_product)
+    return total, total_product
+
+
+def write_data_gradient(
+    run: Run,
+    grad: Array,
+    standardized: Array,
+    sums: tuple[Array, Array],
+    scale: Array,
+    data_grad: Array,
+) -> None:
+    """Write the gradient in data: ``scale · (grad - mean(grad) - x · mean(grad · x))``.
+
+    ``standardized`` (the x of the formula) and ``sums`` are overwritten; ``data_grad`` may lie over
+    ``grad``.
+    """
+    total, total_product = sums
+    count = grad.size // total.size
+    total /= count
+    total_product /= count
+    standardized *= total_product
+    standardized += total
+    run.xp.subtract(grad, standardized, out=data_grad)
+    data_grad *= scale
