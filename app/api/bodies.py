@@ -12,18 +12,24 @@ from app.settings import Settings
 from app.tensors.codec import JSON, media_type
 from app.tensors.json_ import parse_json
 
-__all__ = ["read_body", "read_json", "read_object"]
+__all__ = ["announced_bytes", "read_body", "read_json", "read_object"]
 
 T = TypeVar("T")
+
+
+def announced_bytes(request: Request) -> int | None:
+    """Return ``Content-Length``, None where it is absent or no number."""
+    text = request.headers.get("content-length", "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
 async def read_body(request: Request) -> bytes:
     """Return the whole body; raise TooLarge as soon as it is over the limit."""
     settings: Settings = request.app.state.settings
     limit = settings.max_body_bytes
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > limit:
-        raise TooLarge("body", got=int(declared), limit=limit, setting="MODSERVE_MAX_BODY_BYTES")
+    declared = announced_bytes(request)
+    if declared is not None and declared > limit:
+        raise TooLarge("body", got=declared, limit=limit, setting="MODSERVE_MAX_BODY_BYTES")
     chunks = []
     size = 0
     async for chunk in request.stream():

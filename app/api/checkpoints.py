@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import FileResponse
 
-from app.api.bodies import read_object
-from app.api.dependencies import ModuleName, ServicesOf
+from app.api.bodies import announced_bytes, read_object
+from app.api.dependencies import Cursor, Limit, ModuleName, ServicesOf
 from app.api.openapi import json_body, problems, raw_body
 from app.api.requests import CheckpointBody, LoadBody
 from app.api.views import CheckpointView, ModuleView, PageView, checkpoint_view, module_view
@@ -37,16 +37,19 @@ async def save_checkpoint(
 ) -> CheckpointView:
     """Save the present parameters, optimizer states and random state."""
     body = await read_object(request, CheckpointBody)
-    await services.engine.save_checkpoint(module, body.epoch, body.optimizer_states)
-    response.headers["Location"] = f"/v1/modules/{module}/checkpoints/{body.epoch}"
-    return checkpoint_view(services.checkpoints.get(module, CheckpointTag(body.epoch)))
+    manifest = await services.engine.save_checkpoint(module, body.epoch, body.optimizer_states)
+    response.headers["Location"] = f"/v1/modules/{module}/checkpoints/{manifest.tag}"
+    return checkpoint_view(manifest)
 
 
 @router.get("/checkpoints", summary="List checkpoints", responses=problems(404, 422))
-def list_checkpoints(module: ModuleName, services: ServicesOf) -> PageView[CheckpointView]:
-    """Return the checkpoints of a module, newest first."""
-    manifests = services.checkpoints.list_checkpoints(module)
-    return PageView(items=[checkpoint_view(one) for one in manifests])
+def list_checkpoints(
+    module: ModuleName, services: ServicesOf, cursor: Cursor = None, limit: Limit = 50
+) -> PageView[CheckpointView]:
+    """Return a page of a module's checkpoints, furthest in training first."""
+    page = services.checkpoints.list_checkpoints(module, cursor, limit)
+    items = [checkpoint_view(one) for one in page.items]
+    return PageView(items=items, next_cursor=page.next_cursor)
 
 
 @router.get("/checkpoints/{epoch}", summary="Describe a checkpoint", responses=problems(404, 422))
@@ -80,23 +83,25 @@ def get_file(
     module: ModuleName, epoch: Epoch, file: FileName, services: ServicesOf
 ) -> FileResponse:
     """Return a file of a checkpoint as MXNet reads it."""
-    path = services.checkpoints.file_path(module, CheckpointTag.parse(epoch), file)
+    path = services.checkpoints.file(module, CheckpointTag.parse(epoch), file)
     return FileResponse(path, media_type="application/octet-stream", filename=file)
 
 
 @router.put(
     "/checkpoints/{epoch}/files/{file}",
-    status_code=204,
     summary="Upload a file of a foreign checkpoint",
     openapi_extra=raw_body("A `-symbol.json`, `.params` or `.states` file."),
     responses=problems(404, 409, 413, 422),
 )
 async def put_file(
     module: ModuleName, epoch: Epoch, file: FileName, request: Request, services: ServicesOf
-) -> None:
+) -> CheckpointView:
     """Upload one file of a checkpoint that MXNet wrote; `load` makes use of it."""
     tag = CheckpointTag.parse(epoch)
-    await services.checkpoints.upload(module, tag, file, request.stream())
+    size = announced_bytes(request)
+    return checkpoint_view(
+        await services.checkpoints.upload(module, tag, file, request.stream(), size)
+    )
 
 
 @router.post(

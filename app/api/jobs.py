@@ -127,7 +127,9 @@ def list_jobs(
     limit: Limit = 50,
 ) -> PageView[JobView]:
     """Return a page of jobs, newest first."""
-    page = services.jobs.list_jobs(JobFilter(module, status, kind), cursor, limit)
+    page = services.jobs.list_jobs(
+        JobFilter(module=module, status=status, kind=kind), cursor, limit
+    )
     return PageView(items=[job_view(job) for job in page.items], next_cursor=page.next_cursor)
 
 

@@ -17,6 +17,7 @@ from app.api.openapi import json_body, problems
 from app.api.requests import BucketBody, ModuleBody
 from app.api.views import ModuleView, PageView, module_view
 from app.domain.module import BindSpec, BucketShapes, require
+from app.errors import NotFound
 
 __all__ = ["router"]
 
@@ -89,7 +90,10 @@ async def get_module(module: ModuleName, response: Response, services: ServicesO
 def get_symbol(module: ModuleName, services: ServicesOf, key: str | None = None) -> Response:
     """Return the symbol JSON, of the default bucket unless a key is given."""
     record = services.modules.get(module)
-    return Response(record.symbol(key), media_type="application/json")
+    chosen = record.default_bucket_key if key is None else key
+    if chosen not in record.symbols:
+        raise NotFound("bucket", chosen, f"there are {', '.join(record.symbols)}")
+    return Response(record.symbols[chosen], media_type="application/json")
 
 
 @router.delete(

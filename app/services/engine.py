@@ -6,13 +6,12 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import structlog
 
-from app.domain.checkpoint import CheckpointTag
+from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.module import (
     BindSpec,
     BucketShapes,
@@ -23,8 +22,9 @@ from app.domain.module import (
     require,
 )
 from app.errors import ServiceError
+from app.services.checkpoints import CheckpointService
 from app.services.executors import Executors
-from app.services.modules import ModuleService, module_directory
+from app.services.modules import ModuleService
 from app.worker import calls
 from app.worker.client import ExecutorClient, ExecutorGone, HostError, Reply, Tensors
 
@@ -42,10 +42,12 @@ class ModuleEngine:
     was refused leaves no trace, and what the record says can be brought about again.
     """
 
-    def __init__(self, modules: ModuleService, executors: Executors, data_dir: Path) -> None:
+    def __init__(
+        self, modules: ModuleService, checkpoints: CheckpointService, executors: Executors
+    ) -> None:
         self._modules = modules
+        self._checkpoints = checkpoints
         self._executors = executors
-        self._data_dir = data_dir
         self._locks: dict[str, asyncio.Lock] = {}
         self._held: dict[str, ModuleRecord] = {}
 
@@ -110,8 +112,8 @@ class ModuleEngine:
         if record.bind is not None:
             await self._call(client, calls.Bind(module=name, spec=record.bind))
         if record.params is ParamsSource.CHECKPOINT and record.checkpoint is not None:
-            directory = str(self.checkpoint_root(name) / str(record.checkpoint))
-            await self._call(client, calls.LoadCheckpoint(module=name, directory=directory))
+            directory = await asyncio.to_thread(self._checkpoints.verify, name, record.checkpoint)
+            await self._call(client, calls.LoadCheckpoint(module=name, directory=str(directory)))
         elif record.params is ParamsSource.INIT and record.init is not None and record.bind:
             await self._call(client, calls.InitParams(module=name, spec=record.init))
         if record.optimizer is not None and record.bind and record.params is not None:
@@ -121,7 +123,7 @@ class ModuleEngine:
     async def _restore_states(self, client: ExecutorClient, record: ModuleRecord) -> None:
         if record.params is not ParamsSource.CHECKPOINT or record.checkpoint is None:
             return
-        directory = self.checkpoint_root(record.name) / str(record.checkpoint)
+        directory = self._checkpoints.directory(record.name, record.checkpoint)
         if any(directory.glob("*.states")):
             call = calls.LoadCheckpoint(
                 module=record.name, directory=str(directory), optimizer_states=True
@@ -211,33 +213,27 @@ class ModuleEngine:
 
     # -- checkpoints ------------------------------------------------------------------------
 
-    def checkpoint_root(self, name: str) -> Path:
-        """Return the directory of a module's checkpoints."""
-        return module_directory(self._data_dir, name) / "checkpoints"
-
     async def save_checkpoint(
         self, name: str, epoch: int, optimizer_states: bool
-    ) -> dict[str, Any]:
-        """Save the module's present state as the checkpoint of an epoch; return its manifest."""
+    ) -> CheckpointManifest:
+        """Save the module's present state as the checkpoint of an epoch."""
         call = calls.SaveCheckpoint(
             module=name,
-            root=str(self.checkpoint_root(name)),
+            root=str(self._checkpoints.root(name)),
             epoch=epoch,
             optimizer_states=optimizer_states,
         )
         async with self._lock(name):
             record = await self.record(name)
             require(record, "save_checkpoint")
-            reply = await self._call(self._executors.get(record.executor), call)
-            await asyncio.to_thread(self._modules.saved, name, CheckpointTag(epoch))
-        manifest: dict[str, Any] = reply.result["manifest"]
-        return manifest
+            await self._call(self._executors.get(record.executor), call)
+            return await asyncio.to_thread(self._checkpoints.saved, name, CheckpointTag(epoch))
 
     async def load_checkpoint(
         self, name: str, tag: CheckpointTag, optimizer_states: bool
     ) -> ModuleRecord:
         """Take the parameters, and on request the optimizer's states, of a checkpoint."""
-        directory = self.checkpoint_root(name) / str(tag)
+        directory = await asyncio.to_thread(self._checkpoints.verify, name, tag)
         call = calls.LoadCheckpoint(
             module=name, directory=str(directory), optimizer_states=optimizer_states
         )

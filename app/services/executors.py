@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from app.errors import Invalid
@@ -16,11 +16,15 @@ __all__ = ["Executors"]
 class Executors:
     """Starts and stops the executors and finds the one a module lives on."""
 
-    def __init__(self, clients: Mapping[str, ExecutorClient]) -> None:
-        self._clients = dict(clients)
+    def __init__(self) -> None:
+        self._clients: dict[str, ExecutorClient] = {}
 
     def __iter__(self) -> Iterator[ExecutorClient]:
         return iter(self._clients.values())
+
+    def add(self, client: ExecutorClient) -> None:
+        """Take in one more, before ``start``."""
+        self._clients[client.name] = client
 
     @property
     def names(self) -> list[str]:

@@ -1,0 +1,90 @@
+"""Datasets: uploaded as raw bodies, listed, previewed, fetched and deleted."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import FileResponse
+
+from app.api.bodies import announced_bytes
+from app.api.dependencies import Cursor, DatasetName, Limit, ServicesOf
+from app.api.openapi import problems, raw_body
+from app.api.views import DatasetView, PageView, dataset_view
+from app.domain.dataset import DatasetKind
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
+
+
+@router.get("", summary="List datasets", responses=problems(422))
+def list_datasets(
+    services: ServicesOf, cursor: Cursor = None, limit: Limit = 50
+) -> PageView[DatasetView]:
+    """Return a page of datasets, by name."""
+    page = services.datasets.list_datasets(cursor, limit)
+    return PageView(items=[dataset_view(one) for one in page.items], next_cursor=page.next_cursor)
+
+
+@router.put(
+    "/{dataset}",
+    summary="Upload a dataset",
+    openapi_extra=raw_body("The file itself."),
+    responses=problems(409, 413, 422),
+)
+async def put_dataset(
+    dataset: DatasetName,
+    request: Request,
+    response: Response,
+    services: ServicesOf,
+    kind: Annotated[DatasetKind, Query(description="Format of the body.")] = DatasetKind.NPZ,
+) -> DatasetView:
+    """Stream a file in; it is checked, and takes the place of one of the same name."""
+    size = announced_bytes(request)
+    record = await services.datasets.put(dataset, kind, request.stream(), size)
+    response.headers["ETag"] = record.etag
+    return dataset_view(record)
+
+
+@router.get("/{dataset}", summary="Describe a dataset", responses=problems(404, 422))
+def get_dataset(dataset: DatasetName, response: Response, services: ServicesOf) -> DatasetView:
+    """Return a dataset: its arrays with shapes and dtypes, its size and digest."""
+    record = services.datasets.get(dataset)
+    response.headers["ETag"] = record.etag
+    return dataset_view(record)
+
+
+@router.get("/{dataset}/preview", summary="Preview a dataset", responses=problems(404, 422))
+def preview(
+    dataset: DatasetName,
+    services: ServicesOf,
+    rows: Annotated[int, Query(ge=1, le=100, description="Rows of each array.")] = 10,
+) -> dict[str, Any]:
+    """Return the first rows of every array, or lines of a text."""
+    return services.datasets.preview(dataset, rows)
+
+
+@router.get(
+    "/{dataset}/file",
+    summary="Fetch a dataset's file",
+    response_class=FileResponse,
+    responses=problems(404, 422),
+)
+def get_file(dataset: DatasetName, services: ServicesOf) -> FileResponse:
+    """Return the file as it was uploaded."""
+    record = services.datasets.get(dataset)
+    return FileResponse(
+        services.datasets.path(record),
+        media_type="application/octet-stream",
+        filename=f"{record.name}.{record.kind}",
+        headers={"ETag": record.etag},
+    )
+
+
+@router.delete(
+    "/{dataset}", status_code=204, summary="Delete a dataset", responses=problems(404, 409, 422)
+)
+def delete_dataset(dataset: DatasetName, services: ServicesOf) -> None:
+    """Delete a dataset; refused while an unfinished job reads it."""
+    services.datasets.delete(dataset)

@@ -1,0 +1,145 @@
+"""The application: every part of the server and how they are joined."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+import structlog
+from fastapi import FastAPI
+
+from app.api import ROUTERS
+from app.api.middleware import RequestContext
+from app.api.openapi import build_openapi
+from app.api.problems import install_error_handlers
+from app.services.bell import Bell
+from app.services.checkpoints import CheckpointService
+from app.services.datasets import DatasetService
+from app.services.engine import ModuleEngine
+from app.services.executors import Executors
+from app.services.jobs import JobDefaults, JobService
+from app.services.modules import ModuleService
+from app.services.services import Services
+from app.settings import Settings
+from app.store.store import Store
+from app.worker.client import ExecutorClient
+from app.worker.host import ModuleHost
+from app.worker.inprocess import InProcessClient
+from app.worker.process import ProcessOptions
+from app.worker.supervisor import Supervisor
+
+__all__ = ["create_app", "openapi_text"]
+
+_DESCRIPTION = """Train, fine-tune and serve MXNet Module models.
+
+A module is created from its symbol JSON, bound to shapes, initialized or loaded, trained by jobs
+that survive a crash, and asked for predictions. Tensors travel as JSON, npy, npz or safetensors.
+Errors are RFC 9457 problem details that name the field, what was got, what was expected and what
+to do.
+"""
+
+_TAGS = [
+    {"name": "modules", "description": "Symbols with their shapes, parameters and optimizer."},
+    {"name": "parameters", "description": "Parameters and the optimizer."},
+    {"name": "predict", "description": "Outputs for examples; nothing changes."},
+    {"name": "steps", "description": "Training step by step."},
+    {"name": "jobs", "description": "Training, evaluation and prediction over datasets."},
+    {"name": "checkpoints", "description": "Saved states, in MXNet's files."},
+    {"name": "datasets", "description": "Uploaded data."},
+    {"name": "operations", "description": "Health, metrics and executors."},
+]
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """Return the application; nothing is opened or started before its lifespan begins."""
+    app = FastAPI(
+        title="modserve",
+        version=version("modserve"),
+        description=_DESCRIPTION,
+        openapi_tags=_TAGS,
+        lifespan=_lifespan,
+    )
+    app.state.settings = settings
+    app.add_middleware(RequestContext)
+    install_error_handlers(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    app.openapi = lambda: _cached_openapi(app)  # type: ignore[method-assign]
+    return app
+
+
+def openapi_text() -> str:
+    """Return the OpenAPI document as it stands in openapi/openapi.json."""
+    document = build_openapi(create_app(Settings()))
+    return json.dumps(document, indent=2, sort_keys=True) + "\n"
+
+
+def _cached_openapi(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        app.openapi_schema = build_openapi(app)
+    return app.openapi_schema
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    settings: Settings = app.state.settings
+    _configure_logging(settings)
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    async with AsyncExitStack() as stack:
+        app.state.services = await _open_services(settings, stack)
+        yield
+
+
+async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
+    """Open the store, start the executors and the dispatcher; the stack closes them in reverse."""
+    store = Store(settings.store_url)
+    store.open()
+    stack.callback(store.close)
+    bell = Bell()
+    modules = ModuleService(store, settings.data_dir)
+    checkpoints = CheckpointService(
+        store,
+        modules,
+        settings.data_dir,
+        max_bytes=settings.max_checkpoint_bytes,
+        keep=settings.keep_checkpoints,
+    )
+    datasets = DatasetService(store, settings.data_dir, settings.max_dataset_bytes)
+    defaults = JobDefaults(
+        lease_seconds=settings.lease_seconds, max_attempts=settings.job_max_attempts
+    )
+    jobs = JobService(store, bell, defaults)
+    checkpoints.recover()
+    datasets.recover()
+    executors = Executors()
+    engine = ModuleEngine(modules, checkpoints, executors)
+    for name in settings.devices:
+        executors.add(_make_executor(name, settings, engine))
+    await executors.start()
+    stack.push_async_callback(executors.stop)
+    return Services(modules, engine, executors, checkpoints, datasets, jobs)
+
+
+def _make_executor(name: str, settings: Settings, engine: ModuleEngine) -> ExecutorClient:
+    if settings.executor_form == "in_process":
+        return InProcessClient(name, ModuleHost)
+    options = ProcessOptions(threads=settings.threads or 0, log_level=settings.log_level.upper())
+    return Supervisor(name, options, engine.restore)
+
+
+def _configure_logging(settings: Settings) -> None:
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.format_exc_info,
+            structlog.processors.KeyValueRenderer(key_order=["timestamp", "level", "event"]),
+        ],
+    )
