@@ -16,7 +16,7 @@ from core.types import DType, Shape, shape_size
 if TYPE_CHECKING:
     from core.executor.executor import Executor
 
-__all__ = ["Allocator", "resized"]
+__all__ = ["Allocator", "resized", "zeros"]
 
 
 class Allocator:
@@ -88,9 +88,16 @@ class Allocator:
 
     def _zeros(self, node: Node) -> NDArray:
         context = self._group2ctx.get(node.attrs.get("__ctx_group__", ""), self._context)
-        raw = backend_of(context).empty(*self._spec_of(Entry(node, 0)))
-        raw[...] = 0
-        return NDArray(raw, context)
+        return zeros(*self._spec_of(Entry(node, 0)), context)
+
+
+def zeros(shape: Shape, dtype: DType, context: Context) -> NDArray:
+    """Return a new array of zeros that starts on a cache line."""
+    backend = backend_of(context)
+    raw = backend.empty(shape, dtype)
+    with backend.scope():
+        raw.fill(0)
+    return NDArray(raw, context)
 
 
 def resized(array: NDArray, shape: Shape) -> NDArray:

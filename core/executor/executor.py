@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -201,17 +202,17 @@ class Executor:
             self._make_outputs()
         return self._outputs
 
-    @property
+    @cached_property
     def arg_dict(self) -> dict[str, NDArray]:
         """Arguments by name; ValueError where two have the same name."""
         return _by_name(self._argument_names, self.arg_arrays)
 
-    @property
+    @cached_property
     def grad_dict(self) -> dict[str, NDArray | None]:
         """Gradients by name of the argument, None where there is none."""
         return _by_name(self._argument_names, self.grad_arrays)
 
-    @property
+    @cached_property
     def aux_dict(self) -> dict[str, NDArray]:
         """Auxiliary states by name."""
         return _by_name(self._auxiliary_names, self.aux_arrays)

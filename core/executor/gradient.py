@@ -214,7 +214,7 @@ def _drop_unread(program: Program) -> None:
     """Drop backward steps whose results nothing reads, as those behind a loss layer's output."""
     live = {program.data(gradient) for gradient in program.gradients.values()}
     kept: list[Step] = []
-    for step in reversed(program.steps[program.forward_length :]):
+    for step in reversed(program.backward_steps):
         written = [gradient for gradient in step.writes() if gradient in live]
         if not written:
             continue
@@ -222,7 +222,7 @@ def _drop_unread(program: Program) -> None:
             step.in_grads = tuple(g if g in live else None for g in step.in_grads)
         live.update(program.data(value) for value in step.reads())
         kept.append(step)
-    program.replace_steps(program.steps[: program.forward_length], kept[::-1])
+    program.replace_steps(program.forward_steps, kept[::-1])
     program.head_gradients = [
         given if given is not None and given in live else None for given in program.head_gradients
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from core.backends.kernels import Kernel, Layout, TensorSpec
 from core.ops import Operator
@@ -190,11 +190,15 @@ class Program:
         values = self.values
         return tuple(None if slot is None else values[slot].spec for slot in slots)
 
-    def numbered_steps(self, *, backward: bool = False) -> Iterator[tuple[int, Step]]:
-        """Yield (position, step) of the forward or of the backward pass."""
-        start = self.forward_length if backward else 0
-        stop = len(self.steps) if backward else self.forward_length
-        return ((position, self.steps[position]) for position in range(start, stop))
+    @property
+    def forward_steps(self) -> list[Step]:
+        """Steps of the forward pass."""
+        return self.steps[: self.forward_length]
+
+    @property
+    def backward_steps(self) -> list[Step]:
+        """Steps of the backward pass."""
+        return self.steps[self.forward_length :]
 
     def replace_steps(self, forward: Sequence[Step], backward: Sequence[Step]) -> None:
         """Set the steps of both passes."""

@@ -63,11 +63,11 @@ class _Chooser:
 
     def run(self) -> None:
         program = self._program
-        for _, step in program.numbered_steps():
+        for step in program.forward_steps:
             self._choose(step)
         forward = self._steps
         self._steps = []
-        for _, step in program.numbered_steps(backward=True):
+        for step in program.backward_steps:
             self._choose(step)
         program.replace_steps(forward, self._steps)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.backends import backend_of
 from core.backends.kernels import Version
 from core.errors import ShapeError
-from core.executor.allocate import resized
+from core.executor.allocate import resized, zeros
 from core.executor.bound import Bound
 from core.executor.trace import Graph, SpecOf, specs_of
 from core.ndarray import NDArray
@@ -91,9 +90,7 @@ def _fit(
         return resized(array, shape)
     if not allow_up_sizing:
         raise ShapeError(LARGER.format(name=name, old=array.shape, new=shape))
-    raw = backend_of(array.context).empty(shape, array.data.dtype)
-    raw[...] = 0
-    return NDArray(raw, array.context)
+    return zeros(shape, array.data.dtype, array.context)
 
 
 def _kept_versions(graph: Graph, bound: Bound, arguments: list[NDArray]) -> dict[str, Version]:

@@ -20,8 +20,8 @@ def fold_views(program: Program) -> None:
     Their output becomes a view of their input: Reshape and Flatten always, Dropout and
     BlockGrad where they change nothing in the program's mode.
     """
-    kept = [step for _, step in program.numbered_steps() if not _folded(program, step)]
-    program.replace_steps(kept, program.steps[program.forward_length :])
+    kept = [step for step in program.forward_steps if not _folded(program, step)]
+    program.replace_steps(kept, program.backward_steps)
 
 
 def _folded(program: Program, step: Step) -> bool:

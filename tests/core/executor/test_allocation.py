@@ -9,8 +9,8 @@ import core.symbol as sym
 from core.device import cpu
 
 ALLOWED_BYTES = 160 * 1024
-"""Views, tuples and the like, and the buffers of fixed size that NumPy's iterator takes for a moment
-(8192 elements an operand). The arrays here are larger."""
+"""Views, tuples and the like, and the buffers of fixed size (8192 elements an operand) that NumPy's
+iterator takes for a moment. The arrays here are larger."""
 
 
 def mlp():

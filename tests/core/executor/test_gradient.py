@@ -39,7 +39,7 @@ class TwoOutputs(Operator):
 
 def kinds(compiled):
     program = compiled.program
-    return [type(step.op) for step in program.steps[program.forward_length :]]
+    return [type(step.op) for step in program.backward_steps]
 
 
 def test_gradient_of_a_chain_equals_the_product_of_slopes(net):
@@ -107,7 +107,7 @@ def test_only_what_is_wanted_is_computed(net):
     x, w = net.var("x"), net.var("w")
     hidden = net.op("tanh", "t", net.op("square", "sq", x))
     compiled = net.compile(net.op("elemwise_mul", "m", hidden, w), {1: "write"}, x=(2,))
-    names = [step.node for step in compiled.program.steps[compiled.program.forward_length :]]
+    names = [step.node for step in compiled.program.backward_steps]
     assert names == ["m"]
     assert compiled.program.steps[-1].in_grads[0] is None
 
@@ -156,7 +156,7 @@ def test_gradients_into_a_loss_are_not_computed(net):
     loss = net.op("make_loss", "loss", x)
     compiled = net.compile(net.op("exp", "after", loss), {0: "write"}, x=(2,))
     program = compiled.program
-    assert [step.node for step in program.steps[program.forward_length :]] == ["loss"]
+    assert [step.node for step in program.backward_steps] == ["loss"]
     assert program.head_gradients == [None]
 
 
