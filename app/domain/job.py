@@ -34,6 +34,7 @@ __all__ = [
     "Request",
     "advance",
     "event_after_loss",
+    "event_after_release",
 ]
 
 
@@ -236,17 +237,27 @@ class Job:
         return dataclasses.replace(self, **changes)
 
 
-def event_after_loss(job: Job) -> JobEvent:
-    """Return what becomes of a running job whose executor died.
+def event_after_release(job: Job) -> JobEvent:
+    """Return what becomes of a running job whose attempt ends before the job does.
 
-    A standing request is granted, for the executor will not do it any more; else the job is
-    queued again unless this was the last of its attempts.
+    A standing request is granted, for nobody is left to carry it out; else it waits again.
     """
     if job.requested is Request.CANCEL:
         return JobEvent.CANCELLED
     if job.requested is Request.PAUSE:
         return JobEvent.PAUSED
-    return JobEvent.RELEASED if job.lost + 1 < job.max_attempts else JobEvent.EXHAUSTED
+    return JobEvent.RELEASED
+
+
+def event_after_loss(job: Job) -> JobEvent:
+    """Return what becomes of a running job whose executor died.
+
+    As after a release, but the job is given up when this was the last of its attempts.
+    """
+    event = event_after_release(job)
+    if event is JobEvent.RELEASED and job.lost + 1 >= job.max_attempts:
+        return JobEvent.EXHAUSTED
+    return event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,7 @@ __all__ = [
     "list_tags",
     "read_manifest",
     "recover",
+    "remove_checkpoint",
     "verify_checkpoint",
     "write_checkpoint",
 ]
@@ -179,6 +180,15 @@ def verify_checkpoint(directory: Path) -> CheckpointManifest:
     return manifest
 
 
+def remove_checkpoint(root: Path, tag: CheckpointTag) -> None:
+    """Remove a checkpoint, in whatever state it is; raise NotFound."""
+    directory = root / str(tag)
+    if not directory.is_dir():
+        raise NotFound("checkpoint", tag, "GET the module's checkpoints lists those")
+    with hold(root):
+        discard(directory)
+
+
 def recover(root: Path) -> None:
     """Finish or remove what a death left behind under a root.
 
@@ -194,6 +204,9 @@ def recover(root: Path) -> None:
             _put_or_discard(path, is_complete=True)
         for path in root.glob(".trash-*"):
             discard(path)
+        for path in root.glob(".upload-*"):
+            if not is_held(path):
+                discard(path)
 
 
 _REMEDY = "delete it and use another, or upload it again"

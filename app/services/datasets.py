@@ -30,6 +30,7 @@ from app.store.store import Store
 __all__ = ["DatasetService"]
 
 _MOST_PREVIEW_ROWS = 100
+_BLOCK = 1 << 20
 
 
 class DatasetService:
@@ -105,6 +106,20 @@ class DatasetService:
             sync_directory(self._directory)
         if replaced is not None:
             self.path(replaced).unlink(missing_ok=True)
+        return record
+
+    def output_path(self, job_id: int, attempt: int) -> Path:
+        """Return where a job is to write a dataset, for ``adopt``."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        return self._directory / f".output-{job_id}-{attempt}"
+
+    def adopt(self, path: Path, name: str, kind: DatasetKind) -> DatasetRecord:
+        """Make a file of our own a dataset; raises as ``put`` does."""
+        with self.begin(name) as upload, path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                upload.write(block)
+            record = self.commit(upload, name, kind)
+        path.unlink()
         return record
 
     def get(self, name: str) -> DatasetRecord:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from sqlalchemy import Connection
 
 from app.domain.codec import to_plain
-from app.domain.job import Job, JobEvent, JobStatus, Request
+from app.domain.job import Job, JobEvent
 from app.errors import NotFound, Superseded
 from app.services.bell import Bell
 from app.services.jobs import Clock
@@ -17,7 +17,7 @@ from app.services.presence import Presence
 from app.store import queue
 from app.store.events import thin_out
 from app.store.idempotency import forget_keys_before
-from app.store.jobs import get_job, running_jobs
+from app.store.jobs import running_jobs
 from app.store.store import Store
 from app.worker.job_messages import (
     ExecutorEvent,
@@ -66,6 +66,9 @@ class JobQueue:
 
     def claim(self, executor: str) -> Job | None:
         """Begin an attempt of the next job for an executor; None where none can begin."""
+        with self._store.read() as connection:
+            if queue.next_job(connection, executor) is None:
+                return None  # the usual answer, without the writers' lock
         with self._store.write() as connection:
             job = queue.claim(connection, executor, self._presence.server, self._clock())
         if job is not None:
@@ -88,23 +91,23 @@ class JobQueue:
                     void.append((job_id, attempt))
         return kept, void
 
-    def record(self, messages: Sequence[ExecutorEvent]) -> list[ExecutorEvent]:
-        """Enter what attempts report; return those messages whose attempt still held its job.
+    def requests(self, job_ids: Iterable[int]) -> list[Job]:
+        """Return those of these jobs that are asked to pause or to be cancelled."""
+        with self._store.read() as connection:
+            wanted = set(job_ids)
+            return [job for job in running_jobs(connection) if job.id in wanted and job.requested]
 
-        Each message is a transaction of its own: a void one takes nothing else with it.
+    def record(self, message: ExecutorEvent) -> Job:
+        """Enter what an attempt reports; return the job after it.
+
+        Raises:
+            Superseded: the attempt does not hold the job any more; what it says is void.
+            NotFound: the job is gone with its module.
         """
-        entered = []
-        for message in messages:
-            try:
-                with self._store.write() as connection:
-                    self._enter(connection, message)
-            except (Superseded, NotFound) as error:
-                _log.warning("dropped %s of an executor: %s", message.type, error)
-            else:
-                entered.append(message)
-        if entered:
-            self._bell.ring()
-        return entered
+        with self._store.write() as connection:
+            job = self._enter(connection, message)
+        self._bell.ring()
+        return job
 
     def release(self, job_id: int, attempt: int, reason: str) -> Job | None:
         """End an attempt in good order; None where it did not hold its job any more."""
@@ -168,30 +171,23 @@ class JobQueue:
         self._bell.ring()
         return job
 
-    def _enter(self, connection: Connection, message: ExecutorEvent) -> None:
+    def _enter(self, connection: Connection, message: ExecutorEvent) -> Job:
         now = self._clock()
         job_id, attempt = message.job_id, message.attempt
         match message:
             case JobDone():
-                queue.succeed(connection, job_id, attempt, message.result, now)
+                return queue.succeed(connection, job_id, attempt, message.result, now)
             case JobFailed():
                 error = {"code": message.code, "message": message.message, "field": message.field}
-                queue.fail(connection, job_id, attempt, error, now)
+                return queue.fail(connection, job_id, attempt, error, now)
             case JobCancelled():
-                queue.cancel(connection, job_id, attempt, now)
+                return queue.cancel(connection, job_id, attempt, now)
             case JobPaused():
-                self._enter_pause(connection, job_id, attempt, now)
+                # One that nobody asked of the job is this server's own, when it stops.
+                return queue.release(connection, job_id, attempt, "stopped in good order", now)
             case JobPrepared():
-                queue.renew(connection, job_id, attempt, now)
+                return queue.renew(connection, job_id, attempt, now)
             case _:
                 plain = to_plain(message)
                 data = {name: plain[name] for name in plain if name not in _ENVELOPE}
-                queue.record(connection, job_id, attempt, _REPORTS[type(message)], data, now)
-
-    def _enter_pause(self, connection: Connection, job_id: int, attempt: int, now: float) -> None:
-        """A pause nobody asked of the job is the server's own, when it stops."""
-        job = get_job(connection, job_id)
-        if job.status is JobStatus.RUNNING and job.requested is not Request.PAUSE:
-            queue.release(connection, job_id, attempt, "its server stopped in good order", now)
-        else:
-            queue.pause(connection, job_id, attempt, now)
+                return queue.record(connection, job_id, attempt, _REPORTS[type(message)], data, now)

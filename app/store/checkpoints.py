@@ -11,7 +11,7 @@ from app.store.pages import Page, page_of
 from app.store.rows import manifest_of
 from app.store.schema import checkpoints, modules
 
-__all__ = ["forget_checkpoint", "list_checkpoints", "put_checkpoint"]
+__all__ = ["forget_checkpoint", "indexed_tags", "list_checkpoints", "put_checkpoint"]
 
 
 def put_checkpoint(connection: Connection, manifest: CheckpointManifest) -> None:
@@ -39,6 +39,15 @@ def forget_checkpoint(connection: Connection, module: str, tag: CheckpointTag) -
             checkpoints.c.batch == tag.batch,
         )
     )
+
+
+def indexed_tags(connection: Connection, module: str) -> set[CheckpointTag]:
+    """Return the tags of a module's checkpoints; raise NotFound."""
+    identity = module_id(connection, module)
+    query = select(checkpoints.c.epoch, checkpoints.c.batch).where(
+        checkpoints.c.module_id == identity
+    )
+    return {CheckpointTag(row.epoch, row.batch) for row in connection.execute(query)}
 
 
 def list_checkpoints(

@@ -30,23 +30,23 @@ __all__ = [
 _UNFINISHED = tuple(status.value for status in JobStatus if status not in TERMINAL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs to list; what is left out does not matter."""
+    """Which jobs to list; what is None does not matter."""
 
     module: str | None = None
-    statuses: Collection[JobStatus] = ()
-    kinds: Collection[JobKind] = ()
+    status: JobStatus | None = None
+    kind: JobKind | None = None
 
     def conditions(self) -> list[ColumnElement[bool]]:
         """Return the filter as SQL."""
         found: list[ColumnElement[bool]] = []
         if self.module is not None:
             found.append(modules.c.name == self.module)
-        if self.statuses:
-            found.append(jobs.c.status.in_([status.value for status in self.statuses]))
-        if self.kinds:
-            found.append(jobs.c.kind.in_([kind.value for kind in self.kinds]))
+        if self.status is not None:
+            found.append(jobs.c.status == self.status.value)
+        if self.kind is not None:
+            found.append(jobs.c.kind == self.kind.value)
         return found
 
 

@@ -2,8 +2,8 @@
 
     claim                                   queued  → running     a new attempt, under a lease
     renew, record                           running → running     the attempt speaks
-    succeed, fail, pause, cancel            running → ...         the attempt ends
-    release, lose                           running → queued, paused, cancelled, failed
+    succeed, fail, cancel                   running → ...         the attempt ends the job
+    release, lose                           running → ...         it ends, the job does not
     request_pause, request_cancel, resume, retry                  what clients ask for
 
 What an attempt says is guarded by (job, attempt, running): whoever was thought dead and comes
@@ -19,12 +19,14 @@ from sqlalchemy import Connection, exists, update
 from sqlalchemy.exc import IntegrityError
 
 from app.domain.job import (
+    TERMINAL,
     Job,
     JobEvent,
     JobStatus,
     Request,
     advance,
     event_after_loss,
+    event_after_release,
 )
 from app.errors import IllegalTransition, Superseded
 from app.store.events import append_event
@@ -37,8 +39,8 @@ __all__ = [
     "claim",
     "fail",
     "lose",
+    "next_job",
     "overdue",
-    "pause",
     "record",
     "release",
     "renew",
@@ -55,10 +57,10 @@ _NO_LEASE: Mapping[str, Any] = {"lease_until": None, "server": None, "requested"
 # -- attempts -------------------------------------------------------------------------------
 
 
-def claim(connection: Connection, executor: str, server: str, now: float) -> Job | None:
-    """Begin an attempt of the next job for an executor; None where none can begin.
+def next_job(connection: Connection, executor: str) -> Job | None:
+    """Return the job that an executor would run next, None where none can begin.
 
-    The next is the first in order of (priority, id) whose module has no running job.
+    It is the first in order of (priority, id) whose module has no running job.
     """
     other = jobs.alias()
     is_busy = exists().where(
@@ -66,20 +68,21 @@ def claim(connection: Connection, executor: str, server: str, now: float) -> Job
     )
     query = (
         select_jobs()
-        .where(
-            jobs.c.status == JobStatus.QUEUED.value,
-            modules.c.executor == executor,
-            ~is_busy,
-        )
+        .where(jobs.c.status == JobStatus.QUEUED.value, modules.c.executor == executor, ~is_busy)
         .order_by(jobs.c.priority, jobs.c.id)
         .limit(1)
     )
     row = connection.execute(query).one_or_none()
-    if row is None:
+    return None if row is None else job_of(row)
+
+
+def claim(connection: Connection, executor: str, server: str, now: float) -> Job | None:
+    """Begin an attempt of the next job for an executor; None where none can begin."""
+    job = next_job(connection, executor)
+    if job is None:
         return None
-    job = job_of(row)
     try:
-        # Between the query and here another server may have taken it, or another of its module.
+        # Since the query another server may have taken it, or another job of its module.
         with connection.begin_nested():
             return _move(
                 connection,
@@ -148,12 +151,6 @@ def fail(
     return _finish(connection, job, JobEvent.FAILED, now, {"error": dict(error)}, error=error)
 
 
-def pause(connection: Connection, job_id: int, attempt: int, now: float) -> Job:
-    """End an attempt that was asked to pause."""
-    job = _held(connection, job_id, attempt)
-    return _move(connection, job, JobEvent.PAUSED, now, **_NO_LEASE)
-
-
 def cancel(connection: Connection, job_id: int, attempt: int, now: float) -> Job:
     """End an attempt that was asked to stop for good."""
     job = _held(connection, job_id, attempt)
@@ -161,31 +158,31 @@ def cancel(connection: Connection, job_id: int, attempt: int, now: float) -> Job
 
 
 def release(connection: Connection, job_id: int, attempt: int, reason: str, now: float) -> Job:
-    """End an attempt in good order; the job waits for its next, and no attempt counts as lost."""
+    """End an attempt in good order: the job is paused if that was asked of it, else queued."""
     job = _held(connection, job_id, attempt)
-    return _move(connection, job, JobEvent.RELEASED, now, {"reason": reason}, **_NO_LEASE)
+    return _give_back(connection, job, event_after_release(job), reason, now)
 
 
 def lose(connection: Connection, job_id: int, attempt: int, reason: str, now: float) -> Job:
-    """End an attempt that died.
-
-    A standing request is granted; else the job is queued again, or fails with the reason when
-    so many attempts in a row were lost that it is given up.
-    """
+    """End an attempt that died, as ``release`` does; after too many in a row the job fails."""
     job = _held(connection, job_id, attempt)
-    event = event_after_loss(job)
-    data = {"reason": reason}
-    if event is JobEvent.CANCELLED:
-        return _finish(connection, job, event, now, data)
-    changes = {**_NO_LEASE, "lost": job.lost + 1}
+    return _give_back(connection, job, event_after_loss(job), reason, now, lost=job.lost + 1)
+
+
+def _give_back(
+    connection: Connection, job: Job, event: JobEvent, reason: str, now: float, **changes: Any
+) -> Job:
+    data: dict[str, Any] = {"reason": reason}
     if event is JobEvent.EXHAUSTED:
         error = {
             "code": "attempts_exhausted",
             "message": f"{job.lost + 1} attempts in a row were lost, the last: {reason}",
             "field": None,
         }
-        return _finish(connection, job, event, now, {"error": error}, **changes, error=error)
-    return _move(connection, job, event, now, data, **changes)
+        data, changes = {"error": error}, {**changes, "error": error}
+    if advance(job.status, event) in TERMINAL:
+        changes["finished_at"] = now
+    return _move(connection, job, event, now, data, **{**changes, **_NO_LEASE})
 
 
 def overdue(connection: Connection, now: float) -> list[Job]:

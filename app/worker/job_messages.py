@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import from_plain, to_plain
 from app.domain.dataset import DatasetRecord
 from app.domain.job import JobKind, Request
@@ -163,6 +164,11 @@ class JobCheckpoint:
     attempt: int
     epoch: int
     batch: int = 0
+
+    @property
+    def tag(self) -> CheckpointTag:
+        """Its place in the training."""
+        return CheckpointTag(self.epoch, self.batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

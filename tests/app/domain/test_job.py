@@ -15,6 +15,7 @@ from app.domain.job import (
     Request,
     advance,
     event_after_loss,
+    event_after_release,
 )
 from app.errors import IllegalTransition
 
@@ -84,6 +85,7 @@ def test_loss_grants_the_request_or_counts(
         max_attempts=3,
     )
     assert event_after_loss(job) is event
+    assert event_after_release(job) is (E.RELEASED if requested is None else event)
     assert advance(S.RUNNING, event) in JobStatus
 
 

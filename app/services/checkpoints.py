@@ -1,0 +1,356 @@
+"""Checkpoints of modules: the files are the truth, the store's rows an index of them.
+
+    <data>/modules/<module>/checkpoints/<tag>/      what clients see
+    <data>/modules/<module>/resume/<job>/<tag>/     the same files, linked: where a job goes on
+
+The second keeps an unfinished job's newest checkpoint when another job of the module writes over
+the first, or it is pruned or deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from app.domain.checkpoint import CheckpointManifest, CheckpointTag
+from app.domain.job import TERMINAL, Job, JobStatus
+from app.domain.names import check_name
+from app.errors import Damaged, InUse, Invalid, NotFound
+from app.services.checkpoint_files import (
+    MANIFEST,
+    copy_checkpoint,
+    list_tags,
+    read_manifest,
+    recover,
+    remove_checkpoint,
+    verify_checkpoint,
+    write_checkpoint,
+)
+from app.services.durable_files import discard
+from app.services.modules import ModuleService, module_directory
+from app.services.uploads import Upload
+from app.store.checkpoints import (
+    forget_checkpoint,
+    indexed_tags,
+    list_checkpoints,
+    put_checkpoint,
+)
+from app.store.jobs import get_job
+from app.store.pages import Page, check_limit
+from app.store.store import Store
+
+__all__ = ["CheckpointService"]
+
+_log = logging.getLogger(__name__)
+
+_SETTING = "MODSERVE_MAX_CHECKPOINT_BYTES"
+
+
+class CheckpointService:
+    """All that can be done with checkpoints as files. Its methods block, but for ``upload``."""
+
+    def __init__(
+        self,
+        store: Store,
+        modules: ModuleService,
+        data_dir: Path,
+        *,
+        max_bytes: int,
+        keep: int | None = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            max_bytes: most bytes of one uploaded checkpoint, all its files together.
+            keep: checkpoints kept of a module when a job does not say; None keeps all.
+        """
+        self._store = store
+        self._modules = modules
+        self._data_dir = data_dir
+        self._max_bytes = max_bytes
+        self._keep = keep
+
+    # -- places -------------------------------------------------------------------------------
+
+    def root(self, module: str) -> Path:
+        """Return the directory of a module's checkpoints, which may not be there yet."""
+        return module_directory(self._data_dir, module) / "checkpoints"
+
+    def directory(self, module: str, tag: CheckpointTag) -> Path:
+        """Return the directory of one checkpoint, which may not be there."""
+        return self.root(module) / str(tag)
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def list_checkpoints(
+        self, module: str, cursor: str | None = None, limit: int = 50
+    ) -> Page[CheckpointManifest]:
+        """Return a page of a module's checkpoints, furthest in training first.
+
+        Raises:
+            NotFound: there is no such module.
+            Invalid: a bad cursor or limit.
+        """
+        before = None if cursor is None else CheckpointTag.parse(cursor, "cursor")
+        with self._store.read() as connection:
+            return list_checkpoints(connection, module, before, check_limit(limit))
+
+    def get(self, module: str, tag: CheckpointTag) -> CheckpointManifest:
+        """Return what a checkpoint says of itself; raise NotFound or Damaged."""
+        self._modules.get(module)
+        return read_manifest(self.directory(module, tag))
+
+    def verify(self, module: str, tag: CheckpointTag) -> Path:
+        """Return the directory of a checkpoint whose every byte was compared with its manifest.
+
+        To be called before it is loaded; raise NotFound or Damaged.
+        """
+        self._modules.get(module)
+        directory = self.directory(module, tag)
+        verify_checkpoint(directory)
+        return directory
+
+    def newest(self, module: str) -> CheckpointManifest:
+        """Return the checkpoint of a module that was written last; raise NotFound."""
+        self._modules.get(module)
+        newest = max(self._manifests(module), key=_age, default=None)
+        if newest is None:
+            raise NotFound("checkpoint of module", module, "save one first")
+        return newest
+
+    def file(self, module: str, tag: CheckpointTag, name: str) -> Path:
+        """Return where a file of a checkpoint lies, for a download.
+
+        Raises:
+            NotFound: no such module, checkpoint or file.
+            Damaged: the checkpoint is, or the file is not as long as it was written.
+        """
+        manifest = self.get(module, tag)
+        path = self.directory(module, tag) / check_name(name, "file")
+        if name == MANIFEST:
+            return path
+        digest = manifest.files.get(name)
+        if digest is None:
+            raise NotFound("file", name, f"the checkpoint has {', '.join(sorted(manifest.files))}")
+        size = path.stat().st_size if path.is_file() else None
+        if size != digest.size:
+            raise Damaged(f"checkpoint {tag}: {name}", f"{size} bytes", f"{digest.size} bytes")
+        return path
+
+    # -- writing ------------------------------------------------------------------------------
+
+    def saved(self, module: str, tag: CheckpointTag) -> CheckpointManifest:
+        """Enter a checkpoint that an executor has written: the module is now restored from it."""
+        manifest = read_manifest(self.directory(module, tag))
+        with self._store.write() as connection:
+            put_checkpoint(connection, manifest)
+        self._modules.saved(module, tag)
+        return manifest
+
+    async def upload(
+        self,
+        module: str,
+        tag: CheckpointTag,
+        name: str,
+        body: AsyncIterable[bytes],
+        announced_bytes: int | None = None,
+    ) -> CheckpointManifest:
+        """Add a file from a stream to a checkpoint, which is made if it is not there.
+
+        Raises:
+            NotFound: there is no such module.
+            Invalid: a bad file name.
+            TooLarge: all files of the checkpoint together.
+        """
+        with self.begin_upload(module, tag, name) as upload:
+            upload.expect(announced_bytes)
+            await upload.receive(body)
+            return await asyncio.to_thread(self.add_files, module, tag, {name: upload})
+
+    def begin_upload(self, module: str, tag: CheckpointTag, name: str) -> Upload:
+        """Open an upload of one file; give it to ``add_files`` within a ``with``."""
+        if check_name(name, "file") == MANIFEST:
+            raise Invalid("file", name, "any other name; the server writes the manifest")
+        self._modules.get(module)
+        present = self._files_present(module, tag)
+        others = sum(path.stat().st_size for path in present if path.name != name)
+        return Upload(
+            self.root(module) / name,
+            limit=max(0, self._max_bytes - others),
+            what=f"checkpoint {tag} of module {module!r}",
+            setting=_SETTING,
+        )
+
+    def add_files(
+        self, module: str, tag: CheckpointTag, uploads: Mapping[str, Upload]
+    ) -> CheckpointManifest:
+        """Add uploaded files to a checkpoint, over those of the same names, all at once.
+
+        At no moment is a part of them seen. The module's own parameters stay what they are until
+        the checkpoint is loaded.
+        """
+        present = self._files_present(module, tag)
+        names = {*uploads, *(path.name for path in present)}
+        prefix = _prefix(names) or module
+        with write_checkpoint(self.root(module), tag, module=module, prefix=prefix) as writer:
+            for path in present:
+                if path.name not in uploads:
+                    os.link(path, writer.directory / path.name)
+            for name, upload in uploads.items():
+                upload.finish()
+                os.link(upload.path, writer.directory / check_name(name, "file"))
+        manifest = read_manifest(self.directory(module, tag))
+        with self._store.write() as connection:
+            put_checkpoint(connection, manifest)
+        return manifest
+
+    def delete(self, module: str, tag: CheckpointTag) -> None:
+        """Remove a checkpoint; a damaged one as well.
+
+        Raises:
+            NotFound: no such module or checkpoint.
+            InUse: the module would be restored from it.
+        """
+        if self._modules.get(module).checkpoint == tag:
+            raise InUse(
+                f"checkpoint {tag} is what module {module!r} is restored from; "
+                f"save or load another first"
+            )
+        self._remove(module, tag)
+
+    def prune(self, module: str, keep: int | None = None) -> list[CheckpointTag]:
+        """Remove all but the newest checkpoints between epochs; return the tags removed.
+
+        Of those within an epoch only one newer than all the others stays. What the module is
+        restored from always does.
+
+        Args:
+            keep: how many; None takes the server's default.
+        """
+        keep = keep if keep is not None else self._keep
+        if keep is None:
+            return []
+        kept = {self._modules.get(module).checkpoint}
+        newest_first = sorted(self._manifests(module), key=_age, reverse=True)
+        whole = [manifest.tag for manifest in newest_first if manifest.batch == 0]
+        kept.update(whole[:keep], (manifest.tag for manifest in newest_first[:1]))
+        removed = [manifest.tag for manifest in newest_first if manifest.tag not in kept]
+        for tag in removed:
+            self._remove(module, tag)
+        return removed
+
+    # -- jobs ---------------------------------------------------------------------------------
+
+    def keep_for(self, job: Job, tag: CheckpointTag) -> None:
+        """Make a checkpoint the one that a job goes on from."""
+        root = self._resume_root(job)
+        copy_checkpoint(self.directory(job.module, tag), root)
+        for other in list_tags(root):
+            if other != tag:
+                remove_checkpoint(root, other)
+
+    def resume_from(self, job: Job) -> Path | None:
+        """Return the directory of the furthest sound checkpoint a job wrote; None for a new job.
+
+        One that was written just before a death, and that nobody was told of, counts as well.
+        """
+        found: dict[CheckpointTag, Path] = {}
+        for root in (self._resume_root(job), self.root(job.module)):
+            recover(root)
+            for manifest in _readable(root):
+                if manifest.job_id == job.id:
+                    found[manifest.tag] = root / str(manifest.tag)
+        for tag in sorted(found, reverse=True):
+            try:
+                verify_checkpoint(found[tag])
+            except Damaged:
+                continue
+            return found[tag]
+        return None
+
+    def let_go(self, job: Job) -> None:
+        """Let go of what a job would go on from, when it is over; a failed one may be retried."""
+        if job.status in TERMINAL and job.status is not JobStatus.FAILED:
+            discard(self._resume_root(job))
+
+    # -- recovery -----------------------------------------------------------------------------
+
+    def recover(self) -> None:
+        """Make index and disk agree, and finish what a death left; to be called at the start."""
+        modules = self._data_dir / "modules"
+        if not modules.is_dir():
+            return
+        for directory in sorted(modules.iterdir()):
+            if directory.name.startswith("."):
+                discard(directory)
+            else:
+                self._recover_module(directory.name)
+
+    def _recover_module(self, module: str) -> None:
+        try:
+            self._modules.get(module)
+        except NotFound:
+            discard(module_directory(self._data_dir, module))
+            return
+        recover(self.root(module))
+        present = {manifest.tag: manifest for manifest in self._manifests(module)}
+        with self._store.write() as connection:
+            for tag in indexed_tags(connection, module) - present.keys():
+                forget_checkpoint(connection, module, tag)
+            for manifest in present.values():
+                put_checkpoint(connection, manifest)
+        for pinned in module_directory(self._data_dir, module).glob("resume/*"):
+            self._recover_pinned(pinned)
+
+    def _recover_pinned(self, directory: Path) -> None:
+        try:
+            with self._store.read() as connection:
+                self.let_go(get_job(connection, int(directory.name)))
+        except (ValueError, NotFound):
+            discard(directory)
+
+    # -- helpers ------------------------------------------------------------------------------
+
+    def _manifests(self, module: str) -> Iterator[CheckpointManifest]:
+        return _readable(self.root(module))
+
+    def _files_present(self, module: str, tag: CheckpointTag) -> list[Path]:
+        directory = self.directory(module, tag)
+        if not directory.is_dir():
+            return []
+        return [directory / name for name in read_manifest(directory).files]
+
+    def _resume_root(self, job: Job) -> Path:
+        return module_directory(self._data_dir, job.module) / "resume" / str(job.id)
+
+    def _remove(self, module: str, tag: CheckpointTag) -> None:
+        remove_checkpoint(self.root(module), tag)
+        with self._store.write() as connection:
+            forget_checkpoint(connection, module, tag)
+
+
+_MXNET_FILE = re.compile(r"(.+)-(?:symbol\.json|[0-9]{4}\.(?:params|states))")
+
+
+def _prefix(names: Iterable[str]) -> str | None:
+    """Return the prefix of MXNet's file names, None where no name is of that kind."""
+    for name in sorted(names):
+        if found := _MXNET_FILE.fullmatch(name):
+            return found[1]
+    return None
+
+
+def _readable(root: Path) -> Iterator[CheckpointManifest]:
+    for tag in list_tags(root):
+        try:
+            yield read_manifest(root / str(tag))
+        except (Damaged, NotFound) as error:
+            _log.warning("passed over under %s: %s", root, error)
+
+
+def _age(manifest: CheckpointManifest) -> tuple[float, CheckpointTag]:
+    return manifest.created_at, manifest.tag

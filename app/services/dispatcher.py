@@ -1,0 +1,275 @@
+"""Gives jobs to executors, keeps their leases, and enters what they report.
+
+    claim     whenever something changed: fill executors that have a free place, pass on requests
+    listen    to each executor, for as long as the server runs
+    renew     three times a lease: keep what is held, take over what others let go
+
+An executor that dies loses its jobs at once; they go on from their newest checkpoints.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+from app.domain.job import Job, Request
+from app.errors import Invalid, ServiceError, error_code
+from app.services.bell import Bell
+from app.services.job_queue import JobQueue
+from app.services.job_runs import JobRuns
+from app.worker.client import ExecutorClient, ExecutorGone, HostError
+from app.worker.job_messages import (
+    ExecutorEvent,
+    JobControl,
+    JobProgress,
+    JobStart,
+    event_from_wire,
+    to_wire,
+)
+
+__all__ = ["Dispatcher"]
+
+_log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 1.0
+_SHORTEST_PASS_SECONDS = 0.05
+_AFTER_ERROR_SECONDS = 1.0
+_TIDY_EVERY = 20  # renewals
+
+
+@dataclass(slots=True)
+class _Held:
+    """An attempt that an executor of this server works on."""
+
+    job: Job
+    client: ExecutorClient
+    told: Request | None = None
+
+
+class Dispatcher:
+    """Runs the jobs of the store on the executors of this server."""
+
+    def __init__(
+        self,
+        clients: Iterable[ExecutorClient],
+        queue: JobQueue,
+        runs: JobRuns,
+        bell: Bell,
+        *,
+        jobs_per_executor: int = 2,
+        lease_seconds: float = 30.0,
+    ) -> None:
+        """Prepare; ``start`` begins to claim.
+
+        Args:
+            clients: the executors.
+            jobs_per_executor: jobs, of different modules, that each runs in turns.
+            lease_seconds: of the jobs; leases are renewed three times as often.
+        """
+        self._clients = list(clients)
+        self._queue = queue
+        self._runs = runs
+        self._bell = bell
+        self._jobs_per_executor = jobs_per_executor
+        self._renew_seconds = lease_seconds / 3
+        self._renewals = 0
+        self._held: dict[int, _Held] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._claiming: asyncio.Task[None] | None = None
+
+    # -- life ---------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Recover what dead servers left running, then claim, listen and renew until ``stop``."""
+        await asyncio.to_thread(self._queue.recover)
+        self._tasks = [
+            asyncio.create_task(self._listen(client), name=f"listen to {client.name}")
+            for client in self._clients
+        ]
+        self._tasks.append(asyncio.create_task(self._repeat(self._renew), name="renew leases"))
+        self._claiming = asyncio.create_task(self._repeat(self._claim), name="claim jobs")
+
+    async def stop(self, grace_seconds: float = 10.0) -> None:
+        """Stop claiming, let running jobs save where they are, and give them back to the queue.
+
+        Args:
+            grace_seconds: how long to wait for jobs to save; they are given back all the same.
+        """
+        if self._claiming is None:
+            return
+        await _cancel([self._claiming])
+        self._claiming = None
+        for held in list(self._held.values()):
+            if held.told is None:
+                await self._tell(held, Request.PAUSE)
+        deadline = asyncio.get_running_loop().time() + grace_seconds
+        while self._held and (left := deadline - asyncio.get_running_loop().time()) > 0:
+            ticket = self._bell.ticket()
+            if self._held:
+                await self._bell.wait(ticket, min(left, _POLL_SECONDS))
+        await _cancel(self._tasks)
+        self._tasks = []
+        for job_id, held in list(self._held.items()):
+            await asyncio.to_thread(
+                self._queue.release, job_id, held.job.attempt, "its server stopped"
+            )
+        self._held.clear()
+
+    async def executor_started(self, client: ExecutorClient) -> None:
+        """Note that an executor has a new process: the jobs of the one before are lost."""
+        await self._lose_all(client.name, f"executor {client.name} was started again")
+
+    @property
+    def held(self) -> dict[str, list[int]]:
+        """Ids of the jobs in work, by executor."""
+        found: dict[str, list[int]] = {client.name: [] for client in self._clients}
+        for job_id, held in self._held.items():
+            found[held.client.name].append(job_id)
+        return found
+
+    # -- claim --------------------------------------------------------------------------------
+
+    async def _claim(self) -> None:
+        ticket = self._bell.ticket()
+        for client in self._clients:
+            if client.is_alive():
+                await self._fill(client)
+            else:
+                await self._lose_all(client.name, f"executor {client.name} died")
+        await self._pass_on_requests()
+        await asyncio.sleep(_SHORTEST_PASS_SECONDS)
+        await self._bell.wait(ticket, _POLL_SECONDS)
+
+    async def _fill(self, client: ExecutorClient) -> None:
+        while client.is_alive() and len(self.held[client.name]) < self._jobs_per_executor:
+            job = await asyncio.to_thread(self._queue.claim, client.name)
+            if job is None:
+                return
+            await self._begin(client, job)
+
+    async def _begin(self, client: ExecutorClient, job: Job) -> None:
+        held = self._held[job.id] = _Held(job, client)
+        try:
+            message = await asyncio.to_thread(self._runs.start_message, job)
+            await _call(client, "start_job", message)
+        except ExecutorGone as error:
+            await self._lose(held, str(error))
+        except (ServiceError, HostError) as error:
+            if self._held.pop(job.id, None) is not None:
+                await asyncio.to_thread(
+                    self._queue.fail, job.id, job.attempt, error_code(error), error.message
+                )
+
+    async def _pass_on_requests(self) -> None:
+        if not self._held:
+            return
+        for job in await asyncio.to_thread(self._queue.requests, list(self._held)):
+            held = self._held.get(job.id)
+            if held is not None and job.requested is not None and held.told is not job.requested:
+                await self._tell(held, job.requested)
+
+    async def _tell(self, held: _Held, action: Request) -> None:
+        control = JobControl(job_id=held.job.id, attempt=held.job.attempt, action=action)
+        try:
+            await _call(held.client, "control_job", control)
+        except ExecutorGone as error:
+            await self._lose(held, str(error))
+        except HostError as error:
+            # Its last message is on the way: the executor has forgotten the job already.
+            _log.info("job %d was not told to %s: %s", held.job.id, action, error)
+        held.told = action
+
+    # -- listen -------------------------------------------------------------------------------
+
+    async def _listen(self, client: ExecutorClient) -> None:
+        """Enter what an executor reports, in its order."""
+        reports: asyncio.Queue[ExecutorEvent] = asyncio.Queue()
+        entering = asyncio.create_task(
+            self._repeat(lambda: self._enter_waiting(reports)), name=f"enter of {client.name}"
+        )
+        try:
+            async for wire in client.events():
+                try:
+                    message = event_from_wire(wire)
+                except Invalid as error:
+                    _log.error("executor %s sent what is no event: %s", client.name, error)
+                    continue
+                if message is not None:
+                    reports.put_nowait(message)
+        finally:
+            await _cancel([entering])
+
+    async def _enter_waiting(self, reports: asyncio.Queue[ExecutorEvent]) -> None:
+        messages = [await reports.get()]
+        while not reports.empty():
+            messages.append(reports.get_nowait())
+        for message in _without_outdated(messages):
+            is_over = await asyncio.to_thread(self._runs.enter, message)
+            held = self._held.get(message.job_id)
+            if is_over and held is not None and held.job.attempt == message.attempt:
+                del self._held[message.job_id]
+                self._bell.ring()  # its place is free
+
+    # -- renew --------------------------------------------------------------------------------
+
+    async def _renew(self) -> None:
+        held = [
+            (held.job.id, held.job.attempt)
+            for held in self._held.values()
+            if held.client.is_alive()
+        ]
+        _, void = await asyncio.to_thread(self._queue.renew, held)
+        for job_id, _ in void:
+            lost = self._held.pop(job_id, None)
+            if lost is not None:
+                await self._tell(lost, Request.CANCEL)
+        await asyncio.to_thread(self._queue.recover)
+        self._renewals += 1
+        if self._renewals % _TIDY_EVERY == 0:
+            await asyncio.to_thread(self._queue.tidy, list(self._held))
+        await asyncio.sleep(self._renew_seconds)
+
+    # -- loss ---------------------------------------------------------------------------------
+
+    async def _lose_all(self, name: str, reason: str) -> None:
+        for held in list(self._held.values()):
+            if held.client.name == name:
+                await self._lose(held, reason)
+
+    async def _lose(self, held: _Held, reason: str) -> None:
+        if self._held.get(held.job.id) is held:
+            del self._held[held.job.id]
+        await asyncio.to_thread(self._queue.lose, held.job.id, held.job.attempt, reason)
+
+    async def _repeat(self, step: Callable[[], Awaitable[None]]) -> None:
+        """Do a step for ever; an error of the store or of ours delays it, and is logged."""
+        while True:
+            try:
+                await step()
+            except Exception:
+                _log.exception("the dispatcher goes on after an error")
+                await asyncio.sleep(_AFTER_ERROR_SECONDS)
+
+
+async def _call(client: ExecutorClient, method: str, message: JobStart | JobControl) -> None:
+    reply = await client.call(method, to_wire(message))
+    reply.release()
+
+
+async def _cancel(tasks: Iterable[asyncio.Task[None]]) -> None:
+    tasks = list(tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _without_outdated(messages: list[ExecutorEvent]) -> list[ExecutorEvent]:
+    """Leave out progress that a later report of the same job outdates."""
+    newest = {m.job_id: i for i, m in enumerate(messages) if isinstance(m, JobProgress)}
+    return [
+        message
+        for i, message in enumerate(messages)
+        if not isinstance(message, JobProgress) or newest[message.job_id] == i
+    ]

@@ -1,0 +1,129 @@
+"""One attempt of a job, seen from the server: what its executor is told, and what follows from
+what the executor reports."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from app.domain.dataset import DatasetKind
+from app.domain.job import Job, JobKind
+from app.domain.job_params import FitParams, PredictParams, dataset_names, parse_job_params
+from app.errors import NotFound, ServiceError, Superseded, error_code
+from app.services.checkpoints import CheckpointService
+from app.services.datasets import DatasetService
+from app.services.job_queue import JobQueue
+from app.services.modules import ModuleService
+from app.worker.job_messages import (
+    DatasetFile,
+    ExecutorEvent,
+    JobCancelled,
+    JobCheckpoint,
+    JobDone,
+    JobFailed,
+    JobPaused,
+    JobPrepared,
+    JobStart,
+)
+
+__all__ = ["JobRuns"]
+
+_log = logging.getLogger(__name__)
+
+_LAST = JobDone | JobFailed | JobPaused | JobCancelled
+
+
+class JobRuns:
+    """Prepares attempts and enters what they report. Its methods block."""
+
+    def __init__(
+        self,
+        queue: JobQueue,
+        modules: ModuleService,
+        datasets: DatasetService,
+        checkpoints: CheckpointService,
+    ) -> None:
+        self._queue = queue
+        self._modules = modules
+        self._datasets = datasets
+        self._checkpoints = checkpoints
+
+    def start_message(self, job: Job) -> JobStart:
+        """Return what an executor needs to begin this attempt, or to go on from a checkpoint.
+
+        Raises:
+            ServiceError: something the job needs is gone; another attempt would not find it.
+        """
+        params = parse_job_params(job.kind, job.params)
+        records = [self._datasets.get(name) for name in dataset_names(params)]
+        resume = self._checkpoints.resume_from(job) if job.kind is JobKind.FIT else None
+        is_predict = isinstance(params, PredictParams)
+        return JobStart(
+            job_id=job.id,
+            attempt=job.attempt,
+            kind=job.kind,
+            params=job.params,
+            module=self._modules.get(job.module),
+            datasets={
+                record.name: DatasetFile(record=record, path=str(self._datasets.path(record)))
+                for record in records
+            },
+            checkpoint_root=str(self._checkpoints.root(job.module)),
+            resume=None if resume is None else str(resume),
+            output_path=str(self._output_path(job)) if is_predict else None,
+        )
+
+    def enter(self, message: ExecutorEvent) -> bool:
+        """Enter what an attempt reports, and do what follows from it.
+
+        Returns:
+            True where the attempt is over, by this message or since it lost its job.
+        """
+        try:
+            if isinstance(message, JobDone):
+                message = self._take_output(message)
+            job = self._queue.record(message)
+        except (Superseded, NotFound) as error:
+            _log.warning("dropped %s of an executor: %s", message.type, error)
+            return True
+        try:
+            self._follow_up(job, message)
+        except ServiceError as error:
+            _log.error("job %d: after %s: %s", job.id, message.type, error)
+        return isinstance(message, _LAST)
+
+    def _follow_up(self, job: Job, message: ExecutorEvent) -> None:
+        match message:
+            case JobPrepared():
+                self._modules.prepared(job.module, message.bind, message.init, message.optimizer)
+            case JobCheckpoint():
+                tag = self._checkpoints.saved(job.module, message.tag).tag
+                self._checkpoints.keep_for(job, tag)
+                params = parse_job_params(job.kind, job.params)
+                keep = params.checkpoint.keep if isinstance(params, FitParams) else None
+                self._checkpoints.prune(job.module, keep)
+            case _ if isinstance(message, _LAST):
+                self._checkpoints.let_go(job)
+                self._queue.tidy([job.id])
+
+    def _take_output(self, message: JobDone) -> ExecutorEvent:
+        """Make what a predict job wrote a dataset, before the job is said to have succeeded."""
+        kept, void = self._queue.renew([(message.job_id, message.attempt)])
+        if void or kept[0].kind is not JobKind.PREDICT:
+            return message
+        params = parse_job_params(kept[0].kind, kept[0].params)
+        assert isinstance(params, PredictParams)
+        try:
+            self._datasets.adopt(self._output_path(kept[0]), params.output, DatasetKind.NPZ)
+        except ServiceError as error:
+            return JobFailed(
+                job_id=message.job_id,
+                attempt=message.attempt,
+                code=error_code(error),
+                message=f"the output cannot become dataset {params.output!r}: {error}",
+                field="output",
+            )
+        return message
+
+    def _output_path(self, job: Job) -> Path:
+        return self._datasets.output_path(job.id, job.attempt)
