@@ -10,7 +10,7 @@ from core.device import Context
 from core.ops import canonical_names, get_operator
 from core.types import is_known
 from oracle import golden_file
-from oracle.case import Case, all_cases
+from oracle.case import Case, all_cases, cases_of, families
 from oracle.compare import assert_close
 from oracle.run_operator import (
     OperatorRun,
@@ -142,6 +142,12 @@ def test_every_operator_has_a_case() -> None:
     covered = {get_operator(case.op).names[0] for _, case in all_cases()}
     missing = set(canonical_names()) - covered
     assert missing == set(_WITHOUT_CASE)
+
+
+@pytest.mark.parametrize("family", families())
+def test_golden_file_holds_the_cases_and_no_others(family: str) -> None:
+    stored = {key.rsplit("/", 1)[0] for key in golden_file.ops(family)}
+    assert stored == {case.id for case in cases_of(family)}
 
 
 @pytest.mark.gpu

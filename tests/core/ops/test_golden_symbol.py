@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import core as mx
-from core.executor.bind import bind
+from core.executor import bind
 from core.executor.compile import CompileOptions
 from oracle import golden_file
 from oracle.case import Case, all_cases

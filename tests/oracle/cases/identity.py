@@ -56,6 +56,7 @@ CASES = (
         {"a": (2, 3), "b": (2, 3)},
         positional=True,
     ),
+    Case("np_copy", "_np_copy", {}, {"a": (2, 3)}),
     Case("shape_array", "shape_array", {}, {"data": (2, 3, 4)}, grads=False),
     Case("size_array", "size_array", {}, {"data": (2, 3, 4)}, grads=False),
 )
