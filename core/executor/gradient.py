@@ -105,14 +105,7 @@ class _Backward:
                 "the node"
             )
         reads = op.backward_reads()
-        targets: list[int | None] = [None] * len(step.inputs)
-        for index in wanted:
-            targets[index] = self._target(_id(step.inputs[index]), f"{step.node}_backward{index}")
-        if op.needs_every_gradient():
-            for index in set(op.gradient_inputs(len(step.inputs))) - set(wanted):
-                like = self._program.values[_id(step.inputs[index])]
-                name = f"{step.node}_backward{index}"
-                targets[index] = self._program.new_value(name, like.shape, like.dtype).id
+        targets = self._targets(step, wanted)
         self._program.steps.append(
             Step(
                 op,
@@ -141,13 +134,21 @@ class _Backward:
                 completed[index] = zeros.id
         return tuple(completed)
 
-    def _target(self, value: int, name: str) -> int:
-        """Return where a step shall write a contribution to the gradient of a value."""
-        if self._requests.get(value) == "write" and value not in self._gradients:
-            gradient = self._gradients[value] = self._new_bound(value)
-            return gradient
-        like = self._program.values[value]
-        return self._program.new_value(name, like.shape, like.dtype).id
+    def _targets(self, step: Step, wanted: list[int]) -> list[int | None]:
+        """Return where a step shall write its contributions, by input."""
+        targets: list[int | None] = [None] * len(step.inputs)
+        every = step.op.needs_every_gradient()
+        for index in step.op.gradient_inputs(len(step.inputs)) if every else wanted:
+            value, name = _id(step.inputs[index]), f"{step.node}_backward{index}"
+            if index in wanted and self._is_first_write(value):
+                targets[index] = self._gradients[value] = self._new_bound(value)
+            else:
+                like = self._program.values[value]
+                targets[index] = self._program.new_value(name, like.shape, like.dtype).id
+        return targets
+
+    def _is_first_write(self, value: int) -> bool:
+        return self._requests.get(value) == "write" and value not in self._gradients
 
     def _contribute(self, value: int, gradient: int) -> None:
         """Take a contribution into account, written where ``_target`` said or a view."""

@@ -192,3 +192,19 @@ def test_views_hand_gradients_on_without_copies(net):
     same = net.op("_copy", "c", net.op("square", "sq", x))
     compiled = net.compile(net.op("exp", "e", same), {0: "write"}, x=(2,))
     assert [step.node for step in compiled.program.steps] == ["sq", "e", "e", "sq"]
+
+
+def test_operator_that_needs_every_gradient_gets_memory_for_unwanted_ones(net):
+    # Concat splits the gradient of its output; where a part starts depends on the parts before.
+    parts = [net.var("a"), net.var("b"), net.var("c")]
+    exe = net.bind(
+        net.op("Concat", "join", *parts, num_args=3, dim=0),
+        grad_req={"b": "write"},
+        a=(1,),
+        b=(2,),
+        c=(3,),
+    )
+    exe.forward(is_train=True)
+    exe.backward(net.array([1, 2, 3, 4, 5, 6]))
+    np.testing.assert_array_equal(exe.grad_dict["b"].data, [2, 3])
+    assert exe.grad_dict["a"] is exe.grad_dict["c"] is None
