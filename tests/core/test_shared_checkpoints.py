@@ -15,6 +15,8 @@ from oracle.compare import assert_close
 from oracle.shared import SHARED
 
 _FOLDER = SHARED / "checkpoints"
+_TOLERANCE = {"adagrad": 2e-4, "rmsprop": 2e-4}
+"""These divide each gradient by its own size: the rounding of one near zero becomes a step."""
 
 
 def _models(file: str) -> list[str]:
@@ -119,7 +121,8 @@ def test_trains_as_mxnet(name: str) -> None:
     results.update({f"final/arg/{key}": x.asnumpy() for key, x in trained.items()})
     results.update({f"final/aux/{key}": x.asnumpy() for key, x in states.items()})
     for key, got in results.items():
-        assert_close(f"{name} {key}", got, oracle.expected[key])
+        tolerance = _TOLERANCE.get(oracle.meta["optimizer"])
+        assert_close(f"{name} {key}", got, oracle.expected[key], tolerance)
 
 
 @pytest.mark.parametrize("name", _models("train_oracle.npz"))
