@@ -75,7 +75,7 @@ class BroadcastAxis(_Broadcasting):
 class BroadcastTo(_Broadcasting):
     """Repeat the data to a shape, in which 0 keeps the data's dimension."""
 
-    shape: Shape = attribute(default=(), doc="the new shape")
+    shape: Shape = attribute(default=(), minimum=0, doc="the new shape")
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]

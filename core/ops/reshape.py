@@ -146,7 +146,9 @@ class Reshape(_Reshaping):
 
     shape: Shape = attribute(default=(), doc="the new shape, with special codes")
     reverse: bool = attribute(default=False, doc="read shape and data from right to left")
-    target_shape: Shape = attribute(default=(), doc="deprecated: the new shape, 0 to infer one")
+    target_shape: Shape = attribute(
+        default=(), minimum=0, doc="deprecated: the new shape, 0 to infer one"
+    )
     keep_highest: bool = attribute(
         default=False, doc="deprecated: the first dimension of target_shape is the data's"
     )

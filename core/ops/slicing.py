@@ -276,6 +276,10 @@ class Crop(_Slicing):
         return slice(None), slice(None), rows, columns
 
 
+_MOST_PARTS = 65536
+"""A file may not ask for more outputs: each has a name, made before any shape is known."""
+
+
 @declares_attributes
 class _Parting(Operator):
     """Base: the outputs are consecutive parts of the data along an axis."""
@@ -352,7 +356,7 @@ class _Parting(Operator):
 class SliceChannel(_Parting):
     """Part the data into equal parts along an axis."""
 
-    num_outputs: int = attribute(minimum=1, doc="number of parts")
+    num_outputs: int = attribute(minimum=1, maximum=_MOST_PARTS, doc="number of parts")
 
     def part_count(self) -> int:
         return self.num_outputs
@@ -372,7 +376,9 @@ class SplitV2(_Parting):
     """Part the data along an axis at given indices, or into sections as equal as can be."""
 
     indices: tuple[int, ...] = attribute(doc="where parts begin, 0 for the first")
-    sections: int = attribute(default=0, minimum=0, doc="number of parts; 0 to use the indices")
+    sections: int = attribute(
+        default=0, minimum=0, maximum=_MOST_PARTS, doc="number of parts; 0 to use the indices"
+    )
 
     def part_count(self) -> int:
         return self.sections or len(self.indices)
