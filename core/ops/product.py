@@ -43,6 +43,8 @@ class Dot(_Product):
         lhs, rhs = inputs
         if lhs is None or rhs is None:
             return inputs, outputs
+        if not lhs or not rhs:
+            raise ShapeError(f"lhs {lhs} and rhs {rhs} must have at least one dimension each")
         if len(lhs) == len(rhs) == 1 and (self.transpose_a or self.transpose_b):
             raise ShapeError("two vectors have no transpose; leave transpose_a and transpose_b out")
         left, inner_left = (lhs[1:], lhs[0]) if self.transpose_a else (lhs[:-1], lhs[-1])

@@ -158,6 +158,8 @@ class Reshape(_Reshaping):
             return resolve_codes(self.shape, data, self.reverse)
         if not self.target_shape:
             raise ShapeError("attribute 'shape' is empty; give the new shape")
+        if self.keep_highest and not data:
+            raise ShapeError("keep_highest needs data of at least one dimension; it has none")
         target = (data[0], *self.target_shape[1:]) if self.keep_highest else self.target_shape
         if self.target_shape[int(self.keep_highest) :].count(0) > 1:
             raise ShapeError(f"target_shape {self.target_shape} has 0 twice; one can be inferred")
@@ -187,6 +189,8 @@ class Flatten(_Reshaping):
     """Keep the first dimension and join all others: (n, ...) becomes (n, m)."""
 
     def resolve(self, data: Shape) -> Shape:
+        if not data:
+            raise ShapeError("data has shape (); expected at least one dimension")
         return data[0], shape_size(data[1:])
 
 
