@@ -53,7 +53,7 @@ class BroadcastAxis(_Broadcasting):
     """Repeat the data along axes of length 1."""
 
     axis: tuple[int, ...] = attribute(default=(), doc="axes to repeat")
-    size: tuple[int, ...] = attribute(default=(), doc="their new lengths")
+    size: tuple[int, ...] = attribute(default=(), minimum=0, doc="their new lengths")
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]

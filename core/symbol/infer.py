@@ -232,6 +232,7 @@ def _title(node: Node) -> str:
 
 def _assumed_shape(variable: Node, given: Shape | None) -> Shape | None:
     """Return the shape given, completed by the one that the variable declares."""
+    given = given or None  # Before NumPy semantics MXNet has no scalars: () says nothing.
     if is_known(given):
         return given
     declared = _declared_shape(variable)

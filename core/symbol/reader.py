@@ -221,9 +221,9 @@ def _refuse_unknown_operators(raw: list[_RawNode]) -> None:
         if node.operator is not None and not has_operator(node.operator):
             unknown.setdefault(node.operator, node.name)
     if unknown:
+        hints = {operator: did_you_mean(operator[:80], registered_names()) for operator in unknown}
         listed = ", ".join(
-            f"{operator[:80]!r} (node {name[:80]!r})"
-            + did_you_mean(operator[:80], registered_names()).replace(";", ",")
+            f"{operator[:80]!r} (node {name[:80]!r}{hints[operator]})"
             for operator, name in list(unknown.items())[:20]
         )
         raise UnknownOperator(f"{len(unknown)} operators of the graph are not known: {listed}")
