@@ -127,11 +127,14 @@ def run_case(mx: Any, case_id: str, grad_req: str = "write") -> dict[str, np.nda
         for name, shape in zip(names, shapes, strict=True)
     ]
     heads = [random.normal(size=shape) for shape in output_shapes]
+    wanted = {
+        name: shape for name, shape in zip(names, shapes, strict=True) if not name.endswith("label")
+    }
     executor = symbol.bind(
         mx.cpu(),
         {name: mx.nd.array(x) for name, x in zip(names, arrays, strict=True)},
-        args_grad={name: mx.nd.ones(x.shape) for name, x in zip(names, arrays, strict=True)},
-        grad_req=grad_req,
+        args_grad={name: mx.nd.ones(shape) for name, shape in wanted.items()},
+        grad_req={name: grad_req for name in wanted},
     )
     results: dict[str, np.ndarray] = {}
     for number in range(2):
@@ -139,7 +142,7 @@ def run_case(mx: Any, case_id: str, grad_req: str = "write") -> dict[str, np.nda
         executor.backward([mx.nd.array(head) for head in heads])
         for i, output in enumerate(outputs):
             results[f"pass{number}/out{i}"] = output.asnumpy().copy()
-        for name in names:
+        for name in wanted:
             results[f"pass{number}/grad_{name}"] = executor.grad_dict[name].asnumpy().copy()
     return results
 
