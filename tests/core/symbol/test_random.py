@@ -1,0 +1,140 @@
+"""mx.sym.random: which operator, with which attributes; as MXNet 1.9.1 makes them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import core as mx
+from core.ops import registry
+from core.ops.attributes import attribute
+from core.ops.operator import Operator
+
+PARAMETERS = {
+    "uniform": ("low", "high"),
+    "normal": ("loc", "scale"),
+    "poisson": ("lam",),
+    "exponential": ("lam",),
+    "gamma": ("alpha", "beta"),
+    "negative_binomial": ("k", "p"),
+    "generalized_negative_binomial": ("mu", "alpha"),
+}
+
+
+def declare(name: str, attributes: tuple[str, ...], inputs: tuple[str, ...]) -> type[Operator]:
+    """Return an operator whose attributes are text, or absent."""
+    body = {key: attribute(default=None) for key in attributes}
+    hints = {"__annotations__": dict.fromkeys(attributes, str | None)}
+    members = {"names": (name,), "input_names": lambda self: inputs}
+    cls = type(name, (Operator,), {**body, **hints, **members})
+    return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+
+
+@pytest.fixture(autouse=True)
+def _samplers(monkeypatch: pytest.MonkeyPatch) -> Any:
+    made = []
+    for name, parameters in PARAMETERS.items():
+        made.append(declare(f"_random_{name}", (*parameters, "shape", "dtype", "ctx"), ()))
+        made.append(declare(f"_sample_{name}", ("shape", "dtype"), parameters))
+    made.append(declare("_random_randint", ("low", "high", "shape", "dtype"), ()))
+    made.append(declare("_sample_multinomial", ("shape", "get_prob", "dtype"), ("data",)))
+    made.append(declare("_shuffle", (), ("data",)))
+    for operator in made:
+        monkeypatch.setitem(registry._operators, operator.names[0], operator)
+    with mx.name.NameManager():
+        yield
+
+
+random = mx.sym.random
+
+
+@pytest.mark.parametrize(
+    ("make", "operator", "attrs", "arguments"),
+    [
+        (
+            lambda v, w: random.uniform(0, 1, (2, 3)),
+            "_random_uniform",
+            {"shape": "(2, 3)", "high": "1", "low": "0"},
+            [],
+        ),
+        (
+            lambda v, w: random.uniform(-1, 2.5, shape=4, dtype="float64"),
+            "_random_uniform",
+            {"dtype": "float64", "shape": "4", "high": "2.5", "low": "-1"},
+            [],
+        ),
+        (lambda v, w: random.uniform(v, w, shape=2), "_sample_uniform", {"shape": "2"}, ["v", "w"]),
+        (
+            lambda v, w: random.normal(loc=1, shape=(2,), ctx="cpu(0)"),
+            "_random_normal",
+            {"ctx": "cpu(0)", "shape": "(2,)", "scale": "1", "loc": "1"},
+            [],
+        ),
+        (
+            lambda v, w: random.randn(2, 3, loc=1),
+            "_random_normal",
+            {"shape": "(2, 3)", "scale": "1", "loc": "1"},
+            [],
+        ),
+        (lambda v, w: random.poisson(4, 2), "_random_poisson", {"shape": "2", "lam": "4"}, []),
+        (
+            lambda v, w: random.exponential(4, 2),
+            "_random_exponential",
+            {"shape": "2", "lam": "0.25"},
+            [],
+        ),
+        (lambda v, w: random.exponential(v, 2), "_sample_exponential", {"shape": "2"}, ["v"]),
+        (
+            lambda v, w: random.gamma(1, 2, 2),
+            "_random_gamma",
+            {"shape": "2", "beta": "2", "alpha": "1"},
+            [],
+        ),
+        (
+            lambda v, w: random.negative_binomial(3, 0.5, 2),
+            "_random_negative_binomial",
+            {"shape": "2", "p": "0.5", "k": "3"},
+            [],
+        ),
+        (
+            lambda v, w: random.generalized_negative_binomial(3, 0.5, 2),
+            "_random_generalized_negative_binomial",
+            {"shape": "2", "alpha": "0.5", "mu": "3"},
+            [],
+        ),
+        (
+            lambda v, w: random.multinomial(v),
+            "_sample_multinomial",
+            {"dtype": "int32", "get_prob": "True"},
+            ["v"],
+        ),
+        (lambda v, w: random.shuffle(v), "_shuffle", {}, ["v"]),
+        (
+            lambda v, w: random.randint(1, 5, 2, dtype="int64"),
+            "_random_randint",
+            {"dtype": "int64", "shape": "2", "high": "5", "low": "1"},
+            [],
+        ),
+    ],
+)
+def test_operator_and_attributes(
+    make: Callable[..., Any], operator: str, attrs: dict[str, str], arguments: list[str]
+) -> None:
+    symbol = make(mx.sym.var("v"), mx.sym.var("w"))
+    assert symbol.attr("op_name") == operator
+    assert symbol.name == f"{operator}0"
+    assert symbol.list_attr() == attrs
+    assert symbol.list_arguments() == arguments
+
+
+def test_rate_is_the_reciprocal_of_the_scale() -> None:
+    symbol = random.exponential(mx.sym.var("v"))
+    assert symbol.get_children().attr("op_name") == "_rdiv_scalar"
+
+
+def test_parameters_are_all_of_one_kind() -> None:
+    with pytest.raises(TypeError, match=r"uniform: parameters must be all numbers or all symbols"):
+        random.uniform(mx.sym.var("v"), 1)
