@@ -19,10 +19,14 @@ from app.api.problems import install_error_handlers
 from app.services.bell import Bell
 from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
+from app.services.dispatcher import Dispatcher
 from app.services.engine import ModuleEngine
 from app.services.executors import Executors
+from app.services.job_queue import JobQueue
+from app.services.job_runs import JobRuns
 from app.services.jobs import JobDefaults, JobService
 from app.services.modules import ModuleService
+from app.services.presence import Presence
 from app.services.services import Services
 from app.settings import Settings
 from app.store.store import Store
@@ -121,7 +125,34 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         executors.add(_make_executor(name, settings, engine))
     await executors.start()
     stack.push_async_callback(executors.stop)
+    await _start_dispatcher(settings, store, bell, executors, modules, checkpoints, datasets, stack)
     return Services(modules, engine, executors, checkpoints, datasets, jobs)
+
+
+async def _start_dispatcher(
+    settings: Settings,
+    store: Store,
+    bell: Bell,
+    executors: Executors,
+    modules: ModuleService,
+    checkpoints: CheckpointService,
+    datasets: DatasetService,
+    stack: AsyncExitStack,
+) -> None:
+    presence = Presence(settings.data_dir / "servers")
+    presence.enter()
+    stack.callback(presence.leave)
+    queue = JobQueue(store, bell, presence, keep_progress_events=settings.keep_progress_events)
+    dispatcher = Dispatcher(
+        executors,
+        queue,
+        JobRuns(queue, modules, datasets, checkpoints),
+        bell,
+        jobs_per_executor=settings.jobs_per_executor,
+        lease_seconds=settings.lease_seconds,
+    )
+    await dispatcher.start()
+    stack.push_async_callback(dispatcher.stop)
 
 
 def _make_executor(name: str, settings: Settings, engine: ModuleEngine) -> ExecutorClient:
