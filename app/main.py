@@ -31,7 +31,6 @@ from app.services.services import Services
 from app.settings import Settings
 from app.store.store import Store
 from app.worker.client import ExecutorClient
-from app.worker.host import ModuleHost
 from app.worker.inprocess import InProcessClient
 from app.worker.process import ProcessOptions
 from app.worker.supervisor import Supervisor
@@ -157,6 +156,9 @@ async def _start_dispatcher(
 
 def _make_executor(name: str, settings: Settings, engine: ModuleEngine) -> ExecutorClient:
     if settings.executor_form == "in_process":
+        # Only here does the engine come into the server's own process.
+        from app.worker.host import ModuleHost
+
         return InProcessClient(name, ModuleHost)
     options = ProcessOptions(threads=settings.threads or 0, log_level=settings.log_level.upper())
     return Supervisor(name, options, engine.restore)
