@@ -30,7 +30,7 @@ class Node:
         updates: how many operators composed so far update this variable.
     """
 
-    __slots__ = ("attrs", "inputs", "name", "op", "updates", "versions")
+    __slots__ = ("_outputs", "attrs", "inputs", "name", "op", "updates", "versions")
 
     def __init__(
         self,
@@ -46,15 +46,22 @@ class Node:
         self.inputs = inputs or []
         self.versions = versions or [0] * len(self.inputs)
         self.updates = 0
+        self._outputs: tuple[Operator | None, tuple[str, ...]] = (None, ("output",))
 
     @property
     def is_variable(self) -> bool:
         """True for arguments and auxiliary states."""
         return self.op is None
 
+    def output_parts(self) -> tuple[str, ...]:
+        """Return what the operator calls its outputs, hidden ones included."""
+        if self._outputs[0] is not self.op and self.op is not None:
+            self._outputs = (self.op, self.op.output_names())
+        return self._outputs[1]
+
     def output_count(self) -> int:
         """Number of outputs, hidden ones included."""
-        return 1 if self.op is None else len(self.op.output_names())
+        return 1 if self.op is None else len(self.output_parts())
 
     def visible_outputs(self) -> int:
         """Number of outputs a symbol shows."""
@@ -64,7 +71,7 @@ class Node:
         """Name of one output as ``list_outputs`` shows it."""
         if self.op is None:
             return self.name
-        return joined_name(self.name, self.op.output_names()[index])
+        return joined_name(self.name, self.output_parts()[index])
 
     def __repr__(self) -> str:
         kind = "variable" if self.op is None else self.op.names[0]

@@ -184,13 +184,15 @@ class _System(Generic[T]):
         except self._error as error:
             raise self._error(f"{_title(node)}: {error}") from None
         changed = False
+        names = op.input_names()
         for position, (source, output) in enumerate(node.inputs):
             if _is_news(found_inputs[position], inputs[position]):
-                name = op.input_names()[position]
-                changed |= self._learn(node, source, output, name, found_inputs[position])
+                changed |= self._learn(
+                    node, source, output, names[position], found_inputs[position]
+                )
         for output, found in enumerate(found_outputs):
             if _is_news(found, outputs[output]):
-                self._learn(node, node, output, op.output_names()[output], found)
+                self._learn(node, node, output, node.output_parts()[output], found)
         if changed and not all(map(self._complete, (*found_inputs, *found_outputs))):
             self._dirty.add(node)
 
