@@ -82,7 +82,7 @@ def compile_graph(
     program = trace(graph, spec_of, is_train=is_train)
     program.strided = frozenset(strided)
     if requests:
-        append_gradients(program, requests)
+        append_gradients(program, requests, pass_on=options.rewrite)
     verify_program(program, requests, after="gradient", operators=options.check_kernels)
     if options.rewrite:
         for rewrite in REWRITES:

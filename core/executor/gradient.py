@@ -18,23 +18,28 @@ from core.ops import ALL, Operator
 __all__ = ["append_gradients"]
 
 
-def append_gradients(program: Program, requests: Mapping[int, str]) -> None:
+def append_gradients(
+    program: Program, requests: Mapping[int, str], *, pass_on: bool = True
+) -> None:
     """Append the backward pass.
 
     Args:
         program: a traced forward pass.
         requests: ``"write"`` or ``"add"`` by position of the argument; the rest gets no gradient.
+        pass_on: let views stand for gradients that an operator only hands on; off, its backward
+            computes a copy, which a monitor can be shown.
 
     Raises:
         GraphError: a gradient would have to pass an operator that has none; names the node.
     """
-    _Backward(program, requests).build()
+    _Backward(program, requests, pass_on).build()
     _drop_unread(program)
 
 
 class _Backward:
-    def __init__(self, program: Program, requests: Mapping[int, str]) -> None:
+    def __init__(self, program: Program, requests: Mapping[int, str], pass_on: bool) -> None:
         self._program = program
+        self._pass_on = pass_on
         self._requests = requests
         self._gradients: dict[int, int] = {}
         self._needed = _values_needing_gradients(program, requests)
@@ -54,6 +59,7 @@ class _Backward:
         }
 
     def _seed(self) -> None:
+        """Begin with what the caller gives. Equal heads add up (MXNet takes the last one only)."""
         program = self._program
         for index, head in enumerate(program.outputs):
             value = program.values[head]
@@ -78,25 +84,31 @@ class _Backward:
         arrived = [self._gradients.get(_id(output)) for output in step.outputs]
         if reads.out_grads and all(gradient is None for gradient in arrived):
             return
-        passed = self._pass_on(step, wanted, arrived)
-        wanted = [index for index in wanted if index not in passed]
-        if wanted:
-            self._compute(step, wanted, arrived)
-        for index, gradient in passed.items():
-            self._contribute(_id(step.inputs[index]), gradient)
+        gradients = self._passed(step, wanted, arrived)
+        computed = [index for index in wanted if index not in gradients]
+        if computed:
+            gradients.update(self._computed(step, computed, arrived))
+        for index in wanted:
+            self._contribute(_id(step.inputs[index]), gradients[index])
 
-    def _pass_on(self, step: Step, wanted: list[int], arrived: list[int | None]) -> dict[int, int]:
+    def _passed(self, step: Step, wanted: list[int], arrived: list[int | None]) -> dict[int, int]:
         """Return, by input, gradients that are just views of the outputs' gradients."""
-        program = self._program
+        program, op = self._program, step.op
+        if not self._pass_on and op.has_backward():
+            return {}
+        pairs = op.passes_gradient()
+        if op.is_identity(program.is_train) and op.backward_reads().out_grads:
+            pairs = ((0, 0),)
         views: dict[int, int] = {}
-        for output, index in step.op.passes_gradient():
+        for output, index in pairs:
             gradient = arrived[output]
             if index in wanted and gradient is not None:
                 like = program.values[_id(step.inputs[index])]
                 views[index] = program.new_view(gradient, like, f"{step.node}_backward").id
         return views
 
-    def _compute(self, step: Step, wanted: list[int], arrived: list[int | None]) -> None:
+    def _computed(self, step: Step, wanted: list[int], arrived: list[int | None]) -> dict[int, int]:
+        """Append the backward of a step; return, by input, what it writes."""
         op = step.op
         if not op.has_backward():
             raise GraphError(
@@ -106,22 +118,20 @@ class _Backward:
             )
         reads = op.backward_reads()
         targets = self._targets(step, wanted)
+        inputs = _selected(step.inputs, reads.inputs)
         self._program.steps.append(
             Step(
                 op,
                 step.node,
-                inputs=_selected(step.inputs, reads.inputs),
+                inputs=inputs,
                 outputs=_selected(step.outputs, reads.outputs),
                 out_grads=self._completed(step, arrived) if reads.out_grads else _none(arrived),
                 in_grads=tuple(targets),
                 source=step,
-                updates=tuple(v for v in step.updates if v in _selected(step.inputs, reads.inputs)),
+                updates=tuple(state for state in step.updates if state in inputs),
             )
         )
-        for index in wanted:
-            gradient = targets[index]
-            assert gradient is not None
-            self._contribute(_id(step.inputs[index]), gradient)
+        return {index: _id(targets[index]) for index in wanted}
 
     def _completed(self, step: Step, arrived: list[int | None]) -> Slots:
         """Return the outputs' gradients with zeros for visible outputs that nothing depends on."""
@@ -151,10 +161,10 @@ class _Backward:
         return self._requests.get(value) == "write" and value not in self._gradients
 
     def _contribute(self, value: int, gradient: int) -> None:
-        """Take a contribution into account, written where ``_target`` said or a view."""
-        known = self._gradients.get(value)
-        if known == gradient:
+        """Take a contribution into account: a value of its own, a view, or written in place."""
+        if self._program.values[gradient].place is Place.GRADIENT:
             return
+        known = self._gradients.get(value)
         request = self._requests.get(value)
         name = f"{self._program.values[value].name}_grad"
         if request is None:

@@ -9,6 +9,7 @@ from core.device import Context
 from core.executor.ir import Place, Program, Step
 from core.executor.lower import Lowering
 from core.executor.plan import Observer
+from core.executor.primitives import Primitive
 from core.ndarray import NDArray
 
 __all__ = ["MonitorCallback", "observer_of"]
@@ -20,7 +21,7 @@ def observer_of(callback: MonitorCallback, monitor_all: bool, context: Context) 
     """Return the observer that shows a monitor each step's outputs, and its inputs if wanted."""
 
     def observe(step: Step, lowering: Lowering, is_before: bool) -> None:
-        if is_before and not monitor_all:
+        if isinstance(step.op, Primitive) or (is_before and not monitor_all):
             return
         names = _inputs(step, lowering.program) if is_before else _outputs(step, lowering.program)
         for name, value in names:

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from core.ops import Operator, Run
 from core.types import Array
 
-__all__ = ["Accumulate", "Copy", "Reorder", "Zeros"]
+__all__ = ["Accumulate", "Copy", "Primitive", "Reorder", "Zeros"]
 
 
-class Zeros(Operator):
+class Primitive(Operator):
+    """Base of these operators; no monitor sees them."""
+
+
+class Zeros(Primitive):
     """Write zeros: the gradient of what nothing depends on."""
 
     names = ("_plan_zeros",)
@@ -22,7 +26,7 @@ class Zeros(Operator):
         outputs[0][...] = 0
 
 
-class Copy(Operator):
+class Copy(Primitive):
     """Copy the input."""
 
     names = ("_plan_copy",)
@@ -31,7 +35,7 @@ class Copy(Operator):
         run.xp.copyto(outputs[0], inputs[0])
 
 
-class Accumulate(Operator):
+class Accumulate(Primitive):
     """Add two contributions to one gradient."""
 
     names = ("_plan_accumulate",)
@@ -46,7 +50,7 @@ class Accumulate(Operator):
         run.xp.add(inputs[0], inputs[1], out=outputs[0])
 
 
-class Reorder(Operator):
+class Reorder(Primitive):
     """Bring a tensor from one layout into another. Only the layout's own kernel can run it."""
 
     names = ("_plan_reorder",)

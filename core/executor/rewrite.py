@@ -7,7 +7,7 @@ identities no longer stand between the steps to be fused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from core.executor.ir import Place, Program, Step
 
@@ -20,12 +20,15 @@ def fold_views(program: Program) -> None:
     Their output becomes a view of their input: Reshape and Flatten always, Dropout and
     BlockGrad where they change nothing in the program's mode.
     """
-    kept = [step for step in program.forward_steps if not _folded(program, step)]
+    read = {value for step in program.steps for value in step.reads()}
+    kept = [step for step in program.forward_steps if not _folded(program, step, read)]
     program.replace_steps(kept, program.backward_steps)
 
 
-def _folded(program: Program, step: Step) -> bool:
+def _folded(program: Program, step: Step, read: Set[int]) -> bool:
     if not (step.op.is_view() or step.op.is_identity(program.is_train)):
+        return False
+    if any(hidden in read for hidden in step.outputs[1:]):
         return False
     source, target = step.inputs[0], step.outputs[0]
     assert source is not None
