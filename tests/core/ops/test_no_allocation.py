@@ -16,7 +16,7 @@ from core.backends import backend_of
 from core.device import Context
 from core.ops import Run
 from core.random import DeviceRandom
-from oracle.case import Case, positive
+from oracle.case import Case, integers, positive
 from oracle.run_operator import OperatorRun
 
 _ALLOWED_BYTES = 160 * 1024
@@ -73,6 +73,22 @@ CASES = (
         "LayerNorm",
         {},
         {"data": (256, 512), "gamma": (512,), "beta": (512,)},
+    ),
+    Case("dropout", "Dropout", {"p": 0.3}, {"data": (256, 512)}),
+    Case("activation", "Activation", {"act_type": "tanh"}, {"data": (256, 512)}),
+    Case("softmax", "softmax", {}, {"data": (256, 512)}),
+    Case("log_softmax", "log_softmax", {"temperature": 2.0}, {"data": (256, 512)}),
+    Case(
+        "softmax_output",
+        "SoftmaxOutput",
+        {"use_ignore": True, "normalization": "valid"},
+        {"data": (256, 512), "label": integers(256, high=512)},
+    ),
+    Case(
+        "regression",
+        "LinearRegressionOutput",
+        {},
+        {"data": (256, 512), "label": (256, 512)},
     ),
 )
 

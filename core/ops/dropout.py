@@ -1,0 +1,84 @@
+"""Dropout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from core.errors import ShapeError
+from core.ops.attributes import attribute
+from core.ops.operator import Operator, Reads, Run
+from core.ops.registry import register
+from core.types import Array, Shape
+
+__all__ = ["Dropout"]
+
+
+@register("Dropout", "_npx_dropout")
+class Dropout(Operator):
+    """Set a share ``p`` of the elements to zero and divide the rest by ``1 - p``.
+
+    Nothing is dropped in inference, but with ``mode`` ``always``. Along each of ``axes`` all
+    elements share their fate. A hidden output holds the mask: 0 or ``1 / (1 - p)``.
+    """
+
+    ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
+    uses_random: ClassVar[bool] = True
+
+    p: float = attribute(0.5, minimum=0, maximum=1)
+    mode: str = attribute("training", choices=("training", "always"))
+    axes: Shape = attribute(())
+
+    def output_names(self) -> tuple[str, ...]:
+        return ("output", "mask")
+
+    def visible_outputs(self) -> int:
+        return 1
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = self.expect("data", inputs[0], outputs[0])
+        if data is None:
+            return inputs, outputs
+        if any(not 0 <= axis < len(data) for axis in self.axes):
+            raise ShapeError(f"axes is {self.axes}; data has {len(data)} dimensions")
+        mask = tuple(1 if axis in self.axes else n for axis, n in enumerate(data))
+        return [data], [data, mask]
+
+    def is_identity(self, is_train: bool) -> bool:
+        return not self._drops(is_train)
+
+    def backward_reads(self) -> Reads:
+        return Reads(outputs=(1,))
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def inplace_backward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        xp, data, (out, mask) = run.xp, inputs[0], outputs
+        if self._drops(run.is_train):
+            run.random.uniform(mask)
+            xp.less(mask, 1 - self.p, out=mask)
+            if self.p < 1:
+                mask /= 1 - self.p
+            xp.multiply(data, mask, out=out)
+        else:
+            mask[...] = 1
+            xp.copyto(out, data)
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        run.xp.multiply(out_grads[0], outputs[1], out=in_grads[0])
+
+    def _drops(self, is_train: bool) -> bool:
+        return self.p > 0 and (is_train or self.mode == "always")

@@ -1,0 +1,334 @@
+"""Output layers: they show a prediction and bring the gradient of a loss of their own.
+
+But for ``softmax_cross_entropy`` they ignore the gradient that arrives at their output; their
+label gets none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.errors import ShapeError
+from core.ops.attributes import attribute
+from core.ops.operator import Operator, Reads, Run
+from core.ops.precision import wide_backward, wide_forward
+from core.ops.registry import register
+from core.ops.softmax import positions, write_softmax
+from core.types import Array, DType, Shape, shape_size
+
+__all__ = ["MakeLoss", "SVMOutput", "SoftmaxCrossEntropy", "SoftmaxOutput", "one_hot"]
+
+_NORMALIZATIONS = ("null", "batch", "valid")
+
+
+class _Labelled(Operator):
+    """An operator with the inputs data and label whose output has data's shape."""
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("data", "label")
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return (0,)
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = self.expect("data", inputs[0], outputs[0])
+        label = inputs[1] if data is None else self.infer_label(data, inputs[1])
+        return [data, label], [data]
+
+    def infer_label(self, data: Shape, label: Shape | None) -> Shape | None:
+        """Return the label's shape: by default data's without its last axis."""
+        return self.expect("label", label, data[:-1])
+
+
+@register("SoftmaxOutput", "Softmax")
+class SoftmaxOutput(_Labelled):
+    """Softmax, with the gradient of the cross entropy: ``softmax - one_hot(label)``.
+
+    The classes lie along axis 1 (``multi_output``), along the last axis (``preserve_shape``), or
+    else along all axes but the first, joined. The label has data's shape without the class axis;
+    one of data's own shape holds probabilities instead.
+
+    The gradient is multiplied by ``grad_scale`` and divided by 1 (``null``), by the number of
+    labels (``batch``) or of labels unequal to ``ignore_label`` (``valid``); with ``multi_output``,
+    null and batch also divide by the places of each sample, and batch means the batch. With
+    ``use_ignore`` places labelled ``ignore_label`` get none. ``smooth_alpha`` moves that share of
+    the label's probability to the other classes, but not with ``multi_output``. ``out_grad``
+    multiplies the gradient by the output: MXNet's manual says by the output's gradient, but this is
+    what MXNet 1.9.1 computes.
+    """
+
+    grad_scale: float = attribute(1.0)
+    ignore_label: float = attribute(-1.0)
+    multi_output: bool = attribute(False)
+    use_ignore: bool = attribute(False)
+    preserve_shape: bool = attribute(False)
+    normalization: str = attribute("null", choices=_NORMALIZATIONS)
+    out_grad: bool = attribute(False)
+    smooth_alpha: float = attribute(0.0, minimum=0, maximum=1)
+
+    def infer_label(self, data: Shape, label: Shape | None) -> Shape | None:
+        if label is not None and label == data:
+            return label
+        if not self.multi_output:
+            return self.expect("label", label, data[:-1])
+        if len(data) < 2:
+            raise ShapeError(f"data has shape {data}; multi_output needs the classes on axis 1")
+        flat = (data[0], shape_size(data[2:]))
+        if label is None:
+            return flat
+        for expected in (flat, (data[0], *data[2:]), (data[0], 1, *data[2:])):
+            if len(label) == len(expected) and all(
+                0 in (n, m) or n == m for n, m in zip(label, expected, strict=True)
+            ):
+                return self.expect("label", label, expected)
+        raise ShapeError(
+            f"label has shape {label}, expected {flat} or {(data[0], *data[2:])} for data {data}"
+        )
+
+    def backward_reads(self) -> Reads:
+        return Reads(out_grads=False, inputs=(1,), outputs=(0,))
+
+    @wide_forward
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        write_softmax(run, self._view(inputs[0]), 1, self._view(outputs[0]))
+
+    @wide_backward
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        label, out, data_grad = inputs[1], outputs[0], in_grads[0]
+        if data_grad is None:
+            return
+        if label.shape == out.shape:
+            run.xp.subtract(out, label, out=data_grad)
+            data_grad *= self.grad_scale
+        else:
+            self._cross_entropy_gradient(run, out, label, data_grad)
+        if self.out_grad:
+            data_grad *= out
+
+    def _cross_entropy_gradient(self, run: Run, out: Array, label: Array, data_grad: Array) -> None:
+        out, grad = self._view(out), self._view(data_grad)
+        count, _, places = grad.shape
+        # Without preserve_shape and for data of 3 axes or more, MXNet reads the first labels only.
+        places_label = label.reshape(-1)[: count * places].reshape(count, 1, places)
+        is_label = one_hot(run, places_label, grad.shape, 1)
+        run.xp.subtract(out, is_label, out=grad)
+        if self.smooth_alpha and not self.multi_output:
+            self._smooth(run, grad, is_label)
+        if self.use_ignore:
+            ignored = run.scratch(places_label.shape, "bool")
+            run.xp.not_equal(places_label, self.ignore_label, out=ignored)
+            grad *= ignored
+        grad *= self.grad_scale / self._fixed_divisor(label.size, count, places)
+        if self.normalization == "valid":
+            valid = run.scratch(label.shape, "bool")
+            run.xp.not_equal(label, self.ignore_label, out=valid)
+            grad /= _count_or_one(run, valid, grad.dtype).reshape(1, 1, 1)
+
+    def _smooth(self, run: Run, grad: Array, is_label: Array) -> None:
+        rest = self.smooth_alpha / (grad.shape[1] - 1)
+        share = run.scratch(grad.shape, grad.dtype)
+        run.xp.multiply(is_label, self.smooth_alpha + rest, out=share)
+        grad += share
+        grad -= rest
+
+    def _fixed_divisor(self, labels: int, count: int, places: int) -> int:
+        if self.normalization == "valid":
+            return 1
+        divisor = places if self.multi_output else 1
+        if self.normalization == "batch":
+            divisor *= count if self.multi_output else labels
+        return divisor
+
+    def _view(self, data: Array) -> Array:
+        """Return data as (samples, classes, places)."""
+        if self.multi_output:
+            return data.reshape(data.shape[0], data.shape[1], -1)
+        if self.preserve_shape:
+            return data.reshape(-1, data.shape[-1], 1)
+        return data.reshape(data.shape[0], -1, 1)
+
+
+@register("softmax_cross_entropy")
+class SoftmaxCrossEntropy(Operator):
+    """The cross entropy of softmax and label, summed over the batch; its shape is (1,).
+
+    ``data`` is (batch, classes), ``label`` (batch,).
+    """
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("data", "label")
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return (0,)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data, label = inputs
+        if data is not None and len(data) != 2:
+            raise ShapeError(f"data has shape {data}; expected (batch, classes)")
+        label = self.expect("label", label, None if data is None else data[:1])
+        if data is not None and label is not None:
+            data = (label[0], data[1])
+        return [data, label], [self.expect("output", outputs[0], (1,))]
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0, 1))
+
+    @wide_forward
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        xp, data, label = run.xp, inputs[0], inputs[1].reshape(-1, 1)
+        probability = run.scratch(data.shape, data.dtype)
+        write_softmax(run, data, 1, probability)
+        probability *= one_hot(run, label, data.shape, 1)
+        chosen = run.scratch((data.shape[0],), data.dtype)
+        xp.sum(probability, axis=1, out=chosen)
+        xp.maximum(chosen, 1e-8, out=chosen)
+        xp.log(chosen, out=chosen)
+        xp.sum(chosen, axis=0, keepdims=True, out=outputs[0])
+        xp.negative(outputs[0], out=outputs[0])
+
+    @wide_backward
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        data, label, data_grad = inputs[0], inputs[1].reshape(-1, 1), in_grads[0]
+        if data_grad is not None:
+            write_softmax(run, data, 1, data_grad)
+            run.xp.subtract(data_grad, one_hot(run, label, data.shape, 1), out=data_grad)
+            data_grad *= out_grads[0]
+
+
+@register("MakeLoss")
+class MakeLoss(Operator):
+    """Show data as it is, with the gradient ``grad_scale``: data is a loss.
+
+    ``normalization`` divides the gradient by the batch size (``batch``) or by the number of
+    elements above ``valid_thresh`` (``valid``).
+    """
+
+    grad_scale: float = attribute(1.0)
+    valid_thresh: float = attribute(0.0)
+    normalization: str = attribute("null", choices=_NORMALIZATIONS)
+
+    def is_identity(self, is_train: bool) -> bool:
+        return not is_train
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def backward_reads(self) -> Reads:
+        return Reads(out_grads=False, inputs=(0,) if self.normalization == "valid" else ())
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        run.xp.copyto(outputs[0], inputs[0])
+
+    @wide_backward
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        data_grad = in_grads[0]
+        if data_grad is None:
+            return
+        data_grad[...] = self.grad_scale
+        if self.normalization == "batch":
+            data_grad /= data_grad.shape[0]
+        elif self.normalization == "valid":
+            valid = run.scratch(data_grad.shape, "bool")
+            run.xp.greater(inputs[0], self.valid_thresh, out=valid)
+            data_grad /= _count_or_one(run, valid, data_grad.dtype)
+
+
+@register("SVMOutput")
+class SVMOutput(_Labelled):
+    """Show data as it is, with the gradient of the hinge loss of one class against the rest.
+
+    The classes lie along the last axis. ``use_linear`` chooses the hinge, else its square, times
+    ``regularization_coefficient``.
+    """
+
+    margin: float = attribute(1.0)
+    regularization_coefficient: float = attribute(1.0)
+    use_linear: bool = attribute(False)
+
+    def is_identity(self, is_train: bool) -> bool:
+        return not is_train
+
+    def backward_reads(self) -> Reads:
+        return Reads(out_grads=False, inputs=(1,), outputs=(0,))
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        run.xp.copyto(outputs[0], inputs[0])
+
+    @wide_backward
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        xp, out, data_grad = run.xp, outputs[0], in_grads[0]
+        if data_grad is None:
+            return
+        # +1 for the labelled class and -1 for the rest.
+        sign = run.scratch(out.shape, out.dtype)
+        xp.multiply(one_hot(run, inputs[1][..., None], out.shape, out.ndim - 1), 2, out=sign)
+        sign -= 1
+        xp.multiply(sign, out, out=data_grad)
+        xp.subtract(self.margin, data_grad, out=data_grad)
+        if self.use_linear:
+            xp.greater(data_grad, 0, out=data_grad)
+        else:
+            xp.maximum(data_grad, 0, out=data_grad)
+            data_grad *= 2
+        data_grad *= sign
+        data_grad *= -self.regularization_coefficient
+
+
+def one_hot(run: Run, label: Array, shape: Shape, axis: int) -> Array:
+    """Return True where the position along the axis is the label (scratch memory).
+
+    ``label`` has length 1 along the axis; it is cut to a whole number, as in MXNet. A label
+    that is no position gives no True.
+    """
+    xp = run.xp
+    whole = run.scratch(label.shape, label.dtype)
+    xp.trunc(label, out=whole)
+    classes = positions(run, shape[axis], label.dtype).reshape(
+        tuple(-1 if i == axis else 1 for i in range(len(shape)))
+    )
+    is_label = run.scratch(shape, "bool")
+    xp.equal(classes, whole, out=is_label)
+    return is_label
+
+
+def _count_or_one(run: Run, mask: Array, dtype: DType) -> Array:
+    """Return how many are True, 1 where none is, with all axes kept."""
+    total = run.scratch((1,) * mask.ndim, dtype)
+    run.xp.sum(mask, keepdims=True, out=total)
+    run.xp.maximum(total, 1, out=total)
+    return total

@@ -1,0 +1,126 @@
+"""Output layers for regression: they show a prediction and bring the gradient of its error.
+
+They ignore the gradient that arrives at their output; their label gets none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.errors import ShapeError
+from core.ops.attributes import attribute
+from core.ops.operator import Operator, Reads, Run
+from core.ops.registry import register
+from core.types import Array, Shape, is_known, shape_size
+
+__all__ = ["LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput"]
+
+
+class _Regression(Operator):
+    """The gradient is ``grad_scale · error / outputs per sample``; by default of the square error.
+
+    The label has data's shape; a label of another shape with as many elements per sample is
+    taken too.
+    """
+
+    grad_scale: float
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("data", "label")
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return (0,)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = self.expect("data", inputs[0], outputs[0])
+        label = inputs[1]
+        if data is None:
+            return inputs, outputs
+        if label is None:
+            # One number per sample may come as a vector.
+            label = data[:1] if len(data) == 2 and data[1] == 1 else data
+        elif not (is_known(data) and is_known(label)):
+            if len(label) == len(data):
+                label = data = self.expect("label", label, data)
+        elif label[0] != data[0] or shape_size(label) != shape_size(data):
+            raise ShapeError(f"label has shape {label}, expected {data} like data")
+        return [data, label], [data]
+
+    def backward_reads(self) -> Reads:
+        return Reads(out_grads=False, inputs=(1,), outputs=(0,))
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        run.xp.copyto(outputs[0], inputs[0])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        out, data_grad = outputs[0], in_grads[0]
+        if data_grad is None:
+            return
+        run.xp.subtract(out, inputs[1].reshape(out.shape), out=data_grad)
+        self.of_error(run, data_grad)
+        data_grad *= self.grad_scale / (out.size // out.shape[0])
+
+    def of_error(self, run: Run, error: Array) -> None:
+        """Turn prediction minus label into the gradient, in place."""
+
+
+@register("LinearRegressionOutput")
+class LinearRegressionOutput(_Regression):
+    """Show data as it is, with the gradient of the square error: ``data - label``.
+
+    It is multiplied by ``grad_scale`` and divided by the outputs per sample.
+    """
+
+    grad_scale: float = attribute(1.0)
+
+    def is_identity(self, is_train: bool) -> bool:
+        return not is_train
+
+
+@register("MAERegressionOutput")
+class MAERegressionOutput(_Regression):
+    """Show data as it is, with the gradient of the absolute error: the sign of data - label.
+
+    Where both are equal it is -1, as in MXNet. It is multiplied by ``grad_scale`` and divided by
+    the outputs per sample.
+    """
+
+    grad_scale: float = attribute(1.0)
+
+    def is_identity(self, is_train: bool) -> bool:
+        return not is_train
+
+    def of_error(self, run: Run, error: Array) -> None:
+        run.xp.greater(error, 0, out=error)
+        error *= 2
+        error -= 1
+
+
+@register("LogisticRegressionOutput")
+class LogisticRegressionOutput(_Regression):
+    """Apply the logistic function, with the gradient of the cross entropy: ``output - label``.
+
+    It is multiplied by ``grad_scale`` and divided by the outputs per sample.
+    """
+
+    grad_scale: float = attribute(1.0)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        xp, out = run.xp, outputs[0]
+        # tanh does not overflow where exp does.
+        xp.multiply(inputs[0], 0.5, out=out)
+        xp.tanh(out, out=out)
+        out *= 0.5
+        out += 0.5

@@ -1,0 +1,98 @@
+"""Output layers: what they ask of their label, and what they leave to others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.errors import AttributeValueError, ShapeError
+from oracle.apply import make
+
+OUTPUTS = (
+    "SoftmaxOutput",
+    "SVMOutput",
+    "LinearRegressionOutput",
+    "LogisticRegressionOutput",
+    "MAERegressionOutput",
+)
+
+
+def infer_label(op: str, data, label=None, **attrs):
+    (_, inferred), _ = make(op, attrs).infer_shape([data, label], [None])
+    return inferred
+
+
+@pytest.mark.parametrize("op", OUTPUTS)
+def test_only_data_gets_a_gradient_and_no_head_is_read(op: str) -> None:
+    operator = make(op, {})
+    assert operator.gradient_inputs(2) == (0,)
+    assert not operator.backward_reads().out_grads
+    assert not make("MakeLoss", {}).backward_reads().out_grads
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs", "data", "label"),
+    [
+        ("SoftmaxOutput", {}, (4, 6), (4,)),
+        ("SoftmaxOutput", {}, (0, 6), (0,)),
+        ("SoftmaxOutput", {"preserve_shape": True}, (4, 5, 6), (4, 5)),
+        ("SoftmaxOutput", {"multi_output": True}, (4, 6, 5, 3), (4, 15)),
+        ("SVMOutput", {}, (4, 6), (4,)),
+        ("LinearRegressionOutput", {}, (4, 6), (4, 6)),
+        ("LinearRegressionOutput", {}, (4, 1), (4,)),
+        ("MAERegressionOutput", {}, (4,), (4,)),
+    ],
+)
+def test_label_follows_from_data(op, attrs, data, label) -> None:
+    assert infer_label(op, data, **attrs) == label
+
+
+@pytest.mark.parametrize("label", [(4, 15), (4, 5, 3), (4, 1, 5, 3), (4, 6, 5, 3)])
+def test_labels_of_places(label) -> None:
+    assert infer_label("SoftmaxOutput", (4, 6, 5, 3), label, multi_output=True) == label
+
+
+def test_unknown_batch_follows_from_the_output() -> None:
+    operator = make("LinearRegressionOutput", {})
+    assert operator.infer_shape([(0, 3), None], [(2, 3)]) == ([(2, 3), (2, 3)], [(2, 3)])
+    assert operator.infer_shape([(0, 3), (2, 3)], [None]) == ([(2, 3), (2, 3)], [(2, 3)])
+    assert operator.infer_shape([None, (2, 3)], [None]) == ([None, (2, 3)], [None])
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs", "data", "label", "message"),
+    [
+        ("SoftmaxOutput", {}, (4, 6), (5,), r"label has shape \(5,\), expected \(4,\)"),
+        (
+            "SoftmaxOutput",
+            {"multi_output": True},
+            (4, 6, 5, 3),
+            (4, 5),
+            r"label has shape \(4, 5\), expected \(4, 15\) or \(4, 5, 3\)",
+        ),
+        ("SoftmaxOutput", {"multi_output": True}, (4,), None, "classes on axis 1"),
+        ("SVMOutput", {}, (4, 6), (4, 6), r"expected \(4,\)"),
+        ("LinearRegressionOutput", {}, (4, 6), (4,), r"label .* expected \(4, 6\) like data"),
+        ("softmax_cross_entropy", {}, (4, 6, 2), None, r"expected \(batch, classes\)"),
+        ("softmax_cross_entropy", {}, (4, 6), (4, 1), r"label has shape \(4, 1\)"),
+    ],
+)
+def test_labels_that_do_not_fit(op, attrs, data, label, message) -> None:
+    with pytest.raises(ShapeError, match=message):
+        infer_label(op, data, label, **attrs)
+
+
+def test_smooth_alpha_is_a_share() -> None:
+    with pytest.raises(AttributeValueError, match=r"'smooth_alpha' is 1\.5; its maximum is 1"):
+        make("SoftmaxOutput", {"smooth_alpha": 1.5})
+
+
+@pytest.mark.parametrize("op", ["MakeLoss", "SVMOutput", "LinearRegressionOutput"])
+def test_what_shows_its_data_may_be_left_out_of_inference(op: str) -> None:
+    assert make(op, {}).is_identity(is_train=False)
+    assert not make(op, {}).is_identity(is_train=True)
+
+
+def test_label_is_of_datas_dtype() -> None:
+    single = np.dtype("float32")
+    assert make("SoftmaxOutput", {}).infer_type([single, None], [None])[0] == [single, single]
