@@ -1,0 +1,59 @@
+"""The OpenAPI document: committed, complete, and about errors as they are."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.main import openapi_text
+
+COMMITTED = Path(__file__).parents[3] / "openapi" / "openapi.json"
+
+
+@pytest.fixture(scope="module")
+def document() -> dict:
+    return json.loads(openapi_text())
+
+
+def test_committed_document_is_current() -> None:
+    assert COMMITTED.read_text() == openapi_text(), "run: make openapi"
+
+
+def test_every_reference_resolves(document: dict) -> None:
+    def references(node: object) -> list[str]:
+        if isinstance(node, dict):
+            own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
+            return own + [ref for value in node.values() for ref in references(value)]
+        if isinstance(node, list):
+            return [ref for item in node for ref in references(item)]
+        return []
+
+    schemas = document["components"]["schemas"]
+    for reference in references(document):
+        assert reference.removeprefix("#/components/schemas/") in schemas, reference
+
+
+def test_every_operation_has_summary_description_and_problem_answers(document: dict) -> None:
+    for path, operations in document["paths"].items():
+        for verb, operation in operations.items():
+            where = f"{verb} {path}"
+            assert operation.get("summary"), where
+            assert operation.get("description"), where
+            for status, answer in operation["responses"].items():
+                if status >= "400" and path.startswith("/v1"):
+                    assert "application/problem+json" in answer["content"], f"{where} {status}"
+
+
+def test_every_json_body_has_an_example(document: dict) -> None:
+    for path, operations in document["paths"].items():
+        for verb, operation in operations.items():
+            media = operation.get("requestBody", {}).get("content", {}).get("application/json")
+            if media is not None:
+                assert "example" in media, f"{verb} {path}"
+
+
+def test_whatever_takes_a_name_can_answer_404(document: dict) -> None:
+    for path, operations in document["paths"].items():
+        for verb, operation in operations.items():
+            if "{module}" in path or "{job}" in path:
+                assert "404" in operation["responses"], f"{verb} {path}"
