@@ -14,7 +14,8 @@ from app.bench.cases import Case
 from app.client import Client
 from app.client.local_server import running_server
 from app.demo.tour import LENET
-from app.tensors.codec import NPY, write_npy
+from app.tensors.codec import NPY
+from app.tensors.npy import write_npy
 
 __all__ = ["predict_json", "predict_npy"]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import core as mx
 
 __all__ = ["MODELS", "Symbol", "lenet", "lstm_language_model", "mlp", "resnet20"]
 
-Symbol = mx.sym.Symbol
+Symbol: TypeAlias = mx.sym.Symbol
 
 
 def mlp() -> Symbol:

@@ -222,8 +222,8 @@ class BaseModule:
     ) -> list[tuple[str, float]]:
         """Evaluate a metric over an iterator; return (name, value) pairs."""
         self._require_parameters("score()")
-        eval_metric = _as_metric(eval_metric)
-        eval_metric.reset()
+        metric = eval_metric = _as_metric(eval_metric)
+        metric.reset()
         if reset:
             eval_data.reset()
         count = 0
@@ -236,7 +236,7 @@ class BaseModule:
             _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
             count += 1
         _call(score_end_callback, BatchEndParam(epoch, count, eval_metric, locals()))
-        return eval_metric.get_name_value()
+        return metric.get_name_value()
 
     def iter_predict(
         self,

@@ -131,7 +131,7 @@ class BucketingModule(BaseModule):
     @property
     def symbol(self) -> Symbol:
         """The symbol of the current bucket."""
-        return self._current("symbol").symbol
+        return self._current("symbol")._symbol
 
     @property
     def bucket_keys(self) -> list[Any]:
@@ -381,6 +381,7 @@ def _saved_symbols(prefix: str, arguments: Params) -> tuple[SymGen, list[int]]:
     if not index.exists():
         raise ValueError(f"{index} is not there; pass the sym_gen with which the module was saved")
     (saved,) = load_arrays(str(index))
+    assert isinstance(saved, NDArray)
     keys = [int(key) for key in saved.asnumpy()]
 
     def generate(key: Any) -> tuple[Symbol, list[str], list[str]]:

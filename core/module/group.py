@@ -10,7 +10,7 @@ import numpy as np
 
 from core.backends import backend_of
 from core.device import Context
-from core.errors import ShapeError
+from core.errors import ShapeError, TypeInferenceError
 from core.io import DataDesc
 from core.module.parameters import DeviceParameters
 from core.ndarray import NDArray, concatenate
@@ -299,7 +299,7 @@ class ExecutorGroup:
         known = {desc.name: self._share(desc, position) for desc in descs}
         given = {name: shape for name, shape in known.items() if name in spec.arguments}
         arg_shapes, _, aux_shapes = spec.symbol.infer_shape(**given)
-        if arg_shapes is None:
+        if arg_shapes is None or aux_shapes is None:
             raise ShapeError(
                 f"the shapes {given} do not determine all arguments; give the missing shapes "
                 "in data_shapes, label_shapes or as shape= of the variables"
@@ -312,6 +312,8 @@ class ExecutorGroup:
         types = {desc.name: to_dtype(desc.dtype) for desc in descs if desc.name in given}
         types.update({name: to_dtype(int(code)) for name, code in declared.items()})
         arg_types, _, aux_types = spec.symbol.infer_type(**types)
+        if arg_types is None or aux_types is None:
+            raise TypeInferenceError(f"the dtypes {types} do not determine those of all arguments")
         shapes = dict(zip(spec.arguments, arg_shapes, strict=True))
         shapes.update(zip(spec.auxiliary, aux_shapes, strict=True))
         dtypes = dict(zip(spec.arguments, arg_types, strict=True))
