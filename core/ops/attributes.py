@@ -49,7 +49,7 @@ def attribute(
 
 
 def attribute_fields(operator: type) -> dict[str, dataclasses.Field[Any]]:
-    """Return the attribute fields of an operator class by name."""
+    """Return the attribute fields of an operator class by name, in the order of declaration."""
     return {field.name: field for field in dataclasses.fields(operator)}
 
 

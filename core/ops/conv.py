@@ -261,6 +261,8 @@ class Deconvolution(_Filtering):
     output's spatial shape; where given, ``pad`` and ``adj`` follow from it.
     """
 
+    all_inputs = ("data", "weight", "bias")
+
     kernel: Shape = attribute(minimum=1)
     stride: Shape = attribute((), minimum=1)
     dilate: Shape = attribute((), minimum=1)
