@@ -75,30 +75,27 @@ def _origins(arrays: Sequence[NDArray | None]) -> list[Origin | None]:
 class _OperatorAdjoint(Node):
     """The backward of a linear operator, whose own backward is the operator's forward."""
 
-    __slots__ = ("_forward",)
+    __slots__ = ("_inputs", "_op", "_outputs")
 
     def __init__(self, node: OperatorNode, out_grads: Sequence[NDArray | None]) -> None:
         super().__init__(node.context, _origins(out_grads), len(node.inputs))
-        self._forward: OperatorNode | None = node
+        self._op = node.op
+        self._inputs = [(x.shape, x.dtype) for x in node.inputs]
+        self._outputs = [(y.shape, y.dtype) for y in node.outputs]
 
     def backward(self, out_grads: Sequence[Array | None]) -> Sequence[Array | None]:
-        node, backend = self._forward, backend_of(self.context)
-        assert node is not None
+        backend = backend_of(self.context)
         with backend.scope():
             inputs = [
-                backend.xp.zeros_like(x) if dx is None else dx
-                for x, dx in zip(node.inputs, out_grads, strict=True)
+                backend.xp.zeros(*spec) if dx is None else dx
+                for spec, dx in zip(self._inputs, out_grads, strict=True)
             ]
-            outputs = [backend.empty(y.shape, y.dtype) for y in node.outputs]
-            node.op.forward(run_of(self.context, mode.training), inputs, outputs)
+            outputs = [backend.empty(*spec) for spec in self._outputs]
+            self._op.forward(run_of(self.context, mode.training), inputs, outputs)
         return [
             y if parent is not None else None
             for y, parent in zip(outputs, self.parents, strict=True)
         ]
-
-    def forget(self) -> None:
-        super().forget()
-        self._forward = None
 
 
 class _IndexAdjoint(Node):

@@ -30,6 +30,7 @@ from core.ndarray.binary import (
     subtract,
     true_divide,
 )
+from core.ndarray.counting import histogram, onehot_encode
 from core.ndarray.creation import (
     arange,
     array,
@@ -44,6 +45,7 @@ from core.ndarray.creation import (
     split_v2,
     zeros,
 )
+from core.ndarray.dlpack import from_dlpack, to_dlpack_for_read, to_dlpack_for_write
 from core.ndarray.functions import make_function
 from core.ndarray.serialization import load, load_frombuffer, save
 from core.ndarray.sparse_array import (
@@ -69,10 +71,12 @@ __all__ = [
     "empty",
     "equal",
     "eye",
+    "from_dlpack",
     "from_numpy",
     "full",
     "greater",
     "greater_equal",
+    "histogram",
     "image",
     "invoke",
     "lesser",
@@ -90,6 +94,7 @@ __all__ = [
     "moveaxis",
     "multiply",
     "not_equal",
+    "onehot_encode",
     "ones",
     "op",
     "power",
@@ -98,6 +103,8 @@ __all__ = [
     "sparse",
     "split_v2",
     "subtract",
+    "to_dlpack_for_read",
+    "to_dlpack_for_write",
     "true_divide",
     "waitall",
     "zeros",

@@ -357,7 +357,8 @@ class NDArray(Arithmetic, Subscript, OperatorMethods):
 
     def assign_dense(self, raw: Array) -> None:
         """Write raw values of this shape, of any device and dtype, over the array."""
-        backend_of(self._context).copy_into(self._data, raw)
+        with np.errstate(all="ignore"):
+            backend_of(self._context).copy_into(self._data, raw)
         self._origin = live(self._origin)
 
     def stored(self) -> StoredArray:

@@ -12,6 +12,7 @@ from core.backends import backend_of
 from core.device import Context, current_context
 from core.errors import ShapeError
 from core.ndarray.array import NDArray, invoke
+from core.ndarray.conversion import host_array
 from core.ndarray.execute import operator_of
 from core.ndarray.sparse_array import BaseSparseNDArray, sparse_zeros
 from core.types import Shape, normalize_axis, to_dtype
@@ -51,15 +52,14 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
             target = empty(source_array.shape, ctx, kind)
         return cast(NDArray, source_array.detach().copyto(target))
     kind = DEFAULT_DTYPE if dtype is None else to_dtype(dtype)
-    if not isinstance(source_array, np.ndarray):
-        try:
-            source_array = np.array(source_array, dtype=kind)
-        except (TypeError, ValueError):
-            raise TypeError(
-                f"source_array must be array like, got {type(source_array).__name__}"
-            ) from None
-    result = empty(source_array.shape, ctx, kind)
-    result.assign_dense(source_array)
+    try:
+        values = host_array(source_array, kind)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"source_array must be array like, got {type(source_array).__name__}"
+        ) from None
+    result = empty(values.shape, ctx, kind)
+    result.assign_dense(values)
     return result
 
 
@@ -170,7 +170,8 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True) -> NDArray
     """Return an array of a NumPy array's dtype on ``cpu(0)``.
 
     Args:
-        ndarray: the values; with ``zero_copy`` C-contiguous, and read-only from then on.
+        ndarray: the values; with ``zero_copy`` C-contiguous, and from then on only to be changed
+            through the array returned.
         zero_copy: share the memory.
     """
     if not zero_copy:
@@ -178,8 +179,9 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True) -> NDArray
     if not ndarray.flags.c_contiguous:
         raise ValueError("Only c-contiguous arrays are supported for zero-copy")
     to_dtype(ndarray.dtype)
+    shared = ndarray.view()
     ndarray.flags.writeable = False
-    return NDArray(ndarray, Context("cpu", 0))
+    return NDArray(shared, Context("cpu", 0))
 
 
 def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:

@@ -15,7 +15,7 @@ from core.ndarray.execute import execute
 from core.ndarray.nodes import OperatorNode
 from core.ndarray.tape import NOT_RECORDED, Node, Step, Variable, live, mode, walk
 from core.ops import Operator
-from core.types import Array
+from core.types import Array, shape_size
 
 if TYPE_CHECKING:
     from core.ndarray.array import NDArray
@@ -140,9 +140,11 @@ def _head_gradient(head: NDArray, given: NDArray | None) -> NDArray:
     if given is None:
         with backend.scope():
             return head.wrap(backend.xp.ones(head.shape, head.dtype))
-    if given.size != head.size:
+    if shape_size(given.shape) != head.size:
         raise ShapeError(f"the head's gradient has shape {given.shape}, expected {head.shape}")
-    gradient = given if given.shape == head.shape else given.reshape(head.shape)
+    gradient = given.tostype("default") if given.stype != "default" else given
+    if gradient.shape != head.shape:
+        gradient = gradient.reshape(head.shape)
     return gradient.astype(head.dtype, copy=False).as_in_context(head.context)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from core.types import Shape
 
-__all__ = ["Key", "is_integer", "normalize_key"]
+__all__ = ["Key", "covers", "is_integer", "normalize_key"]
 
 Index: TypeAlias = Any
 
@@ -61,6 +61,15 @@ def normalize_key(key: Any, shape: Shape) -> Key:
     return Key(tuple(checked), any(isinstance(part, np.ndarray) for part in checked))
 
 
+def covers(key: Key, shape: Shape) -> bool:
+    """Tell whether a key takes all elements in their order."""
+    axes = [part for part in key.parts if part is not None]
+    return not key.is_advanced and all(
+        isinstance(part, slice) and part.indices(size) == (0, size, 1)
+        for part, size in zip(axes, shape, strict=True)
+    )
+
+
 def _check_part(part: Index, axis: int, size: int, key: Any) -> Index:
     if isinstance(part, slice):
         if part.step == 0:
@@ -84,6 +93,6 @@ def _check_part(part: Index, axis: int, size: int, key: Any) -> Index:
 
 def _unsupported(key: Any) -> ValueError:
     return ValueError(
-        f"NDArray does not support indexing with key {key!r} of type {type(key)}; use integers, "
+        f"NDArray does not support slicing with key {key!r} of type {type(key)}; use integers, "
         "slices, None, ..., and integer arrays or lists"
     )

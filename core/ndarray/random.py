@@ -16,6 +16,8 @@ from core.backends import backend_of
 from core.device import Context, current_context
 from core.errors import MXNetError, ShapeError
 from core.ndarray.array import NDArray
+from core.ndarray.functions import make_function
+from core.ops.namespace import OperatorNamespace
 from core.random import device_random, get_state, seed, set_state
 from core.types import DType, Shape, to_dtype
 
@@ -294,3 +296,7 @@ def _store(values: Any, target: _Target) -> NDArray:
         return target.out
     raw = backend_of(target.context).asarray(values, target.dtype)
     return NDArray(raw, target.context)
+
+
+_operators = OperatorNamespace(__name__, "_random_", make_function)
+__getattr__, __dir__ = _operators.get, _operators.names

@@ -16,6 +16,7 @@ from core.device import Context
 from core.errors import MXNetError
 from core.ndarray.array import NDArray
 from core.ndarray.files import atomic_write
+from core.ndarray.np_shape import is_np_shape
 from core.ndarray.sparse_array import STORAGE_CLASSES
 from core.ndarray.stored import Source, StoredArray, read_array, write_array
 
@@ -116,8 +117,8 @@ def read_list(source: Source) -> tuple[list[StoredArray], list[str]]:
 
 
 def write_list(stream: BinaryIO, arrays: Sequence[StoredArray], names: Sequence[str]) -> None:
-    """Write a whole list as V2; as V3, all of it, where an array is a scalar."""
-    np_shape = any(array.shape == () for array in arrays)
+    """Write a whole list as V2; in np-shape mode, or where an array is a scalar, all as V3."""
+    np_shape = is_np_shape() or any(array.shape == () for array in arrays)
     stream.write(struct.pack("<QQQ", LIST_MAGIC, 0, len(arrays)))
     for array in arrays:
         write_array(stream, array, np_shape=np_shape)

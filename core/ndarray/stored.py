@@ -47,6 +47,7 @@ AUXILIARY = {"default": 0, "row_sparse": 1, "csr": 2}
 
 BFLOAT16_CODE = 12
 MAX_AXES = 32
+MAX_SIZE = 2**60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -263,6 +264,8 @@ def _read_lengths(source: Source, count: int, kind: str, what: str) -> Shape:
     shape: Shape = source.unpack(f"{count}{kind}", what)
     if any(dim < 0 for dim in shape):
         raise source.error(f"{what} is {shape}; lengths cannot be negative")
+    if shape_size(tuple(dim for dim in shape if dim)) > MAX_SIZE:
+        raise source.error(f"{what} is {shape}, which is too large for any array")
     return shape
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from core.backends import Backend, backend_of
 from core.device import Context
 from core.errors import MXNetError
+from core.ndarray.conversion import host_array
 from core.ndarray.imperative import check_not_recorded
-from core.ndarray.indexing import Key, normalize_key
+from core.ndarray.indexing import Key, covers, normalize_key
 from core.ndarray.nodes import IndexNode
 from core.ndarray.tape import Entry, Origin, live, mode
 from core.types import Array, Shape
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from core.ndarray.array import NDArray
 
 __all__ = ["Subscript"]
+
+INPLACE = (
+    "Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with autograd. "
+    "Assign to a whole array, or build the value with operators (concat, where)."
+)
 
 _WHOLE = slice(None)
 
@@ -48,7 +54,7 @@ class Subscript:
         def wrap(self, raw: Array, context: Context | None = None) -> NDArray: ...
 
     def __getitem__(self, key: Any) -> NDArray:
-        if _is_whole(key) or key == ():
+        if _is_whole(key):
             return cast("NDArray", self)
         if type(key) is int and self.shape and -self.shape[0] <= key < self.shape[0]:
             return self._part(Key((key,), False))  # the commonest case, in a loop over the rows
@@ -81,20 +87,22 @@ class Subscript:
     def __setitem__(self, key: Any, value: Any) -> None:
         self.check_writable()
         check_not_recorded([self])
-        is_array = isinstance(value, Subscript)
-        if _is_whole(key) and is_array and value.shape == self.shape:
-            if value is not self:
-                value.copyto(self)
-            return
-        if is_array and mode.recording and live(value._origin) is not None:
-            raise MXNetError(
-                "Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with "
-                "autograd."
-            )
+        index = normalize_key(... if _is_whole(key) else _raw_key(key), self.shape)
+        if isinstance(value, Subscript):
+            if value is self:
+                return
+            if covers(index, self.shape) and _squeezed(value.shape) == _squeezed(self.shape):
+                source = cast("NDArray", value)
+                if source.shape != self.shape:
+                    source = source.reshape(self.shape)
+                source.copyto(cast("NDArray", self))
+                return
+            if mode.recording and live(value._origin) is not None:
+                raise MXNetError(INPLACE)
         backend = backend_of(self._context)
         with backend.scope():
             raw = self._assignable(value, backend)
-            parts = _on_device(normalize_key(_raw_key(key), self.shape), backend)
+            parts = _on_device(index, backend)
             if raw.ndim:
                 raw = _without_leading(raw, max(self._data[parts].ndim, 1))
             self._data[parts] = raw
@@ -103,21 +111,18 @@ class Subscript:
         """Return a value as a raw array of this device and dtype."""
         if isinstance(value, Subscript):
             return backend.asarray(value.dense()).astype(self.dtype, copy=False)
-        # As MXNet, a value the dtype cannot hold wraps around or overflows silently.
-        with np.errstate(all="ignore"):
-            if isinstance(value, (int, float, np.ndarray, np.generic)):
-                return backend.asarray(np.asarray(value).astype(self.dtype, copy=False))
-            try:
-                return backend.asarray(np.array(value, dtype=self.dtype))
-            except (TypeError, ValueError):
-                raise TypeError(
-                    f"NDArray does not support assignment with non-array-like object {value!r} "
-                    f"of type {type(value)}"
-                ) from None
+        try:
+            return backend.asarray(host_array(value, np.dtype(self.dtype)))
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"NDArray does not support assignment with non-array-like object {value!r} "
+                f"of type {type(value)}"
+            ) from None
 
 
 def _is_whole(key: Any) -> bool:
-    return isinstance(key, slice) and key == _WHOLE
+    """Tell whether a key is ``[:]`` or ``[()]``, which mean the array itself."""
+    return (isinstance(key, slice) and key == _WHOLE) or (isinstance(key, tuple) and not key)
 
 
 def _raw_key(key: Any) -> Any:
@@ -143,6 +148,10 @@ def _on_device(key: Key, backend: Backend) -> tuple[Any, ...]:
     return tuple(
         backend.asarray(part) if isinstance(part, np.ndarray) else part for part in key.parts
     )
+
+
+def _squeezed(shape: Shape) -> Shape:
+    return tuple(dim for dim in shape if dim != 1)
 
 
 def _without_leading(raw: Array, ndim: int) -> Array:

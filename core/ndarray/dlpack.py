@@ -1,0 +1,45 @@
+"""Sharing arrays with other libraries through DLPack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from core.backends import backend_of
+from core.device import Context
+from core.ndarray.array import NDArray
+
+__all__ = ["from_dlpack", "to_dlpack_for_read", "to_dlpack_for_write"]
+
+
+def to_dlpack_for_read(data: NDArray) -> Any:
+    """Return a DLPack capsule of the array's memory; its values are computed before."""
+    data.wait_to_read()
+    return data.dense().__dlpack__()
+
+
+to_dlpack_for_write = to_dlpack_for_read
+
+
+def from_dlpack(dlpack: Any) -> NDArray:
+    """Return an array that shares the memory of a capsule, or of anything with ``__dlpack__``.
+
+    A capsule can be taken once; it must be of host memory.
+    """
+    exporter = dlpack if hasattr(dlpack, "__dlpack__") else _Capsule(dlpack)
+    context = Context("cpu", 0)
+    return NDArray(backend_of(context).asarray(np.from_dlpack(exporter)), context)
+
+
+class _Capsule:
+    """What ``numpy.from_dlpack`` wants in place of a bare capsule."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)  # kDLCPU

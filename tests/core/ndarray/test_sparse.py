@@ -1,0 +1,239 @@
+"""Sparse arrays as containers."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core as mx
+from core import nd
+from core.errors import MXNetError, ShapeError
+from core.ndarray import CSRNDArray, NDArray, RowSparseNDArray
+
+DENSE = np.array([[0, 1, 0], [0, 0, 0], [2, 0, 3]], np.float32)
+
+
+@pytest.mark.parametrize("stype", ["default", "row_sparse", "csr"])
+def test_conversion_keeps_values(stype: str) -> None:
+    x = nd.array(DENSE).tostype(stype)
+    assert x.stype == stype
+    assert x.shape == (3, 3)
+    assert np.array_equal(x.asnumpy(), DENSE)
+    assert np.array_equal(x.tostype("default").asnumpy(), DENSE)
+    assert x.tostype("default").stype == "default"
+
+
+def test_parts() -> None:
+    rows = nd.array(DENSE).tostype("row_sparse")
+    assert isinstance(rows, RowSparseNDArray)
+    assert rows.indices.asnumpy().tolist() == [0, 2]
+    assert rows.indices.dtype is np.int64
+    assert rows.data.asnumpy().tolist() == [[0, 1, 0], [2, 0, 3]]
+    csr = nd.array(DENSE).tostype("csr")
+    assert isinstance(csr, CSRNDArray)
+    assert csr.indptr.asnumpy().tolist() == [0, 1, 1, 3]
+    assert csr.indices.asnumpy().tolist() == [1, 0, 2]
+    assert csr.data.asnumpy().tolist() == [1, 2, 3]
+
+
+def test_repr_is_mxnets() -> None:
+    assert repr(nd.zeros((2, 3), stype="csr")) == "\n<CSRNDArray 2x3 @cpu(0)>"
+
+
+def test_conversions_that_do_not_exist() -> None:
+    x = nd.array(DENSE)
+    with pytest.raises(ValueError, match="from csr to row_sparse"):
+        x.tostype("csr").tostype("row_sparse")
+    with pytest.raises(ValueError, match="is a matrix"):
+        nd.ones((2, 2, 2)).tostype("csr")
+    with pytest.raises(ValueError, match="'coo'"):
+        x.tostype("coo")
+
+
+@pytest.mark.parametrize("stype", ["row_sparse", "csr"])
+def test_copies(stype: str) -> None:
+    x = nd.array(DENSE).tostype(stype)
+    copy = x.copyto(mx.cpu(1))
+    assert (copy.stype, copy.context) == (stype, mx.cpu(1))
+    halves = x.astype("float16")
+    assert (halves.stype, halves.dtype) == (stype, np.float16)
+    assert x.astype("float32", copy=False) is x
+    dense = nd.zeros((3, 3))
+    x.copyto(dense)
+    assert np.array_equal(dense.asnumpy(), DENSE)
+    target = nd.zeros((3, 3), stype=stype)
+    nd.array(DENSE).copyto(target)
+    assert np.array_equal(target.asnumpy(), DENSE)
+    x.data[:] = 0
+    assert np.array_equal(copy.asnumpy(), DENSE)
+    with pytest.raises(ShapeError):
+        x.copyto(nd.zeros((2, 3), stype=stype))
+
+
+def test_copies_between_sparse_types_are_refused() -> None:
+    with pytest.raises(TypeError, match="destination"):
+        nd.zeros((2, 2), stype="csr").copyto(nd.zeros((2, 2), stype="row_sparse"))
+
+
+@pytest.mark.parametrize("stype", ["row_sparse", "csr"])
+def test_assignment(stype: str) -> None:
+    for value in (nd.array(DENSE), DENSE, nd.array(DENSE).tostype(stype)):
+        x = nd.zeros((3, 3), stype=stype)
+        x[:] = value
+        assert np.array_equal(x.asnumpy(), DENSE)
+    x[:] = 0
+    assert x.data.shape[0] == 0
+    with pytest.raises(ValueError, match=r"only supports \[:\]"):
+        x[0] = 1
+    with pytest.raises(TypeError, match="takes"):
+        x[:] = 2
+
+
+@pytest.mark.parametrize("stype", ["row_sparse", "csr"])
+def test_operators_work_on_dense_copies(stype: str) -> None:
+    x = nd.array(DENSE).tostype(stype)
+    assert np.array_equal((x + 1).asnumpy(), DENSE + 1)
+    assert np.array_equal((x * x).asnumpy(), DENSE * DENSE)
+    assert np.array_equal(nd.dot(x, nd.ones((3, 2))).asnumpy(), DENSE @ np.ones((3, 2)))
+    x *= 2
+    assert x.stype == stype
+    assert np.array_equal(x.asnumpy(), DENSE * 2)
+    out = nd.zeros((3, 3), stype=stype)
+    nd.relu(nd.array(DENSE), out=out)
+    assert np.array_equal(out.asnumpy(), DENSE)
+
+
+@pytest.mark.parametrize("stype", ["row_sparse", "csr"])
+def test_pickle(stype: str) -> None:
+    x = pickle.loads(pickle.dumps(nd.array(DENSE).tostype(stype)))
+    assert x.stype == stype
+    assert np.array_equal(x.asnumpy(), DENSE)
+
+
+@pytest.mark.parametrize("stype", ["row_sparse", "csr"])
+def test_what_sparse_arrays_do_not_do(stype: str) -> None:
+    x = nd.array(DENSE).tostype(stype)
+    with pytest.raises(MXNetError, match="reshaped"):
+        x.reshape((9,))
+    with pytest.raises(NotImplementedError, match="size"):
+        x.size  # noqa: B018
+    assert x[:] is x
+
+
+def test_csr_rows() -> None:
+    x = nd.array(DENSE).tostype("csr")
+    assert x[2].asnumpy().tolist() == [[2, 0, 3]]
+    assert x[-1].asnumpy().tolist() == [[2, 0, 3]]
+    assert np.array_equal(x[1:].asnumpy(), DENSE[1:])
+    assert x[2:1].shape == (0, 3)
+    with pytest.raises(ValueError, match="continuous"):
+        x[::2]
+    with pytest.raises(ValueError, match="axis 0"):
+        x[0, 1]
+    with pytest.raises(ValueError, match="only supports"):
+        nd.array(DENSE).tostype("row_sparse")[1]
+
+
+def test_retain() -> None:
+    x = nd.array(DENSE).tostype("row_sparse")
+    kept = x.retain(nd.array([1, 2]))
+    assert kept.indices.asnumpy().tolist() == [2]
+    assert kept.asnumpy().tolist() == [[0, 0, 0], [0, 0, 0], [2, 0, 3]]
+    assert nd.sparse.retain(x, nd.array([0])).indices.asnumpy().tolist() == [0]
+
+
+# -- making them --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        ([1, 2, 3], [1, 0, 2], [0, 1, 1, 3]),
+        (np.array([1, 2, 3], "f4"), nd.array([1, 0, 2]), nd.array([0, 1, 1, 3])),
+        ([3, 1, 1, 1], ([2, 0, 2, 2], [2, 1, 0, 0])),
+        DENSE,
+        DENSE.tolist(),
+        nd.array(DENSE),
+        nd.array(DENSE).tostype("csr"),
+    ],
+)
+def test_csr_matrix(source: Any) -> None:
+    x = nd.sparse.csr_matrix(source, shape=(3, 3))
+    assert isinstance(x, CSRNDArray)
+    assert x.dtype is np.float32
+    assert np.array_equal(x.asnumpy(), DENSE)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        ([[0, 1, 0], [2, 0, 3]], [0, 2]),
+        (nd.array([[0, 1, 0], [2, 0, 3]]), np.array([0, 2])),
+        DENSE,
+        nd.array(DENSE),
+        nd.array(DENSE).tostype("row_sparse"),
+    ],
+)
+def test_row_sparse_array(source: Any) -> None:
+    x = nd.sparse.row_sparse_array(source, shape=(3, 3))
+    assert isinstance(x, RowSparseNDArray)
+    assert np.array_equal(x.asnumpy(), DENSE)
+
+
+def test_shapes_follow_from_indices() -> None:
+    assert nd.sparse.csr_matrix(([1, 2], [4, 0], [0, 1, 2])).shape == (2, 5)
+    assert nd.sparse.csr_matrix(([1, 2], ([3, 0], [1, 1]))).shape == (4, 2)
+    assert nd.sparse.row_sparse_array(([[1, 2]], [4])).shape == (5, 2)
+    assert nd.sparse.row_sparse_array((2, 3)).shape == (2, 3)
+    assert nd.sparse.csr_matrix((2, 3), dtype="float64").dtype is np.float64
+    assert nd.sparse.zeros("row_sparse", (2, 3, 4)).data.shape == (0, 3, 4)
+    assert nd.sparse.zeros("default", (2,)).stype == "default"
+
+
+def test_dtype_follows_the_data() -> None:
+    assert nd.sparse.csr_matrix((np.array([1]), [0], [0, 1])).dtype is np.int64
+    assert nd.sparse.csr_matrix(([1], [0], [0, 1])).dtype is np.float32
+    assert nd.sparse.row_sparse_array(np.ones((2, 2))).dtype is np.float64
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda: nd.sparse.csr_matrix(([1], [5], [0, 1]), (1, 2)), MXNetError, "do not fit"),
+        (lambda: nd.sparse.csr_matrix(([1], [0], [0, 2]), (1, 2)), MXNetError, "do not fit"),
+        (lambda: nd.sparse.csr_matrix(([], [], [0, 0])), ValueError, "shape="),
+        (lambda: nd.sparse.csr_matrix(([[1]], [0], [0, 1]), (1, 1)), ValueError, "vectors"),
+        (lambda: nd.sparse.csr_matrix(DENSE, shape=(2, 2)), ValueError, "mismatch"),
+        (lambda: nd.sparse.csr_matrix((2, 2, 2, 2)), ValueError, "matrix"),
+        (
+            lambda: nd.sparse.csr_matrix(nd.zeros((2, 2), stype="row_sparse")),
+            ValueError,
+            "RowSparse",
+        ),
+        (lambda: nd.sparse.row_sparse_array(([[1]], [3, 1]), (5, 1)), MXNetError, "ascend"),
+        (lambda: nd.sparse.row_sparse_array(([[1]], [1, 2], [3])), ValueError, "length"),
+        (lambda: nd.sparse.row_sparse_array(([], []), None), ValueError, "shape="),
+        (lambda: nd.sparse.row_sparse_array(nd.zeros((2, 2), stype="csr")), ValueError, "CSR"),
+        (lambda: nd.sparse.zeros("coo", (2, 2)), ValueError, "'coo'"),
+        (lambda: nd.sparse.array(nd.ones(2)), ValueError, "tostype"),
+    ],
+)
+def test_what_makes_no_sparse_array(make: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        make()
+
+
+def test_sparse_array_of_sparse() -> None:
+    x = nd.sparse.array(nd.array(DENSE).tostype("csr"), dtype="float64")
+    assert isinstance(x, NDArray)
+    assert (x.stype, x.dtype) == ("csr", np.float64)
+    assert np.array_equal(x.asnumpy(), DENSE)
+
+
+def test_arithmetic_functions() -> None:
+    x = nd.array(DENSE).tostype("csr")
+    assert np.array_equal(nd.sparse.add(x, x).asnumpy(), DENSE * 2)
+    assert np.array_equal(nd.sparse.multiply(x, 3).asnumpy(), DENSE * 3)
