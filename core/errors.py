@@ -9,6 +9,7 @@
     ├── FormatError           a .params, .states or symbol file that cannot be read
     ├── StageError            a call made before what it needs
     ├── NotImplementedForSymbol   an NDArray method called on a symbol
+    ├── OutOfRange            an index in the data that lies outside an axis
     └── DeviceError           a device that is not there
 
 Every message names the node or argument, what was got, what was expected and what to do.
@@ -26,6 +27,7 @@ __all__ = [
     "GraphError",
     "MXNetError",
     "NotImplementedForSymbol",
+    "OutOfRange",
     "ShapeError",
     "StageError",
     "TypeInferenceError",
@@ -56,6 +58,10 @@ class ShapeError(MXNetError, ValueError):
 
 class TypeInferenceError(MXNetError, TypeError):
     """Dtypes contradict each other or cannot be inferred."""
+
+
+class OutOfRange(MXNetError, IndexError):
+    """An index given as data lies outside the axis it selects from."""
 
 
 class FormatError(MXNetError, ValueError):

@@ -13,6 +13,7 @@ import numpy as np
 
 from core.backends import backend_of
 from core.device import Context, current_context
+from core.errors import MXNetError
 from core.types import Array, DType, Shape
 
 __all__ = ["DeviceRandom", "device_random", "get_state", "host_random", "seed", "set_state"]
@@ -49,9 +50,20 @@ class DeviceRandom:
             out += loc
 
     def draw(self, method: str, *parameters: Any, shape: Shape, dtype: DType) -> Array:
-        """Return draws of a named distribution of ``numpy.random.Generator`` as a new array."""
-        host = getattr(self._generator, method)(*parameters, size=shape)
-        return backend_of(self._context).asarray(np.asarray(host).astype(dtype))
+        """Return draws of a named distribution of ``numpy.random.Generator`` as a new array.
+
+        Parameters are numbers, or arrays of this device that broadcast to the shape.
+
+        Raises:
+            MXNetError: a parameter is outside what the distribution allows.
+        """
+        backend = backend_of(self._context)
+        given = [backend.to_host(p) if hasattr(p, "shape") else p for p in parameters]
+        try:
+            host = getattr(self._generator, method)(*given, size=shape)
+        except ValueError as error:
+            raise MXNetError(f"cannot draw from the {method} distribution: {error}") from None
+        return backend.asarray(np.asarray(host).astype(dtype))
 
     def get_state(self) -> dict[str, Any]:
         """Return the position of the sequence as plain data."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from core.errors import AttributeValueError, ShapeError
 from core.ops.attributes import attribute
 from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import declares_attributes, register
+from core.ops.registry import register
 from core.types import Array, Shape, normalize_axis
 
 __all__ = [
@@ -24,6 +24,12 @@ __all__ = [
 ]
 
 Region: TypeAlias = tuple[slice, ...]
+Bounds: TypeAlias = tuple[int | None, ...]
+
+_BEGIN = "first index of each axis; None for the start"
+_END = "index after the last; None for the end"
+_STEP = "step of each axis; None for 1"
+_SQUEEZE = "drop the axis; every part must have length 1"
 
 
 class _Slicing(Operator):
@@ -58,13 +64,12 @@ class _Slicing(Operator):
         run.xp.copyto(dx[self.region(dx.shape, dy.shape)], dy)
 
 
-@declares_attributes
 class _WithBounds(Operator):
     """Base of operators with ``begin``, ``end`` and ``step`` for each leading axis."""
 
-    begin: tuple[int | None, ...] = attribute(doc="first index of each axis; None for the start")
-    end: tuple[int | None, ...] = attribute(doc="index after the last; None for the end")
-    step: tuple[int | None, ...] = attribute(default=(), doc="step of each axis; None for 1")
+    begin: Bounds
+    end: Bounds
+    step: Bounds
 
     def __post_init__(self) -> None:
         if len(self.begin) != len(self.end) or len(self.step) not in (0, len(self.begin)):
@@ -101,6 +106,10 @@ class _WithBounds(Operator):
 class Slice(_WithBounds, _Slicing):
     """Cut out ``data[begin:end:step, ...]``; bounds beyond the data are cut to it."""
 
+    begin: Bounds = attribute(doc=_BEGIN)
+    end: Bounds = attribute(doc=_END)
+    step: Bounds = attribute(default=(), doc=_STEP)
+
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:
@@ -116,6 +125,10 @@ class Slice(_WithBounds, _Slicing):
 @register("_slice_assign", "_crop_assign", "_npi_slice_assign")
 class SliceAssign(_WithBounds):
     """The left input with the region replaced by the right input. It has no gradient."""
+
+    begin: Bounds = attribute(doc=_BEGIN)
+    end: Bounds = attribute(doc=_END)
+    step: Bounds = attribute(default=(), doc=_STEP)
 
     def input_names(self) -> tuple[str, ...]:
         return ("lhs", "rhs")
@@ -141,6 +154,9 @@ class SliceAssignScalar(_WithBounds):
     """The data with the region replaced by a number. It has no gradient."""
 
     scalar: float = attribute(default=0.0, doc="the number")
+    begin: Bounds = attribute(doc=_BEGIN)
+    end: Bounds = attribute(doc=_END)
+    step: Bounds = attribute(default=(), doc=_STEP)
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -280,14 +296,11 @@ _MOST_PARTS = 65536
 """A file may not ask for more outputs: each has a name, made before any shape is known."""
 
 
-@declares_attributes
 class _Parting(Operator):
     """Base: the outputs are consecutive parts of the data along an axis."""
 
-    axis: int = attribute(default=1, doc="the axis that is parted")
-    squeeze_axis: bool = attribute(
-        default=False, doc="drop the axis; every part must have length 1"
-    )
+    axis: int
+    squeeze_axis: bool
 
     def part_count(self) -> int:
         """Return the number of parts."""
@@ -357,6 +370,8 @@ class SliceChannel(_Parting):
     """Part the data into equal parts along an axis."""
 
     num_outputs: int = attribute(minimum=1, maximum=_MOST_PARTS, doc="number of parts")
+    axis: int = attribute(default=1, doc="the axis that is parted")
+    squeeze_axis: bool = attribute(default=False, doc=_SQUEEZE)
 
     def part_count(self) -> int:
         return self.num_outputs
@@ -376,6 +391,8 @@ class SplitV2(_Parting):
     """Part the data along an axis at given indices, or into sections as equal as can be."""
 
     indices: tuple[int, ...] = attribute(doc="where parts begin, 0 for the first")
+    axis: int = attribute(default=1, doc="the axis that is parted")
+    squeeze_axis: bool = attribute(default=False, doc=_SQUEEZE)
     sections: int = attribute(
         default=0, minimum=0, maximum=_MOST_PARTS, doc="number of parts; 0 to use the indices"
     )

@@ -116,7 +116,9 @@ def test_declared_inplace_holds(family: str, case: Case) -> None:
             assert_close(key, in_grads[i], expected[key], case.tolerance)
 
 
-@every_case
+@pytest.mark.parametrize(
+    ("family", "case"), [row for row in _CASES if row.values[1].inputs or row.values[1].aux]
+)
 def test_infers_each_shape_from_the_others(family: str, case: Case) -> None:
     actual = {name: x.shape for name, x in {**case.make_inputs(), **case.make_aux()}.items()}
     for key, value in _golden(family, case, ("shape_",)).items():

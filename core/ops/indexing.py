@@ -1,0 +1,385 @@
+"""Operators that read elements of their data where index arrays say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from core.errors import ShapeError
+from core.ops.attributes import attribute
+from core.ops.lookup import add_at, axis_positions, read_at, row_positions, whole_indices, write_at
+from core.ops.operator import Operator, Reads, Run
+from core.ops.registry import register
+from core.types import Array, DType, Shape, merge_dtypes, normalize_axis, shape_size
+
+__all__ = ["BatchTake", "Embedding", "GatherNd", "OneHot", "Pick", "ScatterNd", "Take"]
+
+_FLOAT32 = np.dtype("float32")
+_INT32 = np.dtype("int32")
+
+
+class _Indexing(Operator):
+    """Base: one input is data, the other holds indices of any dtype and gets no gradient."""
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        common = merge_dtypes(inputs[0], outputs[0])
+        return [common, inputs[1]], [common]
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(1,))
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return (0,)
+
+
+@register("Embedding", "_npx_embedding", "_sparse_Embedding")
+class Embedding(Operator):
+    """Rows of the weight (input_dim, output_dim), one for each element of the data.
+
+    Indices outside are moved to the nearest row. With ``sparse_grad`` MXNet gives the weight's
+    gradient as a row_sparse array; its values are the same.
+    """
+
+    input_dim: int = attribute(minimum=1, doc="number of rows")
+    output_dim: int = attribute(minimum=1, doc="length of a row")
+    dtype: DType = attribute(default=_FLOAT32, doc="dtype of the weight, where nothing else says")
+    sparse_grad: bool = attribute(default=False, doc="whether the gradient is a row_sparse array")
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("data", "weight")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data, output = inputs[0], outputs[0]
+        weight = self.expect("weight", inputs[1], (self.input_dim, self.output_dim))
+        if data is not None:
+            output = self.expect("output", output, (*data, self.output_dim))
+        if output is not None:
+            data = self.expect("data", data, output[:-1])
+        return [data, weight], [output]
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        common = merge_dtypes(inputs[1], outputs[0]) or self.dtype
+        return [inputs[0], common], [common]
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0,))
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return (1,)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        rows = whole_indices(run, inputs[0], self.input_dim, "clip")
+        read_at(run, inputs[1], rows, outputs[0])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        rows = whole_indices(run, inputs[0], self.input_dim, "clip").reshape(-1, 1)
+        shape = (self.input_dim, self.output_dim)
+        add_at(run, in_grads[1], axis_positions(run, rows, shape, 0), out_grads[0])
+
+
+@register("take", "_npi_take")
+class Take(_Indexing):
+    """Elements of ``a`` along an axis; the axis is replaced by those of the indices."""
+
+    axis: int = attribute(default=0, doc="the axis that the indices select from")
+    mode: str = attribute(
+        default="clip", choices=("clip", "wrap", "raise"), doc="what becomes of indices outside"
+    )
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("a", "indices")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data, indices = inputs
+        if data is None or indices is None:
+            return inputs, outputs
+        axis = normalize_axis(self.axis, len(data))
+        shape = data[:axis] + indices + data[axis + 1 :]
+        return inputs, [self.expect("output", outputs[0], shape)]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        data = inputs[0]
+        axis = normalize_axis(self.axis, data.ndim)
+        whole = whole_indices(run, inputs[1], data.shape[axis], self.mode)
+        if axis == 0:
+            read_at(run, data, whole, outputs[0])
+            return
+        positions = self._positions(run, whole, data.shape, axis)
+        read_at(run, data.reshape(-1), positions, outputs[0].reshape(positions.shape))
+
+    def _positions(self, run: Run, indices: Array, shape: Shape, axis: int) -> Array:
+        tail = len(shape) - axis - 1
+        wide = indices.reshape((1,) * axis + indices.shape + (1,) * tail)
+        return axis_positions(run, wide, shape, axis)
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        gradient = in_grads[0]
+        assert gradient is not None
+        axis = normalize_axis(self.axis, gradient.ndim)
+        whole = whole_indices(run, inputs[1], gradient.shape[axis], self.mode)
+        positions = self._positions(run, whole, gradient.shape, axis)
+        add_at(run, gradient, positions, out_grads[0])
+
+
+@register("pick", "choose_element_0index", "_npx_pick")
+class Pick(_Indexing):
+    """One element along an axis for each place in the other axes."""
+
+    axis: int | None = attribute(default=-1, doc="the axis picked from")
+    keepdims: bool = attribute(default=False, doc="keep the axis, with length 1")
+    mode: str = attribute(
+        default="clip", choices=("clip", "wrap"), doc="what becomes of indices outside"
+    )
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("data", "index")
+
+    def _axis(self, rank: int) -> int:
+        if self.axis is None:
+            raise ShapeError("axis is None, which pick does not support; name an axis")
+        return normalize_axis(self.axis, rank)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data, index = inputs
+        if data is None:
+            return inputs, outputs
+        axis = self._axis(len(data))
+        kept = (*data[:axis], 1, *data[axis + 1 :])
+        dropped = data[:axis] + data[axis + 1 :] or (1,)
+        has_axis = index is not None and len(index) == len(data)
+        index = self.expect("index", index, kept if has_axis else dropped)
+        shape = kept if self.keepdims else dropped
+        return [data, index], [self.expect("output", outputs[0], shape)]
+
+    def _positions(self, run: Run, index: Array, shape: Shape) -> Array:
+        axis = self._axis(len(shape))
+        whole = whole_indices(run, index, shape[axis], self.mode)
+        return axis_positions(run, whole.reshape(*shape[:axis], 1, *shape[axis + 1 :]), shape, axis)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        positions = self._positions(run, inputs[1], inputs[0].shape)
+        read_at(run, inputs[0].reshape(-1), positions, outputs[0].reshape(positions.shape))
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        gradient = in_grads[0]
+        assert gradient is not None
+        positions = self._positions(run, inputs[1], gradient.shape)
+        write_at(run, gradient, positions, out_grads[0])
+
+
+@register("batch_take")
+class BatchTake(_Indexing):
+    """One element of each row of a matrix; indices are int32, those outside are moved inside."""
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("a", "indices")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = inputs[0]
+        if data is not None and len(data) != 2:
+            raise ShapeError(f"a has shape {data}, expected 2 dimensions")
+        rows = self.expect("indices", inputs[1], outputs[0])
+        rows = self.expect("indices", rows, None if data is None else data[:1])
+        return [data, rows], [rows]
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        (data, indices), types = super().infer_type(inputs, outputs)
+        return [data, self.expect_dtype("indices", indices, _INT32)], types
+
+    def _positions(self, run: Run, indices: Array, shape: Shape) -> Array:
+        whole = whole_indices(run, indices, shape[1], "clip")
+        return axis_positions(run, whole.reshape(-1, 1), shape, 1)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        positions = self._positions(run, inputs[1], inputs[0].shape)
+        read_at(run, inputs[0].reshape(-1), positions, outputs[0].reshape(positions.shape))
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        gradient = in_grads[0]
+        assert gradient is not None
+        positions = self._positions(run, inputs[1], gradient.shape)
+        write_at(run, gradient, positions, out_grads[0])
+
+
+@register("one_hot", "_npx_one_hot")
+class OneHot(Operator):
+    """For each index a vector that is ``on_value`` there and ``off_value`` elsewhere.
+
+    An index outside gives a vector without ``on_value``.
+    """
+
+    depth: int = attribute(minimum=1, doc="length of the vectors")
+    on_value: float = attribute(default=1.0, doc="value at the index")
+    off_value: float = attribute(default=0.0, doc="value elsewhere")
+    dtype: DType = attribute(default=_FLOAT32, doc="the output's dtype")
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("indices",)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        indices, output = inputs[0], outputs[0]
+        if indices is not None:
+            output = self.expect("output", output, (*indices, self.depth))
+        if output is not None:
+            indices = self.expect("indices", indices, output[:-1])
+        return [indices], [output]
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        return inputs, [self.expect_dtype("output", outputs[0], self.dtype)]
+
+    def backward_reads(self) -> Reads:
+        return Reads(out_grads=False)
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return ()
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        indices, output = inputs[0], outputs[0]
+        whole = run.scratch((*indices.shape, 1), "int64")
+        run.xp.copyto(whole, indices[..., None], casting="unsafe")
+        is_on = run.scratch(output.shape, "bool")
+        run.xp.equal(whole, run.xp.arange(self.depth), out=is_on)
+        output.fill(self.off_value)
+        on = np.array(self.on_value).astype(output.dtype)[()]
+        run.xp.copyto(output, on, where=is_on)
+
+
+@register("gather_nd", "_npi_gather_nd", "_npx_gather_nd")
+class GatherNd(_Indexing):
+    """Elements, or slices, of the data at index vectors.
+
+    ``indices`` (m, ...) holds one index for each of the data's first m axes; the output is
+    (..., rest of the data's axes). Negative indices count from the end.
+    """
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("data", "indices")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data, indices = inputs
+        if data is None or not indices or not indices[0]:
+            return inputs, outputs
+        if indices[0] > len(data):
+            raise ShapeError(
+                f"indices {indices} select along {indices[0]} axes, data {data} has {len(data)}"
+            )
+        shape = indices[1:] + data[indices[0] :] or (1,)
+        return inputs, [self.expect("output", outputs[0], shape)]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        _read_rows(run, inputs[0], inputs[1], outputs[0])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        gradient = in_grads[0]
+        assert gradient is not None
+        rows, table = _rows_of(run, inputs[1], gradient.shape)
+        positions = axis_positions(run, rows.reshape(-1, 1), table, 0)
+        add_at(run, gradient, positions, out_grads[0])
+
+
+@register("scatter_nd")
+class ScatterNd(_Indexing):
+    """Zeros of a shape with the data's elements, or slices, written at index vectors.
+
+    The inverse of ``gather_nd``; where two vectors are equal, one of the elements stays.
+    """
+
+    shape: Shape = attribute(minimum=1, doc="the output's shape")
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("data", "indices")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data, indices = inputs
+        if indices and indices[0]:
+            if indices[0] > len(self.shape):
+                raise ShapeError(
+                    f"indices {indices} select along {indices[0]} axes of shape {self.shape}"
+                )
+            data = self.expect("data", data, indices[1:] + self.shape[indices[0] :])
+        return [data, indices], [self.expect("output", outputs[0], self.shape)]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        rows, table = _rows_of(run, inputs[1], outputs[0].shape)
+        positions = axis_positions(run, rows.reshape(-1, 1), table, 0)
+        write_at(run, outputs[0], positions, inputs[0])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        _read_rows(run, out_grads[0], inputs[1], in_grads[0])
+
+
+def _rows_of(run: Run, indices: Array, shape: Shape) -> tuple[Array, Shape]:
+    """Return the row each index vector names, and (rows, row length) of the data as a matrix."""
+    count = indices.shape[0]
+    table = (shape_size(shape[:count]), shape_size(shape[count:]))
+    return row_positions(run, indices, shape), table
+
+
+def _read_rows(run: Run, data: Array, indices: Array, out: Array) -> None:
+    rows, table = _rows_of(run, indices, data.shape)
+    read_at(run, data.reshape(table), rows, out.reshape(*rows.shape, table[1]))

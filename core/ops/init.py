@@ -1,0 +1,202 @@
+"""Operators that make arrays from attributes alone: constants and ranges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from core.errors import AttributeValueError
+from core.ops.attributes import attribute
+from core.ops.operator import Operator, Reads, Run
+from core.ops.registry import declares_attributes, register
+from core.types import Array, DType, Shape, normalize_axis, shape_size
+
+__all__ = ["Arange", "ArangeLike", "Eye", "Full", "Linspace", "Ones", "Zeros"]
+
+_FLOAT32 = np.dtype("float32")
+_DTYPE = "the output's dtype"
+
+
+class _Source(Operator):
+    """Base of operators without inputs. Where they run is the plan's affair, not ``ctx``'s."""
+
+    ignored_attributes = frozenset({"ctx"})
+
+    dtype: DType
+
+    def input_names(self) -> tuple[str, ...]:
+        return ()
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        return inputs, [self.expect_dtype("output", outputs[0], self.dtype)]
+
+    def backward_reads(self) -> Reads:
+        return Reads(out_grads=False)
+
+
+@declares_attributes
+class _Constant(_Source):
+    """Base: an array of one number; the dimensions that are 0 follow from who reads it."""
+
+    shape: Shape = attribute(
+        default=(), minimum=0, doc="the shape, 0 where unknown; empty if all unknown"
+    )
+    dtype: DType = attribute(default=_FLOAT32, doc=_DTYPE)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        return inputs, [self.expect("output", outputs[0], self.shape or None)]
+
+
+@register("_zeros")
+class Zeros(_Constant):
+    """Zeros."""
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        outputs[0].fill(0)
+
+
+@register("_ones")
+class Ones(_Constant):
+    """Ones."""
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        outputs[0].fill(1)
+
+
+@register("_full", "_npi_full")
+class Full(_Constant):
+    """One number everywhere."""
+
+    value: float = attribute(doc="the number")
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        outputs[0].fill(np.array(self.value).astype(outputs[0].dtype)[()])
+
+
+@register("_eye")
+class Eye(_Source):
+    """Ones on a diagonal, zeros elsewhere."""
+
+    N: int = attribute(minimum=1, doc="rows")
+    M: int = attribute(default=0, minimum=0, doc="columns; 0 for as many as rows")
+    k: int = attribute(default=0, doc="which diagonal; positive ones lie above the main one")
+    dtype: DType = attribute(default=_FLOAT32, doc=_DTYPE)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        return inputs, [self.expect("output", outputs[0], (self.N, self.M or self.N))]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        rows, columns = outputs[0].shape
+        run.xp.copyto(outputs[0], run.xp.eye(rows, columns, self.k), casting="unsafe")
+
+
+def _write_range(run: Run, out: Array, start: float, step: float, repeat: int = 1) -> None:
+    """Write start, start + step ... into a vector, each number ``repeat`` times."""
+    place = run.xp.arange(out.size) // repeat
+    run.xp.copyto(out, start + step * place, casting="unsafe")
+
+
+@register("_arange")
+class Arange(_Source):
+    """Numbers from ``start`` to before ``stop`` at equal distance, each ``repeat`` times.
+
+    Without ``stop``, numbers from 0 to before ``start``; with ``infer_range`` as many as are read.
+    """
+
+    start: float = attribute(doc="first number")
+    stop: float | None = attribute(default=None, doc="end of the range, not in it")
+    step: float = attribute(default=1.0, doc="distance of two numbers")
+    repeat: int = attribute(default=1, minimum=1, doc="how often each number stands in a row")
+    infer_range: bool = attribute(default=False, doc="take the length from who reads the range")
+    dtype: DType = attribute(default=_FLOAT32, doc=_DTYPE)
+
+    def __post_init__(self) -> None:
+        if self.step == 0:
+            raise AttributeValueError("step is 0; a range needs a distance")
+        if not self._is_open and self._count() < 1:
+            start, stop = self._bounds()
+            raise AttributeValueError(
+                f"start {start}, stop {stop} and step {self.step} make an empty range"
+            )
+
+    @property
+    def _is_open(self) -> bool:
+        return self.infer_range and self.stop is None
+
+    def _bounds(self) -> tuple[float, float]:
+        if self.stop is None and not self.infer_range:
+            return 0.0, self.start
+        return self.start, self.start if self.stop is None else self.stop
+
+    def _count(self) -> int:
+        start, stop = self._bounds()
+        return math.ceil((stop - start) / self.step)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        length = 0 if self._is_open else self._count() * self.repeat
+        return inputs, [self.expect("output", outputs[0], (length,))]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        _write_range(run, outputs[0], self._bounds()[0], self.step, self.repeat)
+
+
+@register("_linspace", "_npi_linspace")
+class Linspace(_Source):
+    """``num`` numbers at equal distance from ``start`` to ``stop``."""
+
+    start: float = attribute(doc="first number")
+    stop: float = attribute(doc="end of the range")
+    num: int = attribute(default=50, minimum=1, doc="how many numbers")
+    endpoint: bool = attribute(default=True, doc="whether stop is the last number")
+    dtype: DType = attribute(default=_FLOAT32, doc=_DTYPE)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        return inputs, [self.expect("output", outputs[0], (self.num,))]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        parts = max(self.num - int(self.endpoint), 1)
+        _write_range(run, outputs[0], self.start, (self.stop - self.start) / parts)
+
+
+@register("_contrib_arange_like")
+class ArangeLike(Operator):
+    """A range as long as an axis of the data, or, without axis, one of the data's shape."""
+
+    ignored_attributes = frozenset({"ctx"})
+
+    start: float = attribute(default=0.0, doc="first number")
+    step: float = attribute(default=1.0, doc="distance of two numbers")
+    repeat: int = attribute(default=1, minimum=1, doc="how often each number stands in a row")
+    axis: int | None = attribute(default=None, doc="the axis whose length is taken")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = inputs[0]
+        if data is None:
+            return inputs, outputs
+        shape = data if self.axis is None else (data[normalize_axis(self.axis, len(data))],)
+        return inputs, [self.expect("output", outputs[0], shape)]
+
+    def backward_reads(self) -> Reads:
+        return Reads(out_grads=False)
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return ()
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        flat = run.scratch((shape_size(outputs[0].shape),), outputs[0].dtype)
+        _write_range(run, flat, self.start, self.step, self.repeat)
+        run.xp.copyto(outputs[0], flat.reshape(outputs[0].shape))

@@ -1,0 +1,390 @@
+"""Reductions over axes: sums, products, extremes, norms, and where extremes are.
+
+``axis`` names the axes reduced (None or empty: all), ``exclude`` turns the choice around, and
+``keepdims`` keeps them with length 1. A full reduction has shape (1,), as in MXNet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+
+from core.errors import ShapeError
+from core.ops.attributes import attribute
+from core.ops.broadcasting import accumulator
+from core.ops.operator import Operator, Reads, Run
+from core.ops.precision import wide_backward, wide_forward
+from core.ops.registry import declares_attributes, register
+from core.types import Array, DType, Shape, normalize_axis
+
+__all__ = ["ArgMax", "ArgMaxChannel", "ArgMin", "Norm", "NumpySum", "Reduction"]
+
+Axes: TypeAlias = tuple[int, ...]
+_INT64 = np.dtype("int64")
+_AXIS = "axes to reduce; None for all"
+_KEEPDIMS = "keep reduced axes, with length 1"
+
+
+class ReduceRow(NamedTuple):
+    """One reduction.
+
+    Attributes:
+        names: MXNet's name, then its aliases.
+        doc: what it computes.
+        function: writes the reduction of x over axes into y, which has them with length 1.
+        gradient: writes dx; dy and y have the reduced axes with length 1.
+        reads: what the gradient reads.
+    """
+
+    names: tuple[str, ...]
+    doc: str
+    function: Callable[[Run, Array, Axes, Array], None]
+    gradient: Callable[[Run, Array, Array, Array, Array], None]
+    reads: Reads
+
+
+def reduced_axes(axis: Axes | None, rank: int, exclude: bool = False) -> Axes:
+    """Return the axes to reduce, in order; none given means all."""
+    if not axis:
+        return tuple(range(rank))
+    axes = sorted(normalize_axis(i, rank) for i in axis)
+    if len(set(axes)) < len(axes):
+        raise ShapeError(f"axis {axis} names one axis twice")
+    if exclude:
+        return tuple(i for i in range(rank) if i not in axes)
+    return tuple(axes)
+
+
+def reduced_shape(data: Shape, axes: Axes, keepdims: bool) -> Shape:
+    """Return the shape that is left of the data's; (1,) where nothing is."""
+    if keepdims:
+        return tuple(1 if i in axes else dim for i, dim in enumerate(data))
+    return tuple(dim for i, dim in enumerate(data) if i not in axes) or (1,)
+
+
+class _Reducing(Operator):
+    axis: Axes | None
+    keepdims: bool
+
+    def axes(self, rank: int) -> Axes:
+        """Return the axes reduced."""
+        return reduced_axes(self.axis, rank)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = inputs[0]
+        if data is None:
+            return inputs, outputs
+        shape = reduced_shape(data, self.axes(len(data)), self.keepdims)
+        return inputs, [self.expect("output", outputs[0], shape)]
+
+    def kept(self, output: Array, data: Shape) -> Array:
+        """Return a view of the output, or its gradient, with the reduced axes as 1."""
+        return output.reshape(reduced_shape(data, self.axes(len(data)), keepdims=True))
+
+
+@declares_attributes
+class Reduction(_Reducing):
+    """A row of the table of reductions, over ``axis``."""
+
+    row: ClassVar[ReduceRow]
+
+    axis: Axes | None = attribute(default=None, doc=_AXIS)
+    keepdims: bool = attribute(default=False, doc=_KEEPDIMS)
+    exclude: bool = attribute(default=False, doc="reduce all other axes instead")
+
+    def axes(self, rank: int) -> Axes:
+        return reduced_axes(self.axis, rank, self.exclude)
+
+    def backward_reads(self) -> Reads:
+        return self.row.reads
+
+    @wide_forward
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        x = inputs[0]
+        self.row.function(run, x, self.axes(x.ndim), self.kept(outputs[0], x.shape))
+
+    @wide_backward
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        dx = in_grads[0]
+        assert dx is not None
+        dy = self.kept(out_grads[0], dx.shape)
+        y = None if outputs[0] is None else self.kept(outputs[0], dx.shape)
+        self.row.gradient(run, dy, inputs[0], y, dx)
+
+
+def _count(x: Array, y: Array) -> int:
+    return int(x.size // y.size)
+
+
+def _sum(run: Run, x: Array, axes: Axes, y: Array) -> None:
+    run.xp.sum(x, axis=axes, dtype=x.dtype, keepdims=True, out=y)
+
+
+def _spread(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
+    run.xp.copyto(dx, dy)
+
+
+def _mean(run: Run, x: Array, axes: Axes, y: Array) -> None:
+    _sum(run, x, axes, y)
+    run.xp.divide(y, _count(x, y), out=y, casting="unsafe")
+
+
+def _spread_mean(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
+    run.xp.multiply(dy, 1 / _count(dx, dy), out=dx)
+
+
+def _product(run: Run, x: Array, axes: Axes, y: Array) -> None:
+    run.xp.prod(x, axis=axes, dtype=x.dtype, keepdims=True, out=y)
+
+
+def _product_gradient(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
+    run.xp.divide(y, x, out=dx)
+    dx *= dy
+
+
+def _is_nan(run: Run, x: Array) -> Array:
+    mask = run.scratch(x.shape, "bool")
+    run.xp.isnan(x, out=mask)
+    return mask
+
+
+def _without_nan(run: Run, x: Array, replacement: float) -> Array:
+    clean = run.scratch(x.shape, x.dtype)
+    run.xp.copyto(clean, x)
+    run.xp.copyto(clean, replacement, where=_is_nan(run, x))
+    return clean
+
+
+def _nansum(run: Run, x: Array, axes: Axes, y: Array) -> None:
+    _sum(run, _without_nan(run, x, 0), axes, y)
+
+
+def _nanprod(run: Run, x: Array, axes: Axes, y: Array) -> None:
+    _product(run, _without_nan(run, x, 1), axes, y)
+
+
+def _nansum_gradient(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
+    run.xp.copyto(dx, dy)
+    run.xp.copyto(dx, 0, where=_is_nan(run, x))
+
+
+def _nanprod_gradient(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
+    _product_gradient(run, dy, x, y, dx)
+    run.xp.copyto(dx, 0, where=_is_nan(run, x))
+
+
+def _max(run: Run, x: Array, axes: Axes, y: Array) -> None:
+    run.xp.amax(x, axis=axes, keepdims=True, out=y)
+
+
+def _min(run: Run, x: Array, axes: Axes, y: Array) -> None:
+    run.xp.amin(x, axis=axes, keepdims=True, out=y)
+
+
+def _to_extremes(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
+    """Every element equal to the extreme gets the whole gradient."""
+    is_extreme = run.scratch(x.shape, "bool")
+    run.xp.equal(x, y, out=is_extreme)
+    run.xp.multiply(dy, is_extreme, out=dx)
+
+
+_BOTH = Reads(inputs=(0,), outputs=(0,))
+
+REDUCTIONS = (
+    ReduceRow(("sum", "sum_axis", "_sparse_sum"), "Sum", _sum, _spread, Reads()),
+    ReduceRow(("mean", "_sparse_mean"), "Mean", _mean, _spread_mean, Reads()),
+    ReduceRow(("prod",), "Product", _product, _product_gradient, _BOTH),
+    ReduceRow(("nansum",), "Sum without NaN", _nansum, _nansum_gradient, Reads(inputs=(0,))),
+    ReduceRow(("nanprod",), "Product without NaN", _nanprod, _nanprod_gradient, _BOTH),
+    ReduceRow(("max", "max_axis"), "Maximum", _max, _to_extremes, _BOTH),
+    ReduceRow(("min", "min_axis"), "Minimum", _min, _to_extremes, _BOTH),
+)
+
+for _row in REDUCTIONS:
+    _body = {"row": _row, "__doc__": f"{_row.doc} over ``axis``.", "__module__": __name__}
+    register(*_row.names)(type(_row.names[0], (Reduction,), _body))
+
+
+@register("_np_sum")
+class NumpySum(_Reducing):
+    """Sum over axes (``mx.np.sum``): a full reduction has shape ()."""
+
+    axis: Axes | None = attribute(default=None, doc=_AXIS)
+    dtype: DType | None = attribute(default=None, doc="the output's dtype; None for the data's")
+    keepdims: bool = attribute(default=False, doc=_KEEPDIMS)
+    initial: float | None = attribute(default=None, doc="what the sum starts with; None for 0")
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("a",)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = inputs[0]
+        if data is not None and not self.keepdims and len(self.axes(len(data))) == len(data):
+            return inputs, [self.expect("output", outputs[0], ())]
+        return super().infer_shape(inputs, outputs)
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        if self.dtype is None:
+            return super().infer_type(inputs, outputs)
+        return inputs, [self.expect_dtype("output", outputs[0], self.dtype)]
+
+    def backward_reads(self) -> Reads:
+        return Reads()
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        x = inputs[0]
+        y = self.kept(outputs[0], x.shape)
+        wide = accumulator(y.dtype)
+        run.xp.sum(x, axis=self.axes(x.ndim), dtype=wide, keepdims=True, out=y)
+        if self.initial is not None:
+            y += self.initial
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        dx = in_grads[0]
+        assert dx is not None
+        run.xp.copyto(dx, self.kept(out_grads[0], dx.shape), casting="unsafe")
+
+
+@register("norm", "_sparse_norm")
+class Norm(_Reducing):
+    """The L2 norm over axes, or the L1 norm with ``ord`` 1."""
+
+    ord: int = attribute(default=2, minimum=1, maximum=2, doc="1 or 2")
+    axis: Axes | None = attribute(default=None, doc=_AXIS)
+    out_dtype: DType | None = attribute(default=None, doc="the output's dtype; None for the data's")
+    keepdims: bool = attribute(default=False, doc=_KEEPDIMS)
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        if self.out_dtype is None:
+            return super().infer_type(inputs, outputs)
+        return inputs, [self.expect_dtype("output", outputs[0], self.out_dtype)]
+
+    def backward_reads(self) -> Reads:
+        return _BOTH if self.ord == 2 else Reads(inputs=(0,))
+
+    @wide_forward
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        x = inputs[0]
+        y = self.kept(outputs[0], x.shape)
+        work = run.scratch(x.shape, y.dtype)
+        (run.xp.abs if self.ord == 1 else run.xp.square)(x, out=work, casting="unsafe")
+        _sum(run, work, self.axes(x.ndim), y)
+        if self.ord == 2:
+            run.xp.sqrt(y, out=y, casting="unsafe")
+
+    @wide_backward
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        x, dx = inputs[0], in_grads[0]
+        assert dx is not None
+        if self.ord == 1:
+            run.xp.sign(x, out=dx)
+        else:
+            run.xp.divide(x, self.kept(outputs[0], x.shape), out=dx, casting="same_kind")
+        run.xp.multiply(dx, self.kept(out_grads[0], x.shape), out=dx, casting="same_kind")
+
+
+class _Arg(Operator):
+    """Base: the position of an extreme, as a number of the data's dtype. The first of equals."""
+
+    ufunc: ClassVar[str]
+
+    def backward_reads(self) -> Reads:
+        return Reads(out_grads=False)
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return ()
+
+    def search(self, run: Run, data: Array, axis: int, output: Array) -> None:
+        """Write the positions along an axis; the output has that axis not, or as 1."""
+        shape = data.shape[:axis] + data.shape[axis + 1 :]
+        found = run.scratch(shape, _INT64)
+        getattr(run.xp, self.ufunc)(data, axis=axis, out=found)
+        run.xp.copyto(output, found.reshape(output.shape), casting="unsafe")
+
+
+@declares_attributes
+class _ArgOverAxis(_Arg):
+    axis: int | None = attribute(default=None, doc="the axis; None for the flat data")
+    keepdims: bool = attribute(default=False, doc="keep the axis, with length 1")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = inputs[0]
+        if data is None:
+            return inputs, outputs
+        axes = reduced_axes(None if self.axis is None else (self.axis,), len(data))
+        shape = reduced_shape(data, axes, self.keepdims)
+        return inputs, [self.expect("output", outputs[0], shape)]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        data = inputs[0]
+        if self.axis is None:
+            self.search(run, data.reshape(-1), 0, outputs[0])
+        else:
+            self.search(run, data, normalize_axis(self.axis, data.ndim), outputs[0])
+
+
+@register("argmax")
+class ArgMax(_ArgOverAxis):
+    """Where the largest element along an axis is."""
+
+    ufunc = "argmax"
+
+
+@register("argmin")
+class ArgMin(_ArgOverAxis):
+    """Where the smallest element along an axis is."""
+
+    ufunc = "argmin"
+
+
+@register("argmax_channel")
+class ArgMaxChannel(_Arg):
+    """Where the largest element along axis 1 is."""
+
+    ufunc = "argmax"
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = inputs[0]
+        if data is None:
+            return inputs, outputs
+        if len(data) < 2:
+            raise ShapeError(f"data has shape {data}, expected at least 2 dimensions")
+        return inputs, [self.expect("output", outputs[0], data[:1] + data[2:])]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        self.search(run, inputs[0], 1, outputs[0])
