@@ -14,6 +14,7 @@ import numpy as np
 
 from app.worker.inputs import check_castable, check_names, check_shape, common_rows
 from app.worker.loop import Arrays
+from app.worker.symbol_specs import infer_specs
 from core.backends import backend_of
 from core.device import Context
 from core.errors import ShapeError
@@ -21,7 +22,7 @@ from core.executor import Executor
 from core.io import DataDesc
 from core.ndarray import NDArray
 from core.symbol import Symbol
-from core.types import Array, DType, Shape, to_dtype
+from core.types import Array, Shape, to_dtype
 
 __all__ = ["Parameters", "Predictor", "SharedMemory"]
 
@@ -68,6 +69,7 @@ class Predictor:
     Attributes:
         inputs: descriptions of the data inputs as bound, batch included.
         output_names: names of the outputs.
+        bound_size: number of examples in the batch as bound.
         has_rows: True where every output has a row per example, so that a batch may be padded and
             cut apart; else it runs with exactly the examples given.
         sizes: batch sizes it runs with, ascending; empty where every size is bound as it comes.
@@ -88,7 +90,7 @@ class Predictor:
         self._names = [desc.name for desc in inputs]
         self._axes = {desc.name: DataDesc.get_batch_axis(desc.layout) for desc in inputs}
         self._dtypes = {desc.name: to_dtype(desc.dtype) for desc in inputs}
-        self._bound_size = self._size_of(inputs)
+        self.bound_size = self._size_of(inputs)
         self._output_axes = [
             DataDesc.get_batch_axis(symbol[index].attr("__layout__"))
             for index in range(len(self.output_names))
@@ -131,10 +133,8 @@ class Predictor:
 
     def output_shapes(self, size: int) -> list[Shape]:
         """Return the shapes of the outputs for a number of examples; raise ShapeError."""
-        shapes = self._symbol.infer_shape(**self._input_shapes(size))[1]
-        if shapes is None:
-            raise ShapeError(f"the inputs {self._names} do not determine the outputs' shapes")
-        return [tuple(shape) for shape in shapes]
+        specs = infer_specs(self._symbol, self._input_shapes(size), self._dtypes)
+        return [shape for shape, _ in specs.outputs]
 
     # -- running ------------------------------------------------------------------------------
 
@@ -190,17 +190,14 @@ class Predictor:
 
     def _bind(self, size: int) -> _Bound:
         symbol, held = self._symbol, self._parameters
-        shapes, _, _ = symbol.infer_shape(**self._input_shapes(size))
-        dtypes, _, _ = symbol.infer_type(**self._dtypes)
-        if shapes is None or dtypes is None:
-            raise ShapeError(f"the inputs {self._names} do not determine all arguments' shapes")
+        specs = infer_specs(symbol, self._input_shapes(size), self._dtypes)
         backend = backend_of(held.context)
         arguments = {}
-        for name, shape, dtype in zip(symbol.list_arguments(), shapes, dtypes, strict=True):
+        for name in symbol.list_arguments():
             if name in held.arguments:
                 arguments[name] = held.arguments[name]
             else:
-                arguments[name] = NDArray(backend.empty(shape, _known(dtype)), held.context)
+                arguments[name] = NDArray(backend.empty(*specs.variables[name]), held.context)
                 arguments[name][:] = 0
         executor: Executor = symbol.bind(
             held.context,
@@ -232,7 +229,7 @@ class Predictor:
         try:
             return all(self._are_rows(size) for size in (2, 3))
         except ShapeError:
-            return self._are_rows(self._bound_size)
+            return self._are_rows(self.bound_size)
 
     def _are_rows(self, size: int) -> bool:
         shapes = self.output_shapes(size)
@@ -244,12 +241,12 @@ class Predictor:
     def _choose_sizes(self) -> list[int]:
         """Return powers of two and the bound size; that alone for a symbol with a fixed one."""
         try:
-            self.output_shapes(self._bound_size + 1)
+            self.output_shapes(self.bound_size + 1)
         except ShapeError:
-            return [self._bound_size]
-        largest = max(_LARGEST_BATCH, self._bound_size)
+            return [self.bound_size]
+        largest = max(_LARGEST_BATCH, self.bound_size)
         powers = [1 << power for power in range(largest.bit_length()) if 1 << power <= largest]
-        return sorted({*powers, self._bound_size})
+        return sorted({*powers, self.bound_size})
 
 
 def _rows(array: Array, stop: int, axis: int, start: int = 0) -> Array:
@@ -258,7 +255,3 @@ def _rows(array: Array, stop: int, axis: int, start: int = 0) -> Array:
     index = [slice(None)] * array.ndim
     index[axis] = slice(start, stop)
     return array[tuple(index)]
-
-
-def _known(dtype: DType | type | None) -> DType:
-    return np.dtype(np.float32 if dtype is None else dtype)

@@ -167,10 +167,7 @@ class Supervisor:
         return await client.call(method, params, tensors)
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield what running jobs report, of all processes one after the other.
-
-        Between two processes comes ``{"type": "executor_lost", "executor", "reason"}``.
-        """
+        """Yield what running jobs report, of all processes one after the other."""
         while True:
             yield await self._events.get()
 
@@ -236,7 +233,6 @@ class Supervisor:
         while True:
             if running is not None:
                 self._last_end = await self._watch(running)
-                self._report_loss(self._last_end)
                 _log.error("executor %s: %s; it is started again", self.name, self._last_end)
                 if loop.time() - started > self._policy.settled_seconds:
                     delay = self._policy.first_delay_seconds
@@ -255,10 +251,6 @@ class Supervisor:
             self._last_end = f"did not come up: {error}"
             _log.exception("executor %s did not come up", self.name)
             return None
-
-    def _report_loss(self, reason: str) -> None:
-        """Tell the reader of events that the jobs of the process just ended are lost."""
-        self._events.put_nowait({"type": "executor_lost", "executor": self.name, "reason": reason})
 
     async def _watch(self, client: ProcessClient) -> str:
         """Wait until a process has ended, or kill it when it hangs; return what happened."""

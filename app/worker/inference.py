@@ -1,0 +1,180 @@
+"""Predictions of a module with or without buckets: choose a bucket, pad, run, cut back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from app.domain.module import BucketShapes, InputDesc
+from app.errors import Invalid
+from app.worker.bind_checks import describe_inputs
+from app.worker.inputs import check_names
+from app.worker.loop import Arrays
+from app.worker.predictor import Parameters, Predictor, SharedMemory
+from core.io import DataDesc
+from core.symbol import Symbol
+from core.types import Shape
+
+__all__ = ["Inference", "pick_bucket"]
+
+
+class RaggedAxis(NamedTuple):
+    """An axis of an output that is as long as an axis of an input, whatever the bucket."""
+
+    output: str
+    axis: int
+    input: str
+    input_axis: int
+
+
+class Inference:
+    """All predictors of a bound module. It is made anew when the module is bound anew."""
+
+    def __init__(
+        self,
+        symbols: Mapping[str, Symbol],
+        buckets: Mapping[str, BucketShapes],
+        parameters: Callable[[], Parameters],
+    ) -> None:
+        self._symbols = symbols
+        self._buckets = buckets
+        self._parameters = parameters
+        self._predictors: dict[str, Predictor] = {}
+        self._memory = SharedMemory()
+
+    def predictor(self, key: str) -> Predictor:
+        """Return what runs a bucket, made on first use."""
+        if key not in self._predictors:
+            self._predictors[key] = Predictor(
+                self._symbols[key],
+                self._parameters(),
+                describe_inputs(self._buckets[key].data_shapes),
+                self._memory,
+            )
+        return self._predictors[key]
+
+    def run(self, tensors: Arrays, bucket: str | None) -> tuple[str, Arrays]:
+        """Return the key of the bucket used and the outputs by name.
+
+        Examples smaller than the bucket's are padded with zeros; outputs are cut back along the
+        axes that follow the inputs' lengths. The outputs are valid until the next run.
+
+        Raises:
+            Invalid: no bucket fits, or a tensor does not.
+        """
+        key = pick_bucket(self._buckets, tensors, bucket, padded=True)
+        descs = self._buckets[key].data_shapes
+        check_names(tensors, [one.name for one in descs], may_miss=False)
+        padded = {one.name: _pad(tensors[one.name], one) for one in descs}
+        outputs = self.predictor(key).run(padded)
+        return key, {name: self._cut(name, output, tensors) for name, output in outputs.items()}
+
+    def nbytes(self) -> int:
+        """Return the bytes of the memory that all predictors share."""
+        return self._memory.nbytes()
+
+    @cached_property
+    def ragged_axes(self) -> list[RaggedAxis]:
+        """Axes along which outputs are cut; none where there is but one bucket to tell from."""
+        if len(self._buckets) < 2:
+            return []
+        shapes = {key: self._output_shapes(key) for key in self._buckets}
+        first = next(iter(shapes.values()))
+        return [
+            RaggedAxis(name, axis, one, input_axis)
+            for one, input_axis, lengths in self._lengths()
+            for name, shape in first.items()
+            for axis in range(len(shape))
+            if all(_dim(shapes[key], name, axis) == lengths[key] for key in self._buckets)
+        ]
+
+    def _cut(self, name: str, output: np.ndarray, tensors: Arrays) -> np.ndarray:
+        index = [slice(None)] * output.ndim
+        for ragged in self.ragged_axes:
+            if ragged.output == name:
+                index[ragged.axis] = slice(tensors[ragged.input].shape[ragged.input_axis])
+        return output[tuple(index)]
+
+    def _output_shapes(self, key: str) -> dict[str, Shape]:
+        predictor = self.predictor(key)
+        shapes = predictor.output_shapes(predictor.bound_size)
+        return dict(zip(predictor.output_names, shapes, strict=True))
+
+    def _lengths(self) -> list[tuple[str, int, dict[str, int]]]:
+        """Return (input, axis, length by bucket) for the axes in which buckets differ."""
+        named = {
+            key: {one.name: one for one in shapes.data_shapes}
+            for key, shapes in self._buckets.items()
+        }
+        rows = []
+        for name, desc in next(iter(named.values())).items():
+            batch_axis = DataDesc.get_batch_axis(desc.layout)
+            for axis in range(len(desc.shape)):
+                if axis == batch_axis or not all(name in one for one in named.values()):
+                    continue
+                lengths = {key: one[name].shape[axis] for key, one in named.items()}
+                if len(set(lengths.values())) > 1:
+                    rows.append((name, axis, lengths))
+        return rows
+
+
+def pick_bucket(
+    buckets: Mapping[str, BucketShapes], tensors: Arrays, bucket: str | None, padded: bool
+) -> str:
+    """Return the key of the bucket named, else of the smallest that fits the tensors.
+
+    Args:
+        buckets: shapes by key.
+        tensors: the inputs.
+        bucket: the key wanted, as canonical JSON text, or None.
+        padded: let examples be smaller than those of the bucket.
+
+    Raises:
+        Invalid: there is no such bucket, or none that fits.
+    """
+    if bucket is not None:
+        if bucket not in buckets:
+            raise Invalid("bucket", bucket, f"a bound bucket: {', '.join(buckets)}")
+        return bucket
+    if len(buckets) == 1:
+        return next(iter(buckets))
+    fitting: list[tuple[int, str]] = []
+    for key, shapes in buckets.items():
+        descs = [one for one in shapes.data_shapes if one.name in tensors]
+        if all(_holds(one, tensors[one.name].shape, padded) for one in descs):
+            fitting.append((sum(int(np.prod(one.shape)) for one in descs), key))
+    if not fitting:
+        got = {name: tensor.shape for name, tensor in tensors.items()}
+        raise Invalid("data", got, f"shapes that one of the buckets {', '.join(buckets)} has")
+    return min(fitting)[1]
+
+
+def _holds(desc: InputDesc, got: Shape, padded: bool) -> bool:
+    axis = DataDesc.get_batch_axis(desc.layout)
+    return len(desc.shape) == len(got) and all(
+        have == want or (padded and have > want)
+        for position, (have, want) in enumerate(zip(desc.shape, got, strict=True))
+        if position != axis
+    )
+
+
+def _pad(tensor: np.ndarray, desc: InputDesc) -> np.ndarray:
+    """Return the tensor in the bucket's size; as it is where it has it, or cannot have it."""
+    axis = DataDesc.get_batch_axis(desc.layout)
+    wanted = [
+        have if position == axis else bound
+        for position, (have, bound) in enumerate(zip(tensor.shape, desc.shape, strict=False))
+    ]
+    if list(tensor.shape) == wanted or not _holds(desc, tensor.shape, padded=True):
+        return tensor
+    target = np.zeros(wanted, dtype=tensor.dtype)
+    target[tuple(slice(length) for length in tensor.shape)] = tensor
+    return target
+
+
+def _dim(shapes: Mapping[str, Shape], name: str, axis: int) -> int | None:
+    shape = shapes.get(name, ())
+    return shape[axis] if axis < len(shape) else None

@@ -1,0 +1,112 @@
+"""A hosted module to and from the files of a checkpoint, named as MXNet names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.domain.checkpoint import CheckpointManifest, CheckpointTag
+from app.domain.module import SINGLE, ParamsSource
+from app.domain.names import check_name
+from app.errors import Damaged, Invalid
+from app.services.checkpoint_files import read_manifest, verify_checkpoint, write_checkpoint
+from app.worker.engine_optimizer import load_states, optimizer_of
+from app.worker.faults import client_fault
+from app.worker.hosted_module import HostedModule, Values, parse_key
+from app.worker.module_params import check_values
+from core.checkpoint import load_params
+from core.ndarray import array
+from core.ndarray import save as save_arrays
+
+__all__ = ["load_module", "read_values", "save_module", "write_files"]
+
+
+def save_module(
+    module: HostedModule, root: Path, epoch: int, optimizer_states: bool
+) -> CheckpointManifest:
+    """Write a checkpoint of a module and return its manifest."""
+    module.require("save_checkpoint")
+    tag = CheckpointTag(epoch)
+    with write_checkpoint(root, tag, module=module.name) as writer:
+        write_files(module, writer.directory, epoch, optimizer_states)
+    module.has_unsaved = False
+    return read_manifest(root / str(tag))
+
+
+def write_files(module: HostedModule, directory: Path, epoch: int, optimizer_states: bool) -> None:
+    """Write symbols, parameters and, if there is an optimizer, its states on request."""
+    prefix = directory / module.name
+    integers = []
+    for key, symbol in module.symbols.items():
+        if key == SINGLE:
+            symbol.save(f"{prefix}-symbol.json")
+            continue
+        value = parse_key(key, "symbols")
+        if isinstance(value, int):
+            integers.append(value)
+        symbol.save(f"{prefix}-{_file_word(value)}-symbol.json")
+    if integers and len(integers) == len(module.symbols):
+        save_arrays(f"{prefix}.buckets", array(np.array(integers), dtype=np.int32))
+    module.engine.save_params(f"{prefix}-{epoch:04d}.params")
+    if optimizer_states and optimizer_of(module.engine) is not None:
+        module.engine.save_optimizer_states(f"{prefix}-{epoch:04d}.states")
+
+
+def load_module(module: HostedModule, directory: Path, optimizer_states: bool) -> None:
+    """Take parameters, and on request the optimizer's states, from a checkpoint.
+
+    Raises:
+        NotFound, Damaged: there is none, or its files are not what its manifest says.
+        Invalid: the parameters are another model's; the checkpoint has no states.
+    """
+    manifest = verify_checkpoint(directory)
+    states = _states_of(manifest, directory) if optimizer_states else None
+    if optimizer_states:
+        module.require("optimizer_states")
+    module.install(read_values(module, directory, manifest), ParamsSource.CHECKPOINT)
+    module.has_unsaved = False
+    if states is not None:
+        shapes = {name: own.shape for name, own in module.on_device().arguments.items()}
+        load_states(module.engine, states.read_bytes(), shapes)
+
+
+def read_values(module: HostedModule, directory: Path, manifest: CheckpointManifest) -> Values:
+    """Return a checkpoint's parameters, checked against the module."""
+    path = _only_file(manifest, directory, ".params")
+    prefix, _, number = path.stem.rpartition("-")
+    if not prefix or not number.isdecimal():
+        raise Damaged("checkpoint", path.name, "a name like lenet-0003.params")
+    with client_fault("checkpoint"):
+        arguments, auxiliary = load_params(str(directory / prefix), int(number))
+    return check_values(module, _merged(arguments, auxiliary), allow_nonfinite=True)
+
+
+def _merged(arguments: Mapping[str, Any], auxiliary: Mapping[str, Any]) -> dict[str, Any]:
+    return {**arguments, **auxiliary}
+
+
+def _states_of(manifest: CheckpointManifest, directory: Path) -> Path:
+    if not any(name.endswith(".states") for name in manifest.files):
+        raise Invalid(
+            "optimizer_states",
+            True,
+            "false",
+            f"checkpoint {manifest.tag} was saved without an optimizer's states",
+        )
+    return _only_file(manifest, directory, ".states")
+
+
+def _only_file(manifest: CheckpointManifest, directory: Path, suffix: str) -> Path:
+    names = [name for name in manifest.files if name.endswith(suffix)]
+    if len(names) != 1:
+        raise Damaged("checkpoint", f"{len(names)} files {suffix}", "one")
+    return directory / names[0]
+
+
+def _file_word(key: Any) -> str:
+    """Return a bucket key as part of a file's name."""
+    text = "-".join(str(one) for one in key) if isinstance(key, tuple) else str(key)
+    return check_name(text, "bucket key")
