@@ -14,17 +14,18 @@ Symbol: TypeAlias = mx.sym.Symbol
 
 def mlp() -> Symbol:
     """784-128-64-10 with ReLU."""
-    x = mx.sym.Variable("data")
+    x: Symbol = mx.sym.Variable("data")
     for i, width in enumerate((128, 64)):
         x = mx.sym.FullyConnected(x, num_hidden=width, name=f"fc{i}")
         x = mx.sym.Activation(x, act_type="relu", name=f"relu{i}")
     x = mx.sym.FullyConnected(x, num_hidden=10, name="fc2")
-    return mx.sym.SoftmaxOutput(x, name="softmax")
+    x = mx.sym.SoftmaxOutput(x, name="softmax")
+    return x
 
 
 def lenet() -> Symbol:
     """LeNet with tanh, as in MXNet's examples."""
-    x = mx.sym.Variable("data")
+    x: Symbol = mx.sym.Variable("data")
     for i, filters in enumerate((20, 50), start=1):
         x = mx.sym.Convolution(x, kernel=(5, 5), num_filter=filters, name=f"c{i}")
         x = mx.sym.Activation(x, act_type="tanh", name=f"t{i}")
@@ -32,27 +33,29 @@ def lenet() -> Symbol:
     x = mx.sym.FullyConnected(mx.sym.Flatten(x), num_hidden=500, name="f1")
     x = mx.sym.Activation(x, act_type="tanh", name="t3")
     x = mx.sym.FullyConnected(x, num_hidden=10, name="f2")
-    return mx.sym.SoftmaxOutput(x, name="softmax")
+    x = mx.sym.SoftmaxOutput(x, name="softmax")
+    return x
 
 
 def resnet20() -> Symbol:
     """ResNet-20 for 32 by 32 images (He et al. 2015), batch normalization after convolution."""
-    x = _conv_norm(mx.sym.Variable("data"), 3, 1, 16, "0")
+    x: Symbol = _conv_norm(mx.sym.Variable("data"), 3, 1, 16, "0")
     x = mx.sym.Activation(x, act_type="relu", name="r0")
     for stage, filters in enumerate((16, 32, 64)):
         for unit in range(3):
             x = _residual_unit(x, filters, 2 if stage and not unit else 1, f"s{stage}u{unit}")
     x = mx.sym.Pooling(x, global_pool=True, kernel=(8, 8), pool_type="avg", name="gp")
     x = mx.sym.FullyConnected(mx.sym.Flatten(x), num_hidden=10, name="fc")
-    return mx.sym.SoftmaxOutput(x, name="softmax")
+    x = mx.sym.SoftmaxOutput(x, name="softmax")
+    return x
 
 
 def lstm_language_model(length: int, vocabulary: int = 10000, hidden: int = 200) -> Symbol:
     """Word language model: embedding, two fused LSTM layers, softmax over the vocabulary."""
-    words = mx.sym.Embedding(
+    x: Symbol = mx.sym.Embedding(
         mx.sym.Variable("data"), input_dim=vocabulary, output_dim=hidden, name="embed"
     )
-    x = mx.sym.SwapAxis(words, dim1=0, dim2=1)
+    x = mx.sym.SwapAxis(x, dim1=0, dim2=1)
     x = mx.sym.RNN(
         x,
         mx.sym.Variable("lstm_parameters"),
@@ -66,7 +69,8 @@ def lstm_language_model(length: int, vocabulary: int = 10000, hidden: int = 200)
     x = mx.sym.Reshape(mx.sym.SwapAxis(x, dim1=0, dim2=1), shape=(-1, hidden))
     x = mx.sym.FullyConnected(x, num_hidden=vocabulary, name="pred")
     label = mx.sym.Reshape(mx.sym.Variable("softmax_label"), shape=(-1,))
-    return mx.sym.SoftmaxOutput(x, label, name="softmax")
+    x = mx.sym.SoftmaxOutput(x, label, name="softmax")
+    return x
 
 
 def _conv_norm(x: Symbol, kernel: int, stride: int, filters: int, name: str) -> Symbol:
@@ -79,7 +83,8 @@ def _conv_norm(x: Symbol, kernel: int, stride: int, filters: int, name: str) -> 
         no_bias=True,
         name=f"{name}_conv",
     )
-    return mx.sym.BatchNorm(x, fix_gamma=False, eps=1e-5, momentum=0.9, name=f"{name}_bn")
+    x = mx.sym.BatchNorm(x, fix_gamma=False, eps=1e-5, momentum=0.9, name=f"{name}_bn")
+    return x
 
 
 def _residual_unit(x: Symbol, filters: int, stride: int, name: str) -> Symbol:
@@ -87,7 +92,8 @@ def _residual_unit(x: Symbol, filters: int, stride: int, name: str) -> Symbol:
     y = mx.sym.Activation(y, act_type="relu", name=f"{name}_r1")
     y = _conv_norm(y, 3, 1, filters, f"{name}_2")
     shortcut = x if stride == 1 else _conv_norm(x, 1, stride, filters, f"{name}_sc")
-    return mx.sym.Activation(y + shortcut, act_type="relu", name=f"{name}_out")
+    x = mx.sym.Activation(y + shortcut, act_type="relu", name=f"{name}_out")
+    return x
 
 
 MODELS: dict[str, tuple[Callable[[], Symbol], tuple[int, ...]]] = {
