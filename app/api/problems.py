@@ -10,7 +10,16 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from app.errors import FieldError, Invalid, Malformed, MethodNotAllowed, NotFound, to_problem
+from app.errors import (
+    ERROR_TABLE,
+    FieldError,
+    Invalid,
+    Malformed,
+    MethodNotAllowed,
+    NotFound,
+    to_problem,
+)
+from app.worker.client import HostError
 
 __all__ = ["PROBLEM_JSON", "install_error_handlers", "problem_response"]
 
@@ -23,12 +32,14 @@ def install_error_handlers(app: FastAPI) -> None:
     """Make every error of the application a problem+json answer."""
     app.add_exception_handler(RequestValidationError, _on_validation)
     app.add_exception_handler(HTTPException, _on_http)
-    app.add_exception_handler(Exception, _on_error)
+    for cls in (*ERROR_TABLE, HostError):
+        app.add_exception_handler(cls, _on_error)
+    app.add_exception_handler(Exception, _on_failure)
 
 
 def problem_response(request: Request, error: BaseException) -> JSONResponse:
     """Return the answer to an error; those that are our fault are logged with their traceback."""
-    request_id = request.scope.get("state", {}).get("request_id", "")
+    request_id = _request_id(request)
     problem = to_problem(error, request_id, request.url.path)
     if problem.status == 500:
         _log.error("request failed", path=request.url.path, request_id=request_id, exc_info=error)
@@ -39,6 +50,13 @@ def problem_response(request: Request, error: BaseException) -> JSONResponse:
 
 async def _on_error(request: Request, error: Exception) -> JSONResponse:
     return problem_response(request, error)
+
+
+async def _on_failure(request: Request, error: Exception) -> JSONResponse:
+    """Answer what is in no row of the table: called outside the middleware that names requests."""
+    response = problem_response(request, error)
+    response.headers["X-Request-Id"] = _request_id(request)
+    return response
 
 
 async def _on_validation(request: Request, error: Exception) -> JSONResponse:
@@ -57,6 +75,11 @@ async def _on_http(request: Request, error: Exception) -> JSONResponse:
         allowed = (error.headers or {}).get("Allow", "")
         return problem_response(request, MethodNotAllowed(request.method, allowed))
     return problem_response(request, Malformed(str(error.detail)))
+
+
+def _request_id(request: Request) -> str:
+    request_id: str = request.scope.get("state", {}).get("request_id", "")
+    return request_id
 
 
 def _field_error(row: dict[str, Any]) -> FieldError:
