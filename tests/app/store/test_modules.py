@@ -1,0 +1,211 @@
+"""Rows of modules, datasets, checkpoints and keys."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.domain.checkpoint import CheckpointManifest, CheckpointTag, FileDigest
+from app.domain.dataset import ArrayInfo, DatasetKind, DatasetRecord
+from app.domain.job import Job, JobKind
+from app.domain.module import (
+    SINGLE,
+    BindSpec,
+    InitSpec,
+    InputDesc,
+    ModuleKind,
+    ModuleRecord,
+    OptimizerSpec,
+    ParamsSource,
+)
+from app.errors import (
+    AlreadyExists,
+    IdempotencyMismatch,
+    InUse,
+    Invalid,
+    NotFound,
+    PreconditionFailed,
+)
+from app.store import queue
+from app.store.checkpoints import (
+    forget_checkpoint,
+    indexed_tags,
+    list_checkpoints,
+    put_checkpoint,
+)
+from app.store.datasets import delete_dataset, get_dataset, insert_dataset, list_datasets
+from app.store.idempotency import forget_keys_before, recall, remember
+from app.store.jobs import JobFilter, insert_job, list_jobs
+from app.store.modules import (
+    delete_module,
+    get_module,
+    insert_module,
+    list_modules,
+    modules_of_executor,
+    save_module,
+)
+from app.store.pages import check_limit
+from app.store.store import Store
+
+FULL = ModuleRecord(
+    name="full",
+    kind=ModuleKind.BUCKETING,
+    symbols={"10": '{"a":1}', "20": '{"b":2}'},
+    default_bucket_key="20",
+    data_names=("data", "length"),
+    label_names=(),
+    state_names=("h",),
+    fixed_param_names=("w",),
+    executor="cpu(1)",
+    contexts=("cpu(1)", "cpu(2)"),
+    bind=BindSpec(data_shapes=(InputDesc(name="data", shape=(4, 8)),), grad_req={"w": "add"}),
+    init=InitSpec(initializer="xavier", options={"magnitude": 2.0}, seed=3),
+    optimizer=OptimizerSpec(name="adam", options={"learning_rate": 0.1}),
+    params=ParamsSource.CHECKPOINT,
+    checkpoint=CheckpointTag(3, 7),
+    generation=4,
+)
+
+
+def test_module_comes_back_as_it_went_in(store: Store) -> None:
+    with store.write() as connection:
+        created = insert_module(connection, FULL)
+        assert created == FULL.evolve(id=created.id)
+        assert get_module(connection, "full") == created
+
+
+def test_taken_name_is_refused_and_leaves_the_transaction_whole(two_modules: Store) -> None:
+    with two_modules.write() as connection:
+        with pytest.raises(AlreadyExists, match="module 'a'"):
+            insert_module(connection, FULL.evolve(name="a"))
+        insert_module(connection, FULL)
+    with two_modules.read() as connection:
+        assert get_module(connection, "full").stage.value == "READY"
+
+
+def test_change_over_a_change_is_refused(two_modules: Store) -> None:
+    with two_modules.write() as connection:
+        seen = get_module(connection, "a")
+        saved = save_module(connection, seen.evolve(init=InitSpec()), 5.0)
+        assert (saved.version, saved.updated_at) == (seen.version + 1, 5.0)
+        assert saved.etag != seen.etag
+        with pytest.raises(PreconditionFailed, match="version of module 'a' is 2"):
+            save_module(connection, seen, 6.0)
+
+
+def test_lists_are_paged_by_name(two_modules: Store) -> None:
+    with two_modules.write() as connection:
+        insert_module(connection, FULL)
+        first = list_modules(connection, None, 2)
+        assert [record.name for record in first.items] == ["a", "b"]
+        assert first.next_cursor == "b"
+        last = list_modules(connection, first.next_cursor, 2)
+        assert [record.name for record in last.items] == ["full"]
+        assert last.items[0].symbols == FULL.symbols
+        assert last.next_cursor is None
+        assert [record.name for record in modules_of_executor(connection, "cpu(0)")] == ["a", "b"]
+
+
+@pytest.mark.parametrize("limit", [0, -1, 201])
+def test_page_sizes_are_limited(limit: int) -> None:
+    with pytest.raises(Invalid, match="limit"):
+        check_limit(limit)
+
+
+def test_module_takes_all_of_its_own_with_it(two_modules: Store) -> None:
+    manifest = CheckpointManifest(
+        module="a", epoch=1, prefix="a", files={}, created_at=1.0, metrics={"accuracy": 0.5}
+    )
+    with two_modules.write() as connection:
+        identity = get_module(connection, "a").id
+        insert_job(connection, Job(kind=JobKind.FIT, module="a"), (), 0.0)
+        put_checkpoint(connection, manifest)
+        delete_module(connection, identity)
+        with pytest.raises(NotFound):
+            get_module(connection, "a")
+        with pytest.raises(NotFound):
+            delete_module(connection, identity)
+        assert list_jobs(connection, JobFilter(), None, 10).items == ()
+        for table in ("symbols", "checkpoints", "jobs", "events"):
+            count = connection.exec_driver_sql(f"SELECT COUNT(*) FROM {table}").scalar_one()
+            assert count == (1 if table == "symbols" else 0), table
+
+
+def test_jobs_are_filtered_and_paged_newest_first(two_modules: Store) -> None:
+    with two_modules.write() as connection:
+        for module, kind in [("a", JobKind.FIT), ("b", JobKind.FIT), ("a", JobKind.SCORE)] * 2:
+            insert_job(connection, Job(kind=kind, module=module), (), 0.0)
+        page = list_jobs(connection, JobFilter(module="a"), None, 3)
+        assert [job.id for job in page.items] == [6, 4, 3]
+        assert page.next_cursor == "3"
+        rest = list_jobs(connection, JobFilter(module="a"), 3, 3)
+        assert [job.id for job in rest.items] == [1]
+        scores = list_jobs(connection, JobFilter(kind=JobKind.SCORE), None, 10)
+        assert [job.id for job in scores.items] == [6, 3]
+        queued = list_jobs(connection, JobFilter(status=Job(kind=kind, module="a").status), None, 9)
+        assert len(queued.items) == 6
+
+
+def test_checkpoints_are_listed_furthest_first(two_modules: Store) -> None:
+    def manifest(epoch: int, batch: int, size: int = 1) -> CheckpointManifest:
+        files = {"x": FileDigest(size=size, sha256="0" * 64)}
+        return CheckpointManifest(
+            module="a", epoch=epoch, batch=batch, prefix="a", files=files, created_at=1.0
+        )
+
+    with two_modules.write() as connection:
+        for epoch, batch in [(1, 0), (2, 0), (1, 50)]:
+            put_checkpoint(connection, manifest(epoch, batch))
+        put_checkpoint(connection, manifest(2, 0, size=9))
+        page = list_checkpoints(connection, "a", None, 2)
+        assert [m.tag for m in page.items] == [(2, 0), (1, 50)]
+        assert page.items[0].size == 9
+        rest = list_checkpoints(connection, "a", CheckpointTag.parse(page.next_cursor), 2)
+        assert [m.tag for m in rest.items] == [(1, 0)]
+        forget_checkpoint(connection, "a", CheckpointTag(2))
+        assert indexed_tags(connection, "a") == {(1, 50), (1, 0)}
+        with pytest.raises(NotFound):
+            list_checkpoints(connection, "nowhere", None, 2)
+
+
+def test_dataset_in_use_stays_until_its_job_is_over(two_modules: Store) -> None:
+    record = DatasetRecord(
+        name="mnist",
+        kind=DatasetKind.NPZ,
+        arrays=(ArrayInfo(name="x", shape=(4, 2), dtype="uint8"),),
+        examples=4,
+        size=10,
+        sha256="ab" * 32,
+    )
+    with two_modules.write() as connection:
+        created = insert_dataset(connection, record)
+        assert get_dataset(connection, "mnist") == created
+        assert list_datasets(connection, None, 5).items == (created,)
+        with pytest.raises(AlreadyExists):
+            insert_dataset(connection, record)
+        job = insert_job(connection, Job(kind=JobKind.FIT, module="a"), [created.id], 0.0)
+        with pytest.raises(InUse, match="mnist"):
+            delete_dataset(connection, "mnist")
+        queue.request_cancel(connection, job.id, 1.0)
+        assert delete_dataset(connection, "mnist") == created
+        with pytest.raises(NotFound):
+            get_dataset(connection, "mnist")
+
+
+def test_keys_are_recalled_refused_and_forgotten(store: Store) -> None:
+    with store.write() as connection:
+        assert recall(connection, "jobs", "k", "f1") is None
+        remember(connection, "jobs", "k", "f1", "7", now=10.0)
+        assert recall(connection, "jobs", "k", "f1") == "7"
+        assert recall(connection, "modules", "k", "f1") is None
+        with pytest.raises(IdempotencyMismatch, match="Idempotency-Key"):
+            recall(connection, "jobs", "k", "f2")
+        forget_keys_before(connection, 10.0)
+        assert recall(connection, "jobs", "k", "f1") == "7"
+        forget_keys_before(connection, 10.5)
+        assert recall(connection, "jobs", "k", "f1") is None
+
+
+def test_bucket_keys_stay_apart(store: Store) -> None:
+    with store.write() as connection:
+        insert_module(connection, ModuleRecord(name="m", symbols={SINGLE: "s"}))
+        assert get_module(connection, "m").symbols == {"null": "s"}
