@@ -65,9 +65,9 @@ class _Constructor:
     def make(self, arguments: Any) -> Any:
         """Return a bare object, which a BUILD instruction is to fill."""
         assert self.cls is not None
-        if issubclass(self.cls, NDArray):
+        if issubclass(self.cls, NDArray) and arguments == (None,):
             return self.cls()
-        if self.cls in (bytearray, np.dtype) or arguments != ():
+        if issubclass(self.cls, NDArray) or self.cls in (bytearray, np.dtype) or arguments != ():
             raise FormatError(f"{self.module}.{self.name} cannot be made from {arguments!r}")
         return self.cls.__new__(self.cls)
 
@@ -194,7 +194,7 @@ class _Machine:
 
 def _check_array_state(array: NDArray, state: Mapping[str, Any]) -> None:
     handle = state.get("handle")
-    if set(state) != {"handle"} or not isinstance(handle, (bytearray, bytes, type(None))):
+    if set(state) != {"handle"} or not isinstance(handle, (bytearray, bytes)):
         raise FormatError(f"the state of a {type(array).__name__} holds no bytes under 'handle'")
 
 
@@ -205,9 +205,11 @@ def _constructor(value: Any) -> _Constructor:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value that may be part of the result; names and marks may not."""
+    """Return a value that may be part of the result; names, marks and bare arrays may not."""
     if value is _MARK or isinstance(value, _Constructor):
         raise FormatError("a name or mark stands where a value is expected")
+    if isinstance(value, NDArray) and value._data is None:
+        raise FormatError("an array is not filled")
     return value
 
 
