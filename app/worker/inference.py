@@ -21,6 +21,9 @@ from core.types import Shape
 __all__ = ["Inference", "pick_bucket"]
 
 
+_NO_AXES: frozenset[int] = frozenset()
+
+
 class RaggedAxis(NamedTuple):
     """An axis of an output that is as long as an axis of an input, whatever the bucket."""
 
@@ -59,16 +62,20 @@ class Inference:
     def run(self, tensors: Arrays, bucket: str | None) -> tuple[str, Arrays]:
         """Return the key of the bucket used and the outputs by name.
 
-        Examples smaller than the bucket's are padded with zeros; outputs are cut back along the
-        axes that follow the inputs' lengths. The outputs are valid until the next run.
+        Examples smaller than the bucket's are padded with zeros along the axes in which buckets
+        differ; outputs are cut back along the axes that follow the inputs' lengths. The outputs are
+        valid until the next run.
 
         Raises:
             Invalid: no bucket fits, or a tensor does not.
         """
-        key = pick_bucket(self._buckets, tensors, bucket, padded=True)
+        key = pick_bucket(self._buckets, tensors, bucket, self._ragged_inputs)
         descs = self._buckets[key].data_shapes
         check_names(tensors, [one.name for one in descs], may_miss=False)
-        padded = {one.name: _pad(tensors[one.name], one) for one in descs}
+        padded = {
+            one.name: _pad(tensors[one.name], one, self._ragged_inputs.get(one.name, _NO_AXES))
+            for one in descs
+        }
         outputs = self.predictor(key).run(padded)
         return key, {name: self._cut(name, output, tensors) for name, output in outputs.items()}
 
@@ -90,6 +97,14 @@ class Inference:
             for axis in range(len(shape))
             if all(_dim(shapes[key], name, axis) == lengths[key] for key in self._buckets)
         ]
+
+    @cached_property
+    def _ragged_inputs(self) -> dict[str, frozenset[int]]:
+        """Axes by input along which examples may be smaller than their bucket."""
+        axes: dict[str, frozenset[int]] = {}
+        for name, axis, _ in self._lengths():
+            axes[name] = axes.get(name, _NO_AXES) | {axis}
+        return axes
 
     def _cut(self, name: str, output: np.ndarray, tensors: Arrays) -> np.ndarray:
         index = [slice(None)] * output.ndim
@@ -122,7 +137,10 @@ class Inference:
 
 
 def pick_bucket(
-    buckets: Mapping[str, BucketShapes], tensors: Arrays, bucket: str | None, padded: bool
+    buckets: Mapping[str, BucketShapes],
+    tensors: Arrays,
+    bucket: str | None,
+    ragged: Mapping[str, frozenset[int]],
 ) -> str:
     """Return the key of the bucket named, else of the smallest that fits the tensors.
 
@@ -130,7 +148,7 @@ def pick_bucket(
         buckets: shapes by key.
         tensors: the inputs.
         bucket: the key wanted, as canonical JSON text, or None.
-        padded: let examples be smaller than those of the bucket.
+        ragged: axes by input along which examples may be smaller than those of the bucket.
 
     Raises:
         Invalid: there is no such bucket, or none that fits.
@@ -144,7 +162,9 @@ def pick_bucket(
     fitting: list[tuple[int, str]] = []
     for key, shapes in buckets.items():
         descs = [one for one in shapes.data_shapes if one.name in tensors]
-        if all(_holds(one, tensors[one.name].shape, padded) for one in descs):
+        if all(
+            _holds(one, tensors[one.name].shape, ragged.get(one.name, _NO_AXES)) for one in descs
+        ):
             fitting.append((sum(int(np.prod(one.shape)) for one in descs), key))
     if not fitting:
         got = {name: tensor.shape for name, tensor in tensors.items()}
@@ -152,23 +172,23 @@ def pick_bucket(
     return min(fitting)[1]
 
 
-def _holds(desc: InputDesc, got: Shape, padded: bool) -> bool:
+def _holds(desc: InputDesc, got: Shape, ragged: frozenset[int]) -> bool:
     axis = DataDesc.get_batch_axis(desc.layout)
     return len(desc.shape) == len(got) and all(
-        have == want or (padded and have > want)
+        have == want or (position in ragged and have > want)
         for position, (have, want) in enumerate(zip(desc.shape, got, strict=True))
         if position != axis
     )
 
 
-def _pad(tensor: np.ndarray, desc: InputDesc) -> np.ndarray:
+def _pad(tensor: np.ndarray, desc: InputDesc, ragged: frozenset[int]) -> np.ndarray:
     """Return the tensor in the bucket's size; as it is where it has it, or cannot have it."""
     axis = DataDesc.get_batch_axis(desc.layout)
     wanted = [
         have if position == axis else bound
         for position, (have, bound) in enumerate(zip(tensor.shape, desc.shape, strict=False))
     ]
-    if list(tensor.shape) == wanted or not _holds(desc, tensor.shape, padded=True):
+    if list(tensor.shape) == wanted or not _holds(desc, tensor.shape, ragged):
         return tensor
     target = np.zeros(wanted, dtype=tensor.dtype)
     target[tuple(slice(length) for length in tensor.shape)] = tensor

@@ -181,7 +181,7 @@ def make_batch(
         Conflict: labels are needed and the module is bound without.
     """
     buckets = module.buckets()
-    key = pick_bucket(buckets, tensors, bucket, padded=False)
+    key = pick_bucket(buckets, tensors, bucket, ragged={})
     shapes = buckets[key]
     check_names(
         tensors,
