@@ -1,15 +1,24 @@
-"""Activation functions as operators of their own (``Activation``, ``LeakyReLU``)."""
+"""Activation functions chosen by an attribute: Activation, LeakyReLU, SoftmaxActivation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
+from core.errors import ShapeError
+from core.ops import special
 from core.ops.attributes import attribute
 from core.ops.operator import Operator, Reads, Run
+from core.ops.precision import wide_backward, wide_forward
 from core.ops.registry import register
-from core.types import Array
+from core.ops.softmax import write_softmax, write_softmax_gradient
+from core.types import Array, Shape
 
-__all__ = ["Activation"]
+__all__ = ["Activation", "LeakyReLU", "SoftmaxActivation"]
+
+_SELU_ALPHA = 1.6732632423543772
+_SELU_SCALE = 1.0507009873554805
 
 
 @register("Activation")
@@ -75,3 +84,219 @@ class Activation(Operator):
                 slope *= slope
                 xp.reciprocal(slope, out=slope)
         xp.multiply(dy, slope, out=dx)
+
+
+@register("LeakyReLU", "_npx_leaky_relu")
+class LeakyReLU(Operator):
+    """Apply a function that leaves positive numbers about as they are. Of a number x below zero it
+    makes:
+
+    ``leaky``: slope · x.
+    ``prelu``: gamma · x, with one gamma for each channel (axis 1) or one for all.
+    ``rrelu``: r · x, with r drawn for every element from [lower_bound, upper_bound] in training,
+    and the middle of the two in inference; a second output shows r.
+    ``elu``: slope · (exp(x) - 1).
+    ``selu``: the same, scaled to keep mean 0 and variance 1 (Klambauer et al., 2017). The gradient
+    is MXNet's, scale · (alpha + output), though the derivative is scale · alpha + output.
+    ``gelu``: x · Φ(x), for all x; Φ is the normal distribution's cumulative probability.
+    """
+
+    all_inputs: ClassVar[tuple[str, ...]] = ("data", "gamma")
+    uses_random: ClassVar[bool] = True
+
+    act_type: str = attribute("leaky", choices=("elu", "gelu", "leaky", "prelu", "rrelu", "selu"))
+    slope: float = attribute(0.25)
+    lower_bound: float = attribute(0.125)
+    upper_bound: float = attribute(0.334)
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("data", "gamma") if self.act_type == "prelu" else ("data",)
+
+    def variable_initializers(self) -> Mapping[str, str]:
+        return {"gamma": '["Constant", {"value": 0.25}]'} if self.act_type == "prelu" else {}
+
+    def output_names(self) -> tuple[str, ...]:
+        return ("output", "mask") if self.act_type == "rrelu" else ("output",)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = self.expect("data", inputs[0], outputs[0])
+        if self.act_type != "prelu" or data is None:
+            return [data, *inputs[1:]], [data] * len(outputs)
+        if not data:
+            raise ShapeError("data has shape (); prelu needs (batch, channels, ...)")
+        gamma = inputs[1]
+        channels = (data[min(1, len(data) - 1)],)
+        return [data, (1,) if gamma == (1,) else self.expect("gamma", gamma, channels)], [data]
+
+    def backward_reads(self) -> Reads:
+        match self.act_type:
+            case "prelu":
+                return Reads(inputs=(0, 1))
+            case "gelu":
+                return Reads(inputs=(0,))
+            case "rrelu":
+                return Reads(outputs=(0, 1))
+        return Reads(outputs=(0,))
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def inplace_backward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    @wide_forward
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        xp, data, out = run.xp, inputs[0], outputs[0]
+        below = run.scratch(data.shape, data.dtype)
+        if self.act_type == "gelu":
+            _normal_probability(run, data, below)
+            xp.multiply(data, below, out=out)
+            return
+        xp.minimum(data, 0, out=below)
+        match self.act_type:
+            case "leaky":
+                below *= self.slope
+            case "prelu":
+                below *= _along_channels(inputs[1], data.ndim)
+            case "rrelu":
+                self._draw(run, outputs[1])
+                below *= outputs[1]
+            case _:
+                xp.expm1(below, out=below)
+                below *= _SELU_ALPHA if self.act_type == "selu" else self.slope
+        xp.maximum(data, 0, out=out)
+        out += below
+        if self.act_type == "selu":
+            out *= _SELU_SCALE
+
+    @wide_backward
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        grad, data_grad = out_grads[0], in_grads[0]
+        if self.act_type == "prelu" and in_grads[1] is not None:
+            self._gamma_gradient(run, grad, inputs[0], in_grads[1])
+        if data_grad is None:
+            return
+        slope = run.scratch(grad.shape, grad.dtype)
+        if self.act_type == "gelu":
+            _gelu_slope(run, inputs[0], slope)
+        else:
+            # Output and data have the same sign, so that either serves.
+            seen = inputs[0] if self.act_type == "prelu" else outputs[0]
+            self._slope_below(run, inputs, outputs, slope)
+            positive = run.scratch(grad.shape, "bool")
+            run.xp.greater(seen, 0, out=positive)
+            run.xp.copyto(slope, _SELU_SCALE if self.act_type == "selu" else 1, where=positive)
+        run.xp.multiply(grad, slope, out=data_grad)
+
+    def _slope_below(
+        self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array], slope: Array
+    ) -> None:
+        """Write the derivative for data below zero."""
+        match self.act_type:
+            case "leaky":
+                slope[...] = self.slope
+            case "prelu":
+                run.xp.copyto(slope, _along_channels(inputs[1], slope.ndim))
+            case "rrelu":
+                run.xp.copyto(slope, outputs[1])
+            case "elu":
+                run.xp.add(outputs[0], self.slope, out=slope)
+            case _:
+                run.xp.add(outputs[0], _SELU_ALPHA, out=slope)
+                slope *= _SELU_SCALE
+
+    def _draw(self, run: Run, slope: Array) -> None:
+        if run.is_train:
+            run.random.uniform(slope, self.lower_bound, self.upper_bound)
+        else:
+            slope[...] = (self.lower_bound + self.upper_bound) / 2
+
+    def _gamma_gradient(self, run: Run, grad: Array, data: Array, gamma_grad: Array) -> None:
+        product = run.scratch(grad.shape, grad.dtype)
+        run.xp.minimum(data, 0, out=product)
+        product *= grad
+        kept = _along_channels(gamma_grad, grad.ndim)
+        axes = tuple(axis for axis, length in enumerate(kept.shape) if length == 1)
+        run.xp.sum(product, axis=axes, keepdims=True, out=kept)
+
+
+@register("SoftmaxActivation")
+class SoftmaxActivation(Operator):
+    """Softmax over the last axis (``instance``) or over axis 1 (``channel``).
+
+    The gradient is taken along axis 1 in both modes, as in MXNet; ``instance`` is meant for data of
+    two axes, where that is the same.
+    """
+
+    mode: str = attribute("instance", choices=("channel", "instance"))
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = self.expect("data", inputs[0], outputs[0])
+        needed = 3 if self.mode == "channel" else 1
+        if data is not None and len(data) < needed:
+            raise ShapeError(
+                f"data has shape {data}; mode {self.mode!r} needs {needed} axes or more"
+            )
+        return [data], [data]
+
+    def backward_reads(self) -> Reads:
+        return Reads(outputs=(0,))
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def inplace_backward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    @wide_forward
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        axis = 1 if self.mode == "channel" else inputs[0].ndim - 1
+        write_softmax(run, inputs[0], axis, outputs[0])
+
+    @wide_backward
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        axis = min(1, outputs[0].ndim - 1)
+        write_softmax_gradient(run, out_grads[0], outputs[0], axis, in_grads[0])
+
+
+def _along_channels(gamma: Array, ndim: int) -> Array:
+    """Return gamma so that it broadcasts along axis 1 (axis 0 of a vector)."""
+    return gamma.reshape((1,) * min(1, ndim - 1) + (-1,) + (1,) * (ndim - 2))
+
+
+def _normal_probability(run: Run, data: Array, out: Array) -> None:
+    scaled = run.scratch(data.shape, data.dtype)
+    run.xp.multiply(data, 1 / math.sqrt(2), out=scaled)
+    special.erf(run, scaled, out)
+    out += 1
+    out *= 0.5
+
+
+def _gelu_slope(run: Run, data: Array, slope: Array) -> None:
+    """Write Φ(x) + x · φ(x)."""
+    density = run.scratch(data.shape, data.dtype)
+    run.xp.multiply(data, data, out=density)
+    density *= -0.5
+    run.xp.exp(density, out=density)
+    density *= data
+    density *= 1 / math.sqrt(2 * math.pi)
+    _normal_probability(run, data, slope)
+    slope += density

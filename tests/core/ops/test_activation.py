@@ -1,0 +1,55 @@
+"""Activations: rrelu, whose training MXNet's CPU build cannot do, inference and errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.errors import AttributeValueError, ShapeError
+from oracle.apply import apply, make
+
+DATA = np.random.RandomState(0).normal(size=(40, 50)).astype("float32")
+RRELU = {"act_type": "rrelu", "lower_bound": 0.1, "upper_bound": 0.3}
+
+
+def test_rrelu_draws_a_slope_for_every_element_in_training() -> None:
+    head = np.full_like(DATA, 2.0)
+    got = apply("LeakyReLU", RRELU, [DATA], [head, np.zeros_like(DATA)])
+    output, slope = got.outputs
+    assert slope.min() >= np.float32(0.1)
+    assert slope.max() <= 0.3
+    assert slope.mean() == pytest.approx(0.2, abs=0.01)
+    np.testing.assert_array_equal(output, np.where(DATA > 0, DATA, DATA * slope))
+    np.testing.assert_array_equal(got.grads[0], np.where(DATA > 0, 2, 2 * slope))
+
+
+def test_rrelu_takes_the_middle_in_inference() -> None:
+    output, slope = apply("LeakyReLU", RRELU, [DATA], train=False).outputs
+    np.testing.assert_allclose(output, np.where(DATA > 0, DATA, DATA * 0.2), rtol=1e-6)
+    np.testing.assert_allclose(slope, 0.2, rtol=1e-6)
+
+
+def test_rrelu_shows_its_slopes() -> None:
+    assert make("LeakyReLU", RRELU).visible_outputs() == 2
+    assert make("LeakyReLU", {}).visible_outputs() == 1
+
+
+def test_prelu_has_a_gamma_that_starts_at_a_quarter() -> None:
+    operator = make("LeakyReLU", {"act_type": "prelu"})
+    assert operator.input_names() == ("data", "gamma")
+    assert operator.variable_initializers() == {"gamma": '["Constant", {"value": 0.25}]'}
+    assert operator.infer_shape([(2, 3, 4), None], [None]) == ([(2, 3, 4), (3,)], [(2, 3, 4)])
+    assert operator.infer_shape([(2, 3, 4), (1,)], [None])[0][1] == (1,)
+    with pytest.raises(ShapeError, match=r"gamma has shape \(4,\), expected \(3,\)"):
+        operator.infer_shape([(2, 3, 4), (4,)], [None])
+
+
+def test_channels_need_a_place() -> None:
+    with pytest.raises(ShapeError, match="mode 'channel' needs 3 axes or more"):
+        make("SoftmaxActivation", {"mode": "channel"}).infer_shape([(2, 3)], [None])
+
+
+@pytest.mark.parametrize("op", ["Activation", "LeakyReLU"])
+def test_unknown_function(op: str) -> None:
+    with pytest.raises(AttributeValueError, match=f"{op} 'node': attribute 'act_type' is 'reul'"):
+        make(op, {"act_type": "reul"})
