@@ -10,13 +10,14 @@ import numpy as np
 from core.errors import AttributeValueError
 from core.ops.attributes import attribute
 from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import declares_attributes, register
+from core.ops.registry import register
 from core.types import Array, DType, Shape, normalize_axis, shape_size
 
 __all__ = ["Arange", "ArangeLike", "Eye", "Full", "Linspace", "Ones", "Zeros"]
 
 _FLOAT32 = np.dtype("float32")
 _DTYPE = "the output's dtype"
+_SHAPE = "the shape, 0 where unknown; empty if all is"
 
 
 class _Source(Operator):
@@ -38,14 +39,10 @@ class _Source(Operator):
         return Reads(out_grads=False)
 
 
-@declares_attributes
 class _Constant(_Source):
     """Base: an array of one number; the dimensions that are 0 follow from who reads it."""
 
-    shape: Shape = attribute(
-        default=(), minimum=0, doc="the shape, 0 where unknown; empty if all unknown"
-    )
-    dtype: DType = attribute(default=_FLOAT32, doc=_DTYPE)
+    shape: Shape | None
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
@@ -57,6 +54,9 @@ class _Constant(_Source):
 class Zeros(_Constant):
     """Zeros."""
 
+    shape: Shape = attribute(default=(), minimum=0, doc=_SHAPE)
+    dtype: DType = attribute(default=_FLOAT32, doc=_DTYPE)
+
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         outputs[0].fill(0)
 
@@ -64,6 +64,9 @@ class Zeros(_Constant):
 @register("_ones")
 class Ones(_Constant):
     """Ones."""
+
+    shape: Shape = attribute(default=(), minimum=0, doc=_SHAPE)
+    dtype: DType = attribute(default=_FLOAT32, doc=_DTYPE)
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         outputs[0].fill(1)
@@ -73,6 +76,8 @@ class Ones(_Constant):
 class Full(_Constant):
     """One number everywhere."""
 
+    shape: Shape | None = attribute(default=None, minimum=0, doc=_SHAPE)
+    dtype: DType = attribute(default=_FLOAT32, doc=_DTYPE)
     value: float = attribute(doc="the number")
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
