@@ -31,9 +31,8 @@ class DeviceRandom:
 
     def seed(self, seed_value: int) -> None:
         """Start the sequence that belongs to a seed and this device."""
-        self._generator = np.random.Generator(
-            np.random.Philox(key=[seed_value % 2**64, hash_device(self._context)])
-        )
+        key = np.array([seed_value % 2**64, hash_device(self._context)], dtype=np.uint64)
+        self._generator = np.random.Generator(np.random.Philox(key=key))
 
     def uniform(self, out: Array, low: float = 0.0, high: float = 1.0) -> None:
         """Fill ``out`` with numbers from [low, high)."""
@@ -148,9 +147,13 @@ def get_state() -> dict[str, Any]:
 
 
 def set_state(state: dict[str, Any]) -> None:
-    """Go on from what ``get_state`` returned."""
+    """Go on from what ``get_state`` returned; a device it does not list begins its sequence."""
     global _seed
-    _seed = int(state["seed"])
+    with _lock:
+        _seed = int(state["seed"])
+        for context, generator in _generators.items():
+            if str(context) not in state["devices"]:
+                generator.seed(_seed)
     for name, position in state["devices"].items():
         kind, number = name.rstrip(")").split("(")
         device_random(Context(kind, int(number))).set_state(position)

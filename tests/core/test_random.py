@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.random import DeviceRandom, device_random
+
+
+@pytest.fixture(autouse=True)
+def _keep_the_position():
+    position = mx.random.get_state()
+    yield
+    mx.random.set_state(position)
+
+
+def draw(context: mx.Context) -> list[float]:
+    numbers = np.empty(2)
+    device_random(context).uniform(numbers)
+    return numbers.tolist()
+
+
+def test_a_sequence_is_philoxs_with_the_seed_as_key():
+    random = DeviceRandom(mx.cpu(3), 17)
+    numbers = np.empty(4)
+    random.uniform(numbers)
+    expected = np.random.Generator(np.random.Philox(key=17 + (((1 << 32) | 3) << 64))).random(4)
+    assert numbers.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 2**64 - 1])
+def test_large_and_negative_seeds_keep_all_their_bits(seed: int):
+    def first(value: int) -> float:
+        numbers = np.empty(1)
+        DeviceRandom(mx.cpu(0), value).uniform(numbers)
+        return float(numbers[0])
+
+    assert first(seed) == first(seed % 2**64)
+    assert first(seed) != first(seed - 1)
+
+
+def test_going_back_to_a_position_goes_back_on_every_device():
+    mx.random.seed(5)
+    draw(mx.cpu(0))
+    position = mx.random.get_state()
+    new = mx.cpu(77)
+    expected = draw(mx.cpu(0)), draw(new)
+    draw(new)
+    mx.random.set_state(position)
+    assert (draw(mx.cpu(0)), draw(new)) == expected
