@@ -122,7 +122,7 @@ class Arena:
         outputs: what executors show as outputs.
         scratch: what a step needs while it runs.
         generation: counts how often memory moved that plans hold addresses of.
-        owner: the plan whose forward pass ran last; its intermediate values are still there.
+        owner: stands for the plan whose forward pass ran last; its intermediate values are there.
     """
 
     def __init__(self, context: Context) -> None:

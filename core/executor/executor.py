@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,14 @@ from core.executor.bound import Bound
 from core.executor.compile import CompileOptions, compile_graph
 from core.executor.describe import describe_plan
 from core.executor.lower import Bindings
-from core.executor.memory import aligned
 from core.executor.observe import MonitorCallback, observer_of
+from core.executor.outputs import Outputs
 from core.executor.plan import Plan, PlanMemory
 from core.executor.reshape import reshape_bound
 from core.executor.trace import Graph, SpecOf
 from core.ndarray import NDArray
 from core.symbol.graph import Entry
-from core.types import Array, shape_size
+from core.types import Array
 
 __all__ = ["Executor", "MemoryReport"]
 
@@ -124,7 +124,9 @@ class Executor:
         self._plans: dict[_Mode, Plan] = {}
         self._fast: dict[bool, Plan] = {}
         self._last: Plan | None = None
-        self._reserve_outputs()
+        entries = [Entry(node, 0) for node in (*graph.arguments, *graph.auxiliaries)]
+        variables = dict(zip(entries, [*bound.arguments, *bound.auxiliaries], strict=True))
+        self._outputs = Outputs(graph, spec_of, arena, context, variables)
         self._plan(_Mode(bool(self._requests), bool(self._requests)))
 
     # -- running ----------------------------------------------------------------------------
@@ -198,9 +200,7 @@ class Executor:
     @property
     def outputs(self) -> list[NDArray]:
         """The outputs, as the last forward pass left them."""
-        if self._outputs_moves != self.arena.outputs.moves:
-            self._make_outputs()
-        return self._outputs
+        return self._outputs.arrays
 
     @cached_property
     def arg_dict(self) -> dict[str, NDArray]:
@@ -310,7 +310,7 @@ class Executor:
             arguments=_nbytes(self.arg_arrays),
             gradients=_nbytes(self.grad_arrays),
             auxiliaries=_nbytes(self.aux_arrays),
-            outputs=self._output_bytes,
+            outputs=self._outputs.nbytes,
             plans={mode.name: plan.memory for mode, plan in self._plans.items()},
             arena=self.arena.values.nbytes,
         )
@@ -345,48 +345,12 @@ class Executor:
         )
         return Plan(
             compiled,
-            self._bindings,
+            partial(_bindings, self.bound, self._argument_names, self._outputs),
             self.arena,
             self._ctx,
             check_kernels=options.check_kernels,
             observer=observer,
         )
-
-    def _bindings(self) -> Bindings:
-        return Bindings(
-            arguments=[array.data for array in self.arg_arrays],
-            auxiliaries=[array.data for array in self.aux_arrays],
-            gradients=[None if array is None else array.data for array in self.grad_arrays],
-            outputs=[array.data for array in self.outputs],
-            versions=[self.bound.versions.get(name) for name in self._argument_names],
-        )
-
-    def _reserve_outputs(self) -> None:
-        self._output_bytes = sum(
-            aligned(shape_size(shape) * dtype.itemsize)
-            for shape, dtype in map(self._spec_of, self.graph.heads)
-        )
-        self.arena.reserve(values=0, outputs=self._output_bytes)
-        self._make_outputs()
-
-    def _make_outputs(self) -> None:
-        """Make the output arrays: an argument that is an output is just itself."""
-        own: dict[Entry, NDArray] = {
-            Entry(node, 0): array
-            for node, array in (
-                *zip(self.graph.arguments, self.arg_arrays, strict=True),
-                *zip(self.graph.auxiliaries, self.aux_arrays, strict=True),
-            )
-        }
-        offset = 0
-        for head in self.graph.heads:
-            shape, dtype = self._spec_of(head)
-            if head not in own:
-                raw = self.arena.outputs.array(offset, shape, dtype)
-                own[head] = NDArray(raw, self._ctx)
-            offset += aligned(shape_size(shape) * dtype.itemsize)
-        self._outputs = [own[head] for head in self.graph.heads]
-        self._outputs_moves = self.arena.outputs.moves
 
     def _set_argument(self, name: str, value: Any) -> None:
         if name not in self._argument_set:
@@ -443,6 +407,17 @@ class Executor:
                     f"head gradient of output {name!r} has shape {array.shape}, expected "
                     f"{program.values[needed].shape}"
                 )
+
+
+def _bindings(bound: Bound, names: Sequence[str], outputs: Outputs) -> Bindings:
+    # A function of its own: a plan that knew its executor would keep it alive.
+    return Bindings(
+        arguments=[array.data for array in bound.arguments],
+        auxiliaries=[array.data for array in bound.auxiliaries],
+        gradients=[None if array is None else array.data for array in bound.gradients],
+        outputs=[array.data for array in outputs.arrays],
+        versions=[bound.versions.get(name) for name in names],
+    )
 
 
 def _by_name(names: Sequence[str], arrays: Sequence[Any]) -> dict[str, Any]:

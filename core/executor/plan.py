@@ -78,6 +78,8 @@ class Plan:
         if compiled.memory is not None:
             arena.reserve(compiled.memory.nbytes, 0)
         self._misses = 0
+        # Stands for this plan in the arena, which would else keep it alive.
+        self._token = object()
         self._lower()
 
     @property
@@ -97,7 +99,7 @@ class Plan:
         """Run the forward pass."""
         if self._generation != self._arena.generation:
             self._lower()
-        self._arena.owner = self
+        self._arena.owner = self._token
         self._execute(self._forward_calls, 0)
 
     def backward(self, head_gradients: Sequence[Array | None]) -> None:
@@ -110,7 +112,7 @@ class Plan:
         Raises:
             StageError: memory of the forward pass has been used for something else since.
         """
-        if self._arena.owner is not self:
+        if self._arena.owner is not self._token:
             raise StageError(
                 "backward needs the values of this executor's last forward(is_train=True), which "
                 "are gone: a backward pass or another executor that shares its memory has run "

@@ -1,5 +1,8 @@
 """Shared memory: regions that grow, scratch that settles."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -111,3 +114,17 @@ def test_binding_between_forward_and_backward_is_noticed(net):
     net.bind(chain(net, 2), shared_exec=first, x=(64, 8))
     with pytest.raises(StageError, match="forward\\(is_train=True\\) again"):
         first.backward()
+
+
+def test_executor_is_freed_with_its_last_reference(net):
+    exe = net.bind(chain(net, 2), x=(4, 8))
+    exe.forward(is_train=True)
+    exe.backward()
+    exe.forward()
+    alive = weakref.ref(exe), weakref.ref(exe.arena)
+    gc.disable()
+    try:
+        del exe
+        assert [reference() for reference in alive] == [None, None]
+    finally:
+        gc.enable()

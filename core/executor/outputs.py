@@ -1,0 +1,66 @@
+"""The arrays that an executor shows as its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from core.device import Context
+from core.executor.arena import Arena
+from core.executor.memory import aligned
+from core.executor.trace import Graph, SpecOf
+from core.ndarray import NDArray
+from core.symbol.graph import Entry
+from core.types import shape_size
+
+__all__ = ["Outputs"]
+
+
+class Outputs:
+    """Outputs in the memory that all executors of an arena have in common.
+
+    Args:
+        graph: its heads are the outputs.
+        spec_of: inferred shapes and dtypes.
+        arena: grows to hold them.
+        context: the device.
+        variables: arrays of the graph's variables; one that is an output is just itself.
+
+    Attributes:
+        nbytes: bytes of the arena that they take.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        spec_of: SpecOf,
+        arena: Arena,
+        context: Context,
+        variables: Mapping[Entry, NDArray],
+    ) -> None:
+        self._heads = graph.heads
+        self._specs = [spec_of(head) for head in graph.heads]
+        self._arena = arena
+        self._context = context
+        self._variables = variables
+        self._sizes = [aligned(shape_size(shape) * kind.itemsize) for shape, kind in self._specs]
+        self.nbytes = sum(self._sizes)
+        arena.reserve(values=0, outputs=self.nbytes)
+        self._make()
+
+    @property
+    def arrays(self) -> list[NDArray]:
+        """The outputs in order; other arrays than before when the arena has moved."""
+        if self._moves != self._arena.outputs.moves:
+            self._make()
+        return self._arrays
+
+    def _make(self) -> None:
+        made = dict(self._variables)
+        offset = 0
+        for head, (shape, dtype), size in zip(self._heads, self._specs, self._sizes, strict=True):
+            if head not in made:
+                raw = self._arena.outputs.array(offset, shape, dtype)
+                made[head] = NDArray(raw, self._context)
+            offset += size
+        self._arrays = [made[head] for head in self._heads]
+        self._moves = self._arena.outputs.moves
