@@ -55,11 +55,11 @@ def apply(
         all raw outputs, and the node on the tape if it was recorded.
     """
     check_not_recorded(array for array in out if array is not None)
-    for name, array in zip(op.input_names(), inputs, strict=False):
-        if array.context != context and _is_elsewhere(array.context, context):
+    for index, array in enumerate(inputs):
+        if array._context is not context and _is_elsewhere(array._context, context):
             raise MXNetError(
-                f"operator {op.names[0]}: {name} is on {array.context}, the first input on "
-                f"{context}; move it with as_in_context"
+                f"operator {op.names[0]}: {op.input_names()[index]} is on {array.context}, the "
+                f"first input on {context}; move it with as_in_context"
             )
     raw = [array.dense() for array in inputs]
     given = [array.data if array is not None and _is_dense(array) else None for array in out]
@@ -162,4 +162,4 @@ def _is_dense(array: NDArray) -> bool:
 
 def _is_elsewhere(a: Context, b: Context) -> bool:
     """Tell whether memory of one cannot be read on the other; all CPU contexts share theirs."""
-    return a.device_type == "gpu" or b.device_type == "gpu"
+    return a != b and "gpu" in (a.device_type, b.device_type)

@@ -11,6 +11,7 @@ from core.attribute import AttrScope
 from core.device import Context, current_context
 from core.errors import FormatError, GraphError, MXNetError, StageError
 from core.name import NameManager
+from core.ndarray.files import atomic_write
 from core.ops import Operator, get_operator
 from core.ops.signature import split_arguments
 from core.symbol import inference
@@ -306,10 +307,11 @@ class Symbol(Arithmetic, SymbolMethods):
         return write_graph(heads, self._versions)
 
     def save(self, fname: str, remove_amp_cast: bool = True) -> None:
-        """Write ``tojson`` to a file."""
+        """Write ``tojson`` to a file, which appears under its name only when it is complete."""
         if not isinstance(fname, str):
             raise TypeError("fname need to be string")
-        Path(fname).write_text(self.tojson(remove_amp_cast), encoding="utf-8", newline="\n")
+        with atomic_write(fname) as stream:
+            stream.write(self.tojson(remove_amp_cast).encode())
 
     def debug_str(self) -> str:
         """Return a listing of the graph."""
