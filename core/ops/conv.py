@@ -23,7 +23,7 @@ from core.ops.window import (
 )
 from core.types import Array, Shape
 
-__all__ = ["Convolution", "Deconvolution"]
+__all__ = ["Convolution", "ConvolutionV1", "Deconvolution"]
 
 _LAYOUTS = ("NCW", "NCHW", "NCDHW", "NHWC", "NDHWC")
 
@@ -177,7 +177,7 @@ class _Filtering(Operator, abc.ABC):
             run.xp.copyto(array, run.xp.moveaxis(first, 1, -1))
 
 
-@register("Convolution", "_npx_convolution", "Convolution_v1")
+@register("Convolution", "_npx_convolution")
 class Convolution(_Filtering):
     """Correlate with ``num_filter`` kernels.
 
@@ -250,6 +250,11 @@ class Convolution(_Filtering):
 
     def _correlation(self, run: Run, data: Array, out: Array) -> Correlation:
         return Correlation(run, self.window, self.num_group, data.shape, out.shape, out.dtype)
+
+
+@register("Convolution_v1")
+class ConvolutionV1(Convolution):
+    """``Convolution`` as old files name it; MXNet keeps both names apart."""
 
 
 @register("Deconvolution", "_npx_deconvolution")

@@ -96,6 +96,9 @@ class BlockGrad(PassThrough):
 class MakeLossOfOnes(PassThrough):
     """The input, whose gradient is 1 whatever arrives at the output."""
 
+    def output_names(self) -> tuple[str, ...]:
+        return ("loss",)
+
     def backward_reads(self) -> Reads:
         return Reads(out_grads=False)
 
@@ -177,7 +180,8 @@ class AmpMulticast(Operator):
         return tuple(f"data_{i}" for i in range(self.num_outputs))
 
     def output_names(self) -> tuple[str, ...]:
-        return tuple(f"output{i}" for i in range(self.num_outputs))
+        count = self.num_outputs
+        return tuple(f"output{i}" for i in range(count)) if count > 1 else ("output",)
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]

@@ -22,12 +22,12 @@ from core.ops.standardize import (
 )
 from core.types import Array, DType, Shape, normalize_axis, shape_size
 
-__all__ = ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm"]
+__all__ = ["BatchNorm", "BatchNormV1", "GroupNorm", "InstanceNorm", "LayerNorm"]
 
 _FLOAT32 = np.dtype("float32")
 
 
-@register("BatchNorm", "_npx_batch_norm", "BatchNorm_v1")
+@register("BatchNorm", "_npx_batch_norm")
 class BatchNorm(Operator):
     """Standardize every channel over the batch, then scale and shift (Ioffe and Szegedy, 2015).
 
@@ -177,6 +177,11 @@ class BatchNorm(Operator):
         run.xp.multiply(batch, 1 - self.momentum, out=share)
         moving *= self.momentum
         moving += share
+
+
+@register("BatchNorm_v1")
+class BatchNormV1(BatchNorm):
+    """``BatchNorm`` as old files name it; MXNet keeps both names apart."""
 
 
 class _SampleNorm(Operator, abc.ABC):

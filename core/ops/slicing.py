@@ -376,6 +376,9 @@ class SliceChannel(_Parting):
     def part_count(self) -> int:
         return self.num_outputs
 
+    def output_names(self) -> tuple[str, ...]:
+        return tuple(f"output{i}" for i in range(self.num_outputs))
+
     def bounds(self, size: int) -> list[int]:
         if size % self.num_outputs:
             raise ShapeError(

@@ -54,6 +54,12 @@ def _deconv(
 
 CASES = (
     _conv("plain", (2, 3, 6, 5), (3, 3)),
+    Case(
+        "version_1",
+        "Convolution_v1",
+        {"kernel": (3, 2), "num_filter": 2, "stride": (2, 1)},
+        {"data": (1, 2, 5, 4), "weight": (2, 2, 3, 2), "bias": (2,)},
+    ),
     _conv("no_bias", (2, 3, 6, 5), (3, 2), no_bias=True),
     _conv("same", (2, 3, 5, 5), (3, 3), pad=(1, 1), workspace=256, cudnn_tune="off"),
     _conv("strided", (2, 3, 8, 7), (3, 3), stride=(2, 2), pad=(1, 1), layout="NCHW"),
