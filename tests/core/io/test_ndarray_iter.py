@@ -1,0 +1,114 @@
+"""NDArrayIter: names, the last batch, views and errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import core as mx
+
+
+def rows(iterator: mx.io.NDArrayIter) -> list[list[float]]:
+    return [one.data[0].asnumpy()[:, 0].tolist() for one in iterator]
+
+
+DATA = np.arange(10, dtype=np.float32).reshape(10, 1)
+
+
+def test_pad_fills_from_the_start() -> None:
+    iterator = mx.io.NDArrayIter(DATA, batch_size=4)
+    batches = list(iterator)
+    assert [one.pad for one in batches] == [0, 0, 2]
+    assert batches[-1].data[0].asnumpy()[:, 0].tolist() == [8, 9, 0, 1]
+
+
+def test_pad_larger_than_the_data_wraps_around() -> None:
+    (only,) = list(mx.io.NDArrayIter(DATA[:3], batch_size=8))
+    assert only.data[0].asnumpy()[:, 0].tolist() == [0, 1, 2, 0, 1, 2, 0, 1]
+    assert only.pad == 5
+
+
+def test_discard_drops_the_rest() -> None:
+    assert rows(mx.io.NDArrayIter(DATA, batch_size=4, last_batch_handle="discard")) == [
+        [0, 1, 2, 3],
+        [4, 5, 6, 7],
+    ]
+
+
+def test_roll_over_keeps_the_rest_for_the_next_pass() -> None:
+    iterator = mx.io.NDArrayIter(DATA, np.arange(10), 4, last_batch_handle="roll_over")
+    assert rows(iterator) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    iterator.reset()
+    first = next(iterator)
+    assert first.data[0].asnumpy()[:, 0].tolist() == [8, 9, 0, 1]
+    assert first.label[0].asnumpy().tolist() == [8, 9, 0, 1]
+    assert next(iterator).data[0].asnumpy()[:, 0].tolist() == [2, 3, 4, 5]
+    iterator.hard_reset()
+    assert next(iterator).data[0].asnumpy()[:, 0].tolist() == [0, 1, 2, 3]
+
+
+def test_shuffle_keeps_data_and_labels_together() -> None:
+    np.random.seed(5)
+    iterator = mx.io.NDArrayIter(DATA, DATA[:, 0] * 10, batch_size=5, shuffle=True)
+    seen = []
+    for one in iterator:
+        values = one.data[0].asnumpy()[:, 0]
+        np.testing.assert_array_equal(one.label[0].asnumpy(), values * 10)
+        seen += values.tolist()
+    assert sorted(seen) == list(range(10))
+    assert seen != list(range(10))
+
+
+def test_batches_of_one_stretch_are_views() -> None:
+    source = mx.nd.array(DATA)
+    iterator = mx.io.NDArrayIter(source, batch_size=5)
+    assert np.shares_memory(next(iterator).data[0].data, source.data)
+
+
+def test_names_and_descriptions() -> None:
+    iterator = mx.io.NDArrayIter({"b": DATA, "a": DATA}, [DATA[:, 0], DATA[:, 0]], batch_size=2)
+    assert [d.name for d in iterator.provide_data] == ["a", "b"]
+    assert [d.name for d in iterator.provide_label] == ["_0_softmax_label", "_1_softmax_label"]
+    assert iterator.provide_data[0].shape == (2, 1)
+
+
+def test_batch_axis_follows_the_layout() -> None:
+    data = np.arange(12, dtype=np.float32).reshape(2, 6)
+    iterator = mx.io.NDArrayIter(data, batch_size=4, layout="TN")
+    first, second = list(iterator)
+    assert first.data[0].asnumpy().tolist() == data[:, :4].tolist()
+    assert second.data[0].asnumpy().tolist() == data[:, [4, 5, 0, 1]].tolist()
+    assert iterator.provide_data[0].shape == (2, 4)
+
+
+def test_resize_iter_goes_round() -> None:
+    iterator = mx.io.ResizeIter(mx.io.NDArrayIter(DATA, batch_size=5), 3)
+    assert [one.data[0].asnumpy()[0, 0] for one in iterator] == [0, 5, 0]
+    iterator.reset()
+    assert len(list(iterator)) == 3
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: mx.io.NDArrayIter(DATA, DATA[:5]), ValueError, "has 5 examples, 'data' has 10"),
+        (lambda: mx.io.NDArrayIter([]), ValueError, "no data arrays"),
+        (lambda: mx.io.NDArrayIter("x"), TypeError, "data is str"),
+        (lambda: mx.io.NDArrayIter({"a": [1, 2]}), TypeError, "'a' is list"),
+        (lambda: mx.io.NDArrayIter(DATA, last_batch_handle="keep"), ValueError, "'keep'"),
+        (lambda: mx.io.DataBatch(mx.nd.zeros((2,))), TypeError, "expected a list"),
+    ],
+)
+def test_errors_name_what_is_wrong(make: object, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        make()  # type: ignore[operator]
+
+
+def test_descriptions_unpack_and_know_their_batch_axis() -> None:
+    name, shape = mx.io.DataDesc("x", [2, 3])
+    assert (name, shape) == ("x", (2, 3))
+    assert mx.io.DataDesc.get_batch_axis("TNC") == 1
+    assert mx.io.DataDesc.get_batch_axis("TC") == -1
+    assert mx.io.DataDesc.get_batch_axis(None) == 0
+    (listed,) = mx.io.DataDesc.get_list([("x", (2,))], [("x", np.float64)])
+    assert listed.dtype is np.float64

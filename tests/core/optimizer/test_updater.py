@@ -1,0 +1,124 @@
+"""One pass over flat buffers gives the numbers of one update per parameter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.executor.flat import FlatBuffer
+from core.ndarray import NDArray
+
+SHAPES = {"a_weight": (7, 3), "b_weight": (5,), "c_bias": (3,), "d_gamma": (70000,)}
+OPTIMIZERS = {
+    "sgd": {"learning_rate": 0.1},
+    "sgd_momentum": {"learning_rate": 0.1, "momentum": 0.9},
+    "nag": {"learning_rate": 0.1, "momentum": 0.9},
+    "adam": {"learning_rate": 0.01},
+    "rmsprop": {"learning_rate": 0.01},
+    "rmsprop_centered": {"learning_rate": 0.01, "centered": True},
+    "adagrad": {"learning_rate": 0.1},
+}
+INDEX = {name: i for i, name in enumerate(SHAPES)}
+
+
+def make(name: str) -> mx.optimizer.Updater:
+    options = dict(OPTIMIZERS[name], wd=0.01, clip_gradient=0.8, rescale_grad=0.5)
+    optimizer = mx.optimizer.create(
+        name.split("_")[0], param_idx2name={i: n for n, i in INDEX.items()}, **options
+    )
+    optimizer.set_lr_mult({"b_weight": 2.0})
+    return mx.optimizer.get_updater(optimizer)
+
+
+def fill(buffer: FlatBuffer, seed: int) -> None:
+    random = np.random.RandomState(seed)
+    for view in buffer.views.values():
+        view[...] = random.randn(*view.shape)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_flat_updates_equal_single_ones(name: str) -> None:
+    flat = FlatBuffer(SHAPES, np.dtype("float32"), mx.cpu())
+    fill(flat, 0)
+    grads = flat.like()
+    single = {n: NDArray(view.copy(), mx.cpu()) for n, view in flat.views.items()}
+    one, many = make(name), make(name)
+    for step in range(3):
+        fill(grads, step + 1)
+        many.update_flat(INDEX, flat, grads)
+        for parameter, key in INDEX.items():
+            one(key, NDArray(grads.views[parameter], mx.cpu()), single[parameter])
+    for parameter, values in single.items():
+        np.testing.assert_array_equal(flat.views[parameter], values.asnumpy(), err_msg=parameter)
+    assert one.get_states() == many.get_states()
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_states_go_on_after_loading(name: str) -> None:
+    def run(steps: int, updater: mx.optimizer.Updater, flat: FlatBuffer, seed: int) -> None:
+        grads = flat.like()
+        for step in range(steps):
+            fill(grads, seed + step)
+            updater.update_flat(INDEX, flat, grads)
+
+    whole, parts = (FlatBuffer(SHAPES, np.dtype("float32"), mx.cpu()) for _ in range(2))
+    fill(whole, 0)
+    fill(parts, 0)
+    updater = make(name)
+    run(4, updater, whole, 1)
+    first, second = make(name), make(name)
+    run(2, first, parts, 1)
+    second.set_states(first.get_states())
+    # A Module's states hold no update counts (as in MXNet): they are carried over beside them.
+    second.optimizer._all_index_update_counts = first.optimizer._all_index_update_counts
+    second.optimizer.num_update = first.optimizer.num_update
+    run(2, second, parts, 3)
+    np.testing.assert_array_equal(parts.data, whole.data)
+
+
+def test_states_of_another_model_are_refused() -> None:
+    flat = FlatBuffer({"a_weight": (2,)}, np.dtype("float32"), mx.cpu())
+    updater = make("adam")
+    updater.update_flat({"a_weight": 0}, flat, flat.like())
+    other = make("adam")
+    other.set_states(updater.get_states())
+    wider = FlatBuffer({"a_weight": (3,)}, np.dtype("float32"), mx.cpu())
+    with pytest.raises(ValueError, match=r"'a_weight' have shapes \[\(2,\), \(2,\)\]"):
+        other.update_flat({"a_weight": 0}, wider, wider.like())
+
+
+def test_half_precision_keeps_float32_copies() -> None:
+    weight = mx.nd.array([1.0, 2.0], dtype="float16")
+    updater = mx.optimizer.get_updater(
+        mx.optimizer.create("sgd", learning_rate=1e-4, momentum=0.9, multi_precision=True)
+    )
+    for _ in range(10):
+        updater(0, mx.nd.ones((2,), dtype="float16"), weight)
+    _, master = updater.states[0]
+    assert master.dtype == np.float32
+    assert weight.dtype == np.float16
+    assert (master.asnumpy() < [1.0, 2.0]).all()
+
+
+def test_rates_of_parameters() -> None:
+    weight = mx.sym.Variable("fc_weight", lr_mult=0.5, wd_mult=3.0)
+    symbol = mx.sym.FullyConnected(mx.sym.Variable("data"), weight, num_hidden=2, name="fc")
+    names = {0: "fc_weight", 1: "fc_bias"}
+    optimizer = mx.optimizer.create(
+        "sgd", learning_rate=1.0, wd=0.1, sym=symbol, param_idx2name=names
+    )
+    assert (optimizer._get_lr(0), optimizer._get_wd(0)) == (0.5, pytest.approx(0.3))
+    assert (optimizer._get_lr(1), optimizer._get_wd(1)) == (1.0, 0.0)
+    optimizer.set_learning_rate(2.0)
+    assert optimizer.learning_rate == 2.0
+    scheduled = mx.optimizer.create(
+        "sgd", lr_scheduler=mx.lr_scheduler.FactorScheduler(1, factor=0.5, base_lr=1.0)
+    )
+    with pytest.raises(UserWarning, match="lr_scheduler"):
+        scheduled.set_learning_rate(1.0)
+
+
+def test_unknown_optimizer_suggests() -> None:
+    with pytest.raises(ValueError, match="did you mean 'adam'"):
+        mx.optimizer.create("adm")

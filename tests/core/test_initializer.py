@@ -1,0 +1,85 @@
+"""Initializers: names, JSON, errors, fused recurrent parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.rnn.packing import packed_arrays, packed_size
+
+
+def filled(init: mx.init.Initializer, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    values = mx.nd.full(shape, 9.0)
+    init(mx.init.InitDesc(name), values)
+    return values.asnumpy()
+
+
+def test_own_initializer_of_a_variable_wins() -> None:
+    desc = mx.init.InitDesc("fc_bias", {"__init__": mx.init.Constant(3.0).dumps()})
+    values = mx.nd.zeros((2,))
+    mx.init.Xavier()(desc, values)
+    assert values.asnumpy().tolist() == [3, 3]
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
+        mx.init.Xavier(rnd_type="gaussian", factor_type="in", magnitude=2),
+        mx.init.MSRAPrelu(slope=0.1),
+        mx.init.Uniform(0.3),
+        mx.init.Orthogonal(),
+        mx.init.Constant([1.0, 2.0]),
+        mx.init.LSTMBias(2.0),
+        mx.init.FusedRNN(mx.init.Uniform(0.2), 4, 2, "lstm", True),
+    ],
+    ids=lambda init: type(init).__name__,
+)
+def test_json_makes_an_equal_one(init: mx.init.Initializer) -> None:
+    assert mx.init.create(init.dumps()) == init
+
+
+def test_fused_parameters_are_filled_gate_by_gate() -> None:
+    size = packed_size("lstm", 2, 3, 5, True)
+    init = mx.init.FusedRNN(mx.init.Constant(0.5), 3, 2, "lstm", True, forget_bias=2.0)
+    values = filled(init, "lstm_weight", (size,))
+    for part in packed_arrays("lstm", 2, 3, 5, True):
+        gate = values[part.start : part.stop]
+        expected = 0.0 if part.name.endswith("_bias") else 0.5
+        expected = 2.0 if part.name.endswith("_f_bias") else expected
+        np.testing.assert_array_equal(gate, expected, err_msg=part.name)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: filled(mx.init.Xavier(), "a_weight", (3,)), "'a_weight' of shape"),
+        (lambda: filled(mx.init.Xavier(factor_type="x"), "a_weight", (3, 3)), "factor type"),
+        (lambda: filled(mx.init.Uniform(), "state", (3,)), "no rule initializes 'state'"),
+        (lambda: mx.init.create("xaver"), "did you mean 'xavier'"),
+        (lambda: mx.init.Mixed(["a"], []), "1 patterns for 0"),
+        (lambda: mx.init.Mixed(["a"], [mx.init.One()])("b", mx.nd.zeros((1,))), "none of"),
+        (lambda: mx.init.Load({"a": mx.nd.zeros((2,))})("b", mx.nd.zeros((1,))), "'b' is not in"),
+        (lambda: mx.init.Load({"arg:a": mx.nd.zeros((2,))})("a", mx.nd.zeros((1,))), "expected"),
+    ],
+)
+def test_errors(call: object, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        call()  # type: ignore[operator]
+
+
+def test_load_and_mixed() -> None:
+    values = mx.nd.zeros((2,))
+    mx.init.Load({"arg:a": mx.nd.ones((2,))})("a", values)
+    assert values.asnumpy().tolist() == [1, 1]
+    mixed = mx.init.Mixed([".*bias", ".*"], [mx.init.Zero(), mx.init.One()])
+    bias, weight = mx.nd.full((1,), 5), mx.nd.full((1,), 5)
+    mixed(mx.init.InitDesc("fc_bias"), bias)
+    mixed(mx.init.InitDesc("fc_weight"), weight)
+    assert (bias.asscalar(), weight.asscalar()) == (0, 1)
+
+
+def test_verbosity_logs(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO"):
+        filled(mx.init.One().set_verbosity(True), "fc_weight", (4,))
+    assert "Initialized fc_weight" in caplog.text
