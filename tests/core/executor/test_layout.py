@@ -15,7 +15,9 @@ from core.backends.kernels import (
     KernelTable,
     KernelUnavailable,
     Version,
+    kernels,
 )
+from core.config import read_config
 from core.device import cpu
 from core.executor import bind
 from core.executor.check import KernelMismatch
@@ -363,6 +365,22 @@ def test_check_mode_finds_a_wrong_gradient_and_nan(net):
     exe.forward(is_train=True, x=np.array([1, 2, 3], np.float32))
     with pytest.raises(KernelMismatch, match="gradient of input 0 deviates"):
         exe.backward(net.array([1, 1, 1]))
+
+
+def test_environment_switches_the_check_on(net, monkeypatch):
+    def wrong(request):
+        return Elementwise(request, np.negative)
+
+    kernels.register("numpy", "square")(wrong)
+    try:
+        monkeypatch.setattr(
+            "core.executor.executor.config", read_config({"CORE_CHECK_KERNELS": "1"})
+        )
+        exe = net.bind(net.op("square", "s", net.var("x")), grad_req="null", x=(3,))
+        with pytest.raises(KernelMismatch):
+            exe.forward(x=np.array([1, 2, 3], np.float32))
+    finally:
+        kernels.unregister("numpy", "square", wrong)
 
 
 def test_reordered_weight_lies_outside_the_arena(net):
