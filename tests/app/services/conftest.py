@@ -1,0 +1,118 @@
+"""The services over a real store and a real data directory."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.domain.dataset import DatasetKind, DatasetRecord
+from app.domain.job import Job, JobKind
+from app.services.bell import Bell
+from app.services.checkpoints import CheckpointService
+from app.services.datasets import DatasetService
+from app.services.job_queue import JobQueue
+from app.services.job_runs import JobRuns
+from app.services.jobs import JobDefaults, JobService
+from app.services.modules import ModuleService
+from app.services.presence import Presence
+from app.store.store import Store
+
+FIT = {
+    "dataset": "digits",
+    "epochs": 2,
+    "batch_size": 2,
+    "optimizer": {"name": "sgd", "options": {"learning_rate": 0.1}},
+}
+
+
+class Clock:
+    """A clock that only tests move."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Bench:
+    """One server's services, without executors."""
+
+    store: Store
+    data_dir: Path
+    clock: Clock
+    bell: Bell
+    presence: Presence
+    modules: ModuleService
+    datasets: DatasetService
+    checkpoints: CheckpointService
+    jobs: JobService
+    queue: JobQueue
+    runs: JobRuns
+
+    def fit(self, module: str = "a", **changes: object) -> Job:
+        """Queue a fit of a module."""
+        return self.jobs.submit(module, JobKind.FIT, FIT | changes)
+
+    def upload(self, name: str, data: bytes, kind: DatasetKind) -> DatasetRecord:
+        """Make a dataset of bytes."""
+        with self.datasets.begin(name) as upload:
+            upload.write(data)
+            return self.datasets.commit(upload, name, kind)
+
+
+@pytest.fixture
+def make_bench(two_modules: Store, tmp_path: Path) -> Iterator[Callable[[], Bench]]:
+    """Return a function that makes the services of one more server on the same store."""
+    entered: list[Presence] = []
+
+    def make() -> Bench:
+        clock, bell, data_dir = Clock(), Bell(), tmp_path / "data"
+        presence = Presence(data_dir / "servers")
+        presence.enter()
+        entered.append(presence)
+        modules = ModuleService(two_modules, data_dir, clock)
+        datasets = DatasetService(two_modules, data_dir, 1 << 20, clock)
+        checkpoints = CheckpointService(two_modules, modules, data_dir, max_bytes=1 << 20)
+        defaults = JobDefaults(lease_seconds=10.0, max_attempts=3)
+        queue = JobQueue(two_modules, bell, presence, keep_progress_events=5, clock=clock)
+        return Bench(
+            store=two_modules,
+            data_dir=data_dir,
+            clock=clock,
+            bell=bell,
+            presence=presence,
+            modules=modules,
+            datasets=datasets,
+            checkpoints=checkpoints,
+            jobs=JobService(two_modules, bell, defaults, clock),
+            queue=queue,
+            runs=JobRuns(queue, modules, datasets, checkpoints),
+        )
+
+    yield make
+    for presence in entered:
+        presence.leave()
+
+
+@pytest.fixture
+def bench(make_bench: Callable[[], Bench]) -> Bench:
+    """Return the services with modules ``a``, ``b`` and dataset ``digits``."""
+    bench = make_bench()
+    bench.upload(
+        "digits", npz(data=np.zeros((4, 3), "f"), softmax_label=np.arange(4)), DatasetKind.NPZ
+    )
+    return bench
+
+
+def npz(**arrays: np.ndarray) -> bytes:
+    """Return arrays as the bytes of an npz file."""
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()

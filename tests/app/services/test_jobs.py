@@ -1,0 +1,176 @@
+"""Jobs as clients see them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from app.domain.job import Job, JobEvent, JobKind, JobStatus
+from app.domain.module import BindSpec, InitSpec, InputDesc, OptimizerSpec, ParamsSource
+from app.errors import (
+    IdempotencyMismatch,
+    IllegalTransition,
+    Invalid,
+    NotFound,
+    WrongStage,
+)
+from app.services.jobs import JobFilter
+from app.worker.job_messages import JobCheckpoint, JobDone, JobLog, JobMetric, JobProgress
+
+SCORE = {"dataset": "digits", "batch_size": 2}
+
+
+def test_submitted_job_is_queued_with_its_parameters_filled_in(bench) -> None:
+    job = bench.fit()
+    assert (job.status, job.kind, job.module) == (JobStatus.QUEUED, JobKind.FIT, "a")
+    assert job.params["metrics"] == ["accuracy"]
+    assert (job.lease_seconds, job.max_attempts, job.created_at) == (10.0, 3, 1000.0)
+    assert bench.jobs.get(job.id) == job
+    assert [row.kind for row in bench.jobs.events(job.id)] == [JobEvent.SUBMITTED]
+
+
+@pytest.mark.parametrize(
+    ("module", "changes", "error", "message"),
+    [
+        ("nowhere", {}, NotFound, "module 'nowhere'"),
+        ("a", {"dataset": "nothing"}, NotFound, "dataset 'nothing'"),
+        ("a", {"validation": {"dataset": "nothing"}}, NotFound, "dataset 'nothing'"),
+        ("a", {"epochs": 0}, Invalid, "epochs"),
+        ("a", {"optimizer": None}, Invalid, "optimizer"),
+    ],
+)
+def test_job_that_could_only_fail_is_refused(bench, module, changes, error, message) -> None:
+    with pytest.raises(error, match=message):
+        bench.fit(module, **changes)
+    assert bench.jobs.list_jobs().items == ()
+
+
+@pytest.mark.parametrize("priority", [1001, -1001])
+def test_priorities_are_limited(bench, priority: int) -> None:
+    with pytest.raises(Invalid, match="priority"):
+        bench.jobs.submit("a", JobKind.SCORE, SCORE, priority=priority)
+
+
+def test_score_needs_parameters_or_a_fit_before_it(bench) -> None:
+    with pytest.raises(WrongStage, match="/v1/modules/a/bind"):
+        bench.jobs.submit("a", JobKind.SCORE, SCORE)
+    fit = bench.fit()
+    assert bench.jobs.submit("a", JobKind.SCORE, SCORE).id > fit.id
+    bind = BindSpec(data_shapes=(InputDesc(name="data", shape=(2, 3)),))
+    bench.modules.change(
+        "b", lambda b: b.evolve(bind=bind, init=InitSpec(), params=ParamsSource.INIT)
+    )
+    assert bench.jobs.submit("b", JobKind.SCORE, SCORE).status is JobStatus.QUEUED
+
+
+def test_module_may_bring_its_own_optimizer(bench) -> None:
+    bench.modules.change("a", lambda a: a.evolve(optimizer=OptimizerSpec()))
+    assert bench.fit(optimizer=None).params["optimizer"] is None
+
+
+def test_repeated_key_makes_one_job_and_another_request_is_refused(bench) -> None:
+    params = bench.fit().params
+
+    def submit(**changes: object) -> Job:
+        return bench.jobs.submit("a", JobKind.FIT, {**params, **changes}, idempotency_key="k")
+
+    first = submit()
+    bench.jobs.cancel(first.id)
+    assert submit().id == first.id
+    assert submit().status is JobStatus.CANCELLED
+    with pytest.raises(IdempotencyMismatch):
+        submit(epochs=9)
+    assert len(bench.jobs.list_jobs().items) == 2
+
+
+def test_list_is_filtered_and_paged(bench) -> None:
+    ids = [bench.fit(module).id for module in "aab"]
+    page = bench.jobs.list_jobs(JobFilter("a"), limit=1)
+    assert [job.id for job in page.items] == [ids[1]]
+    rest = bench.jobs.list_jobs(JobFilter("a"), page.next_cursor, limit=1)
+    assert [job.id for job in rest.items] == [ids[0]]
+    assert rest.next_cursor is None
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "-1", "1.5", "٣", "9" * 19])
+def test_bad_cursor_is_refused(bench, cursor: str) -> None:
+    with pytest.raises(Invalid, match="cursor"):
+        bench.jobs.list_jobs(cursor=cursor)
+
+
+def test_pause_resume_cancel_retry_of_a_waiting_job(bench) -> None:
+    job = bench.fit()
+    assert bench.jobs.pause(job.id).status is JobStatus.PAUSED
+    assert bench.jobs.resume(job.id).status is JobStatus.QUEUED
+    assert bench.jobs.cancel(job.id).status is JobStatus.CANCELLED
+    with pytest.raises(IllegalTransition, match="retry it"):
+        bench.jobs.resume(job.id)
+    assert bench.jobs.retry(job.id).status is JobStatus.QUEUED
+
+
+def test_events_of_an_unknown_job_are_not_found(bench) -> None:
+    with pytest.raises(NotFound):
+        bench.jobs.events(99)
+
+
+async def test_follower_sees_what_was_and_what_comes_until_the_end(bench) -> None:
+    job = bench.fit()
+    seen = []
+
+    async def follow() -> None:
+        async for row in bench.jobs.follow(job.id):
+            if row is not None:
+                seen.append(row)
+
+    follower = asyncio.create_task(follow())
+    while not seen:
+        await asyncio.sleep(0.01)
+
+    def work() -> None:
+        claimed = bench.queue.claim("cpu(0)")
+        who = {"job_id": claimed.id, "attempt": claimed.attempt}
+        bench.queue.record(JobProgress(**who, epoch=0, epochs=2, batch=1))
+        bench.queue.record(JobMetric(**who, epoch=0, part="train", metrics={"accuracy": 0.5}))
+        bench.queue.record(JobLog(**who, message="hello"))
+        bench.queue.record(JobCheckpoint(**who, epoch=1))
+        bench.queue.record(JobDone(**who, result={"accuracy": 0.5}))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    await asyncio.wait_for(follower, 10.0)
+    thread.join()
+    E = JobEvent
+    assert [row.kind for row in seen] == [
+        *(E.SUBMITTED, E.CLAIMED, E.PROGRESS, E.METRIC, E.LOG, E.CHECKPOINT, E.SUCCEEDED)
+    ]
+    assert seen[2].data["batch"] == 1
+    assert seen[3].data == {
+        "epoch": 0,
+        "part": "train",
+        "metrics": {"accuracy": 0.5},
+        "seconds": None,
+    }
+
+    again = [row async for row in bench.jobs.follow(job.id, after=seen[4].id)]
+    assert again == seen[5:]
+    assert bench.jobs.newest_event_id() == seen[-1].id
+
+
+async def test_follower_of_everything_hears_of_new_jobs(bench) -> None:
+    bench.fit("a")
+    after = bench.jobs.newest_event_id()
+    stream = bench.jobs.follow(after=after)
+    threading.Timer(0.05, lambda: bench.fit("b")).start()
+    row = await anext(stream)
+    while row is None:
+        row = await anext(stream)
+    assert row.kind is JobEvent.SUBMITTED
+    assert row.id == after + 1
+    await stream.aclose()
+
+
+async def test_following_an_unknown_job_is_refused(bench) -> None:
+    with pytest.raises(NotFound):
+        await anext(bench.jobs.follow(99))
