@@ -160,7 +160,9 @@ def _make_executor(name: str, settings: Settings, engine: ModuleEngine) -> Execu
         from app.worker.host import ModuleHost
 
         return InProcessClient(name, ModuleHost)
-    options = ProcessOptions(threads=settings.threads or 0, log_level=settings.log_level.upper())
+    options = ProcessOptions(
+        threads=settings.threads_per_executor, log_level=settings.log_level.upper()
+    )
     return Supervisor(name, options, engine.restore)
 
 

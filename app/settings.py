@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -33,7 +34,7 @@ class Settings(BaseSettings):
     executor_form: Literal["process", "in_process"] = "process"
     """Where executors run: one spawned process each, or inside the server (for tests)."""
     threads: int | None = Field(default=None, ge=1)
-    """Threads of BLAS and OpenMP in each executor; None shares the cores out."""
+    """Threads of BLAS and OpenMP in each executor; None shares out all cores but one."""
     jobs_per_executor: int = Field(default=2, ge=1)
     """Jobs, of different modules, that one executor runs in turns."""
     max_body_bytes: int = Field(default=64 * _MIB, ge=1024)
@@ -52,6 +53,13 @@ class Settings(BaseSettings):
     """Progress reports and log lines kept per job, each; metrics and transitions all stay."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe log line that is written."""
+
+    @property
+    def threads_per_executor(self) -> int:
+        """Threads of each executor. One core is left to the server: threads of BLAS that wait for
+        each other spin, and with more of them than cores a step takes many times as long.
+        """
+        return self.threads or max(1, ((os.cpu_count() or 1) - 1) // len(self.devices))
 
     @property
     def store_url(self) -> str:
