@@ -13,23 +13,24 @@ from core.device import Context, current_context
 from core.errors import FormatError, MXNetError, ShapeError
 from core.ndarray.arithmetic import Arithmetic
 from core.ndarray.execute import operator_of
-from core.ndarray.imperative import apply, check_not_recorded, differentiate, parse_context, record
+from core.ndarray.imperative import apply, check_not_recorded, differentiate, parse_context
 from core.ndarray.methods import OperatorMethods
 from core.ndarray.nodes import CopyNode
+from core.ndarray.shaping import Shaping
 from core.ndarray.stored import StoredArray, decode_array, encode_array, host_context
 from core.ndarray.subscript import Subscript
 from core.ndarray.tape import Entry, Origin, Variable, live, mode
 from core.ops import Operator, get_operator
 from core.ops.attributes import attribute_fields
 from core.ops.signature import order_inputs, split_arguments
-from core.types import Array, DType, Shape, shape_size, to_dtype
+from core.types import Array, Shape, shape_size, to_dtype
 
 __all__ = ["NDArray", "call_operator", "invoke", "mark_variable"]
 
 Number = (int, float, np.generic)
 
 
-class NDArray(Arithmetic, Subscript, OperatorMethods):
+class NDArray(Arithmetic, Shaping, Subscript, OperatorMethods):
     """A dense array on a device.
 
     The methods that MXNet has and that are not written out here are operators
@@ -197,7 +198,8 @@ class NDArray(Arithmetic, Subscript, OperatorMethods):
         dtype = to_dtype(dtype)
         if not copy and dtype == self.dtype:
             return self
-        return cast(NDArray, self.copyto(NDArray(self._empty(self.shape, dtype), self._context)))
+        raw = backend_of(self._context).empty(self.shape, dtype)
+        return cast(NDArray, self.copyto(NDArray(raw, self._context)))
 
     def as_in_context(self, context: Context) -> NDArray:
         """Return this array where it is on the device, else a copy there."""
@@ -218,79 +220,6 @@ class NDArray(Arithmetic, Subscript, OperatorMethods):
         from core.ndarray.sparse_array import cast_storage
 
         return cast_storage(self, stype)
-
-    def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
-        """Return the same memory under another shape.
-
-        Args:
-            *shape: dimensions, or one tuple. 0 keeps a dimension, -1 is inferred, -2 keeps the
-                rest, -3 merges two, -4 splits one in the two that follow (as ``nd.Reshape``).
-            **kwargs: ``shape``, instead of the above; ``reverse``: match from the right.
-        """
-        if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
-            shape = tuple(shape[0])
-        elif not shape and "shape" in kwargs:
-            shape = tuple(kwargs["shape"])
-        if unknown := kwargs.keys() - {"shape", "reverse"}:
-            raise TypeError(f"reshape got {min(unknown)!r}; it takes 'shape' and 'reverse'")
-        if self.size == 0 or shape == ():
-            return self._reshape_plainly(shape)
-        op = operator_of("Reshape", {"shape": shape, "reverse": bool(kwargs.get("reverse"))})
-        _, (target,) = op.infer_shape([self.shape], [None])
-        if target is None or shape_size(target) != self.size:
-            raise ShapeError(f"Cannot reshape array of size {self.size} into shape {shape}")
-        return self._view(op, target)
-
-    def flatten(self, inplace: bool = False) -> NDArray:
-        """Return (first axis, all others); a view with ``inplace``, else a copy."""
-        return (
-            self.reshape((0, -1))
-            if inplace
-            else cast(NDArray, self._call_operator("Flatten", self))
-        )
-
-    def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
-        """Return the array with an axis of length 1; a view with ``inplace``, else a copy."""
-        if not inplace:
-            return cast(NDArray, self._call_operator("expand_dims", self, axis=axis))
-        if not -self.ndim - 1 <= axis <= self.ndim:
-            raise ShapeError(f"axis {axis} is out of range for an array of {self.ndim} dimensions")
-        at = axis % (self.ndim + 1)
-        return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
-
-    def squeeze(self, axis: Any = None, inplace: bool = False) -> NDArray:
-        """Return the array without axes of length 1; a view with ``inplace``, else a copy."""
-        if not inplace:
-            return cast(NDArray, self._call_operator("squeeze", self, axis=axis))
-        target = np.squeeze(np.empty(self.shape, np.bool_), axis).shape
-        return self.reshape(target or (1,))
-
-    def broadcast_to(self, shape: int | Sequence[int]) -> NDArray:
-        """Return a copy with axes of length 1 repeated; new axes come first."""
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        padded = (1,) * (len(shape) - self.ndim) + self.shape
-        if len(padded) != len(shape) or any(
-            old not in (1, new) for old, new in zip(padded, shape, strict=True)
-        ):
-            raise ValueError(
-                "operands could not be broadcast together with remapped shapes"
-                f"[original->remapped]: {self.shape} and requested shape {shape}"
-            )
-        source = self if padded == self.shape else self.reshape(padded)
-        return cast(NDArray, self._call_operator("broadcast_to", source, shape=shape))
-
-    def broadcast_like(self, other: NDArray) -> NDArray:
-        """Return a copy broadcast to the other's shape."""
-        return self.broadcast_to(other.shape)
-
-    @property
-    def T(self) -> NDArray:
-        """A copy with its axes reversed."""
-        return self if self.ndim < 2 else cast(NDArray, self.transpose())
-
-    def at(self, index: int) -> NDArray:
-        """Return the view of one entry of the first axis."""
-        return self[index]
 
     # -- gradients --------------------------------------------------------------------------
 
@@ -373,24 +302,6 @@ class NDArray(Arithmetic, Subscript, OperatorMethods):
         self._data = backend_of(context).asarray(stored.data)
         self._context = context
 
-    def _empty(self, shape: Shape, dtype: DType) -> Array:
-        return backend_of(self._context).empty(shape, dtype)
-
-    def _view(self, op: Operator, shape: Shape) -> NDArray:
-        raw = self._data.reshape(shape)
-        result = NDArray(raw, self._context, self.writable)
-        node = record(op, self._context, [self], [self._data], [raw])
-        result._origin = None if node is None else Entry(node, 0)
-        return result
-
-    def _reshape_plainly(self, shape: Shape) -> NDArray:
-        try:
-            return NDArray(self._data.reshape(shape), self._context, self.writable)
-        except ValueError:
-            raise ShapeError(
-                f"Cannot reshape array of size {self.size} into shape {shape}"
-            ) from None
-
     def check_writable(self) -> None:
         if not self.writable:
             raise ValueError("trying to write to a readonly NDArray; copy() it first")
@@ -463,7 +374,9 @@ def call_operator(
         op = operator_of(name, kwargs)
         if len(args) == len(op.input_names()):
             return invoke(op, args, out)
-    context = kwargs.pop("ctx", None) if "ctx" not in _field_names(operator) else None
+    context = kwargs.get("ctx")
+    if "ctx" not in _field_names(operator):
+        kwargs.pop("ctx", None)
     arguments = split_arguments(operator, args, kwargs, _is_array)
     op = operator_of(name, arguments.attributes)
     inputs = order_inputs(op, arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -27,6 +28,8 @@ INPLACE = (
 )
 
 _WHOLE = slice(None)
+
+Bounds = Sequence[int | None]
 
 
 class Subscript:
@@ -107,6 +110,35 @@ class Subscript:
                 raw = _without_leading(raw, max(self._data[parts].ndim, 1))
             self._data[parts] = raw
 
+    def at(self, idx: int) -> NDArray:
+        """Return the view of one entry of the first axis."""
+        return self[idx]
+
+    _at = at
+
+    def _slice(self, start: int | None, stop: int | None) -> NDArray:
+        """Return the view of entries ``start`` to ``stop`` of the first axis."""
+        return self[start:stop]
+
+    def slice_assign(self, rhs: NDArray, begin: Bounds, end: Bounds, step: Bounds) -> NDArray:
+        """Assign to ``[begin:end:step]`` along the first axes; None stands for no bound."""
+        self[_slices(begin, end, step)] = rhs
+        return cast("NDArray", self)
+
+    def slice_assign_scalar(
+        self, value: float, begin: Bounds, end: Bounds, step: Bounds
+    ) -> NDArray:
+        """Assign a number to ``[begin:end:step]`` along the first axes."""
+        self[_slices(begin, end, step)] = value
+        return cast("NDArray", self)
+
+    def _sync_copyfrom(self, source_array: Any) -> None:
+        """Copy from anything array-like of the same shape."""
+        source = np.asarray(source_array)
+        if source.shape != self.shape:
+            raise ValueError(f"Shape inconsistent: expected {self.shape} vs got {source.shape}")
+        self[:] = source
+
     def _assignable(self, value: Any, backend: Backend) -> Array:
         """Return a value as a raw array of this device and dtype."""
         if isinstance(value, Subscript):
@@ -118,6 +150,11 @@ class Subscript:
                 f"NDArray does not support assignment with non-array-like object {value!r} "
                 f"of type {type(value)}"
             ) from None
+
+
+def _slices(begin: Bounds, end: Bounds, step: Bounds) -> tuple[slice, ...]:
+    steps = step or (None,) * len(begin)
+    return tuple(slice(*bounds) for bounds in zip(begin, end, steps, strict=True))
 
 
 def _is_whole(key: Any) -> bool:

@@ -105,6 +105,21 @@ def test_grad_req(grad_req: str) -> None:
     assert x.grad.asnumpy().tolist() == {"write": [2, 2], "add": [6, 6], "null": [0, 0]}[grad_req]
 
 
+@pytest.mark.parametrize("stype", ["default", "row_sparse", "csr"])
+@pytest.mark.parametrize("grad_stype", [None, "default", "row_sparse", "csr"])
+def test_storage_of_gradients(stype: str, grad_stype: str | None) -> None:
+    x = nd.array([[0, 1], [0, 0]]).tostype(stype)
+    x.attach_grad(stype=grad_stype)
+    assert x.grad is not None
+    assert x.grad.stype == (grad_stype or stype)
+    assert x.detach().stype == stype
+    with autograd.record():
+        y = x * nd.array([[0, 0], [0, 5]])
+    y.backward()
+    assert x.grad.stype == (grad_stype or stype)
+    assert x.grad.asnumpy().tolist() == [[0, 0], [0, 5]]
+
+
 def test_unknown_grad_req() -> None:
     with pytest.raises(ValueError, match="'sum'"):
         nd.ones(1).attach_grad("sum")

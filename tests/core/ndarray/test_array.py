@@ -199,6 +199,17 @@ def test_inplace_shapes_are_views(change: Callable[[NDArray, bool], NDArray]) ->
     assert (view.asnumpy() == -1).all()
 
 
+def test_scalars_and_single_elements_reshape() -> None:
+    assert nd.array(3.0).reshape((1,)).asnumpy().tolist() == [3]
+    assert nd.array(3.0).reshape((1, -1)).shape == (1, 1)
+    assert nd.ones((1, 1)).reshape(()).shape == ()
+
+
+def test_squeeze_refuses() -> None:
+    with pytest.raises(ValueError, match="axis"):
+        nd.ones((2, 1)).squeeze(0, inplace=True)
+
+
 def test_squeeze_keeps_one_axis() -> None:
     assert nd.ones((1, 1, 1)).squeeze(inplace=True).shape == (1,)
     assert nd.ones((1, 1, 1)).squeeze().shape == (1,)

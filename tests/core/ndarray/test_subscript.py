@@ -138,6 +138,21 @@ def test_set_keeps_large_integers() -> None:
     assert x.asnumpy()[1, 0] == 16800001
 
 
+def test_mxnets_older_names() -> None:
+    x = nd.arange(6).reshape((3, 2))
+    x.at(1)[:] = 7
+    x._slice(2, None)[:] = 8
+    assert x.asnumpy().tolist() == [[0, 1], [7, 7], [8, 8]]
+    x.slice_assign_scalar(9, (None, 1), (2, None), (None, None))
+    assert x.asnumpy().tolist() == [[0, 9], [7, 9], [8, 8]]
+    x.slice_assign(nd.zeros((2, 1)), (0, 0), (3, 1), (2, 1))
+    assert x.asnumpy().tolist() == [[0, 9], [7, 9], [0, 8]]
+    x._sync_copyfrom([[1, 1]] * 3)
+    assert (x.asnumpy() == 1).all()
+    with pytest.raises(ValueError, match="inconsistent"):
+        x._sync_copyfrom([1, 1])
+
+
 def test_set_overlapping_rows() -> None:
     x = nd.arange(4).reshape((2, 2))
     x[0] = x[1]

@@ -1,0 +1,129 @@
+"""The same elements under another shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from core.device import Context
+from core.errors import ShapeError
+from core.ndarray.execute import operator_of
+from core.ndarray.imperative import record
+from core.ndarray.tape import Entry
+from core.ops import Operator
+from core.types import Array, Shape, shape_size
+
+if TYPE_CHECKING:
+    from core.ndarray.array import NDArray
+
+__all__ = ["Shaping"]
+
+
+class Shaping:
+    """Methods that change an array's shape; those that say so share its memory."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _data: Array
+        _context: Context
+        writable: bool
+
+        @property
+        def shape(self) -> Shape: ...
+        @property
+        def size(self) -> int: ...
+        @property
+        def ndim(self) -> int: ...
+        def transpose(self, *args: Any, **kwargs: Any) -> Any: ...
+        def wrap(self, raw: Array, context: Context | None = None) -> NDArray: ...
+        @staticmethod
+        def _call_operator(name: str, *args: Any, **kwargs: Any) -> Any: ...
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
+        """Return the same memory under another shape (a copy where the memory is strided).
+
+        Args:
+            *shape: dimensions, or one tuple. 0 keeps a dimension, -1 is inferred, -2 keeps the
+                rest, -3 merges two, -4 splits one in the two that follow (as ``nd.Reshape``).
+            **kwargs: ``shape``, instead of the above; ``reverse``: match from the right.
+        """
+        if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+            shape = tuple(shape[0])
+        elif not shape and "shape" in kwargs:
+            shape = tuple(kwargs["shape"])
+        if unknown := kwargs.keys() - {"shape", "reverse"}:
+            raise TypeError(f"reshape got {min(unknown)!r}; it takes 'shape' and 'reverse'")
+        if self.size == 0 or shape == ():
+            return self._reshape_plainly(shape)
+        op = operator_of("Reshape", {"shape": shape, "reverse": bool(kwargs.get("reverse"))})
+        _, (target,) = op.infer_shape([self.shape], [None])
+        if target is None or shape_size(target) != self.size:
+            raise ShapeError(f"Cannot reshape array of size {self.size} into shape {shape}")
+        return self._view(op, target)
+
+    def flatten(self, inplace: bool = False) -> NDArray:
+        """Return (first axis, all others); a view with ``inplace``, else a copy."""
+        if inplace:
+            return self.reshape((0, -1))
+        return cast("NDArray", self._call_operator("Flatten", self))
+
+    def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
+        """Return the array with an axis of length 1; a view with ``inplace``, else a copy."""
+        if not inplace:
+            return cast("NDArray", self._call_operator("expand_dims", self, axis=axis))
+        if not -self.ndim - 1 <= axis <= self.ndim:
+            raise ShapeError(f"axis {axis} is out of range for an array of {self.ndim} dimensions")
+        at = axis % (self.ndim + 1)
+        return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
+
+    def squeeze(self, axis: Any = None, inplace: bool = False) -> NDArray:
+        """Return the array without axes of length 1; a view with ``inplace``, else a copy."""
+        if not inplace:
+            return cast("NDArray", self._call_operator("squeeze", self, axis=axis))
+        target = np.broadcast_to(np.False_, self.shape).squeeze(axis).shape
+        return self.reshape(target or (1,))
+
+    def broadcast_to(self, shape: int | Sequence[int]) -> NDArray:
+        """Return a copy with axes of length 1 repeated; new axes come first."""
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        padded = (1,) * (len(shape) - self.ndim) + self.shape
+        if len(padded) != len(shape) or any(
+            old not in (1, new) for old, new in zip(padded, shape, strict=True)
+        ):
+            raise ValueError(
+                "operands could not be broadcast together with remapped shapes"
+                f"[original->remapped]: {self.shape} and requested shape {shape}"
+            )
+        source = cast("NDArray", self) if padded == self.shape else self.reshape(padded)
+        return cast("NDArray", self._call_operator("broadcast_to", source, shape=shape))
+
+    def broadcast_like(self, other: NDArray) -> NDArray:
+        """Return a copy broadcast to the other's shape."""
+        return self.broadcast_to(other.shape)
+
+    @property
+    def T(self) -> NDArray:
+        """A copy with its axes reversed."""
+        return cast("NDArray", self) if self.ndim < 2 else cast("NDArray", self.transpose())
+
+    def _view(self, op: Operator, shape: Shape) -> NDArray:
+        raw = self._data.reshape(shape)
+        result = self.wrap(raw)
+        result.writable = self.writable
+        node = record(op, self._context, [cast("NDArray", self)], [self._data], [raw])
+        result._origin = None if node is None else Entry(node, 0)
+        return result
+
+    def _reshape_plainly(self, shape: Shape) -> NDArray:
+        """Reshape where MXNet's codes mean nothing: arrays without elements or axes."""
+        try:
+            result = self.wrap(self._data.reshape(shape))
+        except ValueError:
+            raise ShapeError(
+                f"Cannot reshape array of size {self.size} into shape {shape}"
+            ) from None
+        result.writable = self.writable
+        return result
