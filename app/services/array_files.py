@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import io
+import ast
+import dataclasses
+import errno
 import math
+import re
 import struct
 import zipfile
 import zlib
@@ -11,7 +14,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +40,9 @@ _MOST_MEMBERS = 1000
 _LARGEST_HEADER = 10_000  # NumPy's own limit for headers it has to evaluate
 _LONGEST_NAME = 128
 _CHUNK = 1 << 20
+_MAGIC = b"\x93NUMPY"
+_LENGTHS = {b"\x01\x00": "<H", b"\x02\x00": "<I"}
+_PYTHON2_LONG = re.compile(r"(?<=[0-9])L")
 _KINDS = "biuf"
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
@@ -47,7 +53,7 @@ class _Header:
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    is_fortran: bool
+    order: Literal["C", "F"]
     header_bytes: int
 
     @property
@@ -85,18 +91,26 @@ def inspect_npz(path: Path, limit: int) -> list[ArrayInfo]:
 
 def load_npy(path: Path, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
     """Return the array of an npy file, as a read-only view of it."""
-    return {ONLY_ARRAY: np.load(path, mmap_mode="r", allow_pickle=False)}
+    with path.open("rb") as file:
+        header = _read_header(file, "file")
+        array = np.memmap(file, header.dtype, "r", header.header_bytes, header.shape, header.order)
+    return {ONLY_ARRAY: array}
 
 
 def load_npz(path: Path, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return those arrays of an npz file that are named and there."""
-    with np.load(path, allow_pickle=False) as archive:
-        return {name: archive[name] for name in names if name in archive}
+    """Return those arrays of an npz file that are named and there, read-only."""
+    arrays = {}
+    with _open_zip(path) as archive:
+        for name, member in _members(archive).items():
+            if name in names:
+                with archive.open(member) as file:
+                    arrays[name] = _read_array(file, _read_header(file, name))
+    return arrays
 
 
 def preview_npy(path: Path, rows: int) -> dict[str, npt.NDArray[Any]]:
     """Return the first rows of the array of an npy file."""
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    (array,) = load_npy(path, [ONLY_ARRAY]).values()
     return {ONLY_ARRAY: array[:rows] if array.ndim else array[None]}
 
 
@@ -110,16 +124,18 @@ def preview_npz(path: Path, rows: int) -> dict[str, npt.NDArray[Any]]:
     return heads
 
 
+def _read_array(file: IO[bytes], header: _Header) -> npt.NDArray[Any]:
+    data = np.frombuffer(file.read(header.data_bytes), header.dtype)
+    return data.reshape(header.shape, order=header.order)
+
+
 def _first_rows(file: IO[bytes], header: _Header, rows: int) -> npt.NDArray[Any]:
     if not header.shape:
-        return np.frombuffer(file.read(header.dtype.itemsize), header.dtype)
+        return _read_array(file, header)[None]
     count = min(rows, header.shape[0])
-    row_shape = header.shape[1:]
-    if header.is_fortran and row_shape:  # its rows are spread over the whole array
-        data = np.frombuffer(file.read(header.data_bytes), header.dtype)
-        return data.reshape(header.shape, order="F")[:count]
-    wanted = count * math.prod(row_shape) * header.dtype.itemsize
-    return np.frombuffer(file.read(wanted), header.dtype).reshape(count, *row_shape)
+    if header.order == "F":  # its rows are spread over the whole array
+        return _read_array(file, header)[:count]
+    return _read_array(file, dataclasses.replace(header, shape=(count, *header.shape[1:])))
 
 
 @contextmanager
@@ -131,6 +147,10 @@ def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
         raise Damaged("file", str(error) or "a truncated archive", "a whole npz archive") from None
     except RuntimeError as error:  # what zipfile says of encrypted members
         raise Damaged("file", error, "an npz archive without encryption") from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a place before the beginning of the file
+            raise
+        raise Damaged("file", error, "a whole npz archive") from None
 
 
 def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
@@ -155,28 +175,34 @@ def _is_array_name(name: str) -> bool:
 
 def _read_header(file: IO[bytes], name: str) -> _Header:
     expected = "an npy array of numbers or booleans"
+    start = file.read(len(_MAGIC) + 2)
+    length_format = _LENGTHS.get(start[len(_MAGIC) :])
+    if not start.startswith(_MAGIC) or length_format is None:
+        raise Damaged(name, f"{start!r} at its beginning", "an npy array of version 1.0 or 2.0")
     try:
-        version = np.lib.format.read_magic(file)
-        length_format = {(1, 0): "<H", (2, 0): "<I"}.get(version)
-        if length_format is None:
-            raise Damaged(name, f"npy version {version}", "version 1.0 or 2.0")
-        raw = file.read(struct.calcsize(length_format))
-        (length,) = struct.unpack(length_format, raw)
+        (length,) = struct.unpack(length_format, file.read(struct.calcsize(length_format)))
         if length > _LARGEST_HEADER:
             raise Damaged(name, f"a header of {length:,} bytes", f"at most {_LARGEST_HEADER:,}")
-        text = file.read(length)
-        read = (
-            np.lib.format.read_array_header_1_0
-            if version == (1, 0)
-            else np.lib.format.read_array_header_2_0
-        )
-        shape, is_fortran, dtype = read(io.BytesIO(raw + text))
-    except (ValueError, struct.error, TypeError, MemoryError, RecursionError) as error:
+        shape, is_fortran, dtype = _parse_header(file.read(length).decode("latin-1"))
+    except (struct.error, ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise Damaged(name, error, expected) from None
-    if dtype.kind not in _KINDS or dtype.hasobject or any(size < 0 for size in shape):
+    if dtype.kind not in _KINDS:
         hint = "pickled objects are never read; save plain arrays" if dtype.hasobject else ""
-        raise Damaged(name, f"dtype {dtype}, shape {shape}", expected, hint)
-    return _Header(shape, dtype, is_fortran, file.tell())
+        raise Damaged(name, f"dtype {dtype}", expected, hint)
+    return _Header(shape, dtype, "F" if is_fortran else "C", file.tell())
+
+
+def _parse_header(text: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read the header's dict; NumPy's own reader meets some texts with errors of its tokenizer."""
+    header = ast.literal_eval(_PYTHON2_LONG.sub("", text).strip())
+    if not isinstance(header, dict) or header.keys() != {"descr", "fortran_order", "shape"}:
+        raise ValueError("the header is no dict of descr, fortran_order and shape")
+    shape, is_fortran, descr = header["shape"], header["fortran_order"], header["descr"]
+    if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
+        raise ValueError(f"the shape is {shape!r}")
+    if not isinstance(is_fortran, bool) or not isinstance(descr, str):
+        raise ValueError(f"the dtype is {descr!r}, fortran_order {is_fortran!r}")
+    return shape, is_fortran, np.dtype(descr)
 
 
 def _check_size(name: str, header: _Header, got: int) -> None:

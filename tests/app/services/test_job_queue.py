@@ -1,0 +1,175 @@
+"""Claims of servers that die, seen from a server that lives."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.domain.dataset import DatasetKind
+from app.domain.job import JobEvent, JobStatus
+from app.errors import Superseded
+from app.services.presence import Presence
+from app.worker.job_messages import JobCancelled, JobDone, JobFailed, JobPaused, JobProgress
+
+S = JobStatus
+
+SERVER = """
+    import sys, time
+    from pathlib import Path
+    from app.services.bell import Bell
+    from app.services.job_queue import JobQueue
+    from app.services.presence import Presence
+    from app.store.store import Store
+
+    store = Store(sys.argv[1])
+    presence = Presence(Path(sys.argv[2]))
+    presence.enter()
+    job = JobQueue(store, Bell(), presence, clock=lambda: 1000.0).claim("cpu(0)")
+    print(job.id, job.attempt, presence.server, flush=True)
+    time.sleep(60)
+"""
+
+
+@contextmanager
+def other_server(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """Run a server that claims a job and holds it; yield the process and what it said."""
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    presence = str(tmp_path / "data" / "servers")
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(SERVER), url, presence],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield process, process.stdout.readline().split()
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_job_of_a_killed_server_is_taken_over_at_once(bench, tmp_path: Path) -> None:
+    job = bench.fit()
+    with other_server(tmp_path) as (process, said):
+        assert said[:2] == [str(job.id), "1"]
+        assert bench.jobs.get(job.id).server == said[2]
+        assert bench.queue.recover() == [], "it lives and its lease runs"
+        assert bench.jobs.get(job.id).status is S.RUNNING
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        recovered = bench.queue.recover()
+    assert [(job.id, job.status, job.lost) for job in recovered] == [(job.id, S.QUEUED, 1)]
+    assert bench.jobs.events(job.id)[-1].data == {"reason": "its server died"}
+    claimed = bench.queue.claim("cpu(0)")
+    assert (claimed.id, claimed.attempt) == (job.id, 2)
+    with pytest.raises(Superseded):
+        bench.queue.record(JobDone(job_id=job.id, attempt=1))
+
+
+def test_server_without_a_file_here_keeps_its_jobs_until_the_lease_expires(
+    make_bench, tmp_path: Path
+) -> None:
+    bench, elsewhere = make_bench(), make_bench()
+    bench.upload("digits", b"1,2\n", DatasetKind.CSV)
+    job = bench.fit()
+    assert elsewhere.queue.claim("cpu(0)").id == job.id
+    (bench.data_dir / "servers" / f"{elsewhere.presence.server}.lock").unlink()
+    elsewhere.presence.leave()
+    assert bench.queue.recover() == []
+    bench.clock.now += 10.5
+    assert [job.status for job in bench.queue.recover()] == [S.QUEUED]
+    assert bench.jobs.events(job.id)[-1].data == {"reason": "its lease expired"}
+
+
+def test_own_jobs_are_left_alone_while_renewed(bench) -> None:
+    job = bench.fit()
+    bench.queue.claim("cpu(0)")
+    for _ in range(3):
+        bench.clock.now += 8
+        kept, void = bench.queue.renew([(job.id, 1), (job.id, 7), (99, 1)])
+        assert [job.id for job in kept] == [job.id]
+        assert void == [(job.id, 7), (99, 1)]
+        assert bench.queue.recover() == []
+
+
+def test_files_of_dead_servers_are_removed_when_no_job_names_them(bench, tmp_path: Path) -> None:
+    bench.fit()
+    with other_server(tmp_path) as (process, said):
+        lock = bench.data_dir / "servers" / f"{said[2]}.lock"
+        process.kill()
+        process.wait()
+        assert lock.exists()
+        bench.queue.recover()
+        assert lock.exists(), "needed for the job just taken over"
+        bench.queue.recover()
+        assert not lock.exists()
+    assert (bench.data_dir / "servers" / f"{bench.presence.server}.lock").exists()
+
+
+def test_presence_ends_with_leaving(tmp_path: Path) -> None:
+    one, two = Presence(tmp_path), Presence(tmp_path)
+    one.enter()
+    assert not two.is_dead(one.server)
+    one.leave()
+    assert two.is_dead(one.server)
+    assert one.is_dead(one.server)
+    assert not two.is_dead("never-heard-of")
+
+
+@pytest.mark.parametrize(
+    ("message", "status", "event"),
+    [
+        (JobDone(job_id=1, attempt=1, result={"a": 1}), S.SUCCEEDED, JobEvent.SUCCEEDED),
+        (JobFailed(job_id=1, attempt=1, code="c", message="m"), S.FAILED, JobEvent.FAILED),
+        (JobCancelled(job_id=1, attempt=1), S.CANCELLED, JobEvent.CANCELLED),
+        (JobPaused(job_id=1, attempt=1), S.QUEUED, JobEvent.RELEASED),
+    ],
+)
+def test_last_message_ends_the_attempt(bench, message, status, event) -> None:
+    bench.fit()
+    bench.queue.claim("cpu(0)")
+    assert bench.queue.record(message).status is status
+    last = bench.jobs.events(1)[-1]
+    assert last.kind is event
+    if status is S.FAILED:
+        assert bench.jobs.get(1).error == {"code": "c", "message": "m", "field": None}
+    with pytest.raises(Superseded):
+        bench.queue.record(message)
+
+
+def test_pause_that_was_asked_for_is_one(bench) -> None:
+    job = bench.fit()
+    bench.queue.claim("cpu(0)")
+    assert bench.queue.requests([job.id]) == []
+    bench.jobs.pause(job.id)
+    assert [asked.id for asked in bench.queue.requests([job.id])] == [job.id]
+    assert bench.queue.record(JobPaused(job_id=1, attempt=1)).status is S.PAUSED
+
+
+def test_giving_back_is_void_for_an_attempt_that_lost_its_job(bench) -> None:
+    bench.fit()
+    bench.queue.claim("cpu(0)")
+    assert bench.queue.release(1, 7, "x") is None
+    assert bench.queue.lose(1, 7, "x") is None
+    assert bench.queue.fail(1, 7, "c", "m") is None
+    assert bench.queue.fail(99, 1, "c", "m") is None
+    assert bench.jobs.get(1).status is S.RUNNING
+    assert bench.queue.fail(1, 1, "c", "m").status is S.FAILED
+
+
+def test_tidying_thins_reports_out(bench) -> None:
+    bench.fit()
+    bench.queue.claim("cpu(0)")
+    for batch in range(9):
+        bench.queue.record(JobProgress(job_id=1, attempt=1, epoch=0, epochs=1, batch=batch))
+    bench.queue.tidy([1])
+    rows = bench.jobs.events(1, kinds=[JobEvent.PROGRESS])
+    assert [row.data["batch"] for row in rows] == [4, 5, 6, 7, 8]

@@ -1,0 +1,104 @@
+"""Modules as rows, and their directories."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.domain.checkpoint import CheckpointTag
+from app.domain.module import (
+    SINGLE,
+    BindSpec,
+    InitSpec,
+    InputDesc,
+    ModuleRecord,
+    OptimizerSpec,
+    ParamsSource,
+    Stage,
+)
+from app.errors import AlreadyExists, IdempotencyMismatch, InUse, Invalid, PreconditionFailed
+
+BIND = BindSpec(data_shapes=(InputDesc(name="data", shape=(2, 3)),))
+
+
+def record(name: str = "new", **changes: object) -> ModuleRecord:
+    return ModuleRecord(name=name, symbols={SINGLE: "{}"}).evolve(**changes)
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", "", ".x", "x" * 129])
+def test_bad_names_are_refused(bench, name: str) -> None:
+    with pytest.raises(Invalid, match="name"):
+        bench.modules.create(record(name))
+
+
+def test_default_bucket_must_be_among_the_symbols(bench) -> None:
+    with pytest.raises(Invalid, match="default_bucket_key: got 30, expected one of the keys"):
+        bench.modules.create(record(symbols={"10": "{}"}, default_bucket_key="30"))
+    with pytest.raises(Invalid, match="bucket key"):
+        bench.modules.create(record(symbols={SINGLE: "{}", "1" * 300: "{}"}))
+
+
+def test_repeated_key_creates_one_module(bench) -> None:
+    created = bench.modules.create(record(), "key")
+    assert created.created_at == 1000.0
+    assert bench.modules.create(record(), "key") == created
+    with pytest.raises(AlreadyExists):
+        bench.modules.create(record())
+    with pytest.raises(IdempotencyMismatch):
+        bench.modules.create(record("other"), "key")
+
+
+def test_fit_leaves_its_marks(bench) -> None:
+    prepared = bench.modules.prepared("a", BIND, InitSpec(), OptimizerSpec(name="adam"))
+    assert prepared.stage is Stage.READY
+    assert prepared.params is ParamsSource.INIT
+    saved = bench.modules.saved("a", CheckpointTag(2))
+    assert (saved.params, saved.checkpoint) == (ParamsSource.CHECKPOINT, CheckpointTag(2))
+    resumed = bench.modules.prepared("a", BIND, None, OptimizerSpec(name="adam"))
+    assert resumed.params is ParamsSource.CHECKPOINT
+    assert bench.modules.get("a") == resumed
+
+
+def test_change_under_another_etag_is_refused(bench) -> None:
+    etag = bench.modules.get("a").etag
+    changed = bench.modules.change("a", lambda a: a.evolve(bind=BIND), etag=etag)
+    assert changed.etag != etag
+    with pytest.raises(PreconditionFailed, match="ETag"):
+        bench.modules.change("a", lambda a: a.evolve(bind=None), etag=etag)
+    assert bench.modules.get("a") == changed
+
+
+def test_death_of_an_executor_changes_generations(bench) -> None:
+    bench.modules.check_generation("a", 1)
+    assert [module.generation for module in bench.modules.lost("cpu(0)")] == [2, 2]
+    assert bench.modules.lost("gpu(0)") == []
+    with pytest.raises(PreconditionFailed, match="is 2, the request names 1") as refused:
+        bench.modules.check_generation("a", 1)
+    assert refused.value.extensions() == {"present": 2}
+
+
+def test_lists_are_paged(bench) -> None:
+    page = bench.modules.list_modules(limit=1)
+    assert [module.name for module in page.items] == ["a"]
+    assert [module.name for module in bench.modules.list_modules(page.next_cursor).items] == ["b"]
+    with pytest.raises(Invalid, match="cursor"):
+        bench.modules.list_modules("../x")
+
+
+def test_deleting_takes_the_files_and_waits_for_jobs(bench) -> None:
+    directory = bench.data_dir / "modules" / "a"
+    (directory / "checkpoints" / "1").mkdir(parents=True)
+    job = bench.fit("a")
+    with pytest.raises(InUse, match="unfinished jobs"):
+        bench.modules.delete("a")
+    with pytest.raises(PreconditionFailed):
+        bench.modules.delete("a", etag='"other"')
+    bench.jobs.cancel(job.id)
+    bench.modules.delete("a")
+    assert list((bench.data_dir / "modules").iterdir()) == []
+    assert bench.jobs.list_jobs().items == ()
+
+
+def test_new_module_does_not_inherit_files_of_an_old_one(bench) -> None:
+    (bench.data_dir / "modules" / "new" / "checkpoints" / "1").mkdir(parents=True)
+    bench.modules.create(record())
+    assert not (bench.data_dir / "modules" / "new").exists()
