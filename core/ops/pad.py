@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -179,6 +179,9 @@ class UpSampling(Operator):
         if self._is_bilinear:
             return ("data", "weight")
         return tuple(f"arg{i}" for i in range(self.num_args))
+
+    def variable_initializers(self) -> Mapping[str, str]:
+        return dict.fromkeys(self.input_names()[1:2], '["bilinear", {}]')
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]

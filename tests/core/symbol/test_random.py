@@ -2,48 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import core as mx
-from core.ops import registry
-from core.ops.attributes import attribute
-from core.ops.operator import Operator
-
-PARAMETERS = {
-    "uniform": ("low", "high"),
-    "normal": ("loc", "scale"),
-    "poisson": ("lam",),
-    "exponential": ("lam",),
-    "gamma": ("alpha", "beta"),
-    "negative_binomial": ("k", "p"),
-    "generalized_negative_binomial": ("mu", "alpha"),
-}
-
-
-def declare(name: str, attributes: tuple[str, ...], inputs: tuple[str, ...]) -> type[Operator]:
-    """Return an operator whose attributes are text, or absent."""
-    body = {key: attribute(default=None) for key in attributes}
-    hints = {"__annotations__": dict.fromkeys(attributes, str | None)}
-    members = {"names": (name,), "input_names": lambda self: inputs}
-    cls = type(name, (Operator,), {**body, **hints, **members})
-    return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
 
 
 @pytest.fixture(autouse=True)
-def _samplers(monkeypatch: pytest.MonkeyPatch) -> Any:
-    made = []
-    for name, parameters in PARAMETERS.items():
-        made.append(declare(f"_random_{name}", (*parameters, "shape", "dtype", "ctx"), ()))
-        made.append(declare(f"_sample_{name}", ("shape", "dtype"), parameters))
-    made.append(declare("_random_randint", ("low", "high", "shape", "dtype"), ()))
-    made.append(declare("_sample_multinomial", ("shape", "get_prob", "dtype"), ("data",)))
-    made.append(declare("_shuffle", (), ("data",)))
-    for operator in made:
-        monkeypatch.setitem(registry._operators, operator.names[0], operator)
+def _names_from_zero() -> Any:
     with mx.name.NameManager():
         yield
 
