@@ -8,18 +8,16 @@ element; the result then has the parameters' shape, followed by ``shape``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
-from core.backends import backend_of
-from core.device import Context, current_context
-from core.errors import MXNetError, ShapeError
-from core.ndarray.array import NDArray
+from core.device import Context
+from core.ndarray.array import NDArray, call_operator
 from core.ndarray.functions import make_function
+from core.ops import get_operator
 from core.ops.namespace import OperatorNamespace
-from core.random import device_random, get_state, seed, set_state
-from core.types import DType, Shape, to_dtype
+from core.random import get_state, seed, set_state
 
 __all__ = [
     "exponential",
@@ -97,7 +95,7 @@ def exponential(
     out: NDArray | None = None,
 ) -> NDArray:
     """Draw from the exponential distribution with mean ``scale``."""
-    return _draw("exponential", [scale], shape, dtype, ctx, out)
+    return _draw("exponential", [1.0 / scale], shape, dtype, ctx, out)
 
 
 def gamma(
@@ -133,17 +131,7 @@ def generalized_negative_binomial(
     out: NDArray | None = None,
 ) -> NDArray:
     """Draw from the negative binomial distribution with mean ``mu`` and dispersion ``alpha``."""
-    means, dispersions = _host(mu), _host(alpha)
-    spread = np.where(dispersions == 0, 1, dispersions)
-    target = _target([mu, alpha], shape, dtype, ctx, out)
-    size = (*np.broadcast_shapes(means.shape, dispersions.shape), *target.tail)
-    # A Poisson whose mean is gamma distributed; without dispersion the mean is mu itself.
-    rates = _numbers(
-        target, "gamma", _columns(1 / spread, target), _columns(spread * means, target)
-    )
-    fixed = np.broadcast_to(_columns(dispersions, target) == 0, size)
-    rates = np.where(fixed, _columns(means, target), rates)
-    return _store(_numbers(target, "poisson", rates), target)
+    return _draw("generalized_negative_binomial", [mu, alpha], shape, dtype, ctx, out)
 
 
 def randint(
@@ -156,11 +144,8 @@ def randint(
 ) -> NDArray:
     """Draw whole numbers from [low, high); int32 by default, or int64."""
     if isinstance(low, NDArray) or isinstance(high, NDArray):
-        raise ValueError("randint takes numbers, not NDArrays")
-    kind = to_dtype("int32" if dtype is None else dtype)
-    if kind.name not in ("int32", "int64"):
-        raise MXNetError(f"randint makes int32 or int64, not {kind}")
-    return _draw("integers", [low, high], shape, kind, ctx, out)
+        raise ValueError("Distribution parameters of randint must be numbers, not NDArrays")
+    return _draw("randint", [low, high], shape, dtype, ctx, out)
 
 
 def multinomial(
@@ -175,127 +160,53 @@ def multinomial(
     Args:
         data: probabilities, shape (k,) or (n, k); each row sums to 1.
         shape: what is drawn from each row; one number when not given.
-        get_prob: return the logarithms of the drawn categories' probabilities as well.
+        get_prob: return the logarithms of the drawn categories' probabilities as well; their
+            gradient reaches ``data``.
         out: where to write the categories.
         dtype: dtype of the categories.
 
     Returns:
         categories of shape (n,) + shape, or a list of them and the logarithms.
     """
-    probabilities = data.asnumpy().astype(np.float64)
-    rows = probabilities.reshape(-1, probabilities.shape[-1])
-    target = _target([data], shape, dtype, None, out)
-    size = (*probabilities.shape[:-1], *target.tail)
-    numbers = _numbers(_Target(data.context, size, (), target.dtype, None), "random")
-    # A sum a little below 1 must not give a category that does not exist.
-    drawn = np.stack(
-        [
-            np.searchsorted(ends, row, side="right")
-            for ends, row in zip(
-                rows.cumsum(axis=1)[:, :-1], numbers.reshape(len(rows), -1), strict=True
-            )
-        ]
-    )
-    categories = _store(drawn.reshape(size or (1,)), target)
-    if not get_prob:
-        return categories
-    chosen = np.log(np.take_along_axis(rows, drawn, axis=1)).reshape(size or (1,))
-    return [categories, _store(chosen, target._replace(dtype=np.dtype(data.dtype), out=None))]
+    attributes = {"get_prob": get_prob, "dtype": dtype, **_given(shape=shape, out=out)}
+    return call_operator(get_operator("_sample_multinomial"), (data,), attributes)
 
 
 def shuffle(data: NDArray, out: NDArray | None = None) -> NDArray:
     """Return the array with its first axis in random order."""
-    target = _Target(data.context, (data.shape[0],), (), np.dtype(data.dtype), out)
-    backend = backend_of(data.context)
-    with backend.scope():
-        shuffled = data.dense()[backend.asarray(np.argsort(_numbers(target, "random")))]
-    return _store(shuffled, target)
-
-
-class _Target(NamedTuple):
-    """Where drawn numbers go: for each parameter (of shape ``head``) a block of shape ``tail``."""
-
-    context: Context
-    head: Shape
-    tail: Shape
-    dtype: DType
-    out: NDArray | None
-
-
-def _target(
-    parameters: Sequence[Parameter],
-    shape: ShapeLike,
-    dtype: Any,
-    ctx: Context | None,
-    out: NDArray | None,
-) -> _Target:
-    arrays = [value for value in parameters if isinstance(value, NDArray)]
-    if arrays and len(arrays) != len(parameters):
-        kinds = [type(value).__name__ for value in parameters]
-        raise ValueError(
-            f"Distribution parameters must all have the same type, but got {', '.join(kinds)}"
-        )
-    for value in parameters:
-        if not isinstance(value, (NDArray, int, float, np.number)):
-            raise ValueError(
-                "Distribution parameters must be either NDArray or numbers, but got "
-                f"{type(value).__name__}"
-            )
-    kind = to_dtype(dtype if dtype is not None else out.dtype if out is not None else "float32")
-    tail = () if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
-    if arrays:
-        return _Target(arrays[0].context, arrays[0].shape, tail, kind, out)
-    if shape is None:
-        tail = out.shape if out is not None else (1,)
-    context = out.context if out is not None else ctx or current_context()
-    return _Target(context, (), tail, kind, out)
+    return cast(NDArray, call_operator(get_operator("_shuffle"), (data,), {"out": out}))
 
 
 def _draw(
-    method: str,
+    name: str,
     parameters: Sequence[Parameter],
     shape: ShapeLike,
     dtype: Any,
     ctx: Context | None,
     out: NDArray | None,
 ) -> NDArray:
-    target = _target(parameters, shape, dtype, ctx, out)
-    if not target.head and target.dtype.kind == "f" and method in ("uniform", "normal"):
-        raw = backend_of(target.context).empty(target.tail, target.dtype)
-        low, high = (float(cast(float, value)) for value in parameters)
-        getattr(device_random(target.context), method)(raw, low, high)
-        return _store(raw, target)
-    columns = [_columns(_host(value), target) for value in parameters]
-    return _store(_numbers(target, method, *columns), target)
+    arrays = [isinstance(value, NDArray) for value in parameters]
+    numbers = [isinstance(value, (int, float, np.number)) for value in parameters]
+    if not all(arrays) and not all(numbers):
+        raise ValueError(
+            "Distribution parameters must be all NDArrays or all numbers, but got "
+            + ", ".join(type(value).__name__ for value in parameters)
+        )
+    given = _given(shape=shape, dtype=dtype, out=out)
+    if all(arrays):
+        operator = get_operator(f"_sample_{name}")
+        return cast(NDArray, call_operator(operator, tuple(parameters), given))
+    if shape is None and out is None:
+        given["shape"] = 1
+    if out is not None:
+        given.setdefault("dtype", out.dtype)
+    operator = get_operator(f"_random_{name}")
+    return cast(NDArray, call_operator(operator, tuple(parameters), {**given, "ctx": ctx}))
 
 
-def _numbers(target: _Target, method: str, *parameters: Any) -> np.ndarray[Any, Any]:
-    """Draw on the host, as float64 (whole numbers as int64)."""
-    kind = np.dtype(np.int64 if method == "integers" else np.float64)
-    shape = (*target.head, *target.tail)
-    raw = device_random(target.context).draw(method, *parameters, shape=shape, dtype=kind)
-    return backend_of(target.context).to_host(raw)
-
-
-def _host(value: Parameter) -> np.ndarray[Any, Any]:
-    if isinstance(value, NDArray):
-        return value.asnumpy().astype(np.float64)
-    return np.asarray(value)
-
-
-def _columns(parameter: np.ndarray[Any, Any], target: _Target) -> np.ndarray[Any, Any]:
-    """Give a parameter an axis of length 1 for each of the block that is drawn for it."""
-    return parameter.reshape(parameter.shape + (1,) * len(target.tail))
-
-
-def _store(values: Any, target: _Target) -> NDArray:
-    if target.out is not None:
-        if target.out.shape != values.shape:
-            raise ShapeError(f"out has shape {target.out.shape}, expected {values.shape}")
-        target.out[:] = NDArray(backend_of(target.context).asarray(values), target.context)
-        return target.out
-    raw = backend_of(target.context).asarray(values, target.dtype)
-    return NDArray(raw, target.context)
+def _given(**values: Any) -> dict[str, Any]:
+    """Return the keywords that were given; the others are left to the operator's defaults."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 _operators = OperatorNamespace(__name__, "_random_", make_function)

@@ -86,8 +86,10 @@ def _generalized_negative_binomial(run: Run, out: Array, mu: Any, alpha: Any) ->
     if isinstance(alpha, float) and alpha == 0:
         _poisson(run, out, mu)
         return
-    rate = run.random.draw("gamma", 1 / alpha, alpha * mu, shape=out.shape, dtype=_FLOAT64)
-    _draw(run, out, "poisson", rate)
+    fixed = alpha == 0
+    spread = run.xp.where(fixed, 1, alpha)
+    rate = run.random.draw("gamma", 1 / spread, spread * mu, shape=out.shape, dtype=_FLOAT64)
+    _draw(run, out, "poisson", run.xp.where(fixed, mu, rate))
 
 
 DISTRIBUTIONS = (
@@ -244,6 +246,8 @@ class RandomInteger(Random):
     def __post_init__(self) -> None:
         if self.high <= self.low:
             raise AttributeValueError(f"low {self.low} and high {self.high} make an empty range")
+        if self.dtype is not None and self.dtype.name not in ("int32", "int64"):
+            raise AttributeValueError(f"randint makes int32 or int64, not {self.dtype}")
 
     def infer_type(
         self, inputs: list[DType | None], outputs: list[DType | None]
