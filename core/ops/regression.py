@@ -44,7 +44,7 @@ class _Regression(Operator):
         elif not (is_known(data) and is_known(label)):
             if len(label) == len(data):
                 label = data = self.expect("label", label, data)
-        elif label[0] != data[0] or shape_size(label) != shape_size(data):
+        elif label[:1] != data[:1] or shape_size(label) != shape_size(data):
             raise ShapeError(f"label has shape {label}, expected {data} like data")
         return [data, label], [data]
 
