@@ -250,8 +250,10 @@ def _declared_shape(variable: Node) -> Shape | None:
     text = variable.attrs.get("__shape__")
     if text is None:
         return None
+    dims_text = [dim.strip() for dim in text.strip().strip("()[]").split(",")]
     try:
-        dims = tuple(int(dim) for dim in text.strip().strip("()[]").split(",") if dim.strip())
+        # Python 2 wrote (8L, 3L).
+        dims = tuple(int(dim.rstrip("L")) for dim in dims_text if dim)
     except ValueError:
         raise AttributeValueError(
             f"variable {variable.name!r}: __shape__ is {text[:80]!r}; expected a shape as '(2, 3)'"

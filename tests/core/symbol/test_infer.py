@@ -100,6 +100,11 @@ def test_declared_shapes_yield_to_given_ones() -> None:
         v.infer_shape(v=(0, 4))
 
 
+@pytest.mark.parametrize("text", ["(8, 3)", "[8,3]", "(8L, 3L)", "8, 3", "( 8 ,3, )"])
+def test_spellings_of_declared_shapes(text: str) -> None:
+    assert mx.sym.var("v", __shape__=text).infer_shape()[0] == [(8, 3)]
+
+
 def test_nodes_of_one_name_are_inferred_on_their_own() -> None:
     both = mx.sym.var("d") + mx.sym.var("d")
     assert both.infer_shape(d=(2, 3)) == ([(2, 3), (2, 3)], [(2, 3)], [])
