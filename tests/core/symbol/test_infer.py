@@ -140,7 +140,7 @@ def test_hidden_outputs_and_auxiliary_states() -> None:
                 data=(2, 4), b=(2, 3)
             ),
             ShapeError,
-            r"elemwise_add 'add': shape \(2, 4\) contradicts shape \(2, 3\)",
+            r"elemwise_add 'add': rhs has shape \(2, 3\), expected \(2, 4\)",
         ),
         (
             lambda: dense(data()).infer_shape(dta=(2, 3)),
