@@ -129,7 +129,7 @@ def arange(
         stop: end of the range.
         step: distance between numbers.
         repeat: how often each number comes.
-        infer_range: deprecated in MXNet; must be None.
+        infer_range: deprecated in MXNet, and without effect there as here.
         ctx: device, by default the current context.
         dtype: element type, float32 by default.
     """
@@ -137,14 +137,8 @@ def arange(
         warnings.warn(
             "`infer_range` argument has been deprecated", DeprecationWarning, stacklevel=2
         )
-    if stop is None:
-        start, stop = 0, start
-    kind = DEFAULT_DTYPE if dtype is None else to_dtype(dtype)
-    count = int(np.ceil((stop - start) / step))
-    if count <= 0:
-        raise ShapeError(f"arange from {start} to {stop} in steps of {step} has no numbers")
-    numbers = start + np.arange(count, dtype=np.float64) * step
-    return _from_host(np.repeat(numbers, repeat).astype(kind), ctx)
+    attributes = {"start": start, "stop": stop, "step": step, "repeat": repeat}
+    return _make("_arange", attributes, ctx, dtype)
 
 
 def linspace(
@@ -156,14 +150,13 @@ def linspace(
     dtype: Any = None,
 ) -> NDArray:
     """Return ``num`` evenly spaced numbers, ``stop`` included with ``endpoint``."""
-    kind = DEFAULT_DTYPE if dtype is None else to_dtype(dtype)
-    return _from_host(np.linspace(start, stop, num, endpoint=endpoint).astype(kind), ctx)
+    attributes = {"start": start, "stop": stop, "num": num, "endpoint": endpoint}
+    return _make("_linspace", attributes, ctx, dtype)
 
 
 def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None) -> NDArray:
     """Return an (N, M) array (M is N when 0) with ones on diagonal ``k``."""
-    kind = DEFAULT_DTYPE if dtype is None else to_dtype(dtype)
-    return _from_host(np.eye(N, M or None, k, dtype=kind), ctx)
+    return _make("_eye", {"N": N, "M": M, "k": k}, ctx, dtype)
 
 
 def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True) -> NDArray:
@@ -241,13 +234,10 @@ def split_v2(
         begins = [0, *indices_or_sections]
     else:
         raise ValueError("indices_or_sections must either int or tuple of ints")
-    parts = [
-        ary.slice_axis(axis=axis, begin=begin, end=end)
-        for begin, end in zip(begins, [*begins[1:], length], strict=True)
-    ]
-    if squeeze_axis:
-        parts = [part.squeeze(axis=axis) for part in parts]
-    return parts[0] if len(parts) == 1 else parts
+    op = operator_of(
+        "_split_v2", {"indices": tuple(begins), "axis": axis, "squeeze_axis": squeeze_axis}
+    )
+    return invoke(op, (ary,))
 
 
 def _axes(axes: int | Sequence[int], ndim: int, what: str) -> list[int]:
@@ -269,6 +259,7 @@ def _shape(shape: int | Sequence[int]) -> Shape:
     return result
 
 
-def _from_host(values: np.ndarray[Any, Any], ctx: Context | None) -> NDArray:
-    context = ctx or current_context()
-    return NDArray(backend_of(context).asarray(values), context)
+def _make(name: str, attributes: dict[str, Any], ctx: Context | None, dtype: Any) -> NDArray:
+    """Run an operator without inputs."""
+    kind = DEFAULT_DTYPE if dtype is None else to_dtype(dtype)
+    return cast(NDArray, invoke(operator_of(name, {**attributes, "dtype": kind}), (), None, ctx))

@@ -177,3 +177,10 @@ def test_unhashable_attributes() -> None:
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_dtype_follows_the_input(dtype: str) -> None:
     assert nd.exp(nd.zeros(2, dtype=dtype)).dtype is np.dtype(dtype).type
+
+
+def test_kinds_of_numbers() -> None:
+    x = nd.array([1.0, np.inf, -np.inf, np.nan])
+    assert nd.contrib.isinf(x).asnumpy().tolist() == [0, 1, 1, 0]
+    assert nd.contrib.isfinite(x).asnumpy().tolist() == [1, 0, 0, 0]
+    assert nd.contrib.isnan(x).asnumpy().tolist() == [0, 0, 0, 1]
