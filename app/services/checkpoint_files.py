@@ -7,9 +7,9 @@
     <root>/3/manifest.json            written last: sizes and SHA-256 of the others
     <root>/3.120/...                  taken after 120 batches of the next epoch
 
-A checkpoint is written under a hidden name, synced, and renamed. At any moment a reader finds
-the old one or the new one; ``recover`` finishes or removes what a death left between. Who
-creates or renames holds the root meanwhile; who fills a hidden directory holds that directory.
+A checkpoint is written under a hidden name, synced, and renamed; ``recover`` finishes or removes
+what a death left between. Who creates or renames holds the root meanwhile, who reads shares it,
+and so a reader finds the old one or the new one. Who fills a hidden directory holds that too.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def write_checkpoint(
 
 def copy_checkpoint(source: Path, root: Path) -> None:
     """Put a checkpoint under another root as well, by hard links: no byte is copied."""
-    with _incoming(root, source.name) as directory:
+    with _incoming(root, source.name) as directory, hold(source.parent, shared=True):
         for file in sorted(source.iterdir(), key=lambda path: path.name == MANIFEST):
             os.link(file, directory / file.name)
         sync_directory(directory)
@@ -141,8 +141,40 @@ def read_manifest(directory: Path) -> CheckpointManifest:
         NotFound: there is no such checkpoint.
         Damaged: there is no manifest (half-written), or it cannot be read.
     """
+    with _shared(directory):
+        return _read_manifest(directory)
+
+
+def verify_checkpoint(directory: Path) -> CheckpointManifest:
+    """Read a checkpoint's manifest and compare every file with it, byte for byte.
+
+    Raises:
+        NotFound: there is no such checkpoint.
+        Damaged: half-written, truncated, altered, or a file is missing; names the file.
+    """
+    with _shared(directory):
+        manifest = _read_manifest(directory)
+        for name, expected in manifest.files.items():
+            _verify_file(directory, name, expected)
+    return manifest
+
+
+@contextmanager
+def _shared(directory: Path) -> Iterator[None]:
+    try:
+        with hold(directory.parent, shared=True):
+            yield
+    except FileNotFoundError:
+        raise _not_found(directory.name) from None
+
+
+def _not_found(tag: object) -> NotFound:
+    return NotFound("checkpoint", tag, "GET the module's checkpoints lists those")
+
+
+def _read_manifest(directory: Path) -> CheckpointManifest:
     if not directory.is_dir():
-        raise NotFound("checkpoint", directory.name, "GET the module's checkpoints lists those")
+        raise _not_found(directory.name)
     path = directory / MANIFEST
     where = f"checkpoint {directory.name}: {MANIFEST}"
     try:
@@ -167,24 +199,11 @@ def read_manifest(directory: Path) -> CheckpointManifest:
     return manifest
 
 
-def verify_checkpoint(directory: Path) -> CheckpointManifest:
-    """Read a checkpoint's manifest and compare every file with it, byte for byte.
-
-    Raises:
-        NotFound: there is no such checkpoint.
-        Damaged: half-written, truncated, altered, or a file is missing; names the file.
-    """
-    manifest = read_manifest(directory)
-    for name, expected in manifest.files.items():
-        _verify_file(directory, name, expected)
-    return manifest
-
-
 def remove_checkpoint(root: Path, tag: CheckpointTag) -> None:
     """Remove a checkpoint, in whatever state it is; raise NotFound."""
     directory = root / str(tag)
     if not directory.is_dir():
-        raise NotFound("checkpoint", tag, "GET the module's checkpoints lists those")
+        raise _not_found(tag)
     with hold(root):
         discard(directory)
 

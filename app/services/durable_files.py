@@ -80,11 +80,15 @@ def digest_file(path: Path) -> FileDigest:
 
 
 @contextmanager
-def hold(path: Path) -> Iterator[None]:
-    """Hold a file or directory, waiting for it; the kernel lets go when the process dies."""
+def hold(path: Path, *, shared: bool = False) -> Iterator[None]:
+    """Hold a file or directory, waiting for it; the kernel lets go when the process dies.
+
+    Args:
+        shared: others may hold it meanwhile who share as well.
+    """
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)

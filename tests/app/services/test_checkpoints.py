@@ -1,0 +1,250 @@
+"""Checkpoints as a service: entered, listed, uploaded, pruned, resumed from, recovered."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from app.domain.checkpoint import CheckpointTag
+from app.domain.job import Job
+from app.domain.module import ParamsSource
+from app.errors import Damaged, InUse, Invalid, NotFound, TooLarge
+from app.services.checkpoint_files import MANIFEST, write_checkpoint
+from app.worker.job_messages import JobCancelled, JobCheckpoint, JobDone, JobFailed
+
+T = CheckpointTag
+
+
+def write(bench, module: str, tag: CheckpointTag, content: bytes = b"w", **who: int) -> Path:
+    """Write a checkpoint as an executor does."""
+    root = bench.checkpoints.root(module)
+    with write_checkpoint(root, tag, module=module, **who) as writer:
+        (writer.directory / f"{module}-{tag.epoch:04}.params").write_bytes(content)
+    return root / str(tag)
+
+
+def save(bench, module: str, *tags: CheckpointTag, **who: int) -> None:
+    for tag in tags:
+        write(bench, module, tag, **who)
+        bench.checkpoints.saved(module, tag)
+
+
+def listed(bench, module: str) -> list[CheckpointTag]:
+    return [manifest.tag for manifest in bench.checkpoints.list_checkpoints(module).items]
+
+
+def running(bench, module: str = "a") -> Job:
+    job = bench.fit(module)
+    claimed = bench.queue.claim("cpu(0)")
+    assert claimed.id == job.id
+    return claimed
+
+
+def report(bench, job: Job, tag: CheckpointTag, content: bytes = b"w") -> None:
+    """Write a checkpoint and report it, as a fit does."""
+    write(bench, job.module, tag, content, job_id=job.id, attempt=job.attempt)
+    message = JobCheckpoint(job_id=job.id, attempt=job.attempt, epoch=tag.epoch, batch=tag.batch)
+    assert not bench.runs.enter(message)
+
+
+def content_of(directory: Path | None) -> bytes | None:
+    return None if directory is None else next(directory.glob("*.params")).read_bytes()
+
+
+async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+
+
+def test_saved_checkpoint_is_listed_and_what_the_module_is_restored_from(bench) -> None:
+    save(bench, "a", T(1), T(2), T(1, 50))
+    assert listed(bench, "a") == [T(2), T(1, 50), T(1)]
+    page = bench.checkpoints.list_checkpoints("a", limit=2)
+    rest = bench.checkpoints.list_checkpoints("a", page.next_cursor, 2)
+    assert [manifest.tag for manifest in rest.items] == [T(1)]
+    module = bench.modules.get("a")
+    assert (module.checkpoint, module.params) == (T(1, 50), ParamsSource.CHECKPOINT)
+    assert bench.checkpoints.newest("a").tag == T(1, 50)
+    assert bench.checkpoints.verify("a", T(2)) == bench.checkpoints.directory("a", T(2))
+
+
+def test_what_is_not_there_is_not_found(bench) -> None:
+    for call in (
+        lambda: bench.checkpoints.newest("a"),
+        lambda: bench.checkpoints.newest("nowhere"),
+        lambda: bench.checkpoints.list_checkpoints("nowhere"),
+        lambda: bench.checkpoints.get("a", T(1)),
+        lambda: bench.checkpoints.verify("nowhere", T(1)),
+        lambda: bench.checkpoints.delete("a", T(1)),
+    ):
+        with pytest.raises(NotFound):
+            call()
+
+
+def test_files_are_found_by_name_and_by_nothing_else(bench) -> None:
+    save(bench, "a", T(1))
+    assert bench.checkpoints.file("a", T(1), "a-0001.params").read_bytes() == b"w"
+    assert bench.checkpoints.file("a", T(1), MANIFEST).exists()
+    with pytest.raises(NotFound, match=r"the checkpoint has a-0001\.params"):
+        bench.checkpoints.file("a", T(1), "other.params")
+    for name in ("../1/a-0001.params", "/etc/passwd", "..", ""):
+        with pytest.raises(Invalid, match="file"):
+            bench.checkpoints.file("a", T(1), name)
+    (bench.checkpoints.directory("a", T(1)) / "a-0001.params").write_bytes(b"")
+    with pytest.raises(Damaged, match="got 0 bytes, expected 1 bytes"):
+        bench.checkpoints.file("a", T(1), "a-0001.params")
+
+
+def test_half_written_checkpoint_is_refused_and_can_be_deleted(bench) -> None:
+    save(bench, "a", T(1), T(2))
+    (bench.checkpoints.directory("a", T(1)) / MANIFEST).unlink()
+    with pytest.raises(Damaged, match="half-written"):
+        bench.checkpoints.verify("a", T(1))
+    assert bench.checkpoints.newest("a").tag == T(2)
+    bench.checkpoints.delete("a", T(1))
+    assert listed(bench, "a") == [T(2)]
+
+
+def test_what_the_module_is_restored_from_is_not_deleted(bench) -> None:
+    save(bench, "a", T(1), T(2))
+    with pytest.raises(InUse, match="restored from"):
+        bench.checkpoints.delete("a", T(2))
+    bench.checkpoints.delete("a", T(1))
+    assert listed(bench, "a") == [T(2)]
+    assert not bench.checkpoints.directory("a", T(1)).exists()
+
+
+async def test_foreign_checkpoint_is_uploaded_file_by_file(bench) -> None:
+    upload = bench.checkpoints.upload
+    first = await upload("a", T(7), "net-symbol.json", chunks(b"{", b"}"))
+    assert set(first.files) == {"net-symbol.json"}
+    second = await upload("a", T(7), "net-0007.params", chunks(b"p" * 100))
+    assert set(second.files) == {"net-symbol.json", "net-0007.params"}
+    assert second.prefix == "net"
+    third = await upload("a", T(7), "net-0007.params", chunks(b"new"))
+    assert third.files["net-0007.params"].size == 3
+    assert third.etag != second.etag
+    assert bench.checkpoints.verify("a", T(7)).name == "7"
+    assert listed(bench, "a") == [T(7)]
+    assert bench.modules.get("a").checkpoint is None, "it is not loaded yet"
+    assert [p.name for p in bench.checkpoints.root("a").iterdir()] == ["7"]
+
+
+def test_several_files_are_uploaded_at_once(bench) -> None:
+    service = bench.checkpoints
+    with (
+        service.begin_upload("a", T(1), "n-symbol.json") as symbol,
+        service.begin_upload("a", T(1), "n-0001.params") as params,
+    ):
+        symbol.write(b"{}")
+        params.write(b"pp")
+        service.add_files("a", T(1), {"n-symbol.json": symbol, "n-0001.params": params})
+    assert service.get("a", T(1)).size == 4
+
+
+async def test_bad_uploads_are_refused(bench) -> None:
+    upload = bench.checkpoints.upload
+    for name in ("../x", MANIFEST, ".hidden", ""):
+        with pytest.raises(Invalid, match="file"):
+            await upload("a", T(1), name, chunks(b"x"))
+    with pytest.raises(NotFound):
+        await upload("nowhere", T(1), "x", chunks(b"x"))
+    await upload("a", T(1), "x.params", chunks(bytes(700_000)))
+    with pytest.raises(TooLarge, match="MODSERVE_MAX_CHECKPOINT_BYTES"):
+        await upload("a", T(1), "y.params", chunks(bytes(400_000)))
+    with pytest.raises(TooLarge):
+        await upload("a", T(1), "y.params", chunks(b""), announced_bytes=400_000)
+    await upload("a", T(1), "x.params", chunks(bytes(900_000)))
+    assert set(bench.checkpoints.get("a", T(1)).files) == {"x.params"}
+
+
+async def test_reader_always_finds_a_whole_checkpoint_while_it_is_replaced(bench) -> None:
+    await bench.checkpoints.upload("a", T(1), "x", chunks(b"0"))
+    is_over = threading.Event()
+
+    def look() -> int:
+        count = 0
+        while not is_over.is_set():
+            assert bench.checkpoints.verify("a", T(1)).name == "1"
+            count += 1
+        return count
+
+    looking = asyncio.create_task(asyncio.to_thread(look))
+    for i in range(10):
+        await bench.checkpoints.upload("a", T(1), "x", chunks(str(i).encode()))
+    is_over.set()
+    assert await looking > 0
+    assert (bench.checkpoints.verify("a", T(1)) / "x").read_bytes() == b"9"
+
+
+def test_pruning_keeps_the_newest_and_what_is_in_use(bench) -> None:
+    save(bench, "a", T(1), T(2), T(2, 10), T(3), T(3, 10))
+    assert bench.checkpoints.prune("a") == [], "the default keeps all"
+    bench.modules.change("a", lambda a: a.evolve(checkpoint=T(1)))
+    assert bench.checkpoints.prune("a", keep=1) == [T(2, 10), T(2)]
+    assert listed(bench, "a") == [T(3, 10), T(3), T(1)]
+    save(bench, "a", T(4))
+    assert bench.checkpoints.prune("a", keep=2) == [T(3, 10), T(1)]
+
+
+def test_job_goes_on_from_its_furthest_sound_checkpoint(bench) -> None:
+    job = running(bench)
+    assert bench.checkpoints.resume_from(job) is None
+    report(bench, job, T(1), b"one")
+    report(bench, job, T(1, 5), b"one and a bit")
+    assert content_of(bench.checkpoints.resume_from(job)) == b"one and a bit"
+    written_before_death = write(bench, "a", T(2), b"two", job_id=job.id)
+    assert bench.checkpoints.resume_from(job) == written_before_death
+    (written_before_death / "a-0002.params").write_bytes(b"cut")
+    (written_before_death / "a-0002.params").write_bytes(b"tw")
+    assert content_of(bench.checkpoints.resume_from(job)) == b"one and a bit"
+    write(bench, "a", T(9), b"of another job", job_id=job.id + 1)
+    assert content_of(bench.checkpoints.resume_from(job)) == b"one and a bit"
+
+
+def test_paused_job_keeps_its_place_when_another_writes_over_it(bench) -> None:
+    job = running(bench)
+    report(bench, job, T(1), b"mine")
+    bench.jobs.pause(job.id)
+    bench.queue.release(job.id, job.attempt, "asked")
+    other = running(bench)
+    report(bench, other, T(1), b"theirs")
+    assert content_of(bench.checkpoints.directory("a", T(1))) == b"theirs"
+    assert content_of(bench.checkpoints.resume_from(job)) == b"mine"
+    assert content_of(bench.checkpoints.resume_from(other)) == b"theirs"
+
+
+@pytest.mark.parametrize(
+    ("last", "is_kept"), [(JobDone, False), (JobCancelled, False), (JobFailed, True)]
+)
+def test_place_of_a_finished_job_is_let_go(bench, last, is_kept: bool) -> None:
+    job = running(bench)
+    report(bench, job, T(1))
+    more = {"code": "c", "message": "m"} if last is JobFailed else {}
+    assert bench.runs.enter(last(job_id=job.id, attempt=job.attempt, **more))
+    pinned = bench.data_dir / "modules" / "a" / "resume" / str(job.id)
+    assert pinned.exists() == is_kept
+
+
+def test_recovery_makes_index_and_disk_agree(bench) -> None:
+    save(bench, "a", T(1), T(2))
+    write(bench, "a", T(3))
+    bench.checkpoints.directory("a", T(1)).rename(bench.data_dir / "elsewhere")
+    gone = running(bench, "a")
+    report(bench, gone, T(5))
+    bench.queue.release(gone.id, gone.attempt, "x")
+    bench.jobs.cancel(gone.id)
+    stranger = bench.data_dir / "modules" / "stranger"
+    stranger.mkdir()
+    (bench.data_dir / "modules" / ".trash-b-0123").mkdir()
+    (bench.checkpoints.root("a") / ".upload-x-0123").write_bytes(b"half")
+    bench.checkpoints.recover()
+    assert listed(bench, "a") == [T(5), T(3), T(2)]
+    assert not stranger.exists()
+    assert sorted(path.name for path in bench.checkpoints.root("a").iterdir()) == ["2", "3", "5"]
+    assert list((bench.data_dir / "modules" / "a" / "resume").iterdir()) == []
+    assert [path.name for path in (bench.data_dir / "modules").iterdir()] == ["a"]
