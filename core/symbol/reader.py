@@ -6,6 +6,7 @@ MXNetError that names the node and the field.
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 from collections.abc import Mapping
@@ -221,18 +222,21 @@ def _refuse_unknown_operators(raw: list[_RawNode]) -> None:
         if node.operator is not None and not has_operator(node.operator):
             unknown.setdefault(node.operator, node.name)
     if unknown:
-        hints = {operator: did_you_mean(operator[:80], registered_names()) for operator in unknown}
-        listed = ", ".join(
-            f"{operator[:80]!r} (node {name[:80]!r}{hints[operator]})"
-            for operator, name in list(unknown.items())[:20]
+        listed = [
+            f"{operator[:80]!r} (node {name[:80]!r}{did_you_mean(operator[:80], registered_names())})"
+            for operator, name in itertools.islice(unknown.items(), 20)
+        ]
+        if len(unknown) > len(listed):
+            listed.append("...")
+        raise UnknownOperator(
+            f"{len(unknown)} operators of the graph are not known: {', '.join(listed)}"
         )
-        raise UnknownOperator(f"{len(unknown)} operators of the graph are not known: {listed}")
 
 
 def _make_node(raw: _RawNode, nodes: list[Node], version: int) -> Node:
     """Return a node of a file, given the nodes before it."""
     attrs, for_inputs = upgrade_attributes(raw.operator, raw.attrs, version)
-    op = None if raw.operator is None else make_operator(raw.operator, raw.name, attrs)
+    op = None if raw.operator is None else make_operator(raw.operator, raw.name[:80], attrs)
     if raw.extras:
         raise GraphError(
             f"node {raw.name[:80]!r} has {raw.extras[0]}, which it can have no use for"
@@ -271,13 +275,19 @@ def _check_output(where: str, node: Node, output: int) -> None:
 
 def _check_inputs(node: Node) -> None:
     names = () if node.op is None else node.op.input_names()
-    if len(node.inputs) == len(names):
-        return
     what = "variable" if node.op is None else node.op.names[0]
-    raise GraphError(
-        f"{what} {node.name[:80]!r} has {len(node.inputs)} inputs; expected {len(names)}"
-        + (f" ({', '.join(names)})" if len(names) <= 20 and names else "")
-    )
+    if len(node.inputs) != len(names):
+        raise GraphError(
+            f"{what} {node.name[:80]!r} has {len(node.inputs)} inputs; expected {len(names)}"
+            + (f" ({', '.join(names)})" if len(names) <= 20 and names else "")
+        )
+    updated = () if node.op is None else node.op.auxiliary_names()
+    for name, (source, _) in zip(names, node.inputs, strict=True):
+        if name in updated and not source.is_variable:
+            raise GraphError(
+                f"{what} {node.name[:80]!r}: {name} is the output of {source.name[:80]!r}; "
+                "an auxiliary state must be a variable"
+            )
 
 
 def _check_argument_nodes(value: Any, raw: list[_RawNode]) -> None:

@@ -258,6 +258,24 @@ def test_all_unknown_operators_are_named_at_once() -> None:
     )
 
 
+def test_only_the_first_unknown_operators_are_listed() -> None:
+    graph = dense()
+    graph["nodes"] += [{"op": f"Warp{i}", "name": "w", "inputs": []} for i in range(3000)]
+    with pytest.raises(UnknownOperator, match=r"^3000 operators .*'Warp19' .*\), \.\.\.$"):
+        load(graph)
+
+
+def test_an_auxiliary_state_is_a_variable() -> None:
+    names = ["x", "gamma", "beta", "var"]
+    nodes = [
+        *map(variable, names),
+        {"op": "relu", "name": "act", "inputs": [[0, 0]]},
+        {"op": "BatchNorm", "name": "bn", "inputs": [[i, 0] for i in (0, 1, 2, 4, 3)]},
+    ]
+    with pytest.raises(GraphError, match="BatchNorm 'bn': moving_mean is the output of 'act'"):
+        load({"nodes": nodes, "arg_nodes": [], "heads": [[5, 0]]})
+
+
 @pytest.mark.parametrize("count", ["1000000000", "3"])
 def test_a_count_of_inputs_that_are_not_there(count: str) -> None:
     graph = with_node(2, op="Concat", attrs={"num_args": count})
