@@ -222,8 +222,9 @@ def _refuse_unknown_operators(raw: list[_RawNode]) -> None:
         if node.operator is not None and not has_operator(node.operator):
             unknown.setdefault(node.operator, node.name)
     if unknown:
+        known = list(registered_names())
         listed = [
-            f"{operator[:80]!r} (node {name[:80]!r}{did_you_mean(operator[:80], registered_names())})"
+            f"{operator[:80]!r} (node {name[:80]!r}{did_you_mean(operator[:80], known)})"
             for operator, name in itertools.islice(unknown.items(), 20)
         ]
         if len(unknown) > len(listed):
