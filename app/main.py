@@ -10,9 +10,10 @@ from importlib.metadata import version
 from typing import Any
 
 import structlog
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from app.api import ROUTERS
+from app.api.dependencies import refuse_unknown_query
 from app.api.middleware import RequestContext
 from app.api.openapi import build_openapi
 from app.api.problems import install_error_handlers
@@ -65,6 +66,7 @@ def create_app(settings: Settings) -> FastAPI:
         description=_DESCRIPTION,
         openapi_tags=_TAGS,
         lifespan=_lifespan,
+        dependencies=[Depends(refuse_unknown_query)],
     )
     app.state.settings = settings
     app.add_middleware(RequestContext)

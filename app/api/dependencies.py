@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Header, Path, Query, Request
 
 from app.domain.names import NAME_PATTERN
+from app.errors import Invalid
 from app.services.services import Services
 
 __all__ = [
@@ -18,7 +19,21 @@ __all__ = [
     "Limit",
     "ModuleName",
     "ServicesOf",
+    "refuse_unknown_query",
 ]
+
+
+async def refuse_unknown_query(request: Request) -> None:
+    """Refuse a query parameter that the path does not have: a misspelt one would be ignored."""
+    if not request.scope["query_string"]:
+        return
+    path, verb = request.scope["route"].path, request.method.lower()
+    declared = request.app.openapi()["paths"][path][verb].get("parameters", ())
+    known = [one["name"] for one in declared if one["in"] == "query"]
+    for name in request.query_params:
+        if name not in known:
+            expected = f"one of {', '.join(known)}" if known else "no query parameters"
+            raise Invalid(name, request.query_params[name], expected)
 
 
 def _services(request: Request) -> Services:

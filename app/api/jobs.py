@@ -172,8 +172,24 @@ def metrics(job: JobId, services: ServicesOf) -> PageView[EventView]:
 
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "Server-sent events; the data of each is an `EventView`.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "description": "Server-sent events; comments keep a silent stream open.",
+        "content": {
+            "text/event-stream": {
+                "itemSchema": {
+                    "type": "object",
+                    "required": ["id", "event", "data"],
+                    "properties": {
+                        "id": {"type": "string", "description": "For Last-Event-ID."},
+                        "event": {"type": "string", "description": "Kind of the event."},
+                        "data": {
+                            "type": "string",
+                            "contentMediaType": "application/json",
+                            "contentSchema": {"$ref": "#/components/schemas/EventView"},
+                        },
+                    },
+                }
+            }
+        },
     }
 }
 LastEventId = Annotated[

@@ -11,31 +11,7 @@ import pytest
 
 from app.main import create_app
 from app.settings import Settings
-
-NETWORK = {
-    "nodes": [
-        {"op": "null", "name": "data", "inputs": []},
-        {"op": "null", "name": "fc_weight", "attrs": {"num_hidden": "3"}, "inputs": []},
-        {"op": "null", "name": "fc_bias", "attrs": {"num_hidden": "3"}, "inputs": []},
-        {
-            "op": "FullyConnected",
-            "name": "fc",
-            "attrs": {"num_hidden": "3"},
-            "inputs": [[0, 0, 0], [1, 0, 0], [2, 0, 0]],
-        },
-        {"op": "null", "name": "softmax_label", "inputs": []},
-        {"op": "SoftmaxOutput", "name": "softmax", "inputs": [[3, 0, 0], [4, 0, 0]]},
-    ],
-    "arg_nodes": [0, 1, 2, 4],
-    "heads": [[5, 0, 0]],
-    "attrs": {"mxnet_version": ["int", 10901]},
-}
-BATCH = 4
-FEATURES = 5
-BIND = {
-    "data_shapes": [{"name": "data", "shape": [BATCH, FEATURES]}],
-    "label_shapes": [{"name": "softmax_label", "shape": [BATCH]}],
-}
+from served.network import BIND, NETWORK
 
 
 @pytest.fixture

@@ -1,0 +1,128 @@
+"""Requests made up from the OpenAPI document, sound and unsound ones: no 5xx, no surprise."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from app.client import Client
+from app.main import openapi_text
+from app.settings import Settings
+from served.network import BIND, NETWORK, examples_npz, fit_body
+from served.threaded import served
+
+SCHEMA = schemathesis.openapi.from_dict(json.loads(openapi_text()))
+OPERATIONS = [result.ok() for result in SCHEMA.exclude(path="/v1/events").get_all_operations()]
+
+
+class World:
+    """A server, and what requests can name on it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.names: dict[str, Any] = {
+            "module": "net",
+            "dataset": "examples",
+            "epoch": "2",
+            "file": "net-0002.params",
+            "parameter": "fc_weight",
+        }
+        self._http = httpx.Client(base_url=url, timeout=60)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def prepare(self) -> None:
+        """Bring about again what requests have deleted or changed."""
+        if self._http.get("/v1/datasets/examples").status_code == 404:
+            self._call("PUT", "/v1/datasets/examples", content=examples_npz())
+        if not self._is_complete():
+            self._clear()
+            self._call("POST", "/v1/modules", json={"name": "net", "symbol": NETWORK})
+            self._call("POST", "/v1/modules/net/bind", json=BIND)
+            self._call("POST", "/v1/modules/net/params/init", json={"initializer": "xavier"})
+            job = self._call("POST", "/v1/modules/net/fit", json=fit_body())["id"]
+            with Client(self.url) as client:
+                assert client.wait(job)["status"] == "succeeded"
+            self.names["job"] = job
+
+    def _is_complete(self) -> bool:
+        module = self._http.get("/v1/modules/net")
+        checkpoint = self._http.get("/v1/modules/net/checkpoints/2")
+        return (
+            module.status_code == checkpoint.status_code == 200
+            and module.json()["stage"] == "READY"
+            and self._http.get(f"/v1/jobs/{self.names['job']}").status_code == 200
+        )
+
+    def _clear(self) -> None:
+        for job in self._http.get("/v1/jobs?module=net").json()["items"]:
+            self._http.post(f"/v1/jobs/{job['id']}/cancel")
+        self._http.delete("/v1/modules/net")
+
+    def _call(self, method: str, path: str, **body: Any) -> Any:
+        response = self._http.request(method, path, **body)
+        assert response.is_success, response.text
+        return response.json()
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    settings = Settings(
+        data_dir=tmp_path_factory.mktemp("fuzz"),
+        executor_form="in_process",
+        log_level="error",
+        max_body_bytes=1 << 20,
+        max_dataset_bytes=1 << 20,
+        max_checkpoint_bytes=1 << 20,
+    )
+    with served(settings) as url:
+        world = World(url)
+        yield world
+        world.close()
+
+
+SETTINGS = settings(
+    max_examples=8,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def ask(world: World, case: Any, data: st.DataObject) -> None:
+    """Send a request, three of four times with the names of things that are there."""
+    world.prepare()
+    if data.draw(st.sampled_from([True, True, True, False])):
+        case.path_parameters = {name: world.names[name] for name in case.path_parameters}
+    # A schema cannot say all that a sound request needs: shapes that agree, names that are there.
+    case.call_and_validate(
+        base_url=world.url, timeout=30, excluded_checks=[positive_data_acceptance]
+    )
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
+@SETTINGS
+@given(data=st.data())
+def test_sound_requests(world: World, operation: Any, data: st.DataObject) -> None:
+    ask(world, data.draw(operation.as_strategy(generation_mode=GenerationMode.POSITIVE)), data)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [one for one in OPERATIONS if one.body or list(one.iter_parameters())],
+    ids=lambda operation: operation.label,
+)
+@SETTINGS
+@given(data=st.data())
+def test_unsound_requests(world: World, operation: Any, data: st.DataObject) -> None:
+    ask(world, data.draw(operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)), data)

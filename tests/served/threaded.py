@@ -1,0 +1,37 @@
+"""The application behind a real socket, its server a thread of the test process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from app.main import create_app
+from app.settings import Settings
+
+__all__ = ["served"]
+
+
+@contextmanager
+def served(settings: Settings) -> Iterator[str]:
+    """Serve for the length of the block; yield the base URL."""
+    config = uvicorn.Config(
+        create_app(settings), host="127.0.0.1", port=0, log_level="error", access_log=False
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, name="server")
+    thread.start()
+    try:
+        deadline = time.monotonic() + 60
+        while not server.started:
+            assert thread.is_alive(), "the server did not start"
+            assert time.monotonic() < deadline, "the server is not up after a minute"
+            time.sleep(0.01)
+        (listening,) = server.servers[0].sockets
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
