@@ -56,10 +56,10 @@ class Embedding(Operator):
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         data, output = inputs[0], outputs[0]
         weight = self.expect("weight", inputs[1], (self.input_dim, self.output_dim))
-        if data is not None:
-            output = self.expect("output", output, (*data, self.output_dim))
         if output is not None:
             data = self.expect("data", data, output[:-1])
+        if data is not None:
+            output = self.expect("output", output, (*data, self.output_dim))
         return [data, weight], [output]
 
     def infer_type(
@@ -263,10 +263,10 @@ class OneHot(Operator):
         self, inputs: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         indices, output = inputs[0], outputs[0]
-        if indices is not None:
-            output = self.expect("output", output, (*indices, self.depth))
         if output is not None:
             indices = self.expect("indices", indices, output[:-1])
+        if indices is not None:
+            output = self.expect("output", output, (*indices, self.depth))
         return [indices], [output]
 
     def infer_type(

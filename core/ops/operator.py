@@ -131,8 +131,9 @@ class Operator:
         the node's name. The default: all shapes are equal.
         """
         common: Shape | None = None
-        for shape in (*inputs, *outputs):
-            common = merge_shapes(common, shape)
+        names = (*self.input_names(), *self.output_names())
+        for name, shape in zip(names, (*inputs, *outputs), strict=True):
+            common = self.expect(name, shape, common)
         return [common] * len(inputs), [common] * len(outputs)
 
     def infer_type(

@@ -1,4 +1,4 @@
-"""Forward and backward of the layers of a network allocate no array.
+"""Forward and backward of operators that networks train with allocate no array.
 
 What an operator needs beside its arrays comes from ``run.scratch``, whose memory a bound plan
 keeps; everything else that a second step allocates counts here.
@@ -16,7 +16,7 @@ from core.backends import backend_of
 from core.device import Context
 from core.ops import Run
 from core.random import DeviceRandom
-from oracle.case import Case, integers, positive
+from oracle.case import Case, integers, normal, positive
 from oracle.run_operator import OperatorRun
 
 _ALLOWED_BYTES = 160 * 1024
@@ -89,6 +89,104 @@ CASES = (
         "LinearRegressionOutput",
         {},
         {"data": (256, 512), "label": (256, 512)},
+    ),
+    *(
+        Case(op, op, {}, {"data": positive(256, 512)})
+        for op in ("relu", "sigmoid", "tanh", "exp", "log", "sqrt", "square", "abs", "erf")
+    ),
+    *(
+        Case(op, op, {}, {"lhs": positive(256, 512), "rhs": positive(256, 512)})
+        for op in ("elemwise_add", "elemwise_mul", "elemwise_div", "_maximum", "_power", "_mod")
+    ),
+    *(
+        Case(op, op, {}, {"lhs": positive(256, 512), "rhs": positive(1, 512)})
+        for op in ("broadcast_add", "broadcast_mul", "broadcast_div", "broadcast_maximum")
+    ),
+    *(
+        Case(op, op, {"scalar": 2.0}, {"data": positive(256, 512)})
+        for op in ("_plus_scalar", "_rminus_scalar", "_mul_scalar", "_power_scalar", "smooth_l1")
+    ),
+    Case("clip", "clip", {"a_min": 0, "a_max": 1}, {"data": (256, 512)}),
+    Case("add_n", "add_n", {}, {f"arg{i}": (256, 512) for i in range(3)}, positional=True),
+    Case("reshape", "Reshape", {"shape": (0, -4, 2, -1)}, {"data": (256, 512)}),
+    Case("transpose", "transpose", {"axes": (1, 0, 2)}, {"data": (64, 32, 64)}),
+    Case("concat", "Concat", {}, {"arg0": (256, 512), "arg1": (256, 64)}, positional=True),
+    Case("split", "SliceChannel", {"num_outputs": 4}, {"data": (256, 512)}),
+    Case("slice_axis", "slice_axis", {"axis": 1, "begin": 4, "end": None}, {"data": (256, 512)}),
+    Case(
+        "pad",
+        "Pad",
+        {"mode": "edge", "pad_width": (0, 0, 0, 0, 1, 1, 1, 1)},
+        {"data": (8, 16, 32, 32)},
+    ),
+    Case(
+        "upsampling",
+        "UpSampling",
+        {"scale": 2, "sample_type": "nearest"},
+        {"arg0": (8, 16, 32, 32)},
+        positional=True,
+    ),
+    Case("tile", "tile", {"reps": (2, 3)}, {"data": (256, 512)}),
+    Case(
+        "where",
+        "where",
+        {},
+        {"condition": integers(256, 512, high=2), "x": (256, 512), "y": (256, 512)},
+    ),
+    Case("round", "round", {}, {"data": (256, 512)}, grads=False),
+    Case("argmax", "argmax", {"axis": 1}, {"data": (256, 1024)}, grads=False),
+    *(
+        Case(op, op, {"axis": 1}, {"data": (256, 1024)})
+        for op in ("sum", "mean", "max", "nansum", "norm")
+    ),
+    Case("dot", "dot", {}, {"lhs": (256, 512), "rhs": (512, 256)}),
+    Case(
+        "batch_dot",
+        "batch_dot",
+        {"transpose_b": True},
+        {"lhs": (16, 64, 128), "rhs": (16, 64, 128)},
+    ),
+    Case(
+        "embedding",
+        "Embedding",
+        {"input_dim": 1000, "output_dim": 128},
+        {"data": integers(64, 32, high=1000), "weight": (1000, 128)},
+    ),
+    Case("pick", "pick", {}, {"data": (2048, 64), "index": integers(2048, high=64)}),
+    *(
+        Case(
+            op,
+            op,
+            {"use_sequence_length": True},
+            {"data": (32, 64, 64), "sequence_length": integers(64, low=1, high=33)},
+        )
+        for op in ("SequenceMask", "SequenceLast", "SequenceReverse")
+    ),
+    *(
+        Case(
+            f"rnn_{mode}",
+            "RNN",
+            {
+                "mode": mode,
+                "state_size": 64,
+                "num_layers": 3,
+                "bidirectional": True,
+                "p": 0.5,
+                "use_sequence_length": has_lengths,
+            },
+            {
+                "data": (20, 32, 64),
+                "parameters": normal(gates * 66304, scale=0.1),
+                "state": (6, 32, 64),
+                **({"state_cell": (6, 32, 64)} if mode == "lstm" else {}),
+                **({"sequence_length": integers(32, low=1, high=20)} if has_lengths else {}),
+            },
+        )
+        for mode, gates, has_lengths in (
+            ("lstm", 4, False),
+            ("gru", 3, True),
+            ("rnn_tanh", 1, False),
+        )
     ),
 )
 

@@ -1,0 +1,95 @@
+"""Reading by index: inference, dtypes, and indices outside."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.errors import AttributeValueError, OutOfRange, ShapeError, TypeInferenceError
+from oracle.apply import apply, make
+
+F16, F32, I32 = map(np.dtype, ("float16", "float32", "int32"))
+
+
+def infer(op: str, *inputs, output=None, **attrs):
+    return make(op, attrs).infer_shape(list(inputs), [output])
+
+
+def test_embedding_in_both_directions() -> None:
+    attrs = {"input_dim": 5, "output_dim": 3}
+    assert infer("Embedding", (0, 4), None, **attrs) == ([(0, 4), (5, 3)], [(0, 4, 3)])
+    got = infer("Embedding", None, None, output=(2, 4, 3), **attrs)
+    assert got == ([(2, 4), (5, 3)], [(2, 4, 3)])
+    with pytest.raises(ShapeError, match=r"weight has shape \(6, 3\), expected \(5, 3\)"):
+        infer("Embedding", (2,), (6, 3), **attrs)
+
+
+def test_embedding_dtypes() -> None:
+    operator = make("Embedding", {"input_dim": 5, "output_dim": 3})
+    assert operator.infer_type([I32, None], [None]) == ([I32, F32], [F32])
+    assert operator.infer_type([I32, F16], [None]) == ([I32, F16], [F16])
+    with pytest.raises(TypeInferenceError):
+        operator.infer_type([I32, F16], [F32])
+
+
+def test_embedding_takes_sparse_grad_and_sizes() -> None:
+    make("Embedding", {"input_dim": 5, "output_dim": 3, "sparse_grad": True})
+    with pytest.raises(AttributeValueError, match="'output_dim' is required"):
+        make("Embedding", {"input_dim": 5})
+
+
+def test_rows_used_twice_get_the_sum() -> None:
+    weight = np.zeros((3, 2), "float32")
+    head = np.float32([[1, 2], [10, 20], [100, 200]])
+    attrs = {"input_dim": 3, "output_dim": 2}
+    got = apply("Embedding", attrs, [np.float32([1, 0, 1]), weight], [head])
+    np.testing.assert_array_equal(got.grads[1], [[10, 20], [101, 202], [0, 0]])
+
+
+@pytest.mark.parametrize("index", [-1, 5])
+def test_take_can_refuse_indices_outside(index: int) -> None:
+    data = np.zeros((5, 3), "float32")
+    with pytest.raises(OutOfRange, match=f"index {index} is outside an axis of size 5"):
+        apply("take", {"mode": "raise"}, [data, np.float32([0, index])])
+
+
+@pytest.mark.parametrize("index", [-4, 3])
+def test_gather_nd_refuses_indices_outside(index: int) -> None:
+    with pytest.raises(IndexError, match=f"index {index} is outside"):
+        apply("gather_nd", {}, [np.zeros((3, 2), "float32"), np.float32([[index]])])
+
+
+def test_index_vectors_longer_than_the_shape() -> None:
+    with pytest.raises(ShapeError, match="select along 3 axes"):
+        infer("gather_nd", (4, 3), (3, 2))
+    with pytest.raises(ShapeError, match="select along 3 axes"):
+        infer("scatter_nd", None, (3, 2), shape=(4, 3))
+    assert infer("scatter_nd", None, (1, 2), shape=(4, 3)) == ([(2, 3), (1, 2)], [(4, 3)])
+
+
+def test_pick_shapes() -> None:
+    assert infer("pick", (4, 3), None) == ([(4, 3), (4,)], [(4,)])
+    assert infer("pick", (4, 3), (0, 1), keepdims=True) == ([(4, 3), (4, 1)], [(4, 1)])
+    with pytest.raises(ShapeError, match="axis is None"):
+        infer("pick", (4, 3), (4,), axis=None)
+    with pytest.raises(ShapeError, match=r"index has shape \(5,\)"):
+        infer("pick", (4, 3), (5,))
+
+
+def test_batch_take_wants_int32() -> None:
+    operator = make("batch_take", {})
+    assert operator.infer_type([F32, None], [None]) == ([F32, I32], [F32])
+    with pytest.raises(TypeInferenceError, match="indices has dtype float32, expected int32"):
+        operator.infer_type([F32, F32], [None])
+
+
+def test_batch_take_gradient() -> None:
+    data = np.zeros((2, 3), "float32")
+    got = apply("batch_take", {}, [data, np.int32([2, 0])], [np.float32([5, 7])])
+    np.testing.assert_array_equal(got.grads[0], [[0, 0, 5], [7, 0, 0]])
+
+
+def test_one_hot_in_both_directions() -> None:
+    assert infer("one_hot", None, output=(2, 0), depth=4) == ([(2,)], [(2, 4)])
+    with pytest.raises(AttributeValueError, match="minimum is 1"):
+        make("one_hot", {"depth": 0})

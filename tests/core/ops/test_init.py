@@ -1,0 +1,61 @@
+"""Constants and ranges: inference and errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.errors import AttributeValueError, ShapeError, TypeInferenceError
+from oracle.apply import make
+
+
+def infer(op: str, output=None, **attrs):
+    return make(op, attrs).infer_shape([], [output])[1][0]
+
+
+def test_zeros_of_unknown_size_are_solved() -> None:
+    assert infer("_zeros", shape=(0, 128)) == (0, 128)
+    assert infer("_zeros", (32, 128), shape=(0, 128)) == (32, 128)
+    assert infer("_zeros", (32, 128)) == (32, 128)
+    assert infer("_full", value=1) is None
+    with pytest.raises(ShapeError, match=r"output has shape \(32, 64\), expected \(0, 128\)"):
+        infer("_zeros", (32, 64), shape=(0, 128))
+
+
+def test_dtype_is_given() -> None:
+    operator = make("_zeros", {"shape": (2,), "dtype": "float16"})
+    assert operator.infer_type([], [None]) == ([], [np.dtype("float16")])
+    with pytest.raises(TypeInferenceError, match="expected float16"):
+        operator.infer_type([], [np.dtype("float32")])
+
+
+def test_context_is_accepted() -> None:
+    make("_zeros", {"shape": (2,), "ctx": "cpu(0)"})
+
+
+def test_lengths_of_ranges() -> None:
+    assert infer("_arange", start=5) == (5,)
+    assert infer("_arange", start=0, stop=5, step=2, repeat=2) == (6,)
+    assert infer("_arange", start=0.5, stop=3.2, step=0.3) == (10,)
+    assert infer("_arange", start=0, infer_range=True) == (0,)
+    assert infer("_arange", (7,), start=0, infer_range=True) == (7,)
+
+
+@pytest.mark.parametrize(
+    ("attrs", "message"),
+    [
+        ({"start": 5, "stop": 0}, "empty range"),
+        ({"start": 0, "stop": 5, "step": 0}, "step is 0"),
+        ({"start": 0, "stop": 5, "repeat": 0}, "minimum is 1"),
+        ({}, "'start' is required"),
+    ],
+)
+def test_ranges_that_are_none(attrs, message: str) -> None:
+    with pytest.raises(AttributeValueError, match=f"_arange 'node'.*{message}"):
+        make("_arange", attrs)
+
+
+@pytest.mark.parametrize("op", ["_zeros", "_ones", "_random_normal"])
+def test_negative_dimensions_are_refused(op: str) -> None:
+    with pytest.raises(AttributeValueError, match="minimum is 0"):
+        make(op, {"shape": (2, -1)})

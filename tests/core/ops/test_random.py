@@ -1,0 +1,129 @@
+"""Random operators: distributions, seeds, shapes and gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.errors import AttributeValueError, MXNetError, ShapeError
+from oracle.apply import apply, make
+
+COUNT = 40000
+
+# Mean and variance from the definition of each distribution (MXNet's parameters).
+MOMENTS = [
+    ("uniform", {"low": 1, "high": 3}, 2.0, 1 / 3),
+    ("normal", {"loc": 2, "scale": 3}, 2.0, 9.0),
+    ("gamma", {"alpha": 2, "beta": 3}, 6.0, 18.0),
+    ("exponential", {"lam": 4}, 0.25, 0.0625),
+    ("poisson", {"lam": 4}, 4.0, 4.0),
+    ("negative_binomial", {"k": 3, "p": 0.4}, 4.5, 11.25),
+    ("generalized_negative_binomial", {"mu": 2, "alpha": 0.3}, 2.0, 3.2),
+]
+
+
+def assert_moments(values: np.ndarray, mean: float, variance: float) -> None:
+    deviation = np.sqrt(variance)
+    assert values.mean() == pytest.approx(mean, abs=6 * deviation / np.sqrt(values.size))
+    assert values.var() == pytest.approx(variance, rel=0.08)
+
+
+@pytest.mark.parametrize(("name", "attrs", "mean", "variance"), MOMENTS)
+def test_moments(name: str, attrs, mean: float, variance: float) -> None:
+    drawn = apply(f"_random_{name}", {**attrs, "shape": (COUNT,)}, []).outputs[0]
+    assert drawn.dtype == np.float32
+    assert_moments(drawn, mean, variance)
+    like = apply(f"_random_{name}_like", attrs, [np.zeros((COUNT // 4, 4))]).outputs[0]
+    assert like.dtype == np.float64
+    assert_moments(like, mean, variance)
+
+
+@pytest.mark.parametrize(("name", "attrs", "mean", "variance"), MOMENTS)
+def test_moments_with_arrays_as_parameters(name: str, attrs, mean: float, variance: float) -> None:
+    parameters = [np.full((2, 1), value, "float32") for value in attrs.values()]
+    drawn = apply(f"_sample_{name}", {"shape": (COUNT // 2,)}, parameters).outputs[0]
+    assert drawn.shape == (2, 1, COUNT // 2)
+    assert_moments(drawn, mean, variance)
+
+
+def test_each_element_has_its_own_parameters() -> None:
+    mu, sigma = np.float32([0, 100]), np.float32([1, 0])
+    drawn = apply("_sample_normal", {"shape": (50,)}, [mu, sigma]).outputs[0]
+    assert np.abs(drawn[0]).max() < 10
+    np.testing.assert_array_equal(drawn[1], 100)
+
+
+def test_seed_decides() -> None:
+    draws = [apply("_random_normal", {"shape": (5,)}, [], seed=s).outputs[0] for s in (1, 1, 2)]
+    np.testing.assert_array_equal(draws[0], draws[1])
+    assert (draws[0] != draws[2]).any()
+
+
+def test_integers_stay_in_their_range() -> None:
+    drawn = apply("_random_randint", {"low": -2, "high": 3, "shape": (1000,)}, []).outputs[0]
+    assert drawn.dtype == np.int32
+    assert set(drawn.tolist()) == {-2, -1, 0, 1, 2}
+    with pytest.raises(AttributeValueError, match="empty range"):
+        make("_random_randint", {"low": 3, "high": 3})
+
+
+def test_parameters_are_checked() -> None:
+    with pytest.raises(AttributeValueError, match=r"'scale' is -1\.0; its minimum is 0"):
+        make("_random_normal", {"scale": -1})
+    with pytest.raises(MXNetError, match="poisson distribution: lam < 0"):
+        apply("_sample_poisson", {}, [np.float32([-1.0])])
+    with pytest.raises(ShapeError, match=r"sigma has shape \(3,\), expected \(4, 5\)"):
+        make("_sample_normal", {}).infer_shape([(4, 5), (3,)], [None])
+
+
+def test_unknown_dimensions_are_solved() -> None:
+    operator = make("_random_normal", {"shape": (0, 3)})
+    assert operator.infer_shape([], [(2, 3)])[1] == [(2, 3)]
+    assert make("_random_normal", {}).infer_shape([], [None])[1] == [None]
+
+
+def test_dtypes() -> None:
+    f32, f64 = np.dtype("float32"), np.dtype("float64")
+    assert make("_random_normal", {"dtype": "None"}).infer_type([], [None])[1] == [f32]
+    got = make("_sample_normal", {}).infer_type([f64, None], [None])
+    assert got == ([f64, f64], [f32])
+
+
+def test_draws_have_no_gradient() -> None:
+    assert make("_sample_normal", {}).gradient_inputs(2) == ()
+    assert not make("_shuffle", {}).has_backward()
+
+
+def test_shuffle_moves_rows() -> None:
+    data = np.arange(60, dtype="float32").reshape(20, 3)
+    drawn = apply("_shuffle", {}, [data]).outputs[0]
+    assert (drawn != data).any()
+    np.testing.assert_array_equal(drawn[np.argsort(drawn[:, 0])], data)
+
+
+def test_multinomial_follows_its_probabilities() -> None:
+    chances = np.float32([[0.2, 0.3, 0.5], [1, 0, 0]])
+    drawn = apply("_sample_multinomial", {"shape": (COUNT,)}, [chances]).outputs[0]
+    assert drawn.dtype == np.int32
+    shares = np.bincount(drawn[0], minlength=3) / COUNT
+    np.testing.assert_allclose(shares, chances[0], atol=0.015)
+    np.testing.assert_array_equal(drawn[1], 0)
+
+
+def test_multinomial_gives_the_logarithm_and_its_gradient() -> None:
+    chances = np.float32([0.2, 0.3, 0.5])
+    heads = [np.zeros(6, "int32"), np.float32([1, 2, 3, 4, 5, 6])]
+    got = apply("_sample_multinomial", {"shape": (6,), "get_prob": True}, [chances], heads)
+    indices, logs = got.outputs
+    np.testing.assert_allclose(logs, np.log(chances[indices]), rtol=1e-6)
+    expected = np.zeros(3)
+    np.add.at(expected, indices, heads[1] / chances[indices])
+    np.testing.assert_allclose(got.grads[0], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("attrs", "data", "expected"),
+    [({}, (4,), (1,)), ({"shape": 3}, (4,), (3,)), ({"shape": (3, 2)}, (5, 4), (5, 3, 2))],
+)
+def test_multinomial_shapes(attrs, data, expected) -> None:
+    assert make("_sample_multinomial", attrs).infer_shape([data], [None])[1] == [expected]
