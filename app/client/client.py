@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -16,8 +17,11 @@ from app.tensors.codec import NPY, NPZ, decode, encode
 
 __all__ = ["Client", "ClientError"]
 
+Arrays = dict[str, npt.NDArray[Any]]
+
 _STREAM_TIMEOUT = httpx.Timeout(10.0, read=60.0)
-_FINISHED = frozenset({"succeeded", "failed", "cancelled", "paused"})
+_RECONNECT_SECONDS = 30.0
+_RETRY_SECONDS = 0.1
 
 
 class ClientError(Exception):
@@ -84,12 +88,28 @@ class Client:
         with file.open("rb") as stream:
             return self._json("PUT", f"/v1/datasets/{name}", params={"kind": kind}, content=stream)
 
+    def delete_dataset(self, name: str) -> None:
+        """Delete a dataset."""
+        self.request("DELETE", f"/v1/datasets/{name}")
+
     # -- modules ----------------------------------------------------------------------------
 
     def create_module(self, name: str, symbol: Any, **options: Any) -> dict[str, Any]:
         """Create a module from its symbol (parsed JSON or text)."""
-        symbol = json.loads(symbol) if isinstance(symbol, str) else symbol
-        return self._json("POST", "/v1/modules", json={"name": name, "symbol": symbol, **options})
+        body = {"name": name, "symbol": _parsed(symbol), **options}
+        return self._json("POST", "/v1/modules", json=body)
+
+    def create_bucketing_module(
+        self, name: str, symbols: Mapping[int, Any], default_bucket_key: int, **options: Any
+    ) -> dict[str, Any]:
+        """Create a module from a symbol (parsed JSON or text) per bucket key."""
+        body = {
+            "name": name,
+            "symbols": {str(key): _parsed(symbol) for key, symbol in symbols.items()},
+            "default_bucket_key": str(default_bucket_key),
+            **options,
+        }
+        return self._json("POST", "/v1/modules", json=body)
 
     def module(self, name: str) -> dict[str, Any]:
         """Return a module's description."""
@@ -122,20 +142,21 @@ class Client:
         body = {"name": optimizer, "options": options}
         return self._json("POST", f"/v1/modules/{name}/optimizer", json=body)
 
-    def predict(self, name: str, **inputs: npt.ArrayLike) -> dict[str, npt.NDArray[Any]]:
+    def predict(self, name: str, **inputs: npt.ArrayLike) -> Arrays:
         """Return the outputs by name for a batch of inputs by name."""
-        tensors = {key: np.asarray(value) for key, value in inputs.items()}
-        response = self.request(
-            "POST",
-            f"/v1/modules/{name}/predict",
-            content=encode(NPZ, tensors, "inputs"),
-            headers={"Content-Type": NPZ, "Accept": NPZ},
-        )
-        return _tensors(response)
+        return _tensors(self._send_tensors("POST", f"/v1/modules/{name}/predict", inputs))
 
-    def params(self, name: str) -> dict[str, npt.NDArray[Any]]:
+    def params(self, name: str) -> Arrays:
         """Return all parameters by name."""
         return _tensors(self.request("GET", f"/v1/modules/{name}/params", headers={"Accept": NPZ}))
+
+    def set_params(
+        self, name: str, params: Mapping[str, npt.ArrayLike], **flags: bool
+    ) -> dict[str, Any]:
+        """Set parameters by name; flags are ``allow_missing``, ``allow_extra`` and others."""
+        path = f"/v1/modules/{name}/params"
+        answer: dict[str, Any] = self._send_tensors("PUT", path, params, params=flags).json()
+        return answer
 
     def param(self, name: str, parameter: str) -> npt.NDArray[Any]:
         """Return one parameter."""
@@ -153,6 +174,16 @@ class Client:
         listed: list[dict[str, Any]] = self._json("GET", f"/v1/modules/{name}/checkpoints")["items"]
         return listed
 
+    def put_checkpoint_file(self, name: str, epoch: int, file: Path) -> dict[str, Any]:
+        """Upload a file of a checkpoint that MXNet wrote, for ``load``."""
+        path = f"/v1/modules/{name}/checkpoints/{epoch}/files/{file.name}"
+        with file.open("rb") as stream:
+            return self._json("PUT", path, content=stream)
+
+    def load(self, name: str, epoch: int | str, **options: bool) -> dict[str, Any]:
+        """Load a checkpoint; with ``optimizer_states=True`` these too."""
+        return self._json("POST", f"/v1/modules/{name}/load", json={"epoch": epoch, **options})
+
     # -- jobs -------------------------------------------------------------------------------
 
     def fit(self, name: str, **params: Any) -> dict[str, Any]:
@@ -163,21 +194,51 @@ class Client:
         """Submit a scoring job."""
         return self._json("POST", f"/v1/modules/{name}/score", json=params)
 
+    def predict_dataset(self, name: str, **params: Any) -> dict[str, Any]:
+        """Submit a job that predicts a dataset into another."""
+        return self._json("POST", f"/v1/modules/{name}/predict-dataset", json=params)
+
     def job(self, job_id: int) -> dict[str, Any]:
         """Return a job."""
         return self._json("GET", f"/v1/jobs/{job_id}")
 
+    def pause(self, job_id: int) -> dict[str, Any]:
+        """Pause a job; one that runs saves a checkpoint first."""
+        return self._json("POST", f"/v1/jobs/{job_id}/pause")
+
+    def resume(self, job_id: int) -> dict[str, Any]:
+        """Queue a paused job again."""
+        return self._json("POST", f"/v1/jobs/{job_id}/resume")
+
+    def cancel(self, job_id: int) -> dict[str, Any]:
+        """Cancel a job."""
+        return self._json("POST", f"/v1/jobs/{job_id}/cancel")
+
+    def retry(self, job_id: int) -> dict[str, Any]:
+        """Queue a failed or cancelled job again."""
+        return self._json("POST", f"/v1/jobs/{job_id}/retry")
+
+    def job_metrics(self, job_id: int) -> list[dict[str, Any]]:
+        """Return the metrics of every epoch so far, as events."""
+        rows: list[dict[str, Any]] = self._json("GET", f"/v1/jobs/{job_id}/metrics")["items"]
+        return rows
+
     def job_events(self, job_id: int, after: int = 0) -> Iterator[dict[str, Any]]:
-        """Yield a job's events after an id until it ends; a broken stream is taken up again."""
+        """Yield a job's events after an id until it ends.
+
+        A stream that breaks is taken up again where it broke, also by a server that was restarted.
+
+        Raises:
+            httpx.TransportError: the server did not come back within half a minute.
+        """
         while True:
             try:
                 for event in self._stream_events(job_id, after):
                     after = event["id"]
                     yield event
-                    if event["status"] in _FINISHED:
-                        return
+                return
             except httpx.TransportError:
-                if not self.is_ready():
+                if not self._comes_back():
                     raise
 
     def wait(self, job_id: int) -> dict[str, Any]:
@@ -197,12 +258,32 @@ class Client:
                 if line.startswith("data:"):
                     yield json.loads(line.removeprefix("data:"))
 
+    def _send_tensors(
+        self, method: str, path: str, tensors: Mapping[str, npt.ArrayLike], **options: Any
+    ) -> httpx.Response:
+        arrays = {name: np.asarray(value) for name, value in tensors.items()}
+        headers = {"Content-Type": NPZ, "Accept": NPZ}
+        body = encode(NPZ, arrays, "inputs")
+        return self.request(method, path, content=body, headers=headers, **options)
+
+    def _comes_back(self) -> bool:
+        deadline = time.monotonic() + _RECONNECT_SECONDS
+        while not self.is_ready():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_RETRY_SECONDS)
+        return True
+
     def _json(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         parsed: dict[str, Any] = self.request(method, path, **options).json()
         return parsed
 
 
-def _tensors(response: httpx.Response) -> dict[str, npt.NDArray[Any]]:
+def _parsed(symbol: Any) -> Any:
+    return json.loads(symbol) if isinstance(symbol, str) else symbol
+
+
+def _tensors(response: httpx.Response) -> Arrays:
     arrays, _ = decode(
         response.headers["content-type"],
         response.content,
