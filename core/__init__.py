@@ -28,13 +28,14 @@ from core import module as mod
 from core import monitor as mon
 from core import name as name
 from core import ndarray as nd
-from core import random as random
 from core import symbol as sym
 from core.attribute import AttrScope
 from core.device import Context, cpu, cpu_pinned, current_context, gpu
 from core.errors import MXNetError
 from core.executor import Executor
+from core.ndarray import random as random
 from core.ndarray import waitall
+from core.ndarray.np_shape import is_np_shape, np_shape, set_np_shape, use_np_shape
 from core.optimizer import lr_scheduler
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "init",
     "initializer",
     "io",
+    "is_np_shape",
     "kv",
     "kvstore",
     "lr_scheduler",
@@ -64,11 +66,14 @@ __all__ = [
     "name",
     "nd",
     "ndarray",
+    "np_shape",
     "num_gpus",
     "optimizer",
     "random",
+    "set_np_shape",
     "sym",
     "symbol",
+    "use_np_shape",
     "waitall",
 ]
 
