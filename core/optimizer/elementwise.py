@@ -103,11 +103,12 @@ class ElementwiseOptimizer(Optimizer):
         size = flat[0].shape[0]
         step = _PIECE if backend.xp is np else max(size, 1)
         scratch = _scratch(context, min(step, size), flat[0].dtype)
-        for start in range(0, size, step):
-            stop = min(start + step, size)
-            weight, grad, *states = (array[start:stop] for array in flat)
-            pair = (scratch[0][: stop - start], scratch[1][: stop - start])
-            self.rule(Piece(backend.xp, weight, grad, tuple(states), pair), lr, wd, count)
+        with backend.scope():
+            for start in range(0, size, step):
+                stop = min(start + step, size)
+                weight, grad, *states = (array[start:stop] for array in flat)
+                pair = (scratch[0][: stop - start], scratch[1][: stop - start])
+                self.rule(Piece(backend.xp, weight, grad, tuple(states), pair), lr, wd, count)
 
     # -- shared steps of the rules ----------------------------------------------------------
 
