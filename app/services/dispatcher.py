@@ -37,6 +37,8 @@ _POLL_SECONDS = 1.0
 _SHORTEST_PASS_SECONDS = 0.05
 _AFTER_ERROR_SECONDS = 1.0
 _TIDY_EVERY = 20  # renewals
+_PASSING = frozenset({"in_use", "unavailable"})
+"""Codes of refusals that another attempt may not meet."""
 
 
 @dataclass(slots=True)
@@ -157,10 +159,12 @@ class Dispatcher:
         except ExecutorGone as error:
             await self._lose(held, str(error))
         except (ServiceError, HostError) as error:
-            if self._held.pop(job.id, None) is not None:
-                await asyncio.to_thread(
-                    self._queue.fail, job.id, job.attempt, error_code(error), error.message
-                )
+            code = error_code(error)
+            if code in _PASSING:
+                await asyncio.sleep(_AFTER_ERROR_SECONDS)
+                await self._lose(held, error.message)
+            elif self._held.pop(job.id, None) is not None:
+                await asyncio.to_thread(self._queue.fail, job.id, job.attempt, code, error.message)
 
     async def _pass_on_requests(self) -> None:
         if not self._held:
@@ -221,10 +225,11 @@ class Dispatcher:
             if held.client.is_alive()
         ]
         _, void = await asyncio.to_thread(self._queue.renew, held)
-        for job_id, _ in void:
-            lost = self._held.pop(job_id, None)
-            if lost is not None:
-                await self._tell(lost, Request.CANCEL)
+        for job_id, attempt in void:
+            taken = self._held.get(job_id)
+            if taken is not None and taken.job.attempt == attempt:
+                del self._held[job_id]
+                await self._tell(taken, Request.CANCEL)
         await asyncio.to_thread(self._queue.recover)
         self._renewals += 1
         if self._renewals % _TIDY_EVERY == 0:

@@ -1,0 +1,448 @@
+"""The dispatcher, with executors that do as a test says."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.domain.checkpoint import CheckpointTag
+from app.domain.dataset import DatasetKind
+from app.domain.job import Job, JobEvent, JobKind, JobStatus
+from app.domain.module import BindSpec, InitSpec, InputDesc, OptimizerSpec, ParamsSource, Stage
+from app.services.checkpoint_files import write_checkpoint
+from app.services.dispatcher import Dispatcher
+from app.store import queue
+from app.worker.client import Buffers, ExecutorGone, HostError, Reply, Tensors, TensorSpecs
+from app.worker.job_messages import (
+    ExecutorEvent,
+    JobCancelled,
+    JobCheckpoint,
+    JobControl,
+    JobDone,
+    JobFailed,
+    JobPaused,
+    JobPrepared,
+    JobProgress,
+    JobStart,
+    control_from_wire,
+    start_from_wire,
+    to_wire,
+)
+
+S = JobStatus
+BIND = BindSpec(data_shapes=(InputDesc(name="data", shape=(2, 3)),))
+PREDICT = {"dataset": "digits", "batch_size": 2, "output": "answers"}
+
+
+class ScriptedExecutor:
+    """An ``ExecutorClient`` that notes what it is told; tests send events in its name."""
+
+    def __init__(self, name: str = "cpu(0)") -> None:
+        self.name = name
+        self.alive = True
+        self.refusal: Exception | None = None
+        self.starts: list[JobStart] = []
+        self.controls: list[JobControl] = []
+        self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    async def start(self) -> None:
+        self.alive = True
+
+    async def stop(self) -> None:
+        self.alive = False
+
+    def is_alive(self) -> bool:
+        return self.alive
+
+    def reserve(self, specs: TensorSpecs) -> Buffers:
+        raise AssertionError("a dispatcher sends no tensors")
+
+    async def call(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        tensors: Tensors | Buffers | None = None,
+    ) -> Reply:
+        if not self.alive:
+            raise ExecutorGone("it died")
+        if self.refusal is not None:
+            raise self.refusal
+        assert params is not None
+        if method == "start_job":
+            self.starts.append(start_from_wire(params))
+        else:
+            assert method == "control_job"
+            self.controls.append(control_from_wire(params))
+        return Reply({})
+
+    async def events(self) -> AsyncIterator[dict[str, Any]]:
+        while True:
+            yield await self._events.get()
+
+    def send(self, *messages: ExecutorEvent) -> None:
+        for message in messages:
+            self._events.put_nowait(to_wire(message))
+
+    def send_raw(self, wire: dict[str, Any]) -> None:
+        self._events.put_nowait(wire)
+
+
+@asynccontextmanager
+async def dispatching(bench, *executors: ScriptedExecutor, **options: Any):
+    options = {"jobs_per_executor": 2, "lease_seconds": 0.3} | options
+    dispatcher = Dispatcher(executors, bench.queue, bench.runs, bench.bell, **options)
+    await dispatcher.start()
+    try:
+        yield dispatcher
+    finally:
+        await dispatcher.stop(grace_seconds=0.0)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        await asyncio.sleep(0.01)
+
+
+async def until_status(bench, job: Job, status: JobStatus) -> Job:
+    await until(lambda: bench.jobs.get(job.id).status is status)
+    return bench.jobs.get(job.id)
+
+
+def of(start: JobStart) -> dict[str, int]:
+    return {"job_id": start.job_id, "attempt": start.attempt}
+
+
+async def test_job_is_started_with_all_it_needs_and_ends_as_reported(bench) -> None:
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor) as dispatcher:
+        job = bench.fit()
+        await until(lambda: executor.starts)
+        (start,) = executor.starts
+        assert of(start) == {"job_id": job.id, "attempt": 1}
+        assert start.module == bench.modules.get("a")
+        assert start.params == job.params
+        digits = bench.datasets.get("digits")
+        assert start.datasets["digits"].record == digits
+        assert start.datasets["digits"].path == str(bench.datasets.path(digits))
+        assert start.checkpoint_root == str(bench.checkpoints.root("a"))
+        assert (start.resume, start.output_path) == (None, None)
+        assert dispatcher.held == {"cpu(0)": [job.id]}
+        executor.send(
+            JobProgress(**of(start), epoch=0, epochs=2, batch=1),
+            JobProgress(**of(start), epoch=0, epochs=2, batch=2),
+            JobDone(**of(start), result={"accuracy": 1.0}),
+        )
+        done = await until_status(bench, job, S.SUCCEEDED)
+        assert done.result == {"accuracy": 1.0}
+        assert done.progress["batch"] == 2
+        await until(lambda: dispatcher.held == {"cpu(0)": []})
+    rows = bench.jobs.events(job.id, kinds=[JobEvent.PROGRESS])
+    assert rows[-1].data["batch"] == 2
+
+
+async def test_fit_leaves_module_prepared_and_restorable(bench) -> None:
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor):
+        job = bench.fit()
+        await until(lambda: executor.starts)
+        who = of(executor.starts[0])
+        executor.send(
+            JobPrepared(**who, bind=BIND, init=InitSpec(seed=1), optimizer=OptimizerSpec())
+        )
+        await until(lambda: bench.modules.get("a").stage is Stage.READY)
+        with write_checkpoint(
+            bench.checkpoints.root("a"), CheckpointTag(1), module="a", job_id=job.id
+        ):
+            pass
+        executor.send(JobCheckpoint(**who, epoch=1), JobDone(**who))
+        await until_status(bench, job, S.SUCCEEDED)
+    module = bench.modules.get("a")
+    assert (module.bind, module.params) == (BIND, ParamsSource.CHECKPOINT)
+    assert module.checkpoint == (1, 0)
+    assert [m.tag for m in bench.checkpoints.list_checkpoints("a").items] == [(1, 0)]
+
+
+async def test_dead_executor_loses_its_job_which_goes_on_from_its_checkpoint(bench) -> None:
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor):
+        job = bench.fit()
+        await until(lambda: executor.starts)
+        root = bench.checkpoints.root("a")
+        with write_checkpoint(root, CheckpointTag(1), module="a", job_id=job.id):
+            pass
+        executor.send(JobCheckpoint(**of(executor.starts[0]), epoch=1))
+        executor.alive = False
+        lost = await until_status(bench, job, S.QUEUED)
+        assert lost.lost == 1
+        executor.alive = True
+        await until(lambda: len(executor.starts) == 2)
+        again = executor.starts[1]
+        assert again.attempt == 2
+        assert again.resume is not None
+        executor.send(JobDone(**of(executor.starts[0]), result={"of": "the dead"}))
+        executor.send(JobDone(**of(again), result={"of": "the living"}))
+        done = await until_status(bench, job, S.SUCCEEDED)
+        assert done.result == {"of": "the living"}
+
+
+async def test_restart_between_two_looks_is_noticed_when_told(bench) -> None:
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor) as dispatcher:
+        job = bench.fit()
+        await until(lambda: executor.starts)
+        await dispatcher.executor_started(executor)
+        await until(lambda: len(executor.starts) == 2)
+        assert bench.jobs.get(job.id).attempt == 2
+
+
+async def test_executor_that_dies_at_every_attempt_fails_the_job(bench) -> None:
+    executor = ScriptedExecutor()
+    executor.refusal = ExecutorGone("it crashed at once")
+    async with dispatching(bench, executor):
+        job = bench.fit()
+        failed = await until_status(bench, job, S.FAILED)
+    assert failed.attempt == 3
+    assert failed.error["code"] == "attempts_exhausted"
+    assert "it crashed at once" in failed.error["message"]
+
+
+async def test_refused_job_fails_with_the_reason_of_the_host(bench) -> None:
+    executor = ScriptedExecutor()
+    executor.refusal = HostError("invalid_shape", "data has 3 columns, the module wants 4")
+    async with dispatching(bench, executor):
+        failed = await until_status(bench, bench.fit(), S.FAILED)
+        assert failed.error["code"] == "invalid_shape"
+        assert "wants 4" in failed.error["message"]
+        executor.refusal = None
+        job = bench.jobs.retry(failed.id)
+        await until(lambda: executor.starts)
+        executor.send(JobFailed(**of(executor.starts[0]), code="invalid", message="NaN"))
+        again = await until_status(bench, job, S.FAILED)
+        assert again.error == {"code": "invalid", "message": "NaN", "field": None}
+
+
+async def test_jobs_of_other_modules_run_beside_and_of_the_same_after(bench) -> None:
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor):
+        first, second, third = bench.fit("a"), bench.fit("a"), bench.fit("b")
+        await until(lambda: len(executor.starts) == 2)
+        assert {start.job_id for start in executor.starts} == {first.id, third.id}
+        await asyncio.sleep(0.2)
+        assert bench.jobs.get(second.id).status is S.QUEUED
+        executor.send(JobDone(**of(executor.starts[0])))
+        await until(lambda: len(executor.starts) == 3)
+        assert executor.starts[2].job_id == second.id
+
+
+async def test_places_of_an_executor_are_limited(bench) -> None:
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor, jobs_per_executor=1):
+        bench.fit("a"), bench.fit("b")
+        await until(lambda: executor.starts)
+        await asyncio.sleep(0.2)
+        assert len(executor.starts) == 1
+        executor.send(JobDone(**of(executor.starts[0])))
+        await until(lambda: len(executor.starts) == 2)
+
+
+async def test_requests_are_passed_on_once_and_granted_when_done(bench) -> None:
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor):
+        job = bench.fit()
+        await until(lambda: executor.starts)
+        bench.jobs.pause(job.id)
+        await until(lambda: executor.controls)
+        await asyncio.sleep(0.2)
+        assert [control.action for control in executor.controls] == ["pause"]
+        executor.send(JobPaused(**of(executor.starts[0])))
+        await until_status(bench, job, S.PAUSED)
+        bench.jobs.resume(job.id)
+        await until(lambda: len(executor.starts) == 2)
+        bench.jobs.cancel(job.id)
+        await until(lambda: executor.controls[-1].attempt == 2)
+        assert executor.controls[-1].action == "cancel"
+        executor.send(JobCancelled(**of(executor.starts[1])))
+        await until_status(bench, job, S.CANCELLED)
+
+
+async def test_request_to_a_dead_executor_is_granted(bench) -> None:
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor):
+        job = bench.fit()
+        await until(lambda: executor.starts)
+        executor.alive = False
+        bench.jobs.cancel(job.id)
+        await until_status(bench, job, S.CANCELLED)
+
+
+async def test_lease_of_a_running_job_is_renewed(bench) -> None:
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor):
+        job = bench.fit()
+        await until(lambda: executor.starts)
+        before = bench.jobs.get(job.id).lease_until
+        bench.clock.now += 5
+        await until(lambda: bench.jobs.get(job.id).lease_until == before + 5)
+        bench.clock.now += 9
+        await until(lambda: bench.jobs.get(job.id).lease_until == before + 14)
+        assert bench.jobs.get(job.id).attempt == 1
+
+
+async def test_job_taken_by_another_server_is_stopped_here(bench, make_bench) -> None:
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor) as dispatcher:
+        job = bench.fit()
+        await until(lambda: executor.starts)
+        other = make_bench()
+        with bench.store.write() as connection:
+            queue.lose(connection, job.id, 1, "thought dead", 0.0)
+            taken = queue.claim(connection, "cpu(0)", other.presence.server, 2000.0)
+        assert taken is not None
+        await until(lambda: executor.controls)
+        assert (executor.controls[0].attempt, executor.controls[0].action) == (1, "cancel")
+        assert dispatcher.held == {"cpu(0)": []}
+        executor.send(JobCancelled(job_id=job.id, attempt=1))
+        await asyncio.sleep(0.1)
+        assert bench.jobs.get(job.id) == taken
+
+
+async def test_job_lost_behind_its_back_begins_again_on_the_same_executor(bench) -> None:
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor) as dispatcher:
+        job = bench.fit()
+        await until(lambda: executor.starts)
+        bench.queue.lose(job.id, 1, "thought dead")
+        await until(lambda: len(executor.starts) == 2)
+        executor.send(JobDone(job_id=job.id, attempt=1), JobDone(job_id=job.id, attempt=2))
+        await until_status(bench, job, S.SUCCEEDED)
+        await until(lambda: dispatcher.held == {"cpu(0)": []})
+        kinds = [row.kind for row in bench.jobs.events(job.id)]
+        assert kinds.count(JobEvent.SUCCEEDED) == 1
+
+
+@pytest.mark.parametrize("code", ["in_use", "unavailable"])
+async def test_passing_refusal_costs_an_attempt_and_not_the_job(bench, code: str) -> None:
+    executor = ScriptedExecutor()
+    executor.refusal = HostError(code, "another job works on the module")
+    async with dispatching(bench, executor):
+        job = bench.fit()
+        await until(lambda: bench.jobs.get(job.id).lost == 1)
+        executor.refusal = None
+        await until(lambda: executor.starts)
+        assert executor.starts[0].attempt >= 2
+
+
+async def test_stop_lets_jobs_save_and_gives_them_back(bench) -> None:
+    executor = ScriptedExecutor()
+    dispatcher = Dispatcher([executor], bench.queue, bench.runs, bench.bell)
+    await dispatcher.start()
+    saves, hangs = bench.fit("a"), bench.fit("b")
+    await until(lambda: len(executor.starts) == 2)
+    stopping = asyncio.create_task(dispatcher.stop(grace_seconds=0.5))
+    await until(lambda: len(executor.controls) == 2)
+    assert {control.action for control in executor.controls} == {"pause"}
+    executor.send(JobPaused(job_id=saves.id, attempt=1))
+    await stopping
+    for job in (saves, hangs):
+        given_back = bench.jobs.get(job.id)
+        assert (given_back.status, given_back.lost) == (S.QUEUED, 0)
+    assert dispatcher.held == {"cpu(0)": []}
+    await dispatcher.stop()
+
+
+async def test_predict_job_makes_a_dataset(bench) -> None:
+    bench.modules.change(
+        "a", lambda a: a.evolve(bind=BIND, init=InitSpec(), params=ParamsSource.INIT)
+    )
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor):
+        job = bench.jobs.submit("a", JobKind.PREDICT, PREDICT)
+        await until(lambda: executor.starts)
+        path = executor.starts[0].output_path
+        assert path is not None
+        with open(path, "wb") as file:
+            np.savez(file, output0=np.zeros((4, 2), "f"))
+        executor.send(JobDone(**of(executor.starts[0])))
+        await until_status(bench, job, S.SUCCEEDED)
+    answers = bench.datasets.get("answers")
+    assert answers.kind is DatasetKind.NPZ
+    assert answers.arrays[0].shape == (4, 2)
+    assert len(list((bench.data_dir / "datasets").iterdir())) == 2
+
+
+async def test_predict_job_whose_output_cannot_be_kept_fails(bench) -> None:
+    bench.modules.change(
+        "a", lambda a: a.evolve(bind=BIND, init=InitSpec(), params=ParamsSource.INIT)
+    )
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor):
+        job = bench.jobs.submit("a", JobKind.PREDICT, PREDICT | {"output": "digits"})
+        await until(lambda: executor.starts)
+        with open(executor.starts[0].output_path, "wb") as file:
+            np.savez(file, output0=np.zeros(2))
+        executor.send(JobDone(**of(executor.starts[0])))
+        failed = await until_status(bench, job, S.FAILED)
+    assert failed.error["code"] == "in_use"
+    assert "'digits'" in failed.error["message"]
+    assert bench.datasets.get("digits").examples == 4
+
+
+async def test_what_is_no_event_of_a_job_is_passed_over(bench) -> None:
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor):
+        job = bench.fit()
+        await until(lambda: executor.starts)
+        executor.send_raw({"type": "weather", "is": "fine"})
+        executor.send_raw({"type": "progress", "job_id": "one"})
+        executor.send(JobDone(job_id=99, attempt=1))
+        executor.send(JobDone(**of(executor.starts[0])))
+        await until_status(bench, job, S.SUCCEEDED)
+
+
+async def test_job_whose_dataset_file_is_gone_fails_and_the_next_one_runs(bench) -> None:
+    job = bench.fit()
+    with bench.store.write() as connection:
+        connection.exec_driver_sql("DELETE FROM datasets")
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor):
+        failed = await until_status(bench, job, S.FAILED)
+        assert failed.error["code"] == "not_found"
+    assert executor.starts == []
+
+
+async def test_error_of_the_store_is_survived(bench, monkeypatch, caplog) -> None:
+    executor = ScriptedExecutor()
+    claim = bench.queue.claim
+    calls = 0
+
+    def claim_after_an_error(name: str) -> Job | None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise OSError("disk full")
+        return claim(name)
+
+    monkeypatch.setattr(bench.queue, "claim", claim_after_an_error)
+    async with dispatching(bench, executor):
+        bench.fit()
+        await until(lambda: executor.starts)
+    assert "disk full" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["cpu(1)", "gpu(0)"])
+async def test_modules_of_other_executors_are_left_alone(bench, name: str) -> None:
+    bench.modules.change("a", lambda a: a.evolve(executor=name))
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor):
+        other, own = bench.fit("a"), bench.fit("b")
+        await until(lambda: executor.starts)
+        assert [start.job_id for start in executor.starts] == [own.id]
+        assert bench.jobs.get(other.id).status is S.QUEUED
