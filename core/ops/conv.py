@@ -37,6 +37,7 @@ class _Filtering(Operator, abc.ABC):
     ignored_attributes: ClassVar[frozenset[str]] = frozenset(
         {"cudnn_off", "cudnn_tune", "mkldnn_off", "workspace"}
     )
+    all_inputs: ClassVar[tuple[str, ...]] = ("data", "weight", "bias")
 
     kernel: Shape
     stride: Shape

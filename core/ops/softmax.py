@@ -152,7 +152,7 @@ class Softmax(_AlongAxis):
             return
         beyond = self._beyond(run, inputs[1], data.shape, axis)
         run.xp.copyto(out, data)
-        run.xp.copyto(out, run.xp.finfo(out.dtype).min, where=beyond)
+        run.xp.copyto(out, float(run.xp.finfo(out.dtype).min), where=beyond)
         write_softmax(run, out, axis, out)
         run.xp.copyto(out, 0, where=beyond)
 
