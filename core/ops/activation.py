@@ -9,6 +9,7 @@ from typing import ClassVar
 from core.errors import ShapeError
 from core.ops import special
 from core.ops.attributes import attribute
+from core.ops.elemwise_unary import sigmoid
 from core.ops.operator import Operator, Reads, Run
 from core.ops.precision import wide_backward, wide_forward
 from core.ops.registry import register
@@ -21,7 +22,7 @@ _SELU_ALPHA = 1.6732632423543772
 _SELU_SCALE = 1.0507009873554805
 
 
-@register("Activation")
+@register("Activation", "_npx_activation")
 class Activation(Operator):
     """Apply ``relu``, ``sigmoid``, ``tanh``, ``softrelu`` (log(1+e^x)) or ``softsign``."""
 
@@ -44,10 +45,7 @@ class Activation(Operator):
             case "tanh":
                 xp.tanh(x, out=y)
             case "sigmoid":
-                xp.multiply(x, 0.5, out=y)
-                xp.tanh(y, out=y)
-                y *= 0.5
-                y += 0.5
+                sigmoid(run, x, y)
             case "softrelu":
                 xp.logaddexp(x, 0, out=y)
             case _:

@@ -145,7 +145,7 @@ def _mod(run: Run, a: Operand, b: Operand, out: Array) -> None:
     is_zero = run.scratch(b.shape, "bool")
     run.xp.equal(b, 0, out=is_zero)
     run.xp.mod(a, b, out=out)
-    run.xp.copyto(out, 0, where=is_zero)
+    run.xp.copyto(out, 0, where=run.xp.broadcast_to(is_zero, out.shape))
 
 
 def _mod_slope(run: Run, a: Operand, b: Operand) -> Array:

@@ -105,10 +105,14 @@ _square, _sqrt, _cbrt, _inverse, _negative = map(
 
 def sigmoid(run: Run, x: Array, out: Array) -> None:
     """Write 1 / (1 + exp(-x)); small values keep their relative precision."""
-    run.xp.negative(x, out=out)
-    run.xp.exp(out, out=out)
-    out += 1
-    run.xp.reciprocal(out, out=out)
+    is_half = x.dtype == "float16"
+    y = run.scratch(x.shape) if is_half else out
+    run.xp.negative(x, out=y)
+    run.xp.exp(y, out=y)
+    y += 1
+    run.xp.reciprocal(y, out=y)
+    if is_half:
+        run.xp.copyto(out, y)
 
 
 def _sigmoid_slope(run: Run, y: Array) -> Array:

@@ -63,7 +63,8 @@ def axis_positions(run: Run, indices: Array, shape: Shape, axis: int) -> Array:
     own = indices.shape[lead : indices.ndim - tail]
     full = (*shape[:axis], *own, *shape[axis + 1 :])
     positions = run.scratch(full, "int64")
-    run.xp.multiply(indices, shape_size(shape[axis + 1 :]), out=positions)
+    run.xp.copyto(positions, indices)
+    positions *= shape_size(shape[axis + 1 :])
     for i, dim in enumerate(shape):
         if i == axis or dim == 1:
             continue

@@ -141,7 +141,8 @@ def _mean(run: Run, x: Array, axes: Axes, y: Array) -> None:
 
 
 def _spread_mean(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
-    run.xp.multiply(dy, 1 / _count(dx, dy), out=dx)
+    run.xp.copyto(dx, dy)
+    dx *= 1 / _count(dx, dy)
 
 
 def _product(run: Run, x: Array, axes: Axes, y: Array) -> None:

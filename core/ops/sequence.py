@@ -93,7 +93,8 @@ class SequenceMask(_OnSequences):
         beyond = run.scratch(array.shape[:2], "bool")
         by_time = beyond if self.axis == 0 else beyond.T
         run.xp.greater_equal(time[:, None], whole, out=by_time)
-        run.xp.copyto(array, value, where=beyond.reshape(beyond.shape + (1,) * (array.ndim - 2)))
+        wide = beyond.reshape(beyond.shape + (1,) * (array.ndim - 2))
+        run.xp.copyto(array, value, where=run.xp.broadcast_to(wide, array.shape))
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         run.xp.copyto(outputs[0], inputs[0])
