@@ -34,7 +34,7 @@ from app.store.store import Store
 from app.worker.client import ExecutorClient
 from app.worker.inprocess import InProcessClient
 from app.worker.process import ProcessOptions
-from app.worker.supervisor import Supervisor
+from app.worker.supervisor import Restore, Supervisor
 
 __all__ = ["create_app", "openapi_text"]
 
@@ -122,24 +122,6 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     datasets.recover()
     executors = Executors()
     engine = ModuleEngine(modules, checkpoints, executors)
-    for name in settings.devices:
-        executors.add(_make_executor(name, settings, engine))
-    await executors.start()
-    stack.push_async_callback(executors.stop)
-    await _start_dispatcher(settings, store, bell, executors, modules, checkpoints, datasets, stack)
-    return Services(modules, engine, executors, checkpoints, datasets, jobs)
-
-
-async def _start_dispatcher(
-    settings: Settings,
-    store: Store,
-    bell: Bell,
-    executors: Executors,
-    modules: ModuleService,
-    checkpoints: CheckpointService,
-    datasets: DatasetService,
-    stack: AsyncExitStack,
-) -> None:
     presence = Presence(settings.data_dir / "servers")
     presence.enter()
     stack.callback(presence.leave)
@@ -152,11 +134,21 @@ async def _start_dispatcher(
         jobs_per_executor=settings.jobs_per_executor,
         lease_seconds=settings.lease_seconds,
     )
+
+    async def restore(client: ExecutorClient) -> None:
+        await dispatcher.executor_started(client)  # jobs of the process before are lost
+        await engine.restore(client)
+
+    for name in settings.devices:
+        executors.add(_make_executor(name, settings, restore))
+    await executors.start()
+    stack.push_async_callback(executors.stop)
     await dispatcher.start()
     stack.push_async_callback(dispatcher.stop)
+    return Services(modules, engine, executors, checkpoints, datasets, jobs)
 
 
-def _make_executor(name: str, settings: Settings, engine: ModuleEngine) -> ExecutorClient:
+def _make_executor(name: str, settings: Settings, restore: Restore) -> ExecutorClient:
     if settings.executor_form == "in_process":
         # Only here does the engine come into the server's own process.
         from app.worker.host import ModuleHost
@@ -165,7 +157,7 @@ def _make_executor(name: str, settings: Settings, engine: ModuleEngine) -> Execu
     options = ProcessOptions(
         threads=settings.threads_per_executor, log_level=settings.log_level.upper()
     )
-    return Supervisor(name, options, engine.restore)
+    return Supervisor(name, options, restore)
 
 
 def _configure_logging(settings: Settings) -> None:

@@ -66,11 +66,12 @@ class Dispatcher:
         """Prepare; ``start`` begins to claim.
 
         Args:
-            clients: the executors.
+            clients: the executors; looked at when it starts.
             jobs_per_executor: jobs, of different modules, that each runs in turns.
             lease_seconds: of the jobs; leases are renewed three times as often.
         """
-        self._clients = list(clients)
+        self._executors = clients
+        self._clients: list[ExecutorClient] = []
         self._queue = queue
         self._runs = runs
         self._bell = bell
@@ -85,6 +86,7 @@ class Dispatcher:
 
     async def start(self) -> None:
         """Recover what dead servers left running, then claim, listen and renew until ``stop``."""
+        self._clients = list(self._executors)
         await asyncio.to_thread(self._queue.recover)
         self._tasks = [
             asyncio.create_task(self._listen(client), name=f"listen to {client.name}")
