@@ -76,7 +76,7 @@ class _Regression(Operator):
         """Turn prediction minus label into the gradient, in place."""
 
 
-@register("LinearRegressionOutput")
+@register("LinearRegressionOutput", "_sparse_LinearRegressionOutput")
 class LinearRegressionOutput(_Regression):
     """Show data as it is, with the gradient of the square error: ``data - label``.
 
@@ -89,7 +89,7 @@ class LinearRegressionOutput(_Regression):
         return not is_train
 
 
-@register("MAERegressionOutput")
+@register("MAERegressionOutput", "_sparse_MAERegressionOutput")
 class MAERegressionOutput(_Regression):
     """Show data as it is, with the gradient of the absolute error: the sign of data - label.
 
@@ -108,7 +108,7 @@ class MAERegressionOutput(_Regression):
         error -= 1
 
 
-@register("LogisticRegressionOutput")
+@register("LogisticRegressionOutput", "_sparse_LogisticRegressionOutput")
 class LogisticRegressionOutput(_Regression):
     """Apply the logistic function, with the gradient of the cross entropy: ``output - label``.
 

@@ -8,13 +8,7 @@ import pytest
 from core.errors import AttributeValueError, ShapeError
 from oracle.apply import make
 
-OUTPUTS = (
-    "SoftmaxOutput",
-    "SVMOutput",
-    "LinearRegressionOutput",
-    "LogisticRegressionOutput",
-    "MAERegressionOutput",
-)
+OUTPUTS = ("SoftmaxOutput", "SVMOutput")
 
 
 def infer_label(op: str, data, label=None, **attrs):
@@ -38,9 +32,6 @@ def test_only_data_gets_a_gradient_and_no_head_is_read(op: str) -> None:
         ("SoftmaxOutput", {"preserve_shape": True}, (4, 5, 6), (4, 5)),
         ("SoftmaxOutput", {"multi_output": True}, (4, 6, 5, 3), (4, 15)),
         ("SVMOutput", {}, (4, 6), (4,)),
-        ("LinearRegressionOutput", {}, (4, 6), (4, 6)),
-        ("LinearRegressionOutput", {}, (4, 1), (4,)),
-        ("MAERegressionOutput", {}, (4,), (4,)),
     ],
 )
 def test_label_follows_from_data(op, attrs, data, label) -> None:
@@ -50,13 +41,6 @@ def test_label_follows_from_data(op, attrs, data, label) -> None:
 @pytest.mark.parametrize("label", [(4, 15), (4, 5, 3), (4, 1, 5, 3), (4, 6, 5, 3)])
 def test_labels_of_places(label) -> None:
     assert infer_label("SoftmaxOutput", (4, 6, 5, 3), label, multi_output=True) == label
-
-
-def test_unknown_batch_follows_from_the_output() -> None:
-    operator = make("LinearRegressionOutput", {})
-    assert operator.infer_shape([(0, 3), None], [(2, 3)]) == ([(2, 3), (2, 3)], [(2, 3)])
-    assert operator.infer_shape([(0, 3), (2, 3)], [None]) == ([(2, 3), (2, 3)], [(2, 3)])
-    assert operator.infer_shape([None, (2, 3)], [None]) == ([None, (2, 3)], [None])
 
 
 @pytest.mark.parametrize(
@@ -72,7 +56,6 @@ def test_unknown_batch_follows_from_the_output() -> None:
         ),
         ("SoftmaxOutput", {"multi_output": True}, (4,), None, "classes on axis 1"),
         ("SVMOutput", {}, (4, 6), (4, 6), r"expected \(4,\)"),
-        ("LinearRegressionOutput", {}, (4, 6), (4,), r"label .* expected \(4, 6\) like data"),
         ("softmax_cross_entropy", {}, (4, 6, 2), None, r"expected \(batch, classes\)"),
         ("softmax_cross_entropy", {}, (4, 6), (4, 1), r"label has shape \(4, 1\)"),
     ],
@@ -87,7 +70,7 @@ def test_smooth_alpha_is_a_share() -> None:
         make("SoftmaxOutput", {"smooth_alpha": 1.5})
 
 
-@pytest.mark.parametrize("op", ["MakeLoss", "SVMOutput", "LinearRegressionOutput"])
+@pytest.mark.parametrize("op", ["MakeLoss", "SVMOutput"])
 def test_what_shows_its_data_may_be_left_out_of_inference(op: str) -> None:
     assert make(op, {}).is_identity(is_train=False)
     assert not make(op, {}).is_identity(is_train=True)

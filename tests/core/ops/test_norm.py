@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.errors import AttributeValueError, ShapeError, TypeInferenceError
+from core.errors import ShapeError, TypeInferenceError
 from oracle.apply import apply, make
 
 RANDOM = np.random.RandomState(3)
@@ -90,15 +90,8 @@ def test_initial_statistics_are_those_of_mxnet() -> None:
         ("InstanceNorm", ((2,),), {}, r"expected \(batch, channels, ...\)"),
         ("GroupNorm", ((2, 4),), {}, "3 axes or more"),
         ("GroupNorm", ((2, 4, 3),), {"num_groups": 3}, "4 channels, which num_groups 3 does not"),
-        ("L2Normalization", ((2, 4),), {"mode": "channel"}, "mode 'channel' needs 3 axes or more"),
-        ("LRN", ((4,),), {"nsize": 3}, r"expected \(batch, channels, ...\)"),
     ],
 )
 def test_contradicting_shapes(op, shapes, attrs, message) -> None:
     with pytest.raises(ShapeError, match=message):
         infer(op, *shapes, **attrs)
-
-
-def test_lrn_needs_a_middle_channel() -> None:
-    with pytest.raises(AttributeValueError, match="LRN 'node': nsize is 4; expected an odd"):
-        make("LRN", {"nsize": 4})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.errors import AttributeValueError, ShapeError, TypeInferenceError
-from core.ops.rnn_layout import parameter_size, split_parameters
+from core.ops.rnn_layout import split_parameters
 from oracle.apply import apply, make
 
 MODES = ("rnn_relu", "rnn_tanh", "lstm", "gru")
@@ -105,15 +105,6 @@ def test_all_dropped_leaves_the_second_layer_its_biases() -> None:
     _, (second,) = split_parameters(parameters, 2, 1, INPUTS, HIDDEN, 1)
     first_step = np.tanh(second.i2h_bias + second.h2h_bias + state[1] @ second.h2h_weight.T)
     np.testing.assert_allclose(got[0], first_step, atol=1e-12)
-
-
-def test_parameters_lie_weights_first() -> None:
-    size = parameter_size(layers=2, directions=2, inputs=3, hidden=2, gates=1)
-    layers = split_parameters(np.arange(size), 2, 2, 3, 2, 1)
-    firsts = [[[int(array.flat[0]) for array in cell] for cell in layer] for layer in layers]
-    # Layer 0: two directions of (2, 3) and (2, 2); layer 1: two of (2, 4) and (2, 2); then biases.
-    assert firsts == [[[0, 6, 44, 46], [10, 16, 48, 50]], [[20, 28, 52, 54], [32, 40, 56, 58]]]
-    assert size == 60
 
 
 def infer(data, *others, **attrs):
