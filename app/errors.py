@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from app.worker.client import ExecutorGone, HostError
 from core import errors as engine
@@ -220,12 +220,13 @@ class Invalid(ServiceError):
         super().__init__(str(self.errors[0]))
 
     @classmethod
-    def from_errors(cls, errors: Iterable[FieldError]) -> Invalid:
+    def from_errors(cls, errors: Iterable[FieldError]) -> Self:
         """Return one error for several fields at fault; there must be at least one."""
         rows = tuple(errors)
-        error = Invalid(rows[0].field, rows[0].got, rows[0].expected, rows[0].hint)
+        error = cls(rows[0].field, rows[0].got, rows[0].expected, rows[0].hint)
         error.errors = rows
         error.message = "; ".join(str(row) for row in rows)
+        error.args = (error.message,)
         return error
 
     def field_errors(self) -> tuple[FieldError, ...]:

@@ -1,0 +1,131 @@
+"""The error table: every class has its row, and every answer names what is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from app import errors
+from app.errors import (
+    ERROR_TABLE,
+    FieldError,
+    Invalid,
+    NotFound,
+    PreconditionFailed,
+    ServiceError,
+    TooLarge,
+    Unavailable,
+    UnsupportedMedia,
+    WrongStage,
+    error_code,
+    error_kind,
+    to_problem,
+)
+from app.worker.client import ExecutorGone, HostError
+from core import errors as engine
+
+
+def subclasses(cls: type) -> set[type]:
+    found = set(cls.__subclasses__())
+    return found.union(*(subclasses(sub) for sub in found))
+
+
+def test_every_error_class_has_a_row_of_its_own() -> None:
+    own = {cls for cls in subclasses(ServiceError) if cls.__module__ == errors.__name__}
+    assert own <= set(ERROR_TABLE)
+    assert own <= {getattr(errors, name) for name in errors.__all__}
+
+
+def test_every_error_of_the_engine_is_an_answer() -> None:
+    engines = [getattr(engine, name) for name in engine.__all__]
+    for cls in (cls for cls in engines if isinstance(cls, type)):
+        assert any(base in ERROR_TABLE for base in cls.__mro__), cls
+
+
+def test_rows_are_sound() -> None:
+    for kind in ERROR_TABLE.values():
+        assert 400 <= kind.status < 600
+        assert kind.status != 500
+        assert kind.code.replace("_", "").isalnum()
+        same = {other.status for other in ERROR_TABLE.values() if other.code == kind.code}
+        assert len(same) == 1, f"{kind.code} has one status wherever it comes from"
+
+
+EXAMPLES: list[tuple[BaseException, int, str]] = [
+    (NotFound("job", 7), 404, "not_found"),
+    (WrongStage("update", needs="READY", is_="BOUND", call="POST /x"), 409, "wrong_stage"),
+    (Invalid("epochs", 0, "at least 1"), 422, "invalid"),
+    (TooLarge("body", got=10, limit=5, setting="MODSERVE_X"), 413, "too_large"),
+    (UnsupportedMedia("text/html", ["application/json"]), 415, "unsupported_media_type"),
+    (Unavailable("no place", retry_after_seconds=2.6), 503, "unavailable"),
+    (PreconditionFailed("generation", got=1, present=2, hint="reload"), 412, "precondition_failed"),
+    (HostError("invalid_shape", "data has 3 columns", "data"), 422, "invalid_shape"),
+    (ExecutorGone("it died"), 503, "executor_gone"),
+    (engine.UnknownOperator("operator 'Foo' is not known"), 422, "unknown_operator"),
+    (engine.FormatError("truncated"), 422, "damaged"),
+]
+
+
+@pytest.mark.parametrize(("error", "status", "code"), EXAMPLES)
+def test_errors_become_problems(error: BaseException, status: int, code: str) -> None:
+    problem = to_problem(error, "req-1", "/v1/x")
+    body = problem.body
+    assert (problem.status, body["status"], body["code"]) == (status, status, code)
+    assert error_code(error) == code
+    assert body["type"] == f"urn:modserve:error:{code}"
+    assert body["title"] == error_kind(error).title
+    assert (body["request_id"], body["instance"]) == ("req-1", "/v1/x")
+    assert str(error) in body["detail"]
+    assert ("Retry-After" in problem.headers) == (status == 503)
+
+
+def test_subclass_without_a_row_takes_that_of_its_base() -> None:
+    class Special(NotFound):
+        pass
+
+    assert error_kind(Special("x", 1)).status == 404
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("password"), HostError("internal", "password"), HostError("?", "password")]
+)
+def test_our_own_failures_say_nothing_but_the_request_id(error: BaseException) -> None:
+    problem = to_problem(error, "req-1", "/v1/x")
+    assert problem.status == 500
+    assert problem.body["code"] == "internal"
+    assert "password" not in str(problem.body)
+
+
+def test_fields_are_named_with_got_and_expected() -> None:
+    rows = [FieldError("a", "1", "2"), FieldError("b", "x", "y", "do z")]
+    error = Invalid.from_errors(rows)
+    assert str(error.message) == "a: got 1, expected 2; b: got x, expected y; do z"
+    assert to_problem(error, "r", "/").body["errors"] == [
+        {"field": "a", "got": "1", "expected": "2", "hint": ""},
+        {"field": "b", "got": "x", "expected": "y", "hint": "do z"},
+    ]
+    (row,) = to_problem(HostError("invalid", "bad", "data"), "r", "/").body["errors"]
+    assert row["field"] == "data"
+
+
+def test_several_errors_keep_their_class_and_text() -> None:
+    error = errors.Damaged.from_errors([FieldError("f", "x", "y")])
+    assert type(error) is errors.Damaged
+    assert str(error) == error.message == "f: got x, expected y"
+
+
+def test_long_values_are_shortened() -> None:
+    error = Invalid("data", "x" * 10_000, "less")
+    assert len(str(error)) < 250
+    assert "10000 chars" in str(error)
+
+
+def test_wrong_stage_tells_programs_what_to_call() -> None:
+    error = WrongStage("update", needs="READY", is_="BOUND", call="POST /v1/modules/m/params/init")
+    body = to_problem(error, "r", "/").body
+    assert (body["needs"], body["is"]) == ("READY", "BOUND")
+    assert body["call"] == "POST /v1/modules/m/params/init"
+
+
+def test_retry_after_is_whole_seconds_and_never_zero() -> None:
+    assert Unavailable("x", retry_after_seconds=0.2).headers() == {"Retry-After": "1"}
+    assert Unavailable("x", retry_after_seconds=2.6).headers() == {"Retry-After": "3"}

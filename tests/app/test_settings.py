@@ -1,0 +1,56 @@
+"""Settings come from the environment when asked for, and bad ones are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from app.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"MODSERVE_{name.upper()}", raising=False)
+
+
+def test_defaults_listen_to_this_machine_only() -> None:
+    settings = Settings()
+    assert settings.host == "127.0.0.1"
+    assert settings.devices == ("cpu(0)",)
+    assert settings.store_url.startswith("sqlite:////")
+    assert settings.store_url.endswith("/var/modserve.db")
+
+
+def test_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODSERVE_DEVICES", '["gpu(0)", "gpu(1)"]')
+    monkeypatch.setenv("MODSERVE_DATA_DIR", "/data")
+    monkeypatch.setenv("MODSERVE_PORT", "9000")
+    settings = Settings(port=9001)
+    assert settings.devices == ("gpu(0)", "gpu(1)")
+    assert settings.data_dir == Path("/data")
+    assert settings.store_url == "sqlite:////data/modserve.db"
+    assert settings.port == 9001
+
+
+def test_database_url_replaces_the_file() -> None:
+    url = "postgresql+psycopg://localhost/modserve"
+    assert Settings(database_url=url).store_url == url
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("port", 70000),
+        ("lease_seconds", 0),
+        ("keep_checkpoints", 0),
+        ("log_level", "loud"),
+        ("threads", 0),
+        ("nonsense", 1),
+    ],
+)
+def test_bad_values_are_refused(name: str, value: object) -> None:
+    with pytest.raises(ValidationError, match=name):
+        Settings(**{name: value})
