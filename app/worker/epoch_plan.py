@@ -91,7 +91,9 @@ def plan_epoch(
         lengths: of the examples, where there are buckets; longer ones than all are left out.
         bucket_keys: lengths of the buckets, ascending.
     """
-    random = np.random.Generator(np.random.Philox(key=[seed % 2**64, epoch]))
+    random = np.random.Generator(
+        np.random.Philox(key=np.array([seed % 2**64, epoch], dtype=np.uint64))
+    )
     order = random.permutation(count) if shuffle else np.arange(count)
     if not bucket_keys:
         return _plan_one(np.concatenate([rolled, order]), batch_size, last_batch, None)

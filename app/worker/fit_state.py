@@ -7,7 +7,6 @@ devices.params                    auxiliary states of each device, where there a
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,13 @@ from app.domain.checkpoint import CheckpointTag
 from app.errors import Damaged
 from app.worker.engine_optimizer import holder_of
 from app.worker.hosted_module import HostedModule
+from app.worker.module_files import read_state, write_state
 from core.ndarray import load as load_arrays
 from core.ndarray import save as save_arrays
 
-__all__ = ["STATE_FILE", "FitState", "read_state", "write_state"]
+__all__ = ["FitState", "read_fit", "write_fit"]
 
-STATE_FILE = "state.json"
-
-_DEVICES_FILE = "devices.params"
-_FORMAT = 1
+_DEVICES_FILE = "devices.ndarray"
 
 
 @dataclass(slots=True)
@@ -61,10 +58,9 @@ class FitState:
         return CheckpointTag(self.epoch, self.batch)
 
 
-def write_state(state: FitState, module: HostedModule, directory: Path) -> None:
+def write_fit(state: FitState, module: HostedModule, directory: Path) -> None:
     """Write the state beside the module's files."""
-    plain = {"format": _FORMAT} | {name: getattr(state, name) for name in FitState.__slots__}
-    (directory / STATE_FILE).write_text(json.dumps(plain), encoding="utf-8")
+    write_state(directory, {name: getattr(state, name) for name in FitState.__slots__})
     group = holder_of(module.engine)._exec_group
     assert group is not None
     if len(group.execs) > 1:
@@ -77,22 +73,16 @@ def write_state(state: FitState, module: HostedModule, directory: Path) -> None:
             save_arrays(str(directory / _DEVICES_FILE), arrays)
 
 
-def read_state(module: HostedModule, directory: Path) -> FitState:
+def read_fit(module: HostedModule, directory: Path) -> FitState:
     """Read the state, and set the auxiliary states of each device.
 
     Raises:
-        Damaged: it is not what ``write_state`` wrote.
+        Damaged: it is not what ``write_fit`` wrote.
     """
-    path = directory / STATE_FILE
     try:
-        plain = json.loads(path.read_bytes())
-        if plain.pop("format") != _FORMAT:
-            raise ValueError(f"format {plain.get('format')}")
-        state = FitState(**plain)
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise Damaged(
-            f"checkpoint {directory.name}: {STATE_FILE}", error, "a fit's state"
-        ) from None
+        state = FitState(**read_state(directory))
+    except TypeError as error:
+        raise Damaged(f"checkpoint {directory.name}", error, "one that a fit wrote") from None
     group = holder_of(module.engine)._exec_group
     assert group is not None
     devices = directory / _DEVICES_FILE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,25 @@ from app.worker.engine_optimizer import load_states, optimizer_of
 from app.worker.faults import client_fault
 from app.worker.hosted_module import HostedModule, Values, parse_key
 from app.worker.module_params import check_values
+from app.worker.optimizer_specs import get_position, set_position
 from core.checkpoint import load_params
 from core.ndarray import array
 from core.ndarray import save as save_arrays
 
-__all__ = ["load_module", "read_values", "save_module", "write_files"]
+__all__ = [
+    "STATE_FILE",
+    "load_module",
+    "read_state",
+    "read_values",
+    "save_module",
+    "write_files",
+    "write_state",
+]
+
+STATE_FILE = "state.json"
+"""Beside MXNet's files: the optimizer's position, and all that a fit needs to go on."""
+
+_FORMAT = 1
 
 
 def save_module(
@@ -32,6 +47,9 @@ def save_module(
     tag = CheckpointTag(epoch)
     with write_checkpoint(root, tag, module=module.name) as writer:
         write_files(module, writer.directory, epoch, optimizer_states)
+        optimizer = optimizer_of(module.engine) if optimizer_states else None
+        if optimizer is not None:
+            write_state(writer.directory, {"optimizer": get_position(optimizer)})
     module.has_unsaved = False
     return read_manifest(root / str(tag))
 
@@ -71,6 +89,30 @@ def load_module(module: HostedModule, directory: Path, optimizer_states: bool) -
     if states is not None:
         shapes = {name: own.shape for name, own in module.on_device().arguments.items()}
         load_states(module.engine, states.read_bytes(), shapes)
+        optimizer = optimizer_of(module.engine)
+        assert optimizer is not None
+        if STATE_FILE in manifest.files:
+            position = read_state(directory).get("optimizer")
+            if position:
+                set_position(optimizer, position, keep_rates=True)
+
+
+def write_state(directory: Path, state: Mapping[str, Any]) -> None:
+    """Write plain data that MXNet's files have no place for."""
+    text = json.dumps({"format": _FORMAT, **state})
+    (directory / STATE_FILE).write_text(text, encoding="utf-8")
+
+
+def read_state(directory: Path) -> dict[str, Any]:
+    """Return what ``write_state`` wrote; raise Damaged for anything else."""
+    where = f"checkpoint {directory.name}: {STATE_FILE}"
+    try:
+        state: dict[str, Any] = json.loads((directory / STATE_FILE).read_bytes())
+        if state.pop("format") != _FORMAT:
+            raise ValueError("another format")
+    except (OSError, ValueError, AttributeError, KeyError) as error:
+        raise Damaged(where, error, f"plain data of format {_FORMAT}") from None
+    return state
 
 
 def read_values(module: HostedModule, directory: Path, manifest: CheckpointManifest) -> Values:

@@ -70,15 +70,28 @@ def get_position(optimizer: Optimizer) -> dict[str, Any]:
     }
 
 
-def set_position(optimizer: Optimizer, position: Mapping[str, Any]) -> None:
-    """Bring an optimizer made from the same specification to where another one was."""
-    vars(optimizer).update(position["attributes"])
+def set_position(
+    optimizer: Optimizer, position: Mapping[str, Any], *, keep_rates: bool = False
+) -> None:
+    """Bring an optimizer to where another one of its class was.
+
+    Args:
+        optimizer: made from the same specification, or (``keep_rates``) from one with other rates.
+        position: what ``get_position`` returned.
+        keep_rates: keep the learning rate and all else that a specification says.
+    """
+    attributes = dict(position["attributes"])
+    if keep_rates:
+        for name in ("lr", *_accepted_options(type(optimizer))):
+            attributes.pop(name, None)
+    vars(optimizer).update(attributes)
     tables = optimizer._all_index_update_counts
     tables.clear()
     tables.update((device, {key: n for key, n in items}) for device, items in position["counts"])
     optimizer._index_update_count = tables.setdefault(0, {})
-    if optimizer.lr_scheduler is not None and position["scheduler"] is not None:
-        vars(optimizer.lr_scheduler).update(position["scheduler"])
+    schedule = position["scheduler"]
+    if optimizer.lr_scheduler is not None and schedule is not None and not keep_rates:
+        vars(optimizer.lr_scheduler).update(schedule)
 
 
 def check_states(

@@ -8,58 +8,69 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Hashable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
-import core.random
 from core.device import Context, cpu
+from core.random import device_random, get_state, set_state
+from core.random import seed as seed_engine
 
 __all__ = ["RandomStreams"]
 
 
 class RandomStreams:
-    """The positions of all streams; one of them is that of the engine's generators."""
+    """The positions of one executor's streams.
+
+    The stream entered last, of whichever executor, is the position of the engine's generators, so
+    all executors of a process must share one thread or draw nothing.
+    """
+
+    _active: ClassVar[tuple[RandomStreams, Hashable] | None] = None
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, dict[str, Any]] = {}
-        self._current: Hashable = None
 
     def enter(self, key: Hashable) -> None:
         """Let the engine draw from a stream; a new one begins at a place nobody can foresee."""
-        if key == self._current:
+        if self._is_active(key):
             return
-        self._keep_current()
+        self._activate(key)
         if key in self._kept:
-            core.random.set_state(self._kept.pop(key))
+            set_state(self._kept.pop(key))
         else:
-            core.random.seed(secrets.randbits(63))
-        self._current = key
+            seed_engine(secrets.randbits(63))
 
     def seed(self, key: Hashable, value: int, contexts: Iterable[Context]) -> None:
         """Begin a stream anew; ``contexts`` are the devices that draw from it."""
-        self._keep_current()
-        self._current = key
-        core.random.seed(value)
+        self._activate(key)
+        self._kept.pop(key, None)
+        seed_engine(value)
         for context in (cpu(0), *contexts):
-            core.random.device_random(context)
+            device_random(context)
 
     def position(self, key: Hashable) -> dict[str, Any]:
         """Return the position of a stream as plain data."""
         self.enter(key)
-        return core.random.get_state()
+        return get_state()
 
     def set_position(self, key: Hashable, position: dict[str, Any]) -> None:
         """Go on from what ``position`` returned."""
-        self._keep_current()
-        self._current = key
-        core.random.set_state(position)
+        self._activate(key)
+        self._kept.pop(key, None)
+        set_state(position)
 
     def forget(self, key: Hashable) -> None:
         """Drop a stream."""
         self._kept.pop(key, None)
-        if self._current == key:
-            self._current = None
+        if self._is_active(key):
+            RandomStreams._active = None
 
-    def _keep_current(self) -> None:
-        if self._current is not None:
-            self._kept[self._current] = core.random.get_state()
-            self._current = None
+    def _is_active(self, key: Hashable) -> bool:
+        active = RandomStreams._active
+        return active is not None and active[0] is self and active[1] == key
+
+    def _activate(self, key: Hashable) -> None:
+        """Keep the position of the stream that was active; the caller sets that of the new one."""
+        active = RandomStreams._active
+        if active is not None:
+            active[0]._kept[active[1]] = get_state()
+        RandomStreams._active = (self, key)

@@ -32,7 +32,7 @@ from app.worker.fit_setup import (
     make_callbacks,
     report_too_long,
 )
-from app.worker.fit_state import FitState, read_state, write_state
+from app.worker.fit_state import FitState, read_fit, write_fit
 from app.worker.job_context import JobContext, finite
 from app.worker.job_messages import ExecutorEvent, JobCheckpoint, JobDone, JobPrepared
 from app.worker.losses import LossMeter, make_metrics, update_metric
@@ -160,7 +160,7 @@ class FitJob:
         states = next(name for name in manifest.files if name.endswith(".states"))
         shapes = {name: array.shape for name, array in module.on_device().arguments.items()}
         load_states(module.engine, (directory / states).read_bytes(), shapes)
-        state = self._state = read_state(module, directory)
+        state = self._state = read_fit(module, directory)
         optimizer = optimizer_of(module.engine)
         assert optimizer is not None
         set_position(optimizer, state.optimizer)
@@ -338,7 +338,7 @@ class FitJob:
             attempt=context.attempt,
         ) as writer:
             write_files(module, writer.directory, state.epoch, optimizer_states=True)
-            write_state(state, module, writer.directory)
+            write_fit(state, module, writer.directory)
             writer.metrics = {"train": state.train, "validation": state.validation}
         module.has_unsaved = False
         self._saved_tag, self._saved_at = state.tag, time.monotonic()

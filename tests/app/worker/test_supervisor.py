@@ -180,6 +180,7 @@ async def test_events_go_on_after_a_restart(supervisor):
         assert (await anext(stream))["left"] == 1
         assert (await anext(stream))["left"] == 0
         os.kill(supervisor.status().pid, signal.SIGKILL)
+        await wait_for_state(supervisor, ExecutorState.WAITING)
         await wait_for_state(supervisor, ExecutorState.READY)
         await supervisor.call("job", {"batches": 1})
         assert (await anext(stream))["left"] == 0
