@@ -14,6 +14,7 @@ from core.errors import ShapeError, TypeInferenceError
 __all__ = [
     "DTYPE_CODES",
     "DTYPE_NAMES",
+    "MAX_RANK",
     "Array",
     "DType",
     "Shape",
@@ -32,6 +33,9 @@ Shape: TypeAlias = tuple[int, ...]
 DType: TypeAlias = np.dtype[Any]
 Array: TypeAlias = Any
 """A ``numpy.ndarray`` or ``cupy.ndarray``; which one is the backend's affair."""
+
+MAX_RANK = 32
+"""Most dimensions an array can have (NumPy's own limit before 2.0)."""
 
 DTYPE_NAMES = (
     "float32",

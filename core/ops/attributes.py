@@ -184,6 +184,13 @@ def _sequence(value: Any) -> tuple[Any, ...]:
 
 
 def _parse_int(value: Any) -> int:
+    number = _to_int(value)
+    if not -(2**63) <= number < 2**64:
+        raise OverflowError(number)
+    return number
+
+
+def _to_int(value: Any) -> int:
     if isinstance(value, str):
         text = value.strip().rstrip("lL")
         value = {"True": 1, "False": 0}.get(text, text)

@@ -6,7 +6,7 @@ from core.errors import ShapeError
 from core.ops.attributes import attribute
 from core.ops.identity import PassThrough
 from core.ops.registry import register
-from core.types import Shape, is_known, normalize_axis, shape_size
+from core.types import MAX_RANK, Shape, is_known, normalize_axis, shape_size
 
 __all__ = [
     "ExpandDims",
@@ -135,7 +135,10 @@ class _Reshaping(PassThrough):
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         data, output = inputs[0], outputs[0]
         if data is not None:
-            output = self.expect("output", output, solve_size(self.resolve(data), data))
+            target = self.resolve(data)
+            if len(target) > MAX_RANK:
+                raise ShapeError(f"the new shape has {len(target)} dimensions; at most {MAX_RANK}")
+            output = self.expect("output", output, solve_size(target, data))
             data = solve_size(data, output)
         return [data, *inputs[1:]], [output]
 

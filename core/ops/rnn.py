@@ -98,6 +98,9 @@ class RNN(Operator):
     def visible_outputs(self) -> int:
         return len(self.output_names()) - 1
 
+    def stored_outputs(self) -> int:
+        return self.visible_outputs()
+
     # -- inference --------------------------------------------------------------------------
 
     def infer_shape(

@@ -10,7 +10,16 @@ from typing import Generic, TypeVar
 from core.errors import AttributeValueError, MXNetError, ShapeError, TypeInferenceError
 from core.ops import Operator
 from core.symbol.graph import Entry, Node, topological_order
-from core.types import DTYPE_NAMES, DType, Shape, is_known, merge_dtypes, merge_shapes, to_dtype
+from core.types import (
+    DTYPE_NAMES,
+    MAX_RANK,
+    DType,
+    Shape,
+    is_known,
+    merge_dtypes,
+    merge_shapes,
+    to_dtype,
+)
 
 __all__ = ["GraphSpecs", "infer_dtypes", "infer_graph", "infer_shapes"]
 
@@ -235,15 +244,19 @@ def _title(node: Node) -> str:
 def _assumed_shape(variable: Node, given: Shape | None) -> Shape | None:
     """Return the shape given, completed by the one that the variable declares."""
     given = given or None  # Before NumPy semantics MXNet has no scalars: () says nothing.
-    if is_known(given):
-        return given
-    declared = _declared_shape(variable)
+    declared = None if is_known(given) else _declared_shape(variable)
     try:
-        return merge_shapes(given, declared)
+        shape = merge_shapes(given, declared)
     except ShapeError:
         raise ShapeError(
             f"variable {variable.name!r} has shape {given}, expected {declared} (its __shape__)"
         ) from None
+    if shape is not None and (len(shape) > MAX_RANK or max(shape) >= 2**63):
+        raise ShapeError(
+            f"variable {variable.name!r} has {len(shape)} dimensions, the longest of {max(shape)}; "
+            f"expected at most {MAX_RANK}, each below 2**63"
+        )
+    return shape
 
 
 def _declared_shape(variable: Node) -> Shape | None:

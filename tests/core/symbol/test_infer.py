@@ -151,6 +151,8 @@ def test_hidden_outputs_and_auxiliary_states() -> None:
         (lambda: dense(data()).infer_shape((1,), data=(1,)), ValueError, "either by positional"),
         (lambda: dense(data()).infer_shape(data=[2, 3]), TypeError, "'data' is <class 'list'>"),
         (lambda: dense(data()).infer_shape(data=(2, 3.0)), TypeError, "float"),
+        (lambda: dense(data()).infer_shape(data=(1,) * 33), ShapeError, "'data' has 33 dimensions"),
+        (lambda: dense(data()).infer_shape(data=(2**63,)), ShapeError, "each below 2"),
         (
             lambda: mx.sym.var("q", __shape__="hello").infer_shape(),
             AttributeValueError,
