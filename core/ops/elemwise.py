@@ -107,7 +107,7 @@ class Elementwise(_Binary):
     """A function of the elements of ``lhs`` and ``rhs``, which have one shape."""
 
     def inplace_forward(self) -> tuple[tuple[int, int], ...]:
-        return ((0, 0), (1, 0)) if self.row.inplace else ()
+        return ((0, 0), (1, 0))
 
     def inplace_backward(self) -> tuple[tuple[int, int], ...]:
         return ((0, 0),)
@@ -214,7 +214,7 @@ class Scalar(_Binary):
         return inputs, [self.expect_dtype("output", outputs[0], wide)]
 
     def inplace_forward(self) -> tuple[tuple[int, int], ...]:
-        return ((0, 0),) if self.row.inplace else ()
+        return ((0, 0),)
 
     def inplace_backward(self) -> tuple[tuple[int, int], ...]:
         return ((0, 0),)

@@ -44,7 +44,6 @@ class BinaryRow(NamedTuple):
         lhs: derivative by a, a constant, or None where the gradient is 0.
         rhs: derivative by b, likewise.
         elementwise, broadcast, mixed, scalar, reversed: names of each form, none for no such form.
-        inplace: whether the output may lie over an operand.
     """
 
     doc: str
@@ -56,7 +55,6 @@ class BinaryRow(NamedTuple):
     mixed: tuple[str, ...] = ()
     scalar: tuple[str, ...] = ()
     reversed: tuple[str, ...] = ()
-    inplace: bool = True
 
 
 def _ufunc(name: str) -> Function:

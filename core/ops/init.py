@@ -175,7 +175,7 @@ class Linspace(_Source):
         _write_range(run, outputs[0], self.start, (self.stop - self.start) / parts)
 
 
-@register("_contrib_arange_like")
+@register("_contrib_arange_like", "_npx_arange_like")
 class ArangeLike(Operator):
     """A range as long as an axis of the data, or, without axis, one of the data's shape."""
 

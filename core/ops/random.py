@@ -21,7 +21,15 @@ from core.ops.operator import Operator, Reads, Run
 from core.ops.registry import declares_attributes, register
 from core.types import Array, DType, Shape
 
-__all__ = ["Random", "RandomInteger", "RandomLike", "Sample", "SampleMultinomial", "Shuffle"]
+__all__ = [
+    "DISTRIBUTIONS",
+    "Random",
+    "RandomInteger",
+    "RandomLike",
+    "Sample",
+    "SampleMultinomial",
+    "Shuffle",
+]
 
 _FLOAT32 = np.dtype("float32")
 _FLOAT64 = np.dtype("float64")
