@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from core.ops.rnn_layout import parameter_size
 from core.types import Shape, shape_size
 
 __all__ = ["GATES", "PackedArray", "input_size_of", "packed_arrays", "packed_size"]
@@ -55,10 +56,7 @@ def packed_size(
 ) -> int:
     """Return the length of the parameter vector."""
     directions = 2 if bidirectional else 1
-    gates = len(GATES[mode]) * num_hidden
-    first = input_size + num_hidden + 2
-    later = num_hidden * directions + num_hidden + 2
-    return gates * directions * (first + (num_layers - 1) * later)
+    return parameter_size(num_layers, directions, input_size, num_hidden, len(GATES[mode]))
 
 
 def input_size_of(
