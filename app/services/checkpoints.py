@@ -223,20 +223,19 @@ class CheckpointService:
         self._remove(module, tag)
 
     def prune(self, module: str, keep: int | None = None) -> list[CheckpointTag]:
-        """Remove all but the newest checkpoints between epochs; return the tags removed.
+        """Remove all but the newest checkpoints; return the tags removed.
 
         Of those within an epoch only one newer than all the others stays. What the module is
         restored from always does.
 
         Args:
-            keep: how many; None takes the server's default.
+            keep: how many between epochs; None takes the server's default, which may be all.
         """
         keep = keep if keep is not None else self._keep
-        if keep is None:
-            return []
         kept = {self._modules.get(module).checkpoint}
         newest_first = sorted(self._manifests(module), key=_age, reverse=True)
         whole = [manifest.tag for manifest in newest_first if manifest.batch == 0]
+        # A slice up to None is all of them.
         kept.update(whole[:keep], (manifest.tag for manifest in newest_first[:1]))
         removed = [manifest.tag for manifest in newest_first if manifest.tag not in kept]
         for tag in removed:
