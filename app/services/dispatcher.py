@@ -81,6 +81,7 @@ class Dispatcher:
         self._held: dict[int, _Held] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._claiming: asyncio.Task[None] | None = None
+        self._is_stopping = False
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -92,8 +93,8 @@ class Dispatcher:
             asyncio.create_task(self._listen(client), name=f"listen to {client.name}")
             for client in self._clients
         ]
-        self._tasks.append(asyncio.create_task(self._repeat(self._renew), name="renew leases"))
-        self._claiming = asyncio.create_task(self._repeat(self._claim), name="claim jobs")
+        self._tasks.append(asyncio.create_task(_repeat(self._renew), name="renew leases"))
+        self._claiming = asyncio.create_task(self._claim_until_stopped(), name="claim jobs")
 
     async def stop(self, grace_seconds: float = 10.0) -> None:
         """Stop claiming, let running jobs save where they are, and give them back to the queue.
@@ -103,7 +104,11 @@ class Dispatcher:
         """
         if self._claiming is None:
             return
-        await _cancel([self._claiming])
+        self._is_stopping = True
+        self._bell.ring()
+        # A claim under way may end: cancelled, it would leave its job running for nobody.
+        _, hanging = await asyncio.wait([self._claiming], timeout=grace_seconds + _POLL_SECONDS)
+        await _cancel(hanging)
         self._claiming = None
         for held in list(self._held.values()):
             if held.told is None:
@@ -135,6 +140,10 @@ class Dispatcher:
 
     # -- claim --------------------------------------------------------------------------------
 
+    async def _claim_until_stopped(self) -> None:
+        while not self._is_stopping:
+            await _safely(self._claim)
+
     async def _claim(self) -> None:
         ticket = self._bell.ticket()
         for client in self._clients:
@@ -147,11 +156,15 @@ class Dispatcher:
         await self._bell.wait(ticket, _POLL_SECONDS)
 
     async def _fill(self, client: ExecutorClient) -> None:
-        while client.is_alive() and len(self.held[client.name]) < self._jobs_per_executor:
+        while self._has_place(client):
             job = await asyncio.to_thread(self._queue.claim, client.name)
             if job is None:
                 return
             await self._begin(client, job)
+
+    def _has_place(self, client: ExecutorClient) -> bool:
+        taken = len(self.held[client.name])
+        return not self._is_stopping and client.is_alive() and taken < self._jobs_per_executor
 
     async def _begin(self, client: ExecutorClient, job: Job) -> None:
         held = self._held[job.id] = _Held(job, client)
@@ -193,7 +206,7 @@ class Dispatcher:
         """Enter what an executor reports, in its order."""
         reports: asyncio.Queue[ExecutorEvent] = asyncio.Queue()
         entering = asyncio.create_task(
-            self._repeat(lambda: self._enter_waiting(reports)), name=f"enter of {client.name}"
+            _repeat(lambda: self._enter_waiting(reports)), name=f"enter of {client.name}"
         )
         try:
             async for wire in client.events():
@@ -250,14 +263,19 @@ class Dispatcher:
             del self._held[held.job.id]
         await asyncio.to_thread(self._queue.lose, held.job.id, held.job.attempt, reason)
 
-    async def _repeat(self, step: Callable[[], Awaitable[None]]) -> None:
-        """Do a step for ever; an error of the store or of ours delays it, and is logged."""
-        while True:
-            try:
-                await step()
-            except Exception:
-                _log.exception("the dispatcher goes on after an error")
-                await asyncio.sleep(_AFTER_ERROR_SECONDS)
+
+async def _repeat(step: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await _safely(step)
+
+
+async def _safely(step: Callable[[], Awaitable[None]]) -> None:
+    """Do a step; an error of the store or of ours is logged, and delays what comes next."""
+    try:
+        await step()
+    except Exception:
+        _log.exception("the dispatcher goes on after an error")
+        await asyncio.sleep(_AFTER_ERROR_SECONDS)
 
 
 async def _call(client: ExecutorClient, method: str, message: JobStart | JobControl) -> None:

@@ -65,7 +65,7 @@ class JobStart:
         module: the module's record, for an executor that does not hold it yet.
         datasets: by name, those that ``params`` mentions.
         checkpoint_root: directory of the module's checkpoints; written with
-            ``app.services.checkpoint_files.CheckpointWriter``.
+            ``app.services.checkpoint_files.write_checkpoint``.
         resume: directory of the complete checkpoint to go on from; None begins anew.
         output_path: where a predict job writes its npz; None for the others.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -356,6 +357,26 @@ async def test_stop_lets_jobs_save_and_gives_them_back(bench) -> None:
         assert (given_back.status, given_back.lost) == (S.QUEUED, 0)
     assert dispatcher.held == {"cpu(0)": []}
     await dispatcher.stop()
+
+
+async def test_stop_in_the_middle_of_a_claim_leaves_no_job_running(bench, monkeypatch) -> None:
+    executor = ScriptedExecutor()
+    claim = bench.queue.claim
+    is_claiming = threading.Event()
+
+    def claim_slowly(name: str) -> Job | None:
+        is_claiming.set()
+        time.sleep(0.2)
+        return claim(name)
+
+    monkeypatch.setattr(bench.queue, "claim", claim_slowly)
+    job = bench.fit()
+    dispatcher = Dispatcher([executor], bench.queue, bench.runs, bench.bell)
+    await dispatcher.start()
+    await until(is_claiming.is_set)
+    await dispatcher.stop(grace_seconds=0.1)
+    given_back = bench.jobs.get(job.id)
+    assert (given_back.status, given_back.lost) == (S.QUEUED, 0)
 
 
 async def test_predict_job_makes_a_dataset(bench) -> None:
