@@ -23,10 +23,11 @@ from app.worker.hosted_module import HostedModule, parse_context
 from app.worker.job_board import JobBoard
 from app.worker.job_messages import JobControl, JobStart
 from app.worker.loop import Arrays, Emit, Priority
-from app.worker.memory_limits import available_bytes, resident_bytes
+from app.worker.memory_limits import available_bytes
 from app.worker.module_files import load_module, save_module
 from app.worker.module_params import get_params, init_params, set_params
 from app.worker.randomness import RandomStreams
+from app.worker.resident import resident_bytes
 from app.worker.stepping import Stepper
 from core.backends import backend_of
 from core.errors import MXNetError
@@ -65,6 +66,7 @@ class ModuleHost:
             Invalid: the device is not there.
         """
         self._device = parse_context(device, "device")
+        self._backend = backend_of(self._device)
         self._modules: dict[str, HostedModule] = {}
         self._steppers: dict[str, Stepper] = {}
         self._random = RandomStreams()
@@ -83,7 +85,8 @@ class ModuleHost:
     def handle(self, method: str, params: dict[str, Any], tensors: Arrays) -> Answer:
         """Answer a call; raise HostError for what is the caller's fault."""
         try:
-            return _HANDLERS[method](self, from_plain(_TYPES[method], params), tensors)
+            with self._backend.scope():
+                return _HANDLERS[method](self, from_plain(_TYPES[method], params), tensors)
         except (ServiceError, MXNetError) as error:
             raise to_host_error(error) from error
 
@@ -93,7 +96,8 @@ class ModuleHost:
 
     def advance(self) -> None:
         """Run one batch of one job."""
-        self._jobs.advance()
+        with self._backend.scope():
+            self._jobs.advance()
 
     def close(self) -> None:
         """Let jobs and modules go."""
@@ -103,7 +107,7 @@ class ModuleHost:
     # -- control ------------------------------------------------------------------------------
 
     def _executor_info(self, call: calls.ExecutorInfo, tensors: Arrays) -> Answer:
-        memory = backend_of(self._device).memory()
+        memory = self._backend.memory()
         return {
             "device": str(self._device),
             "pid": os.getpid(),

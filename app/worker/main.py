@@ -22,12 +22,12 @@ from collections.abc import Callable
 
 from app.worker.channel import SocketChannel
 from app.worker.loop import Activity, ChannelClosed, DeviceLoop, Emit, Host
+from app.worker.resident import resident_bytes
 from app.worker.slab_port import SlabLimits
 
 __all__ = ["main"]
 
 _PR_SET_PDEATHSIG = 1
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -99,15 +99,10 @@ def _beat_until_hangup(
     poll.register(sock, select.POLLRDHUP)
     try:
         while not poll.poll(seconds * 1000):
-            channel.beat(activity.report() | {"rss_bytes": _resident_bytes()})
+            channel.beat(activity.report() | {"rss_bytes": resident_bytes()})
     except ChannelClosed:
         pass
     os._exit(0)
-
-
-def _resident_bytes() -> int:
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * _PAGE_BYTES
 
 
 if __name__ == "__main__":

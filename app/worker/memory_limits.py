@@ -7,7 +7,7 @@ from pathlib import Path
 from core.backends import backend_of
 from core.device import Context
 
-__all__ = ["available_bytes", "resident_bytes"]
+__all__ = ["available_bytes"]
 
 _CGROUP = Path("/sys/fs/cgroup")
 
@@ -19,14 +19,6 @@ def available_bytes(context: Context) -> int:
         used, total = own
         return total - used
     return min(_machine_bytes(), _group_bytes())
-
-
-def resident_bytes() -> int:
-    """Return the bytes of memory that this process has."""
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024
-    return 0
 
 
 def _machine_bytes() -> int:

@@ -144,10 +144,10 @@ class ProcessClient:
         """End the process at once; calls under way fail with ExecutorGone."""
         if self._process is None:
             return
-        self.connection.close(reason)
         if not self.exited.done():
             self._process.send_signal(signal.SIGKILL)
-            await asyncio.shield(self.exited)
+        self.connection.close(reason)
+        await asyncio.shield(self.exited)
 
     def is_alive(self) -> bool:
         """Tell whether calls can be answered at present."""

@@ -134,9 +134,20 @@ class FitJob:
             )
         )
         if context.start.resume is None and has_unsaved:
-            # What the job begins with exists in memory only: another attempt could not find it.
-            self._save()
+            self._save_beginning()
         yield
+
+    def _save_beginning(self) -> None:
+        """Save what the job begins with, for it is in memory only; replace nobody's checkpoint."""
+        tag = self._state.tag
+        if (Path(self._context.start.checkpoint_root) / str(tag)).exists():
+            self._context.log(
+                f"checkpoint {tag} is there already, so the module's unsaved parameters are not "
+                "saved; if they are lost before the first checkpoint, the fit begins from what is",
+                "warning",
+            )
+        else:
+            self._save()
 
     def _begin(self) -> InitSpec | None:
         context, params, module = self._context, self._params, self._module

@@ -94,6 +94,7 @@ async def test_killed_again_and_again_a_fit_ends_with_the_same_bits(
         os.kill(client.pid, signal.SIGKILL)
         assert await client.exited == -signal.SIGKILL
     tag = newest(jobs.root)
+    assert tag is not None
     job = jobs.start(record, fit_params(epochs), resume=tag, attempt=5)
     result, resumed = await finished(record, job)
     assert result == expected

@@ -353,6 +353,22 @@ def test_parameters_that_are_nowhere_else_are_saved_before_the_first_batch(
     assert_equal_params(other.params(), driver.params())
 
 
+def test_nobodys_checkpoint_is_replaced_by_what_a_fit_begins_with(
+    driver, jobs, make_network, toy_data
+):
+    jobs.dataset("toy", toy_data)
+    record = driver.create(make_network())
+    driver.bind()
+    driver.ask(calls.InitParams(module="net", spec=InitSpec()))
+    driver.ask(calls.SaveCheckpoint(module="net", root=str(jobs.root), epoch=0))
+    before = read_manifest(jobs.root / "0")
+    driver.ask(calls.InitParams(module="net", spec=InitSpec()))
+    run_fit(driver, jobs, record)
+    assert read_manifest(jobs.root / "0") == before
+    (warning,) = [event for event in driver.of_type("log") if event["level"] == "warning"]
+    assert "checkpoint 0 is there already" in warning["message"]
+
+
 def test_a_fit_takes_the_modules_own_optimizer_where_it_has_none(
     driver, jobs, make_network, toy_data
 ):

@@ -1,0 +1,1 @@
+"""Executor processes: how the server talks to them, and what they do."""
