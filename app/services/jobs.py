@@ -26,7 +26,7 @@ from app.store.modules import get_module
 from app.store.pages import Page, check_limit
 from app.store.store import Store
 
-__all__ = ["Clock", "JobDefaults", "JobService"]
+__all__ = ["Clock", "JobDefaults", "JobFilter", "JobService"]
 
 Clock: TypeAlias = Callable[[], float]
 
