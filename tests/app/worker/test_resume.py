@@ -19,7 +19,7 @@ OPTIONS = ProcessOptions(threads=1)
 CHECKPOINT = {"epochs": 1, "batches": 2}
 
 
-def fit_params(epochs: int) -> dict:
+def fit_params(epochs: int, **changes) -> dict:
     return {
         "dataset": "toy",
         "validation": {"dataset": "toy"},
@@ -29,6 +29,7 @@ def fit_params(epochs: int) -> dict:
         "optimizer": {"name": "adam", "options": {"learning_rate": 0.01}},
         "initializer": {"initializer": "xavier"},
         "checkpoint": CHECKPOINT,
+        **changes,
     }
 
 
@@ -108,7 +109,7 @@ async def test_killed_again_and_again_a_fit_ends_with_the_same_bits(
 async def test_a_fit_serves_predictions_meanwhile(jobs, make_network, toy_data):
     jobs.dataset("toy", toy_data)
     record = ModuleRecord(name="net", symbols={SINGLE: make_network().tojson()})
-    client = await started(record, jobs.start(record, fit_params(40)))
+    client = await started(record, jobs.start(record, fit_params(40, checkpoint={"epochs": 0})))
     events: list[dict] = []
 
     async def listen() -> None:
