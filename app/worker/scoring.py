@@ -54,7 +54,9 @@ class _Pass:
         self._examples = examples
         lengths = _bound_lengths(self._module, bucket_keys)
         report_too_long(context, examples, lengths)
-        plan = plan_epoch(examples.count, batch_size, lengths=examples.lengths, bucket_keys=lengths)
+        # A batch that is filled up is as large as asked for, whatever the memory.
+        size = min(batch_size, examples.count)
+        plan = plan_epoch(examples.count, size, lengths=examples.lengths, bucket_keys=lengths)
         self.batches: list[PlannedBatch] = plan.batches[:num_batch]
 
     def run(self, batch: PlannedBatch) -> tuple[HostArrays, HostArrays]:
