@@ -1,4 +1,4 @@
-"""Optimizers with a step size per element: AdaGrad, RMSProp, Adam."""
+"""Optimizers with a step size per element: AdaDelta, AdaGrad, Adam, Adamax, Nadam, RMSProp."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import math
 from typing import Any
 
 from core.optimizer.base import register
-from core.optimizer.elementwise import ElementwiseOptimizer, Piece
+from core.optimizer.rule import Piece, RuleOptimizer
+from core.types import Array
 
-__all__ = ["AdaGrad", "Adam", "RMSProp"]
+__all__ = ["AdaDelta", "AdaGrad", "Adam", "Adamax", "Nadam", "RMSProp"]
 
 
 @register
-class Adam(ElementwiseOptimizer):
+class Adam(RuleOptimizer):
     """Adam (Kingma and Ba, arXiv:1412.6980; MXNet ``adam_update``).
 
     g = clip(rescale_grad * grad + wd * weight)
@@ -58,7 +59,164 @@ class Adam(ElementwiseOptimizer):
 
 
 @register
-class AdaGrad(ElementwiseOptimizer):
+class Adamax(RuleOptimizer):
+    """Adam with the infinity norm (Kingma and Ba, arXiv:1412.6980, section 7).
+
+        g = clip(rescale_grad * grad + wd * weight)
+        m = beta1 * m + (1 - beta1) * g
+        u = max(beta2 * u, |g|)
+        weight -= lr / (1 - beta1^t) * m / u
+
+    A weight that has had no gradient yet (m = u = 0) stays as it is; MXNet makes it NaN.
+    """
+
+    def __init__(
+        self,
+        learning_rate: float = 0.002,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.beta1 = beta1
+        self.beta2 = beta2
+
+    def state_count(self) -> int:
+        return 2
+
+    def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
+        xp, other = piece.xp, piece.scratch[1]
+        mean, norm = piece.states
+        gradient = self.prepare(piece, wd, decay_before_clip=True)
+        xp.multiply(gradient, 1 - self.beta1, out=other)
+        mean *= self.beta1
+        mean += other
+        xp.absolute(gradient, out=gradient)
+        norm *= self.beta2
+        xp.maximum(norm, gradient, out=norm)
+        divisor = gradient
+        xp.equal(norm, 0, out=divisor)
+        divisor += norm
+        xp.divide(mean, divisor, out=other)
+        other *= lr / (1 - self.beta1**count)
+        piece.weight -= other
+
+
+@register
+class Nadam(RuleOptimizer):
+    """Adam with Nesterov's momentum (Dozat, ICLR workshop 2016).
+
+        g = clip(rescale_grad * grad + wd * weight)
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g^2
+        mu_t = beta1 * (1 - 0.5 * 0.96^(t * schedule_decay));  M = M * mu_t
+        n = (1 - mu_t) * g / (1 - M) + mu_{t+1} * m / (1 - M * mu_{t+1})
+        weight -= lr * n / (sqrt(v / (1 - beta2^t)) + epsilon)
+
+    ``M`` is ``m_schedule``. All parameters share it, and as in MXNet it moves on with each of them:
+    the numbers depend on their order.
+
+    Args:
+        schedule_decay: how fast mu_t grows from beta1 / 2 to beta1.
+    """
+
+    whole_parameters = True
+
+    def __init__(
+        self,
+        learning_rate: float = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        schedule_decay: float = 0.004,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.epsilon = epsilon
+        self.schedule_decay = schedule_decay
+        self.m_schedule = 1.0
+
+    def state_count(self) -> int:
+        return 2
+
+    def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
+        xp, other = piece.xp, piece.scratch[1]
+        mean, variance = piece.states
+        now, after = self._momentum_at(count), self._momentum_at(count + 1)
+        self.m_schedule *= now
+        gradient = self.prepare(piece, wd, decay_before_clip=True)
+        xp.multiply(gradient, 1 - self.beta1, out=other)
+        mean *= self.beta1
+        mean += other
+        xp.multiply(gradient, gradient, out=other)
+        other *= 1 - self.beta2
+        variance *= self.beta2
+        variance += other
+        gradient *= (1 - now) / (1 - self.m_schedule)
+        xp.multiply(mean, after / (1 - self.m_schedule * after), out=other)
+        gradient += other
+        xp.divide(variance, 1 - self.beta2**count, out=other)
+        xp.sqrt(other, out=other)
+        other += self.epsilon
+        gradient /= other
+        gradient *= lr
+        piece.weight -= gradient
+
+    def _momentum_at(self, count: int) -> float:
+        return self.beta1 * (1 - 0.5 * math.pow(0.96, count * self.schedule_decay))
+
+
+@register
+class AdaDelta(RuleOptimizer):
+    """AdaDelta (Zeiler, arXiv:1212.5701), which uses no learning rate.
+
+        g = clip(rescale_grad * grad)
+        n = rho * n + (1 - rho) * g^2
+        delta = sqrt(d + epsilon) / sqrt(n + epsilon) * g
+        d = rho * d + (1 - rho) * delta^2
+        weight -= delta + wd * weight
+
+    Args:
+        rho: decay of both moving averages.
+    """
+
+    def __init__(self, rho: float = 0.90, epsilon: float = 1e-5, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.rho = rho
+        self.epsilon = epsilon
+
+    def state_count(self) -> int:
+        return 2
+
+    def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
+        xp, other = piece.xp, piece.scratch[1]
+        square, delta_square = piece.states
+        gradient = self.prepare(piece, 0.0)
+        self._average(xp, square, gradient, other)
+        xp.add(square, self.epsilon, out=other)
+        xp.sqrt(other, out=other)
+        gradient /= other
+        xp.add(delta_square, self.epsilon, out=other)
+        xp.sqrt(other, out=other)
+        gradient *= other
+        self._average(xp, delta_square, gradient, other)
+        if wd:
+            xp.multiply(piece.weight, wd, out=other)
+            gradient += other
+        piece.weight -= gradient
+
+    def _average(self, xp: Any, average: Array, values: Array, other: Array) -> None:
+        """Move an average towards the squares of values."""
+        xp.multiply(values, values, out=other)
+        other *= 1 - self.rho
+        average *= self.rho
+        average += other
+
+
+@register
+class AdaGrad(RuleOptimizer):
     """AdaGrad (Duchi, Hazan and Singer, JMLR 12).
 
     g = clip(rescale_grad * grad)
@@ -90,7 +248,7 @@ class AdaGrad(ElementwiseOptimizer):
 
 
 @register
-class RMSProp(ElementwiseOptimizer):
+class RMSProp(RuleOptimizer):
     """RMSProp, plain (Tieleman and Hinton) or centered (Graves, arXiv:1308.0850, 38-45).
 
     Plain:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,7 @@ class Optimizer:
     """
 
     opt_registry: dict[str, type[Optimizer]] = {}  # noqa: RUF012 - MXNet's public name
+    decayed_suffixes: ClassVar[tuple[str, ...]] = ("_weight", "_gamma")
 
     def __init__(
         self,
@@ -133,10 +134,10 @@ class Optimizer:
     def set_wd_mult(self, args_wd_mult: Mapping[Any, float]) -> None:
         """Set factors on the weight decay by parameter name or index, over ``__wd_mult__``.
 
-        Parameters whose name ends neither in ``_weight`` nor in ``_gamma`` start with 0.
+        Parameters whose name ends in none of ``decayed_suffixes`` start with 0.
         """
         self.wd_mult = {
-            name: 0.0 for name in self.idx2name.values() if not name.endswith(("_weight", "_gamma"))
+            name: 0.0 for name in self.idx2name.values() if not name.endswith(self.decayed_suffixes)
         }
         self.wd_mult.update(self._symbol_multipliers("__wd_mult__"))
         self.wd_mult.update(args_wd_mult)

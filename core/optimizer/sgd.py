@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from core.ndarray import NDArray
 from core.optimizer.base import register
-from core.optimizer.elementwise import ElementwiseOptimizer, Piece
+from core.optimizer.rule import Piece, RuleOptimizer
+from core.random import device_random
+from core.types import Array
 
-__all__ = ["NAG", "SGD", "ccSGD"]
+__all__ = ["DCASGD", "NAG", "SGD", "SGLD", "MomentumOptimizer", "Signum", "ccSGD", "descend"]
 
 
-class _MomentumOptimizer(ElementwiseOptimizer):
+class MomentumOptimizer(RuleOptimizer):
     """A momentum array per parameter where momentum is used; float32 copies come second."""
 
     def __init__(self, momentum: float = 0.0, **kwargs: Any) -> None:
@@ -31,20 +35,31 @@ class _MomentumOptimizer(ElementwiseOptimizer):
         return (self.create_state(index, master), master)
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Update one weight, or each of several given as lists."""
-        if isinstance(index, (list, tuple)):
-            for one in zip(index, weight, grad, state, strict=True):
-                self.update_multi_precision(*one)
-        elif self._keeps_master_copy(weight):
-            inner, master = state
-            self.update(index, master, grad.astype(np.float32), inner)
-            weight[:] = master
-        else:
+        """Update one weight, or several of one dtype given as lists."""
+        if not isinstance(index, (list, tuple)):
+            index, weight, grad, state = [index], [weight], [grad], [state]
+        if not self._keeps_master_copy(weight[0]):
             self.update(index, weight, grad, state)
+            return
+        inner, masters = zip(*state, strict=True)
+        self.update(index, masters, [one.astype(np.float32) for one in grad], inner)
+        for value, master in zip(weight, masters, strict=True):
+            value[:] = master
+
+
+def descend(piece: Piece, step: Array, momentum: float) -> None:
+    """Subtract a step from the weight, or from the momentum which then moves the weight."""
+    if not piece.states:
+        piece.weight -= step
+        return
+    velocity = piece.states[0]
+    velocity *= momentum
+    velocity -= step
+    piece.weight += velocity
 
 
 @register
-class SGD(_MomentumOptimizer):
+class SGD(MomentumOptimizer):
     """SGD with momentum and weight decay (MXNet ``sgd_update``, ``sgd_mom_update``).
 
         g = clip(rescale_grad * grad) + wd * weight
@@ -63,13 +78,7 @@ class SGD(_MomentumOptimizer):
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
         step = self.prepare(piece, wd)
         step *= lr
-        if piece.states:
-            (momentum,) = piece.states
-            momentum *= self.momentum
-            momentum -= step
-            piece.weight += momentum
-        else:
-            piece.weight -= step
+        descend(piece, step, self.momentum)
 
 
 @register
@@ -78,7 +87,7 @@ class ccSGD(SGD):
 
 
 @register
-class NAG(_MomentumOptimizer):
+class NAG(MomentumOptimizer):
     """Nesterov's accelerated gradient (MXNet ``nag_mom_update``).
 
     g = clip(rescale_grad * grad) + wd * weight
@@ -105,3 +114,130 @@ class NAG(_MomentumOptimizer):
         if wd:
             change *= lr * wd
             momentum -= change
+
+
+@register
+class Signum(RuleOptimizer):
+    """SGD by the signs of the momentum (Bernstein et al., arXiv:1802.04434).
+
+    MXNet's ``signum_update``, and ``signsgd_update`` without momentum.
+
+        g = clip(rescale_grad * grad) + wd * weight
+        state = momentum * state - (1 - momentum) * g
+        weight = (1 - lr * wd_lh) * weight + lr * sign(state)
+
+    Without momentum the gradient's own sign counts, and the decay is decoupled:
+
+        weight = (1 - lr * wd) * weight - lr * sign(grad)
+
+    Args:
+        momentum: factor on the previous state; 0 keeps no state.
+        wd_lh: decoupled weight decay (Loshchilov and Hutter, arXiv:1711.05101), with momentum.
+    """
+
+    def __init__(
+        self,
+        learning_rate: float = 0.01,
+        momentum: float = 0.9,
+        wd_lh: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.momentum = momentum
+        self.wd_lh = wd_lh
+
+    def state_count(self) -> int:
+        return 1 if self.momentum else 0
+
+    def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
+        if not piece.states:
+            self._move(piece, piece.grad, -lr, 1 - lr * wd)
+            return
+        (momentum,) = piece.states
+        gradient = self.prepare(piece, wd)
+        gradient *= 1 - self.momentum
+        momentum *= self.momentum
+        momentum -= gradient
+        self._move(piece, momentum, lr, 1 - lr * self.wd_lh)
+
+    def _move(self, piece: Piece, direction: Array, step: float, decay: float) -> None:
+        signs = piece.scratch[0]
+        piece.xp.sign(direction, out=signs)
+        signs *= step
+        piece.weight *= decay
+        piece.weight += signs
+
+
+@register
+class DCASGD(RuleOptimizer):
+    """SGD that compensates for a delayed gradient (Zheng et al., arXiv:1609.08326).
+
+        g = clip(rescale_grad * grad)
+        step = lr * (g + wd * weight + lamda * g^2 * (weight - previous))
+        state = momentum * state - step
+        previous = weight
+        weight = weight + state
+
+    MXNet's own refuses every update that has a momentum.
+
+    Args:
+        momentum: factor on the previous step; 0 keeps only the previous weight.
+        lamda: factor on the compensation.
+    """
+
+    def __init__(self, momentum: float = 0.0, lamda: float = 0.04, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.momentum = momentum
+        self.lamda = lamda
+
+    def state_count(self) -> int:
+        return 2 if self.momentum else 1
+
+    def start_states(self, weight: Array, states: Sequence[Array]) -> None:
+        states[-1][...] = weight
+
+    def pack_states(self, states: Sequence[NDArray]) -> Any:
+        """Return (momentum or None, previous weight)."""
+        return tuple(states) if self.momentum else (None, *states)
+
+    def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
+        xp, other = piece.xp, piece.scratch[1]
+        *momentum, previous = piece.states
+        gradient = self.prepare(piece, 0.0)
+        xp.subtract(piece.weight, previous, out=other)
+        other *= gradient
+        other *= gradient
+        other *= self.lamda
+        previous[...] = piece.weight
+        gradient += other
+        if wd:
+            xp.multiply(piece.weight, wd, out=other)
+            gradient += other
+        gradient *= lr
+        piece.states = tuple(momentum)
+        descend(piece, gradient, self.momentum)
+
+
+@register
+class SGLD(RuleOptimizer):
+    """Stochastic gradient Langevin dynamics (Patterson and Teh, NIPS 2013).
+
+        g = clip(rescale_grad * grad)
+        weight = weight - lr / 2 * (g + wd * weight) + normal(0, lr)
+
+    The noise has the variance lr: in time the weights are samples of the posterior whose negative
+    logarithm the loss is.
+    """
+
+    whole_parameters = True  # Noise on the padding between parameters would be drawn in vain.
+
+    def state_count(self) -> int:
+        return 0
+
+    def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
+        noise = piece.scratch[1]
+        step = self.prepare(piece, wd)
+        step *= lr / 2
+        piece.weight -= step
+        device_random(piece.context).normal(noise, scale=math.sqrt(lr))
+        piece.weight += noise

@@ -9,7 +9,7 @@ from core.checkpoint import read_states, write_states
 from core.executor.flat import FlatBuffer
 from core.ndarray import NDArray
 from core.optimizer.base import Optimizer
-from core.optimizer.elementwise import ElementwiseOptimizer
+from core.optimizer.rule import RuleOptimizer
 
 __all__ = ["Updater", "get_updater"]
 
@@ -30,8 +30,13 @@ class Updater:
             index, grad, weight = [index], [grad], [weight]
         if weight:
             self.optimizer._set_current_context(weight[0].context.device_id)
-        for key, gradient, value in zip(index, grad, weight, strict=True):
+        entries = list(zip(index, weight, grad, strict=True))
+        for key, value, _ in entries:
             self._ensure_state(key, value)
+        if self.aggregate_updates:
+            self._update_together(entries)
+            return
+        for key, value, gradient in entries:
             self.optimizer.update_multi_precision(key, value, gradient, self.states[key])
 
     def update_flat(
@@ -47,7 +52,7 @@ class Updater:
             grads: their gradients, in the same layout.
         """
         optimizer = self.optimizer
-        assert isinstance(optimizer, ElementwiseOptimizer)
+        assert isinstance(optimizer, RuleOptimizer)
         optimizer._set_current_context(weights.context.device_id)
         states = self._states_of(optimizer, indices, weights)
         optimizer._update_count(list(indices.values()))
@@ -60,7 +65,11 @@ class Updater:
     def can_update_flat(self, weights: FlatBuffer) -> bool:
         """Tell whether ``update_flat`` serves this optimizer and dtype."""
         master_copies = self.optimizer.multi_precision and weights.dtype.name == "float16"
-        return isinstance(self.optimizer, ElementwiseOptimizer) and not master_copies
+        return (
+            isinstance(self.optimizer, RuleOptimizer)
+            and not self.optimizer.whole_parameters
+            and not master_copies
+        )
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """Return the states, and on request the optimizer, in MXNet's pickled form."""
@@ -75,6 +84,7 @@ class Updater:
         loaded = read_states(states)
         if isinstance(loaded, tuple) and len(loaded) == 2:
             self.states, self.optimizer = loaded
+            self.aggregate_updates = self.optimizer.aggregate_num > 0
         else:
             self.states = loaded
         self.states_synced = dict.fromkeys(self.states, False)
@@ -95,8 +105,23 @@ class Updater:
             self.states[key] = self.sync_state_context(self.states[key], weight.context)
         self.states_synced[key] = True
 
+    def _update_together(self, entries: Sequence[tuple[Any, Any, Any]]) -> None:
+        """Update weights of one dtype ``aggregate_num`` at a time, for optimizers that ask for it.
+
+        LARS corrects the momentum of the parameters of one call, so it matters which these are.
+        """
+        by_dtype: dict[Any, list[tuple[Any, Any, Any]]] = {}
+        for entry in entries:
+            by_dtype.setdefault(entry[1].dtype, []).append(entry)
+        size = self.optimizer.aggregate_num
+        for alike in by_dtype.values():
+            for start in range(0, len(alike), size):
+                keys, weights, grads = zip(*alike[start : start + size], strict=True)
+                states = [self.states[key] for key in keys]
+                self.optimizer.update_multi_precision(keys, weights, grads, states)
+
     def _states_of(
-        self, optimizer: ElementwiseOptimizer, indices: Mapping[str, Any], weights: FlatBuffer
+        self, optimizer: RuleOptimizer, indices: Mapping[str, Any], weights: FlatBuffer
     ) -> list[FlatBuffer]:
         """Return the flat states of a buffer; made, or filled with loaded states, on first use."""
         if id(weights) not in self._flat_states:
@@ -108,7 +133,7 @@ class Updater:
 
     def _adopt(
         self,
-        optimizer: ElementwiseOptimizer,
+        optimizer: RuleOptimizer,
         name: str,
         key: Any,
         flats: Sequence[FlatBuffer],
@@ -117,14 +142,11 @@ class Updater:
         views = [NDArray(flat.views[name], weights.context) for flat in flats]
         if key in self.states:
             loaded = optimizer.unpack_states(self.states[key])
-            if [one.shape for one in loaded] != [one.shape for one in views]:
-                raise ValueError(
-                    f"optimizer states of {name!r} have shapes {[one.shape for one in loaded]}, "
-                    f"expected {[one.shape for one in views]} for "
-                    f"{type(optimizer).__name__}; load states saved by the same optimizer and model"
-                )
+            optimizer.check_states(key, loaded, weights.shapes[name])
             for view, one in zip(views, loaded, strict=True):
                 one.copyto(view)
+        else:
+            optimizer.start_states(weights.views[name], [view.data for view in views])
         self.states[key] = optimizer.pack_states(views)
         self.states_synced[key] = True
 

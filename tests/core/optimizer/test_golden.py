@@ -9,14 +9,8 @@ from oracle import golden_file
 from oracle.compare import assert_close
 from oracle.topics.optimizers import CASES, OptimizerCase, run_case
 
-_LATER = (
-    *("adadelta", "adamax", "dcasgd", "ftml", "ftrl"),
-    *("lamb", "lars", "lbsgd", "nadam", "signum"),
-)
-"""Optimizers whose expected numbers are here before they are."""
 
-
-@pytest.mark.parametrize("case", [c for c in CASES if c.name not in _LATER], ids=lambda c: c.id)
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.id)
 @pytest.mark.filterwarnings("ignore:learning rate from:UserWarning")
 def test_equals_mxnet(case: OptimizerCase) -> None:
     golden = golden_file.topic("optimizers")
@@ -24,9 +18,3 @@ def test_equals_mxnet(case: OptimizerCase) -> None:
     tolerance = 1e-3 if case.dtype == "float16" else 1e-5
     for key, got in run_case(mx, case).items():
         assert_close(f"{case.id} {key}", got, golden[f"{case.id}/{key}"], tolerance)
-
-
-@pytest.mark.parametrize("name", _LATER)
-def test_is_still_to_come(name: str) -> None:
-    with pytest.raises(ValueError, match=name):
-        mx.optimizer.create(name)

@@ -10,7 +10,7 @@ from core.executor.flat import FlatBuffer
 from core.ndarray import NDArray
 
 SHAPES = {"a_weight": (7, 3), "b_weight": (5,), "c_bias": (3,), "d_gamma": (70000,)}
-OPTIMIZERS = {
+FLAT = {
     "sgd": {"learning_rate": 0.1},
     "sgd_momentum": {"learning_rate": 0.1, "momentum": 0.9},
     "nag": {"learning_rate": 0.1, "momentum": 0.9},
@@ -18,7 +18,26 @@ OPTIMIZERS = {
     "rmsprop": {"learning_rate": 0.01},
     "rmsprop_centered": {"learning_rate": 0.01, "centered": True},
     "adagrad": {"learning_rate": 0.1},
+    "adadelta": {},
+    "adamax": {"learning_rate": 0.01},
+    "dcasgd": {"learning_rate": 0.1},
+    "dcasgd_momentum": {"learning_rate": 0.1, "momentum": 0.9},
+    "ftml": {"learning_rate": 0.01},
+    "ftrl": {"learning_rate": 0.1},
+    "signum": {"learning_rate": 0.01},
+    "signum_plain": {"learning_rate": 0.01, "momentum": 0.0},
+    "test": {},
 }
+WHOLE = {
+    "lamb": {"learning_rate": 0.01},
+    "lars": {"learning_rate": 0.1, "momentum": 0.9},
+    "lbsgd": {"learning_rate": 0.1, "momentum": 0.9, "batch_scale": 3},
+    "nadam": {"learning_rate": 0.01},
+    "sgld": {"learning_rate": 0.01},
+}
+"""Those that need a parameter as a whole."""
+
+OPTIMIZERS = {**FLAT, **WHOLE}
 INDEX = {name: i for i, name in enumerate(SHAPES)}
 
 
@@ -37,7 +56,29 @@ def fill(buffer: FlatBuffer, seed: int) -> None:
         view[...] = random.randn(*view.shape)
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+def steps(updater: mx.optimizer.Updater, weights: FlatBuffer, seeds: range) -> None:
+    """Update once with each seed's gradients, as a Module does."""
+    grads = weights.like()
+    for seed in seeds:
+        fill(grads, seed)
+        if updater.can_update_flat(weights):
+            updater.update_flat(INDEX, weights, grads)
+            continue
+        for name, key in INDEX.items():
+            gradient, weight = grads.views[name], weights.views[name]
+            updater(key, NDArray(gradient, mx.cpu()), NDArray(weight, mx.cpu()))
+
+
+def test_which_run_over_flat_buffers() -> None:
+    flat = FlatBuffer(SHAPES, np.dtype("float32"), mx.cpu())
+    assert {name for name in OPTIMIZERS if make(name).can_update_flat(flat)} == set(FLAT)
+    halves = FlatBuffer(SHAPES, np.dtype("float16"), mx.cpu())
+    kept = mx.optimizer.get_updater(mx.optimizer.create("sgd", multi_precision=True))
+    assert kept.can_update_flat(flat)
+    assert not kept.can_update_flat(halves)
+
+
+@pytest.mark.parametrize("name", FLAT)
 def test_flat_updates_equal_single_ones(name: str) -> None:
     flat = FlatBuffer(SHAPES, np.dtype("float32"), mx.cpu())
     fill(flat, 0)
@@ -54,26 +95,46 @@ def test_flat_updates_equal_single_ones(name: str) -> None:
     assert one.get_states() == many.get_states()
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_states_go_on_after_loading(name: str) -> None:
-    def run(steps: int, updater: mx.optimizer.Updater, flat: FlatBuffer, seed: int) -> None:
-        grads = flat.like()
-        for step in range(steps):
-            fill(grads, seed + step)
-            updater.update_flat(INDEX, flat, grads)
+@pytest.mark.parametrize("name", FLAT)
+def test_padding_stays_zero(name: str) -> None:
+    flat = FlatBuffer(SHAPES, np.dtype("float32"), mx.cpu())
+    fill(flat, 0)
+    updater = make(name)
+    steps(updater, flat, range(2))
+    assert all(np.isfinite(states.data).all() for states in updater._flat_states[id(flat)])
+    for view in flat.views.values():
+        view[...] = 0
+    np.testing.assert_array_equal(flat.data, 0)
 
+
+@pytest.mark.parametrize("name", FLAT)
+def test_states_go_on_after_loading(name: str) -> None:
     whole, parts = (FlatBuffer(SHAPES, np.dtype("float32"), mx.cpu()) for _ in range(2))
     fill(whole, 0)
     fill(parts, 0)
-    updater = make(name)
-    run(4, updater, whole, 1)
+    steps(make(name), whole, range(1, 5))
     first, second = make(name), make(name)
-    run(2, first, parts, 1)
+    steps(first, parts, range(1, 3))
     second.set_states(first.get_states())
     # A Module's states hold no update counts (as in MXNet): they are carried over beside them.
     second.optimizer._all_index_update_counts = first.optimizer._all_index_update_counts
     second.optimizer.num_update = first.optimizer.num_update
-    run(2, second, parts, 3)
+    steps(second, parts, range(3, 5))
+    np.testing.assert_array_equal(parts.data, whole.data)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_states_go_on_with_their_optimizer(name: str) -> None:
+    whole, parts = (FlatBuffer(SHAPES, np.dtype("float32"), mx.cpu()) for _ in range(2))
+    fill(whole, 0)
+    fill(parts, 0)
+    mx.random.seed(3)
+    steps(make(name), whole, range(1, 5))
+    mx.random.seed(3)
+    first, second = make(name), make("sgd")
+    steps(first, parts, range(1, 3))
+    second.set_states(first.get_states(dump_optimizer=True))
+    steps(second, parts, range(3, 5))
     np.testing.assert_array_equal(parts.data, whole.data)
 
 
@@ -86,6 +147,17 @@ def test_states_of_another_model_are_refused() -> None:
     wider = FlatBuffer({"a_weight": (3,)}, np.dtype("float32"), mx.cpu())
     with pytest.raises(ValueError, match=r"'a_weight' have shapes \[\(2,\), \(2,\)\]"):
         other.update_flat({"a_weight": 0}, wider, wider.like())
+
+
+def test_states_of_another_optimizer_are_refused() -> None:
+    updater = make("lamb")
+    updater(0, mx.nd.ones((2, 3)), mx.nd.ones((2, 3)))
+    other = make("nadam")
+    other.set_states(updater.get_states())
+    with pytest.raises(
+        ValueError, match=r"'a_weight' have shapes \[\(2, 3\), \(2, 3\)\], expected"
+    ):
+        other(0, mx.nd.ones((2, 4)), mx.nd.ones((2, 4)))
 
 
 def test_half_precision_keeps_float32_copies() -> None:

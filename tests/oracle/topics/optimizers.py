@@ -27,6 +27,8 @@ class OptimizerCase:
         wd_mult: weight decay multipliers by parameter name.
         scheduler: class name and arguments of a learning rate schedule.
         dtype: of weights and gradients.
+        parameters: which are updated.
+        together: the updater is called once a step, with lists.
     """
 
     id: str
@@ -36,6 +38,8 @@ class OptimizerCase:
     wd_mult: Mapping[str, float] = dataclasses.field(default_factory=dict)
     scheduler: tuple[str, Mapping[str, Any]] | None = None
     dtype: str = "float32"
+    parameters: tuple[str, ...] = tuple(PARAMETERS)
+    together: bool = False
 
 
 _COMMON = {"wd": 0.05, "clip_gradient": 0.4, "rescale_grad": 0.5}
@@ -75,8 +79,41 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
         "lbsgd",
         {"learning_rate": 0.1, "momentum": 0.9, "warmup_strategy": "lars", "batch_scale": 2},
     ),
+    "lbsgd_power2": (
+        "lbsgd",
+        {"learning_rate": 0.1, "warmup_strategy": "power2", "batch_scale": 2, "warmup_epochs": 1},
+    ),
+    "lbsgd_sqrt": (
+        "lbsgd",
+        {
+            "learning_rate": 0.1,
+            "momentum": 0.9,
+            "warmup_strategy": "sqrt",
+            "batch_scale": 2,
+            "warmup_epochs": 2,
+            "updates_per_epoch": 2,
+            "begin_epoch": 1,
+        },
+    ),
+    "lbsgd_no_warmup": ("lbsgd", {"learning_rate": 0.1, "batch_scale": 2, "warmup_epochs": 0}),
     "lamb": ("lamb", {"learning_rate": 0.02}),
     "lamb_bounds": ("lamb", {"learning_rate": 0.02, "lower_bound": 0.5, "upper_bound": 1.5}),
+    "lamb_uncorrected": (
+        "lamb",
+        {"learning_rate": 0.02, "bias_correction": False, "beta1": 0.8, "epsilon": 1e-3},
+    ),
+    "adamax_options": ("adamax", {"learning_rate": 0.02, "beta1": 0.8, "beta2": 0.9}),
+    "nadam_options": (
+        "nadam",
+        {"beta1": 0.8, "beta2": 0.95, "epsilon": 1e-4, "schedule_decay": 0.1},
+    ),
+    "ftml_options": (
+        "ftml",
+        {"learning_rate": 0.02, "beta1": 0.8, "beta2": 0.9, "epsilon": 1e-4},
+    ),
+    "dcasgd_lamda": ("dcasgd", {"learning_rate": 0.1, "lamda": 0.5}),
+    "lars_eps": ("lars", {"learning_rate": 0.5, "eta": 0.1, "eps": 0.2}),
+    "test": ("test", {}),
 }
 
 
@@ -90,14 +127,37 @@ def _cases() -> list[OptimizerCase]:
         "wd_mult": {"fc_bias": 3.0, "bn_gamma": 0.0},
     }
     schedule = ("FactorScheduler", {"step": 2, "factor": 0.5})
-    for name in ("sgd", "nag", "adam", "rmsprop", "adagrad", "adadelta", "adamax", "nadam", "ftrl"):
+    for name in (
+        *("sgd", "nag", "adam", "rmsprop", "adagrad", "adadelta", "adamax", "nadam", "ftrl"),
+        *("ftml", "signum", "dcasgd", "lars", "lbsgd", "lamb"),
+    ):
         options = {"learning_rate": 0.1, "wd": 0.05}
         cases.append(OptimizerCase(f"{name}_multipliers", name, options, **multipliers))
         cases.append(OptimizerCase(f"{name}_schedule", name, options, scheduler=schedule))
-    for case_id in ("sgd", "sgd_momentum", "nag", "nag_no_momentum", "adam"):
+    for case_id in (
+        *("sgd", "sgd_momentum", "nag", "nag_no_momentum", "adam", "rmsprop_centered", "adagrad"),
+        *("adadelta", "adamax", "nadam", "ftrl", "ftml", "signum", "signum_no_momentum", "dcasgd"),
+        *("lars", "lars_momentum", "lbsgd", "lbsgd_lars", "lamb", "test"),
+    ):
         name, options = _VARIANTS[case_id]
         master = {**options, "wd": 0.05, "rescale_grad": 0.5, "multi_precision": True}
         cases.append(OptimizerCase(f"{case_id}_float16", name, master, dtype="float16"))
+    # Momentum is corrected for the parameters that are updated together when the rate changes.
+    momentum = {"learning_rate": 0.5, "eta": 0.1, "momentum": 0.9}
+    for correction in (True, False):
+        options = {**momentum, "momentum_correction": correction}
+        for together in (True, False):
+            case_id = f"lars_schedule_{correction}_{together}".lower()
+            case = OptimizerCase(case_id, "lars", options, scheduler=schedule, together=together)
+            cases.append(case)
+    for name in ("sgd", "lamb"):
+        cases.append(OptimizerCase(f"{name}_together", name, {"wd": 0.05}, together=True))
+    matrices = ("fc_weight",)
+    for case_id, options in {
+        "groupadagrad": {"learning_rate": 0.1},
+        "groupadagrad_eps": {"eps": 0.1, "clip_gradient": 0.4, "rescale_grad": 0.5},
+    }.items():
+        cases.append(OptimizerCase(case_id, "groupadagrad", options, parameters=matrices))
     return cases
 
 
@@ -108,11 +168,16 @@ def run_case(mx: Any, case: OptimizerCase) -> dict[str, np.ndarray]:
     """Return all weights, one row a step, and the final states, one row of all."""
     updater = mx.optimizer.get_updater(make_optimizer(mx, case))
     random = np.random.RandomState(11)
-    weights = [_array(mx, random.normal(size=s), case.dtype) for s in PARAMETERS.values()]
+    shapes = [PARAMETERS[name] for name in case.parameters]
+    weights = [_array(mx, random.normal(size=shape), case.dtype) for shape in shapes]
     steps = []
     for _ in range(STEPS):
-        for i, weight in enumerate(weights):
-            updater(i, _array(mx, random.normal(size=weight.shape), case.dtype), weight)
+        grads = [_array(mx, random.normal(size=shape), case.dtype) for shape in shapes]
+        if case.together:
+            updater(list(range(len(weights))), grads, weights)
+        else:
+            for i, weight in enumerate(weights):
+                updater(i, grads[i], weight)
         steps.append(_join(weights))
     states = [array for i in range(len(weights)) for array in _flatten(updater.states[i])]
     return {"weights": np.stack(steps), "states": _join(states)}
@@ -124,7 +189,7 @@ def make_optimizer(mx: Any, case: OptimizerCase) -> Any:
     if case.scheduler is not None:
         kind, arguments = case.scheduler
         options["lr_scheduler"] = getattr(mx.lr_scheduler, kind)(**arguments)
-    names = dict(enumerate(PARAMETERS))
+    names = dict(enumerate(case.parameters))
     optimizer = mx.optimizer.create(case.name, param_idx2name=names, **options)
     if case.lr_mult:
         optimizer.set_lr_mult(dict(case.lr_mult))

@@ -1,7 +1,8 @@
-"""Optimizers whose update treats every element alike, run over flat buffers in cache-sized pieces.
+"""Optimizers given as a rule on raw memory, most of them run over flat buffers in pieces.
 
-A rule reads and writes raw arrays. It is the same whether it is given one parameter or a stretch of
-a flat buffer that holds many: a whole model is then updated in one pass over memory.
+A rule reads and writes one-dimensional arrays. Where it treats every element alike, it is the same
+whether it is given one parameter or a stretch of a flat buffer that holds many: a whole model is
+then updated in one pass over memory, in pieces that stay in the cache.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from core.ndarray import NDArray
 from core.optimizer.base import Optimizer
 from core.types import Array, DType
 
-__all__ = ["ElementwiseOptimizer", "Piece"]
+__all__ = ["Piece", "RuleOptimizer", "sum_of_squares"]
 
 _PIECE = 32768
 """Elements updated at a time on the CPU: weight, gradient, states and scratch stay in L2."""
@@ -27,12 +28,13 @@ _PIECE = 32768
 
 @dataclasses.dataclass(slots=True)
 class Piece:
-    """A stretch of memory to update, one-dimensional.
+    """A stretch of a device's memory to update, one-dimensional.
 
     ``scratch`` holds two arrays of the same length for the rule's own use. Not frozen, because
     ``piece.weight -= step`` assigns.
     """
 
+    context: Context
     xp: Any
     weight: Array
     grad: Array
@@ -40,8 +42,16 @@ class Piece:
     scratch: tuple[Array, Array]
 
 
-class ElementwiseOptimizer(Optimizer):
-    """Base of optimizers that are given by a rule on elements."""
+class RuleOptimizer(Optimizer):
+    """Base of optimizers that are given by a rule.
+
+    Attributes:
+        whole_parameters: the rule must be given one whole parameter at a time, as where it looks at
+            a norm. Without it the rule treats every element alike: it is given parts of parameters,
+            and several of them at once.
+    """
+
+    whole_parameters: ClassVar[bool] = False
 
     def state_count(self) -> int:
         """How many state arrays a parameter has."""
@@ -58,9 +68,16 @@ class ElementwiseOptimizer(Optimizer):
         """
         raise NotImplementedError(f"{type(self).__name__} must define rule")
 
+    # -- states -----------------------------------------------------------------------------
+
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        """Return zeroed states: None, one NDArray or a tuple, as MXNet keeps them."""
-        return self.pack_states([weight.zeros_like() for _ in range(self.state_count())])
+        """Return new states: None, one NDArray or a tuple, as MXNet keeps them."""
+        states = [weight.zeros_like() for _ in range(self.state_count())]
+        self.start_states(weight.data, [state.data for state in states])
+        return self.pack_states(states)
+
+    def start_states(self, weight: Array, states: Sequence[Array]) -> None:
+        """Give new states their first values; they are zero already."""
 
     def pack_states(self, states: Sequence[NDArray]) -> Any:
         """Give a parameter's states the form in which MXNet keeps them."""
@@ -72,25 +89,45 @@ class ElementwiseOptimizer(Optimizer):
         """Return a parameter's states as a tuple."""
         if state is None:
             return ()
-        return (state,) if isinstance(state, NDArray) else tuple(state)
+        if isinstance(state, NDArray):
+            return (state,)
+        return tuple(one for one in state if one is not None)
+
+    def check_states(self, index: Any, states: Sequence[NDArray], shape: tuple[int, ...]) -> None:
+        """Raise ValueError unless there are as many states as needed, of the parameter's shape."""
+        got, expected = [one.shape for one in states], [shape] * self.state_count()
+        if got != expected:
+            name = self.idx2name.get(index, index)
+            raise ValueError(
+                f"optimizer states of {name!r} have shapes {got}, expected {expected} for "
+                f"{type(self).__name__}; load states saved by the same optimizer and model"
+            )
+
+    # -- updates ----------------------------------------------------------------------------
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Update one weight, or each of several given as lists."""
-        if isinstance(index, (list, tuple)):
-            for one in zip(index, weight, grad, state, strict=True):
-                self.update(*one)
-            return
+        """Update one weight, or several given as lists, which are counted together first."""
+        if not isinstance(index, (list, tuple)):
+            index, weight, grad, state = [index], [weight], [grad], [state]
         self._update_count(index)
-        written = [weight.data, *(one.data for one in self.unpack_states(state))]
+        for key, value, gradient, kept in zip(index, weight, grad, state, strict=True):
+            lr, wd = self._get_rates(key, value, gradient)
+            self._apply(key, value, gradient, kept, lr, wd)
+
+    def _get_rates(self, index: Any, weight: NDArray, grad: NDArray) -> tuple[float, float]:
+        """Return the learning rate and the weight decay of one parameter, multipliers included."""
+        return self._get_lr(index), self._get_wd(index)
+
+    def _apply(
+        self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float
+    ) -> None:
+        """Run the rule on one parameter that has been counted."""
+        states = self.unpack_states(state)
+        self.check_states(index, states, weight.shape)
+        written = [weight.data, *(one.data for one in states)]
         flat = [array.reshape(-1) for array in written]
         flat.insert(1, grad.data.reshape(-1))
-        self.update_span(
-            weight.context,
-            flat,
-            self._get_lr(index),
-            self._get_wd(index),
-            self._index_update_count[index],
-        )
+        self.update_span(weight.context, flat, lr, wd, self._index_update_count[index])
         for array, copy in zip(written, [flat[0], *flat[2:]], strict=True):
             if not array.flags.c_contiguous:
                 array[...] = copy.reshape(array.shape)
@@ -101,14 +138,16 @@ class ElementwiseOptimizer(Optimizer):
         """Update one-dimensional memory: weight, gradient, then the states."""
         backend = backend_of(context)
         size = flat[0].shape[0]
-        step = _PIECE if backend.xp is np else max(size, 1)
+        in_pieces = backend.xp is np and not self.whole_parameters
+        step = _PIECE if in_pieces else max(size, 1)
         scratch = _scratch(context, min(step, size), flat[0].dtype)
         with backend.scope():
             for start in range(0, size, step):
                 stop = min(start + step, size)
                 weight, grad, *states = (array[start:stop] for array in flat)
                 pair = (scratch[0][: stop - start], scratch[1][: stop - start])
-                self.rule(Piece(backend.xp, weight, grad, tuple(states), pair), lr, wd, count)
+                piece = Piece(context, backend.xp, weight, grad, tuple(states), pair)
+                self.rule(piece, lr, wd, count)
 
     # -- shared steps of the rules ----------------------------------------------------------
 
@@ -131,6 +170,12 @@ class ElementwiseOptimizer(Optimizer):
     def _clip(self, xp: Any, gradient: Array) -> None:
         if self.clip_gradient:
             xp.clip(gradient, -self.clip_gradient, self.clip_gradient, out=gradient)
+
+
+def sum_of_squares(xp: Any, array: Array) -> float:
+    """Return the sum of the squares of a one-dimensional array, float16 summed in float32."""
+    wide = array.astype(np.float32) if array.dtype == np.float16 else array
+    return float(xp.dot(wide, wide))
 
 
 _local = threading.local()

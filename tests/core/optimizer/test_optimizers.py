@@ -1,0 +1,139 @@
+"""What the numbers of MXNet do not tell: where we differ from it, noise, and refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import core as mx
+
+
+def updated(
+    optimizer: mx.optimizer.Optimizer, weight: np.ndarray, *grads: np.ndarray
+) -> np.ndarray:
+    """Return a weight after one update with each gradient."""
+    updater = mx.optimizer.get_updater(optimizer)
+    array = mx.nd.array(weight)
+    for grad in grads:
+        updater(0, mx.nd.array(grad), array)
+    return array.asnumpy()
+
+
+def test_dcasgd_with_momentum_follows_its_formula() -> None:
+    random = np.random.RandomState(0)
+    weight = random.randn(6).astype("float32")
+    grads = [random.randn(6).astype("float32") for _ in range(4)]
+    lr, wd, momentum, lamda = 0.1, 0.05, 0.9, 0.5
+    expected, previous, state = weight.astype("float64"), weight.astype("float64"), np.zeros(6)
+    for grad in grads:
+        compensated = grad + wd * expected + lamda * grad**2 * (expected - previous)
+        state = momentum * state - lr * compensated
+        previous, expected = expected, expected + state
+    optimizer = mx.optimizer.create(
+        "dcasgd", learning_rate=lr, wd=wd, momentum=momentum, lamda=lamda
+    )
+    np.testing.assert_allclose(updated(optimizer, weight, *grads), expected, rtol=1e-5)
+
+
+def test_adamax_leaves_weights_without_a_gradient() -> None:
+    grad = np.array([0.0, 1.0, -1e-30], "float32")
+    got = updated(mx.optimizer.create("adamax", learning_rate=0.1), np.ones(3, "float32"), grad)
+    np.testing.assert_allclose(got, [1, 0.9, 1.1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["ftrl", "ftml"])
+def test_a_rate_of_0_changes_nothing(name: str) -> None:
+    weight = np.array([1.0, -2.0], "float32")
+    optimizer = mx.optimizer.create(name, learning_rate=0.1, param_idx2name={0: "a_weight"})
+    optimizer.set_lr_mult({"a_weight": 0.0})
+    np.testing.assert_array_equal(updated(optimizer, weight, weight, weight), weight)
+
+
+def test_a_large_batch_keeps_gradients_whose_memory_is_used_again() -> None:
+    weight, grad = mx.nd.zeros((2,)), mx.nd.ones((2,))
+    updater = mx.optimizer.get_updater(
+        mx.optimizer.create("lbsgd", learning_rate=1.0, batch_scale=2, warmup_epochs=0)
+    )
+    updater(0, grad, weight)
+    np.testing.assert_array_equal(weight.asnumpy(), 0)
+    grad[:] = 3
+    updater(0, grad, weight)
+    # The mean gradient, 2, times the multiplier after the warm-up, 2.
+    np.testing.assert_array_equal(weight.asnumpy(), -4)
+
+
+def test_many_small_numbers_keep_their_norm_in_half_precision() -> None:
+    optimizer = mx.optimizer.create("lars", learning_rate=1.0, eta=0.1)
+    weight = mx.nd.ones((70000,), dtype="float16")
+    optimizer.update(0, weight, mx.nd.ones((70000,), dtype="float16"), None)
+    np.testing.assert_allclose(weight.asnumpy(), 0.9, rtol=1e-3)
+
+
+# -- sgld ---------------------------------------------------------------------------------------
+
+
+def test_sgld_drifts_and_spreads() -> None:
+    mx.random.seed(1)
+    optimizer = mx.optimizer.create(
+        "sgld", learning_rate=0.04, wd=0.5, rescale_grad=2.0, clip_gradient=3.0
+    )
+    got = updated(optimizer, np.ones(200_000, "float32"), np.full(200_000, 5.0, "float32"))
+    # 1 - 0.04 / 2 * (min(2 * 5, 3) + 0.5 * 1), with 5 standard errors.
+    assert got.mean() == pytest.approx(0.93, abs=5 * 0.2 / 200_000**0.5)
+    assert got.var() == pytest.approx(0.04, rel=5 * (2 / 200_000) ** 0.5)
+    normal = (got - got.mean()) / got.std()
+    assert (normal**3).mean() == pytest.approx(0, abs=5 * (6 / 200_000) ** 0.5)
+    assert (normal**4).mean() == pytest.approx(3, abs=5 * (24 / 200_000) ** 0.5)
+
+
+def test_sgld_samples_the_posterior() -> None:
+    """The gradient of a standard normal's negative logarithm is the value itself."""
+    mx.random.seed(2)
+    rate, chains = 0.2, 50_000
+    updater = mx.optimizer.get_updater(mx.optimizer.create("sgld", learning_rate=rate))
+    weight = mx.nd.zeros((chains,))
+    for _ in range(100):
+        updater(0, weight.copy(), weight)
+    values = weight.asnumpy()
+    # With steps of this size the chain is stationary at 1 / (1 - rate / 4).
+    variance = 1 / (1 - rate / 4)
+    assert values.mean() == pytest.approx(0, abs=5 * (variance / chains) ** 0.5)
+    assert values.var() == pytest.approx(variance, rel=5 * (2 / chains) ** 0.5)
+
+
+def test_sgld_repeats_with_its_seed() -> None:
+    def draw(seed: int) -> np.ndarray:
+        mx.random.seed(seed)
+        return updated(mx.optimizer.create("sgld"), np.zeros(9), np.zeros(9), np.zeros(9))
+
+    np.testing.assert_array_equal(draw(5), draw(5))
+    assert (draw(5) != draw(6)).all()
+
+
+# -- refusals -----------------------------------------------------------------------------------
+
+
+def test_group_adagrad_wants_matrices_without_decay() -> None:
+    names = {0: "fc_bias", 1: "fc_weight"}
+    updater = mx.optimizer.get_updater(
+        mx.optimizer.create("groupadagrad", wd=0.1, param_idx2name=names)
+    )
+    with pytest.raises(ValueError, match=r"'fc_bias' has shape \(3,\)"):
+        updater(0, mx.nd.ones((3,)), mx.nd.ones((3,)))
+    with pytest.raises(ValueError, match=r"'fc_weight' has 0\.1; set wd to 0"):
+        updater(1, mx.nd.ones((2, 3)), mx.nd.ones((2, 3)))
+
+
+def test_group_adagrads_name_is_mxnets() -> None:
+    updater = mx.optimizer.get_updater(mx.optimizer.contrib.GroupAdaGrad())
+    written = updater.get_states(dump_optimizer=True)
+    assert b"mxnet.optimizer.contrib" in written
+    updater.set_states(written)
+    assert isinstance(updater.optimizer, mx.optimizer.contrib.GroupAdaGrad)
+
+
+def test_bad_large_batches() -> None:
+    with pytest.raises(ValueError, match="'cubic'; expected one of linear, power2, sqrt, lars"):
+        mx.optimizer.create("lbsgd", warmup_strategy="cubic")
+    with pytest.raises(ValueError, match="batch_scale is 0"):
+        mx.optimizer.create("lbsgd", batch_scale=0)
