@@ -30,6 +30,7 @@ __all__ = [
     "KernelTable",
     "KernelUnavailable",
     "Layout",
+    "Prepare",
     "TensorSpec",
     "Version",
     "kernels",
@@ -217,6 +218,12 @@ class KernelTable:
     def has_any(self, backend: str) -> bool:
         """Tell whether the backend has a kernel for anything."""
         return any(key[0] == backend and found for key, found in self._prepares.items())
+
+    def operators(self, backend: str) -> frozenset[str]:
+        """Return the canonical names of the operators the backend has kernels for."""
+        return frozenset(
+            key[1] for key, found in self._prepares.items() if key[0] == backend and found
+        )
 
     def select(self, backend: str, request: KernelRequest) -> Kernel | None:
         """Return the first kernel that can run the request, None for the reference."""

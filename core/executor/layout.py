@@ -72,7 +72,8 @@ class _Chooser:
         program.replace_steps(forward, self._steps)
 
     def _choose(self, step: Step) -> None:
-        kernel = step.kernel = self._table.select(self._backend, self._request(step))
+        self._look_through_views(step)
+        kernel = step.kernel = self._select(step)
         if step.source is not None and kernel is not None:
             self._read_what_the_kernel_reads(step, step.source, kernel)
         layouts = KernelLayouts() if kernel is None else kernel.layouts
@@ -86,6 +87,31 @@ class _Chooser:
             step.out_grads = self._wanted(step.out_grads, layouts.out_grads)
             self._steps.append(step)
             step.in_grads = self._produced(step.in_grads, layouts.in_grads)
+
+    def _select(self, step: Step) -> Kernel | None:
+        if any(self._program.memory(slot).id in self._program.strided for slot in step.reads()):
+            return None
+        return self._table.select(self._backend, self._request(step))
+
+    def _look_through_views(self, step: Step) -> None:
+        """Let a step read what a view of the same shape shows, in whatever layout that is."""
+        step.inputs = self._shown(step.inputs)
+        step.out_grads = self._shown(step.out_grads)
+        if step.is_backward:
+            step.outputs = self._shown(step.outputs)
+
+    def _shown(self, slots: Slots) -> Slots:
+        return tuple(None if slot is None else self._base(slot) for slot in slots)
+
+    def _base(self, slot: int) -> int:
+        values = self._program.values
+        while values[slot].is_view:
+            base = values[slot].base
+            assert base is not None
+            if values[base].shape != values[slot].shape:
+                break
+            slot = base
+        return slot
 
     def _request(self, step: Step) -> KernelRequest:
         source = step.source or step

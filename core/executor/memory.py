@@ -26,7 +26,7 @@ __all__ = [
 ALIGNMENT = 64
 """Bytes; every planned value starts at a multiple."""
 
-_MOST_BY_SIZE = 800
+_MOST_BY_SIZE = 2000
 """Up to so many values, a placement that takes quadratic time is tried."""
 
 

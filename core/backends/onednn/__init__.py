@@ -1,0 +1,55 @@
+"""oneDNN: the CPU's kernels, in layouts of its own (Linux on x86-64)."""
+
+from __future__ import annotations
+
+from core.backends.kernels import Kernel, KernelRequest, KernelTable, Prepare
+from core.backends.onednn.batch_norm import batch_norm, batch_norm_backward
+from core.backends.onednn.convolution import convolution, convolution_backward
+from core.backends.onednn.eltwise import activation, activation_backward
+from core.backends.onednn.inner_product import inner_product, inner_product_backward
+from core.backends.onednn.joining import addition, concatenation
+from core.backends.onednn.library import is_available, library
+from core.backends.onednn.pooling import pooling, pooling_backward
+from core.backends.onednn.softmax import log_softmax, softmax, softmax_output
+
+__all__ = ["is_available", "library", "register_kernels"]
+
+_FORWARD: dict[str, Prepare] = {
+    "Activation": activation,
+    "BatchNorm": batch_norm,
+    "BatchNorm_v1": batch_norm,
+    "Concat": concatenation,
+    "Convolution": convolution,
+    "Convolution_v1": convolution,
+    "FullyConnected": inner_product,
+    "Pooling": pooling,
+    "SoftmaxOutput": softmax_output,
+    "_plan_accumulate": addition,
+    "elemwise_add": addition,
+    "log_softmax": log_softmax,
+    "softmax": softmax,
+}
+_BACKWARD: dict[str, Prepare] = {
+    "Activation": activation_backward,
+    "BatchNorm": batch_norm_backward,
+    "BatchNorm_v1": batch_norm_backward,
+    "Convolution": convolution_backward,
+    "Convolution_v1": convolution_backward,
+    "FullyConnected": inner_product_backward,
+    "Pooling": pooling_backward,
+}
+"""By canonical name of the operator."""
+
+
+def register_kernels(table: KernelTable) -> None:
+    """Enter all kernels; they answer with None where the library is not there."""
+    for is_backward, prepares in ((False, _FORWARD), (True, _BACKWARD)):
+        for operator, prepare in prepares.items():
+            table.register("numpy", operator, backward=is_backward)(_if_available(prepare))
+
+
+def _if_available(prepare: Prepare) -> Prepare:
+    def prepare_if_available(request: KernelRequest) -> Kernel | None:
+        return prepare(request) if is_available() else None
+
+    return prepare_if_available

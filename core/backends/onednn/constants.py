@@ -1,0 +1,149 @@
+"""oneDNN's enumerations, as far as they are used (``dnnl_types.h`` of version 3)."""
+
+from __future__ import annotations
+
+import enum
+
+__all__ = [
+    "MAJOR_VERSION",
+    "MAX_DIMENSIONS",
+    "Algorithm",
+    "Argument",
+    "DataType",
+    "FormatKind",
+    "FormatTag",
+    "Normalization",
+    "Propagation",
+    "Query",
+    "ScratchpadMode",
+    "Status",
+]
+
+MAJOR_VERSION = 3
+MAX_DIMENSIONS = 12
+
+
+class Status(enum.IntEnum):
+    """What every function returns."""
+
+    SUCCESS = 0
+    OUT_OF_MEMORY = 1
+    INVALID_ARGUMENTS = 2
+    UNIMPLEMENTED = 3
+    LAST_IMPLEMENTATION_REACHED = 4
+    RUNTIME_ERROR = 5
+    NOT_REQUIRED = 6
+    INVALID_GRAPH = 7
+    INVALID_GRAPH_OP = 8
+    INVALID_SHAPE = 9
+    INVALID_DATA_TYPE = 10
+
+
+class DataType(enum.IntEnum):
+    """Element types."""
+
+    UNDEFINED = 0
+    FLOAT16 = 1
+    BFLOAT16 = 2
+    FLOAT32 = 3
+
+
+class FormatKind(enum.IntEnum):
+    """Kinds of layouts."""
+
+    UNDEFINED = 0
+    ANY = 1
+    BLOCKED = 2
+
+
+class FormatTag(enum.IntEnum):
+    """Layouts by name."""
+
+    ANY = 1
+
+
+class Propagation(enum.IntEnum):
+    """What a primitive is for."""
+
+    FORWARD_TRAINING = 64
+    FORWARD_INFERENCE = 96
+    BACKWARD = 128
+    BACKWARD_DATA = 160
+
+
+class Algorithm(enum.IntEnum):
+    """How a primitive computes."""
+
+    CONVOLUTION_DIRECT = 0x1
+    ELTWISE_RELU = 0x20
+    ELTWISE_TANH = 0x21
+    ELTWISE_SOFT_RELU = 0x27
+    ELTWISE_LOGISTIC = 0x29
+    ELTWISE_RELU_FROM_OUTPUT = 0x100
+    ELTWISE_TANH_FROM_OUTPUT = 0x101
+    ELTWISE_LOGISTIC_FROM_OUTPUT = 0x104
+    POOLING_MAX = 0x1FF
+    POOLING_AVERAGE_INCLUDE_PADDING = 0x2FF
+    POOLING_AVERAGE_EXCLUDE_PADDING = 0x3FF
+    BINARY_ADD = 0x1FFF0
+    BINARY_MULTIPLY = 0x1FFF1
+    BINARY_SUBTRACT = 0x1FFF5
+    SOFTMAX_ACCURATE = 0x30000
+    SOFTMAX_LOG = 0x30001
+
+
+class Normalization(enum.IntFlag):
+    """Flags of normalizations."""
+
+    NONE = 0x0
+    USE_GLOBAL_STATISTICS = 0x1
+    USE_SCALE = 0x2
+    USE_SHIFT = 0x4
+    FUSE_RELU = 0x8
+
+
+class ScratchpadMode(enum.IntEnum):
+    """Who provides temporary memory."""
+
+    LIBRARY = 0
+    USER = 1
+
+
+class Argument(enum.IntEnum):
+    """Which tensor of a primitive a memory object is."""
+
+    SRC = 1
+    SRC_1 = 2
+    DST = 17
+    WEIGHTS = 33
+    BIAS = 41
+    MEAN = 49
+    VARIANCE = 50
+    SCALE = 51
+    SHIFT = 52
+    WORKSPACE = 64
+    SCRATCHPAD = 80
+    DIFF_SRC = 129
+    DIFF_DST = 145
+    DIFF_WEIGHTS = 161
+    DIFF_BIAS = 169
+    DIFF_SCALE = 255
+    DIFF_SHIFT = 256
+    MULTIPLE_SRC = 1024
+    """The first of several sources; the others follow."""
+
+
+class Query(enum.IntEnum):
+    """What can be asked of a descriptor."""
+
+    IMPLEMENTATION = 8
+    STRIDES = 14
+    EXECUTION_ARGUMENT = 255
+    AXES = 256
+    DIMENSIONS = 257
+    DATA_TYPE = 258
+    PADDED_DIMENSIONS = 260
+    FORMAT_KIND = 262
+    INNER_BLOCK_COUNT = 263
+    INNER_BLOCKS = 264
+    INNER_AXES = 265

@@ -1,0 +1,141 @@
+"""Convolution."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from core.backends.kernels import Kernel, KernelRequest, TensorSpec
+from core.backends.onednn.constants import Algorithm, Argument
+from core.backends.onednn.kernel import (
+    PrimitiveKernel,
+    are_float32,
+    forward_propagation,
+    in_grad,
+    input_,
+    out_grad,
+    output,
+)
+from core.backends.onednn.memory import any_layout, plain
+from core.backends.onednn.primitive import PostOperation, Primitive
+from core.types import Shape
+
+__all__ = ["Problem", "convolution", "convolution_backward"]
+
+_DIRECT = Algorithm.CONVOLUTION_DIRECT
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """Sizes of a convolution, as oneDNN takes them: groups are an axis of the weights."""
+
+    data: Shape
+    weight: Shape
+    bias: Shape | None
+    output: Shape
+    window: tuple[Shape, Shape, Shape, Shape]
+    """Strides, dilations (0 for none), padding before and behind."""
+
+    @classmethod
+    def of(cls, operator: Any, inputs: tuple[TensorSpec | None, ...], out: TensorSpec) -> Problem:
+        """Return the problem of an operator ``Convolution``."""
+        data, weight = inputs[0], inputs[1]
+        assert data is not None
+        assert weight is not None
+        window, groups = operator.window, operator.num_group
+        shape = weight.shape
+        if groups > 1:
+            shape = (groups, shape[0] // groups, *shape[1:])
+        behind = tuple(
+            (count - 1) * stride + span - size - pad
+            for count, stride, span, size, pad in zip(
+                out.shape[2:], window.stride, window.spans, data.shape[2:], window.pad, strict=True
+            )
+        )
+        dilation = tuple(dilate - 1 for dilate in window.dilate)
+        return cls(
+            data=data.shape,
+            weight=shape,
+            bias=None if operator.no_bias else (operator.num_filter,),
+            output=out.shape,
+            window=(window.stride, dilation, window.pad, behind),
+        )
+
+    def forward(
+        self, request: KernelRequest, post: tuple[PostOperation, ...] = (), bias: bool = False
+    ) -> Primitive:
+        """Return the forward primitive, all layouts its own choice."""
+        return Primitive.of(
+            "convolution_forward",
+            forward_propagation(request),
+            _DIRECT,
+            any_layout(self.data),
+            any_layout(self.weight),
+            plain((self.output[1],)) if bias or self.bias else None,
+            any_layout(self.output),
+            *self.window,
+            post=post,
+        )
+
+
+def convolution(request: KernelRequest) -> Kernel | None:
+    """Prepare the forward pass."""
+    if not _holds(request):
+        return None
+    out = request.outputs[0]
+    assert out is not None
+    problem = Problem.of(request.operator, request.inputs, out)
+    operands = {Argument.SRC: input_(0), Argument.WEIGHTS: input_(1), Argument.DST: output()}
+    if problem.bias:
+        operands[Argument.BIAS] = input_(2)
+    return PrimitiveKernel("convolution", request, (problem.forward(request), operands))
+
+
+def convolution_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the gradients that are wanted: of the data, of weight and bias."""
+    out = request.outputs[0]
+    wants_data, wants_weight, *wants_bias = (grad is not None for grad in request.in_grads)
+    if not _holds(request) or not (wants_data or wants_weight) or out is None:
+        return None
+    if any(wants_bias) and not wants_weight:
+        return None
+    problem = Problem.of(request.operator, request.inputs, out)
+    hint = problem.forward(dataclasses.replace(request, is_train=True))
+    data, weight, grad = map(any_layout, (problem.data, problem.weight, problem.output))
+    launches = []
+    if wants_data:
+        primitive = Primitive.of(
+            "convolution_backward_data", _DIRECT, data, weight, grad, *problem.window, hint
+        )
+        operands = {
+            Argument.DIFF_SRC: in_grad(0),
+            Argument.WEIGHTS: input_(1),
+            Argument.DIFF_DST: out_grad(),
+        }
+        launches.append((primitive, operands))
+        grad = primitive.desc(Argument.DIFF_DST)
+    if wants_weight:
+        bias = plain((problem.output[1],)) if any(wants_bias) else None
+        primitive = Primitive.of(
+            "convolution_backward_weights",
+            _DIRECT,
+            data,
+            weight,
+            bias,
+            grad,
+            *problem.window,
+            hint,
+        )
+        operands = {
+            Argument.SRC: input_(0),
+            Argument.DIFF_WEIGHTS: in_grad(1),
+            Argument.DIFF_DST: out_grad(),
+        }
+        if bias is not None:
+            operands[Argument.DIFF_BIAS] = in_grad(2)
+        launches.append((primitive, operands))
+    return PrimitiveKernel("convolution_backward", request, *launches)
+
+
+def _holds(request: KernelRequest) -> bool:
+    return are_float32(request) and request.operator.layout in (None, "NCW", "NCHW", "NCDHW")

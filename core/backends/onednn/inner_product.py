@@ -1,0 +1,99 @@
+"""The fully connected layer."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from core.backends.kernels import Kernel, KernelRequest, TensorSpec
+from core.backends.onednn.constants import Argument
+from core.backends.onednn.kernel import (
+    PrimitiveKernel,
+    are_float32,
+    forward_propagation,
+    in_grad,
+    input_,
+    out_grad,
+    output,
+)
+from core.backends.onednn.memory import any_layout, plain
+from core.backends.onednn.primitive import PostOperation, Primitive
+from core.types import Shape, shape_size
+
+__all__ = ["Problem", "inner_product", "inner_product_backward"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """A product of matrices: rows of features with a weight (hidden, features)."""
+
+    rows: int
+    weight: Shape
+
+    @classmethod
+    def of(cls, data: TensorSpec, weight: TensorSpec) -> Problem:
+        """Return the problem of a layer; leading axes of the data count as rows."""
+        return cls(shape_size(data.shape) // weight.shape[1], weight.shape)
+
+    def forward(
+        self,
+        request: KernelRequest,
+        post: tuple[PostOperation, ...] = (),
+    ) -> Primitive:
+        """Return the forward primitive; it chooses the layout of weights that stay."""
+        stays = not request.is_train and request.is_constant[1]
+        return Primitive.of(
+            "inner_product_forward",
+            forward_propagation(request),
+            plain((self.rows, self.weight[1])),
+            any_layout(self.weight) if stays else plain(self.weight),
+            None if request.operator.no_bias else plain(self.weight[:1]),
+            plain((self.rows, self.weight[0])),
+            post=post,
+        )
+
+
+def inner_product(request: KernelRequest) -> Kernel | None:
+    """Prepare the forward pass."""
+    data, weight = request.inputs[:2]
+    if not are_float32(request) or data is None or weight is None:
+        return None
+    primitive = Problem.of(data, weight).forward(request)
+    operands = {Argument.SRC: input_(0), Argument.WEIGHTS: input_(1), Argument.DST: output()}
+    if not request.operator.no_bias:
+        operands[Argument.BIAS] = input_(2)
+    return PrimitiveKernel("inner_product", request, (primitive, operands))
+
+
+def inner_product_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the gradients that are wanted: of the data, of weight and bias."""
+    data, weight = request.inputs[:2]
+    if not are_float32(request) or data is None or weight is None:
+        return None
+    wants_data, wants_weight, *wants_bias = (grad is not None for grad in request.in_grads)
+    if any(wants_bias) and not wants_weight:
+        return None
+    problem = Problem.of(data, weight)
+    hint = problem.forward(dataclasses.replace(request, is_train=True))
+    rows, weights = plain((problem.rows, weight.shape[1])), plain(weight.shape)
+    grad = plain((problem.rows, weight.shape[0]))
+    launches = []
+    if wants_data:
+        primitive = Primitive.of("inner_product_backward_data", rows, weights, grad, hint)
+        operands = {
+            Argument.DIFF_SRC: in_grad(0),
+            Argument.WEIGHTS: input_(1),
+            Argument.DIFF_DST: out_grad(),
+        }
+        launches.append((primitive, operands))
+    if wants_weight:
+        bias = plain(weight.shape[:1]) if any(wants_bias) else None
+        primitive = Primitive.of("inner_product_backward_weights", rows, weights, bias, grad, hint)
+        operands = {
+            Argument.SRC: input_(0),
+            Argument.DIFF_WEIGHTS: in_grad(1),
+            Argument.DIFF_DST: out_grad(),
+        }
+        if bias is not None:
+            operands[Argument.DIFF_BIAS] = in_grad(2)
+        launches.append((primitive, operands))
+    return PrimitiveKernel("inner_product_backward", request, *launches)

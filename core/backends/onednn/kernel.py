@@ -1,0 +1,173 @@
+"""How kernels are declared: primitives, and which tensor of the step each argument is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from core.backends.kernels import (
+    Kernel,
+    KernelArrays,
+    KernelLayouts,
+    KernelRequest,
+    KernelResources,
+    Layout,
+    TensorSpec,
+)
+from core.backends.onednn.constants import Argument, Propagation
+from core.backends.onednn.memory import layout_of
+from core.backends.onednn.primitive import Primitive, launch
+from core.types import Array
+
+__all__ = [
+    "Operand",
+    "PrimitiveKernel",
+    "are_float32",
+    "forward_propagation",
+    "in_grad",
+    "input_",
+    "layouts_of",
+    "out_grad",
+    "output",
+    "present",
+    "workspace",
+]
+
+_FLOAT32 = np.dtype("float32")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Operand:
+    """One tensor of a step: a field of ``KernelArrays`` and a position in it."""
+
+    field: str
+    index: int = 0
+
+    def of(self, arrays: KernelArrays) -> Array:
+        """Return its array."""
+        found = getattr(arrays, self.field)
+        return present(found if self.field == "workspace" else found[self.index])
+
+
+def input_(index: int) -> Operand:
+    """The step's input."""
+    return Operand("inputs", index)
+
+
+def output(index: int = 0) -> Operand:
+    """The step's output."""
+    return Operand("outputs", index)
+
+
+def out_grad(index: int = 0) -> Operand:
+    """The gradient of an output."""
+    return Operand("out_grads", index)
+
+
+def in_grad(index: int = 0) -> Operand:
+    """The gradient of an input."""
+    return Operand("in_grads", index)
+
+
+workspace = Operand("workspace")
+
+Launch = tuple[Primitive, Mapping[Argument, Operand]]
+
+
+class PrimitiveKernel(Kernel):
+    """Runs primitives one after the other.
+
+    Args:
+        name: for profiles and errors.
+        request: the step.
+        launches: each primitive with the operands it works on.
+        inplace: as in ``Kernel``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        request: KernelRequest,
+        *launches: Launch,
+        inplace: tuple[tuple[int, int], ...] | None = None,
+    ) -> None:
+        self.name = f"onednn:{name}"
+        self.inplace = inplace
+        self._launches = launches
+        self.layouts = layouts_of(request, launches)
+        operands = {operand for _, operands in launches for operand in operands.values()}
+        if request.is_backward:
+            self.backward_inputs = _indices(operands, "inputs")
+            self.backward_outputs = _indices(operands, "outputs")
+        elif workspace in operands:
+            self.workspace_bytes = launches[0][0].desc(Argument.WORKSPACE).nbytes
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
+        """Return a closure that runs all primitives."""
+        calls = [
+            launch(
+                primitive,
+                {argument: operand.of(arrays) for argument, operand in operands.items()},
+                resources,
+            )
+            for primitive, operands in self._launches
+        ]
+        if len(calls) == 1:
+            return calls[0]
+
+        def call() -> None:
+            for each in calls:
+                each()
+
+        return call
+
+
+def layouts_of(request: KernelRequest, launches: Sequence[Launch]) -> KernelLayouts:
+    """Return the layouts that primitives want of their operands; the rest is plain.
+
+    Two primitives that work on one operand must want the same.
+    """
+    found: dict[Operand, Layout | None] = {}
+    for primitive, operands in launches:
+        for argument, operand in operands.items():
+            if operand != workspace:
+                layout = layout_of(primitive.desc(argument))
+                assert found.setdefault(operand, layout) == layout, (operand, argument)
+
+    def of(field: str, specs: Sequence[TensorSpec | None]) -> tuple[Layout | None, ...]:
+        return tuple(found.get(Operand(field, index)) for index in range(len(specs)))
+
+    return KernelLayouts(
+        inputs=of("inputs", request.inputs),
+        outputs=of("outputs", request.outputs),
+        out_grads=of("out_grads", request.out_grads),
+        in_grads=of("in_grads", request.in_grads),
+    )
+
+
+def are_float32(request: KernelRequest) -> bool:
+    """Tell whether all tensors of a step are float32 and none is empty."""
+    specs = (*request.inputs, *request.outputs, *request.out_grads, *request.in_grads)
+    return all(
+        spec is None or (spec.dtype == _FLOAT32 and 0 not in spec.shape and spec.shape)
+        for spec in specs
+    )
+
+
+def present(array: Array | None) -> Array:
+    """Return an array that must be there."""
+    assert array is not None
+    return array
+
+
+def forward_propagation(request: KernelRequest) -> Propagation:
+    """Return what a forward primitive is for."""
+    if request.is_train:
+        return Propagation.FORWARD_TRAINING
+    return Propagation.FORWARD_INFERENCE
+
+
+def _indices(operands: set[Operand], field: str) -> tuple[int, ...]:
+    return tuple(sorted(operand.index for operand in operands if operand.field == field))

@@ -1,0 +1,232 @@
+"""Finding and loading oneDNN: a plain C library, called through ctypes.
+
+The package ``onednn-cpu-gomp`` puts ``libdnnl.so.3`` into the environment's ``lib`` folder, for
+Linux on x86-64. Elsewhere, and where it is not installed, there is no library and the operators'
+references run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import logging
+import os
+import platform
+import site
+import sys
+from collections.abc import Callable, Iterator
+from ctypes import POINTER, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
+from pathlib import Path
+from typing import Any
+
+from core.backends.kernels import KernelUnavailable
+from core.backends.onednn.constants import MAJOR_VERSION, Status
+from core.config import config
+
+__all__ = ["Library", "is_available", "library"]
+
+_log = logging.getLogger(__name__)
+
+_FILE = "libdnnl.so.3"
+
+_DIMS = POINTER(c_int64)
+_HANDLE = c_void_p
+_RESULT = POINTER(c_void_p)
+
+_SIGNATURES: dict[str, tuple[Any, ...]] = {
+    "engine_create": (_RESULT, c_int, c_size_t),
+    "stream_create": (_RESULT, _HANDLE, c_uint),
+    "memory_desc_create_with_strides": (_RESULT, c_int, _DIMS, c_int, _DIMS),
+    "memory_desc_create_with_tag": (_RESULT, c_int, _DIMS, c_int, c_int),
+    "memory_desc_clone": (_RESULT, _HANDLE),
+    "memory_desc_destroy": (_HANDLE,),
+    "memory_desc_query": (_HANDLE, c_int, c_void_p),
+    "memory_create": (_RESULT, _HANDLE, _HANDLE, c_void_p),
+    "memory_set_data_handle": (_HANDLE, c_void_p),
+    "memory_destroy": (_HANDLE,),
+    "post_ops_create": (_RESULT,),
+    "post_ops_append_sum": (_HANDLE, c_float, c_int, c_int),
+    "post_ops_append_eltwise": (_HANDLE, c_int, c_float, c_float),
+    "post_ops_append_binary": (_HANDLE, c_int, _HANDLE),
+    "post_ops_destroy": (_HANDLE,),
+    "primitive_attr_create": (_RESULT,),
+    "primitive_attr_set_post_ops": (_HANDLE, _HANDLE),
+    "primitive_attr_set_scratchpad_mode": (_HANDLE, c_int),
+    "primitive_attr_destroy": (_HANDLE,),
+    "primitive_desc_query": (_HANDLE, c_int, c_int, c_void_p),
+    "primitive_desc_destroy": (_HANDLE,),
+    "primitive_create": (_RESULT, _HANDLE),
+    "primitive_destroy": (_HANDLE,),
+    "primitive_execute": (_HANDLE, _HANDLE, c_int, c_void_p),
+}
+"""Parameters of the functions used, without the prefix ``dnnl_``. All return a status."""
+
+_GETTERS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "memory_desc_get_size": (c_size_t, (_HANDLE,)),
+    "primitive_desc_query_md": (_HANDLE, (_HANDLE, c_int, c_int)),
+}
+"""Result and parameters of the functions that return no status."""
+
+_MAKERS: dict[str, str] = {
+    "reorder": "mEmE",
+    "convolution_forward": "Eiimmmmdddd",
+    "convolution_backward_data": "Eimmmddddp",
+    "convolution_backward_weights": "Eimmmmddddp",
+    "inner_product_forward": "Eimmmm",
+    "inner_product_backward_data": "Emmmp",
+    "inner_product_backward_weights": "Emmmmp",
+    "pooling_forward": "Eiimmddddd",
+    "pooling_backward": "Eimmdddddp",
+    "batch_normalization_forward": "Eimmfu",
+    "batch_normalization_backward": "Eimmmfup",
+    "eltwise_forward": "Eiimmff",
+    "eltwise_backward": "Eimmmffp",
+    "softmax_forward": "Eiimmi",
+    "softmax_backward": "Eimmmip",
+    "binary": "Eimmm",
+    "sum": "EmiFM",
+    "concat": "EmiiM",
+}
+"""Parameters of ``dnnl_*_primitive_desc_create`` between the result and the attributes: engine E,
+int i, unsigned u, float f, dimensions d, descriptor of a memory m, of a primitive p, arrays of
+floats F and of descriptors M."""
+
+_LETTERS: dict[str, Any] = {
+    "E": _HANDLE,
+    "m": _HANDLE,
+    "p": _HANDLE,
+    "i": c_int,
+    "u": c_uint,
+    "f": c_float,
+    "d": _DIMS,
+    "F": POINTER(c_float),
+    "M": POINTER(c_void_p),
+}
+
+
+class _Version(ctypes.Structure):
+    _fields_ = (
+        ("major", c_int),
+        ("minor", c_int),
+        ("patch", c_int),
+        ("hash", c_char_p),
+        ("cpu_runtime", c_uint),
+        ("gpu_runtime", c_uint),
+    )
+
+
+class Library:
+    """The loaded library with one engine, the CPU, and one stream, which runs calls at once.
+
+    Attributes:
+        engine, stream: handles.
+        version: for example ``"3.2.0"``.
+        execute: ``dnnl_primitive_execute``, for closures that check the status themselves.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with _threads_of_environment(config.threads):
+            self._functions = ctypes.CDLL(str(path))
+        self.version = self._read_version()
+        for name, parameters in _SIGNATURES.items():
+            self._declare(f"dnnl_{name}", parameters)
+        for name, (result, parameters) in _GETTERS.items():
+            self._declare(f"dnnl_{name}", parameters, result)
+        for name, letters in _MAKERS.items():
+            parameters = (_RESULT, *(_LETTERS[letter] for letter in letters), _HANDLE)
+            self._declare(f"dnnl_{name}_primitive_desc_create", parameters)
+        self.execute: Callable[..., int] = self._functions.dnnl_primitive_execute
+        self.engine = self.create("engine_create", _CPU_ENGINE, 0)
+        self.stream = self.create("stream_create", self.engine, _STREAM_FLAGS)
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call ``dnnl_<name>``.
+
+        Raises:
+            KernelUnavailable: it returned something else than success.
+        """
+        status = getattr(self._functions, f"dnnl_{name}")(*arguments)
+        if status:
+            raise KernelUnavailable(f"oneDNN's {name} failed: {Status(status).name.lower()}")
+
+    def create(self, name: str, *arguments: Any) -> int:
+        """Call a function that creates something; return the handle."""
+        handle = c_void_p()
+        self.call(name, ctypes.byref(handle), *arguments)
+        assert handle.value is not None
+        return handle.value
+
+    def get(self, name: str, *arguments: Any) -> Any:
+        """Call a function that returns its result; None stands for a null handle."""
+        return getattr(self._functions, f"dnnl_{name}")(*arguments)
+
+    def destroy(self, name: str, handle: int) -> None:
+        """Call a function that destroys something."""
+        getattr(self._functions, f"dnnl_{name}")(handle)
+
+    def set_threads(self, count: int) -> None:
+        """Let primitives called from this thread run on so many threads."""
+        self._functions.omp_set_num_threads(c_int(count))
+
+    def threads(self) -> int:
+        """Return how many threads primitives called from this thread run on."""
+        return int(self._functions.omp_get_max_threads())
+
+    def _declare(self, name: str, parameters: tuple[Any, ...], result: Any = c_int) -> None:
+        function = getattr(self._functions, name)
+        function.argtypes, function.restype = parameters, result
+
+    def _read_version(self) -> str:
+        read = self._functions.dnnl_version
+        read.restype = POINTER(_Version)
+        version = read().contents
+        if version.major != MAJOR_VERSION:
+            raise OSError(f"oneDNN is version {version.major}; {MAJOR_VERSION} is needed")
+        return f"{version.major}.{version.minor}.{version.patch}"
+
+
+_CPU_ENGINE = 1
+_STREAM_FLAGS = 1
+"""``dnnl_cpu``; ``dnnl_stream_in_order``."""
+
+
+@functools.cache
+def library() -> Library | None:
+    """Return the library, loaded when first asked for; None where there is none."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return None
+    for folder in (sys.prefix, site.getuserbase()):
+        path = Path(folder, "lib", _FILE)
+        if path.exists():
+            try:
+                return Library(path)
+            except OSError as error:
+                _log.warning("oneDNN is not used: %s", error)
+                return None
+    _log.info("oneDNN is not installed; convolutions run on NumPy, which is slow")
+    return None
+
+
+def is_available() -> bool:
+    """Tell whether kernels can be made."""
+    return library() is not None
+
+
+@contextlib.contextmanager
+def _threads_of_environment(count: int) -> Iterator[None]:
+    """Set the number of threads the OpenMP runtime reads when it is loaded.
+
+    ``omp_set_num_threads`` would hold for the calling thread only.
+    """
+    name = "OMP_NUM_THREADS"
+    before = os.environ.get(name)
+    if count:
+        os.environ[name] = str(count)
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = before

@@ -1,0 +1,200 @@
+"""Memory descriptors, the layouts made of them, and memory objects."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import functools
+import math
+import weakref
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from core.backends.kernels import Kernel, KernelUnavailable, TensorSpec
+from core.backends.onednn.constants import MAX_DIMENSIONS, DataType, FormatKind, FormatTag, Query
+from core.backends.onednn.library import Library, library
+from core.types import Array, DType, Shape
+
+__all__ = [
+    "BlockedLayout",
+    "Memory",
+    "MemoryDesc",
+    "any_layout",
+    "desc_of",
+    "dims_array",
+    "layout_of",
+    "loaded",
+    "plain",
+]
+
+_FLOAT32 = np.dtype("float32")
+
+_DimsBuffer = ctypes.c_int64 * MAX_DIMENSIONS
+
+
+def loaded() -> Library:
+    """Return the library; KernelUnavailable where there is none."""
+    found = library()
+    if found is None:
+        raise KernelUnavailable("oneDNN is not installed")
+    return found
+
+
+def dims_array(values: Sequence[int]) -> Any:
+    """Return the array by which oneDNN takes sizes, strides and paddings."""
+    return _DimsBuffer(*values)
+
+
+class MemoryDesc:
+    """What a primitive knows of a tensor: sizes, and how its elements are arranged.
+
+    Two that say the same are equal.
+
+    Attributes:
+        handle: oneDNN's.
+        dims: the sizes.
+        nbytes: size with padding; 0 where the arrangement is left to a primitive.
+    """
+
+    __slots__ = ("__weakref__", "_key", "dims", "handle", "nbytes")
+
+    def __init__(self, handle: int, key: Hashable, dims: Shape, nbytes: int) -> None:
+        self.handle = handle
+        self.dims = dims
+        self.nbytes = nbytes
+        self._key = key
+        weakref.finalize(self, loaded().destroy, "memory_desc_destroy", handle).atexit = False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MemoryDesc) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @classmethod
+    def copy_of(cls, handle: int) -> MemoryDesc:
+        """Return a copy of a descriptor that belongs to a primitive.
+
+        Raises:
+            KernelUnavailable: its layout is not one of blocks.
+        """
+        dims = tuple(_query_dims(handle, Query.DIMENSIONS))
+        if _query_int(handle, Query.FORMAT_KIND) != FormatKind.BLOCKED:
+            raise KernelUnavailable(f"oneDNN has an opaque layout for a tensor of {dims}")
+        padded = tuple(_query_dims(handle, Query.PADDED_DIMENSIONS))
+        strides = tuple(_query_dims(handle, Query.STRIDES))
+        count = _query_int(handle, Query.INNER_BLOCK_COUNT)
+        blocks = tuple(_query_dims(handle, Query.INNER_BLOCKS, count))
+        axes = tuple(_query_dims(handle, Query.INNER_AXES, count))
+        data_type = _query_int(handle, Query.DATA_TYPE)
+        key = (data_type, dims, padded, _significant(strides, padded), blocks, axes)
+        nbytes = loaded().get("memory_desc_get_size", handle)
+        return cls(loaded().create("memory_desc_clone", handle), key, dims, nbytes)
+
+
+@functools.lru_cache(maxsize=4096)
+def plain(dims: Shape) -> MemoryDesc:
+    """Return the descriptor of a C-contiguous tensor."""
+    strides = _c_strides(dims)
+    handle = loaded().create(
+        "memory_desc_create_with_strides",
+        len(dims),
+        dims_array(dims),
+        DataType.FLOAT32,
+        dims_array(strides),
+    )
+    key = (DataType.FLOAT32, dims, dims, _significant(strides, dims), (), ())
+    return MemoryDesc(handle, key, dims, math.prod(dims) * _FLOAT32.itemsize)
+
+
+@functools.lru_cache(maxsize=4096)
+def any_layout(dims: Shape) -> MemoryDesc:
+    """Return the descriptor of a tensor whose layout the primitive shall choose."""
+    handle = loaded().create(
+        "memory_desc_create_with_tag",
+        len(dims),
+        dims_array(dims),
+        DataType.FLOAT32,
+        FormatTag.ANY,
+    )
+    return MemoryDesc(handle, (dims, "any"), dims, 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class BlockedLayout:
+    """A layout of oneDNN's (``core.backends.kernels.Layout``)."""
+
+    desc: MemoryDesc
+
+    def nbytes(self, shape: Shape, dtype: DType) -> int:
+        """Return the size with padding."""
+        return self.desc.nbytes
+
+    def reorder(self, source: TensorSpec, target: TensorSpec) -> Kernel:
+        """Return a kernel that copies from one layout to another."""
+        from core.backends.onednn.reorder import reorder
+
+        return reorder(desc_of(source, self.desc.dims), desc_of(target, self.desc.dims))
+
+
+def desc_of(spec: TensorSpec, dims: Shape | None = None) -> MemoryDesc:
+    """Return the descriptor of a tensor; ``dims`` where oneDNN sees other axes than the graph."""
+    if isinstance(spec.layout, BlockedLayout):
+        return spec.layout.desc
+    return plain(spec.shape if dims is None else dims)
+
+
+def layout_of(desc: MemoryDesc) -> BlockedLayout | None:
+    """Return the layout a descriptor stands for; None where it is C order."""
+    return None if desc == plain(desc.dims) else BlockedLayout(desc)
+
+
+class Memory:
+    """A tensor at an address: the buffer stays alive as long as this does.
+
+    Attributes:
+        handle: oneDNN's.
+    """
+
+    __slots__ = ("__weakref__", "_array", "handle")
+
+    def __init__(self, desc: MemoryDesc, array: Array) -> None:
+        assert array.flags.c_contiguous
+        assert array.nbytes == desc.nbytes
+        self._array = array
+        api = loaded()
+        self.handle = api.create("memory_create", desc.handle, api.engine, array.ctypes.data)
+        weakref.finalize(self, api.destroy, "memory_destroy", self.handle).atexit = False
+
+    def move(self, array: Array) -> None:
+        """Use another buffer from now on."""
+        if array is not self._array:
+            self._array = array
+            loaded().call("memory_set_data_handle", self.handle, array.ctypes.data)
+
+
+def _query_int(handle: int, what: Query) -> int:
+    result = ctypes.c_int()
+    loaded().call("memory_desc_query", handle, what, ctypes.byref(result))
+    return result.value
+
+
+def _query_dims(handle: int, what: Query, count: int | None = None) -> list[int]:
+    result = ctypes.POINTER(ctypes.c_int64)()
+    loaded().call("memory_desc_query", handle, what, ctypes.byref(result))
+    length = _query_int(handle, Query.AXES) if count is None else count
+    return list(result[:length])
+
+
+def _c_strides(dims: Shape) -> Shape:
+    strides = [1] * len(dims)
+    for axis in range(len(dims) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * max(1, dims[axis + 1])
+    return tuple(strides)
+
+
+def _significant(strides: Shape, dims: Shape) -> Shape:
+    """Return strides with 0 where an axis has one element, so that its stride says nothing."""
+    return tuple(0 if n == 1 else stride for stride, n in zip(strides, dims, strict=True))

@@ -1,0 +1,123 @@
+"""Pooling."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from core.backends.kernels import Kernel, KernelRequest
+from core.backends.onednn.constants import Algorithm, Argument
+from core.backends.onednn.kernel import (
+    PrimitiveKernel,
+    are_float32,
+    forward_propagation,
+    in_grad,
+    input_,
+    out_grad,
+    output,
+    workspace,
+)
+from core.backends.onednn.memory import MemoryDesc, any_layout, desc_of
+from core.backends.onednn.primitive import Primitive
+from core.types import Shape
+
+__all__ = ["pooling", "pooling_backward"]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Problem:
+    algorithm: Algorithm
+    window: tuple[Shape, Shape, Shape, Shape, Shape]
+    """Strides, kernel, dilations (0 for none), padding before and behind."""
+
+    @classmethod
+    def of(cls, operator: Any, data: Shape, out: Shape) -> _Problem | None:
+        """Return the problem; None where oneDNN means something else."""
+        sizes, counts, axes = data[2:], out[2:], len(data) - 2
+        if operator.global_pool:
+            kernel, stride, pad = sizes, (1,) * axes, (0,) * axes
+        else:
+            kernel, stride = operator.kernel, operator.stride or (1,) * axes
+            pad = operator.pad if any(operator.pad) else (0,) * axes
+        behind = tuple(
+            (count - 1) * step + width - size - before
+            for count, step, width, size, before in zip(
+                counts, stride, kernel, sizes, pad, strict=True
+            )
+        )
+        algorithm = _algorithm(operator, overhangs=any(map(int.__gt__, behind, pad)))
+        outside = any(max(ends) >= width for *ends, width in zip(pad, behind, kernel, strict=True))
+        if algorithm is None or outside:
+            return None
+        return cls(algorithm, (stride, kernel, (0,) * axes, pad, behind))
+
+    def forward(self, request: KernelRequest, data: MemoryDesc) -> Primitive:
+        """Return the forward primitive, which keeps the layout of the data."""
+        return Primitive.of(
+            "pooling_forward",
+            forward_propagation(request),
+            self.algorithm,
+            data,
+            any_layout(_shape(request)),
+            *self.window,
+        )
+
+
+def pooling(request: KernelRequest) -> Kernel | None:
+    """Prepare the forward pass; in training, maxima keep where they were found."""
+    problem = _problem(request)
+    data = request.inputs[0]
+    if problem is None or data is None:
+        return None
+    primitive = problem.forward(request, desc_of(data))
+    operands = {Argument.SRC: input_(0), Argument.DST: output()}
+    if primitive.optional_desc(Argument.WORKSPACE) is not None:
+        operands[Argument.WORKSPACE] = workspace
+    return PrimitiveKernel("pooling", request, (primitive, operands))
+
+
+def pooling_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the backward pass of a forward pass that ran by ``pooling``."""
+    problem = _problem(request)
+    data = request.inputs[0]
+    if problem is None or data is None or request.forward is None or not request.is_train:
+        return None
+    hint = problem.forward(request, desc_of(data))
+    primitive = Primitive.of(
+        "pooling_backward",
+        problem.algorithm,
+        desc_of(data),
+        hint.desc(Argument.DST),
+        *problem.window,
+        hint,
+    )
+    operands = {Argument.DIFF_DST: out_grad(), Argument.DIFF_SRC: in_grad()}
+    if hint.optional_desc(Argument.WORKSPACE) is not None:
+        operands[Argument.WORKSPACE] = workspace
+    return PrimitiveKernel("pooling_backward", request, (primitive, operands))
+
+
+def _problem(request: KernelRequest) -> _Problem | None:
+    data = request.inputs[0]
+    if not are_float32(request) or data is None:
+        return None
+    if request.operator.layout not in (None, "NCW", "NCHW", "NCDHW"):
+        return None
+    return _Problem.of(request.operator, data.shape, _shape(request))
+
+
+def _algorithm(operator: Any, *, overhangs: bool) -> Algorithm | None:
+    if operator.pool_type == "max":
+        return Algorithm.POOLING_MAX
+    if operator.pool_type != "avg":
+        return None
+    if operator.count_include_pad is False:
+        return Algorithm.POOLING_AVERAGE_EXCLUDE_PADDING
+    # A window that reaches beyond the padding is smaller in MXNet, but not in oneDNN.
+    return None if overhangs else Algorithm.POOLING_AVERAGE_INCLUDE_PADDING
+
+
+def _shape(request: KernelRequest) -> Shape:
+    out = request.outputs[0]
+    assert out is not None
+    return out.shape

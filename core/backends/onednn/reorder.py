@@ -1,0 +1,39 @@
+"""Copies between layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from core.backends.kernels import Kernel, KernelArrays, KernelResources
+from core.backends.onednn.constants import Argument
+from core.backends.onednn.kernel import present
+from core.backends.onednn.memory import MemoryDesc, loaded
+from core.backends.onednn.primitive import Primitive, launch
+
+__all__ = ["Reordering", "make_reorder", "reorder"]
+
+
+class Reordering(Kernel):
+    """Copies ``inputs[0]`` to ``outputs[0]``."""
+
+    name = "onednn:reorder"
+
+    def __init__(self, primitive: Primitive) -> None:
+        self._primitive = primitive
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
+        """Return a closure that copies."""
+        source, target = present(arrays.inputs[0]), present(arrays.outputs[0])
+        tensors = {Argument.SRC: source, Argument.DST: target}
+        return launch(self._primitive, tensors, resources)
+
+
+def reorder(source: MemoryDesc, target: MemoryDesc) -> Kernel:
+    """Return the kernel that copies from one layout to another."""
+    return Reordering(make_reorder(source, target))
+
+
+def make_reorder(source: MemoryDesc, target: MemoryDesc) -> Primitive:
+    """Return the primitive that copies from one layout to another."""
+    engine = loaded().engine
+    return Primitive.of("reorder", source, engine, target, engine)

@@ -1,0 +1,132 @@
+"""Every kernel against MXNet and against the operator's reference, on the golden cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.backends.kernels import KernelTable
+from core.backends.onednn import is_available, register_kernels
+from core.executor import bind
+from core.executor.compile import CompileOptions
+from core.executor.primitives import Reorder
+from core.ops import get_operator
+from oracle import golden_file
+from oracle.case import Case, all_cases
+from oracle.compare import assert_close
+from oracle.run_symbol import make_symbol, run_symbol
+
+pytestmark = pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
+
+_TABLE = KernelTable()
+register_kernels(_TABLE)
+
+_OPERATORS = _TABLE.operators("numpy")
+
+_REFERENCE = {
+    "activation-softsign_2d",
+    # A softmax along another axis than the last.
+    "loss-multi",
+    "loss-multi_batch",
+    "loss-multi_kept",
+    "loss-multi_null",
+    "loss-multi_out_grad",
+    "loss-multi_places",
+    "loss-multi_valid",
+    "loss-smooth_multi",
+    "softmax-log_softmax_axis",
+    "softmax-log_softmax_first_axis",
+    "softmax-softmax_axis",
+    "softmax-softmax_first_axis",
+    # A temperature, another dtype.
+    "softmax-log_softmax_cold",
+    "softmax-log_softmax_hot",
+    "softmax-log_softmax_to_float64",
+    "softmax-softmax_cold",
+    "softmax-softmax_hot",
+    "softmax-softmax_to_float64",
+    # Channels that are not axis 1.
+    "norm-first_axis",
+    "norm-last_axis",
+    "norm-negative_axis",
+    "pool-avg_channels_last",
+    "pool-avg_global_channels_last",
+    "pool-max_channels_last",
+    "pool-max_channels_last_one_axis",
+    # Windows that reach beyond the padding, or that see nothing else.
+    "pool-avg_empty_windows",
+    "pool-avg_full_padded",
+    "pool-max_empty_windows",
+    # Sums and norms.
+    "pool-lp_1",
+    "pool-lp_2",
+    "pool-lp_3",
+    "pool-lp_global",
+    "pool-lp_global_padded",
+    "pool-lp_signed",
+    "pool-lp_zero",
+    "pool-sum",
+    "pool-sum_full",
+    "pool-sum_global",
+}
+"""Cases of the same operators that no kernel serves."""
+
+
+def is_float32(case: Case) -> bool:
+    return all(x.dtype == np.float32 for x in case.make_inputs().values())
+
+
+def canonical(case: Case) -> str:
+    return get_operator(case.op).names[0]
+
+
+_CASES = [
+    pytest.param(family, case, id=f"{family}-{case.id}")
+    for family, case in all_cases()
+    if canonical(case) in _OPERATORS and is_float32(case)
+]
+
+
+def run(case: Case, check_kernels: bool) -> tuple[dict[str, np.ndarray], set[str]]:
+    """Return results by key, and the kernels that ran."""
+    symbol = make_symbol(mx, case)
+    options = CompileOptions(table=_TABLE, check_kernels=check_kernels)
+    used: set[str] = set()
+
+    def bind_and_look(*args: Any, **kw: Any) -> Any:
+        executor = bind(symbol, *args, options=options, **kw)
+        for plan in executor._plans.values():
+            used.update(kernels_of(plan))
+        return executor
+
+    return run_symbol(mx, case, symbol, bind=bind_and_look), used
+
+
+def kernels_of(plan: Any) -> set[str]:
+    steps = plan.compiled.program.steps
+    return {
+        step.kernel.name
+        for step in steps
+        if step.kernel is not None and not isinstance(step.op, Reorder)
+    }
+
+
+@pytest.mark.parametrize(("family", "case"), _CASES)
+@pytest.mark.parametrize("check_kernels", [False, True])
+def test_equals_mxnet(family: str, case: Case, check_kernels: bool) -> None:
+    results, _ = run(case, check_kernels)
+    golden = golden_file.ops(family)
+    for key, got in results.items():
+        assert_close(f"{family}/{case.id} {key}", got, golden[f"{case.id}/{key}"], case.tolerance)
+
+
+def test_which_cases_the_reference_serves() -> None:
+    unserved = {
+        f"{row.values[0]}-{row.values[1].id}"
+        for row in _CASES
+        if not run(*row.values[1:], False)[1]
+    }
+    assert unserved == _REFERENCE
