@@ -122,16 +122,20 @@ class GroupUpdater:
     def _update_device(self, updater: opt.Updater, group: ExecutorGroup, device: int) -> None:
         index = {name: i * self.devices + device for i, name in enumerate(self.param_names)}
         parameters = group.parameters[device]
+        singly: list[str] = []
         for weights, gradients in zip(parameters.weights, parameters.gradients, strict=True):
             chosen = {name: index[name] for name in weights.views if name in index}
             if updater.can_update_flat(weights):
                 updater.update_flat(chosen, weights, gradients)
-                continue
-            updater(
-                list(chosen.values()),
-                [parameters.gradient(name) for name in chosen],
-                [parameters.value(name) for name in chosen],
-            )
+            else:
+                singly.extend(chosen)
+        # In MXNet's order, which matters to Nadam and LARS: their parameters share a schedule.
+        singly.sort(key=lambda name: index[name])
+        updater(
+            [index[name] for name in singly],
+            [parameters.gradient(name) for name in singly],
+            [parameters.value(name) for name in singly],
+        )
 
 
 def _choose_kvstore(

@@ -23,6 +23,20 @@ CASES: dict[str, dict[str, Any]] = {
         "optimizer_params": {"learning_rate": 0.2, "momentum": 0.8, "wd": 0.01},
         "schedule": {"step": 3, "factor": 0.5},
     },
+    # What Nadam and LARS keep for all parameters together depends on the order of these.
+    "nadam": {"optimizer": "nadam", "optimizer_params": {"learning_rate": 0.02, "wd": 0.01}},
+    "lars": {
+        "optimizer": "lars",
+        "optimizer_params": {"learning_rate": 2.0, "momentum": 0.8, "wd": 0.01, "eta": 0.1},
+        "schedule": {"step": 3, "factor": 0.5},
+    },
+    "lars_two_devices": {
+        "optimizer": "lars",
+        "optimizer_params": {"learning_rate": 2.0, "momentum": 0.8, "wd": 0.01, "eta": 0.1},
+        "schedule": {"step": 3, "factor": 0.5},
+        "devices": 2,
+    },
+    "lamb": {"optimizer": "lamb", "optimizer_params": {"learning_rate": 0.02, "wd": 0.01}},
     "discard": {"last_batch_handle": "discard"},
     "roll_over": {"last_batch_handle": "roll_over"},
 }
