@@ -9,11 +9,14 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
 
 from app.domain.module import OptimizerSpec
 from app.errors import Invalid
 from app.worker.client import HostError
+from core import kvstore
 from core.errors import did_you_mean
 from core.ndarray import NDArray
 from core.optimizer import Optimizer, lr_scheduler
@@ -26,7 +29,7 @@ _SCHEDULERS: Mapping[str, type[lr_scheduler.LRScheduler]] = {
     "poly": lr_scheduler.PolyScheduler,
     "cosine": lr_scheduler.CosineScheduler,
 }
-_SET_BY_THE_MODULE = frozenset({"self", "kwargs", "sym", "param_idx2name", "param_dict"})
+_SET_BY_THE_MODULE = frozenset({"return", "kwargs", "sym", "param_idx2name", "param_dict"})
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -34,9 +37,10 @@ def make_options(spec: OptimizerSpec, field: str) -> dict[str, Any]:
     """Return a specification's options as ``init_optimizer`` takes them.
 
     Raises:
-        Invalid: unknown optimizer, option or scheduler, or a value that is no number; ``field`` is
-            the path of the specification in the request.
+        Invalid: unknown optimizer, option, scheduler or store, or a value of another type than the
+            optimizer declares; ``field`` is the path of the specification in the request.
     """
+    _check_kvstore(spec.kvstore, f"{field}.kvstore")
     known = Optimizer.opt_registry
     cls = known.get(spec.name.lower())
     if cls is None:
@@ -52,10 +56,10 @@ def make_options(spec: OptimizerSpec, field: str) -> dict[str, Any]:
         if name not in accepted:
             near = did_you_mean(name, accepted)
             raise Invalid(path, value, f"an option of {spec.name}: {', '.join(accepted)}{near}")
-        if name == "lr_scheduler" and value is not None:
-            options[name] = _make_scheduler(value, path)
+        if name == "lr_scheduler":
+            options[name] = None if value is None else _make_scheduler(value, path)
         else:
-            options[name] = _number(value, path)
+            options[name] = _typed(value, accepted[name], path)
     return options
 
 
@@ -120,12 +124,13 @@ def check_states(
                 )
 
 
-def _accepted_options(cls: type[Optimizer]) -> list[str]:
-    names: dict[str, None] = {}
-    for base in cls.__mro__:
+def _accepted_options(cls: type[Optimizer]) -> dict[str, Any]:
+    """Return the types of an optimizer's options by name."""
+    types: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
         if base is not object and "__init__" in vars(base):
-            names.update(dict.fromkeys(inspect.signature(vars(base)["__init__"]).parameters))
-    return sorted(names.keys() - _SET_BY_THE_MODULE)
+            types.update(get_type_hints(vars(base)["__init__"]))
+    return {name: types[name] for name in sorted(types.keys() - _SET_BY_THE_MODULE)}
 
 
 def _make_scheduler(value: Any, path: str) -> lr_scheduler.LRScheduler:
@@ -135,22 +140,36 @@ def _make_scheduler(value: Any, path: str) -> lr_scheduler.LRScheduler:
     cls = _SCHEDULERS.get(str(value["name"]))
     if cls is None:
         raise Invalid(f"{path}.name", value["name"], f"one of {', '.join(_SCHEDULERS)}")
+    types = get_type_hints(cls.__init__)
     accepted = [name for name in inspect.signature(cls).parameters if name != "self"]
-    for name in options:
+    for name, option in options.items():
         if name not in accepted:
-            raise Invalid(f"{path}.{name}", options[name], f"one of {', '.join(accepted)}")
+            raise Invalid(f"{path}.{name}", option, f"one of {', '.join(accepted)}")
+        options[name] = _typed(option, types[name], f"{path}.{name}")
     try:
         return cls(**options)
     except (TypeError, ValueError) as error:
         raise Invalid(path, value, str(error)) from None
 
 
-def _number(value: Any, path: str) -> Any:
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int | float) and math.isfinite(value):
-        return value
-    raise Invalid(path, value, "a finite number, true, false or null")
+def _typed(value: Any, wanted: Any, path: str) -> Any:
+    """Return a value of the type wanted; an int is a float too, true is no number."""
+    try:
+        typed = TypeAdapter(wanted).validate_python(value, strict=True)
+    except ValidationError as error:
+        message = error.errors(include_url=False)[-1]["msg"].removeprefix("Input should be ")
+        raise Invalid(path, value, message) from None
+    if isinstance(typed, float) and not math.isfinite(typed):
+        raise Invalid(path, value, "a finite number")
+    return typed
+
+
+def _check_kvstore(name: str | None, path: str) -> None:
+    if name is not None:
+        try:
+            kvstore.create(name)
+        except ValueError as error:
+            raise Invalid(path, name, str(error)) from None
 
 
 def _plain_attributes(thing: Any) -> dict[str, Any]:
