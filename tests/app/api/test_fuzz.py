@@ -90,7 +90,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 SETTINGS = settings(
-    max_examples=8,
+    max_examples=5,
     derandomize=True,
     database=None,
     deadline=None,

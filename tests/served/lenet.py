@@ -1,0 +1,38 @@
+"""LeNet and the MNIST digits, as the tests of whole servers train them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from app.client import Client
+from app.demo.tour import LENET, MNIST, SCALE, images
+
+__all__ = ["create", "digits", "fit"]
+
+
+def create(client: Client, name: str) -> None:
+    """Create LeNet; a fit binds and initializes it."""
+    client.create_module(name, LENET.read_text())
+
+
+def fit(client: Client, name: str, **changes: Any) -> int:
+    """Submit a fit of two epochs over the 4,000 training digits; return the job's id."""
+    params: dict[str, Any] = {
+        **images("train"),
+        "epochs": 2,
+        "batch_size": 64,
+        "seed": 5,
+        "initializer": {"initializer": "xavier"},
+        "optimizer": {"name": "sgd", "options": {"learning_rate": 0.05, "momentum": 0.9}},
+        "metrics": ["accuracy", "ce"],
+    }
+    return int(client.fit(name, **{**params, **changes})["id"])
+
+
+def digits(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return test digits as LeNet takes them, and their labels."""
+    with np.load(MNIST) as archive:
+        images = archive["test_images"][:count].reshape(count, 1, 28, 28)
+        return images.astype(np.float32) * np.float32(SCALE), archive["test_labels"][:count]

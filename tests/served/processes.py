@@ -1,0 +1,44 @@
+"""Watching and killing the processes of a server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from app.client import Client
+
+__all__ = ["ENVIRONMENT", "executor_pid", "is_running", "kill", "wait_until"]
+
+ENVIRONMENT = {"MODSERVE_THREADS": "1"}
+"""One thread: the numbers of a training can be repeated, and other tests go on beside it."""
+
+
+def executor_pid(client: Client) -> int:
+    """Return the process id of the server's only executor."""
+    (executor,) = client.request("GET", "/v1/executors").json()["items"]
+    return int(executor["pid"])
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether a process exists and has not ended."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def kill(pid: int) -> None:
+    """End a process as the kernel does when memory runs out."""
+    os.kill(pid, signal.SIGKILL)
+
+
+def wait_until(holds: Callable[[], bool], what: str, seconds: float = 60) -> None:
+    """Return when a condition holds; fail when that takes too long."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.005)
