@@ -85,7 +85,7 @@ class Monitor:
     def toc_print(self) -> None:
         """End a batch and log what was collected."""
         for step, name, stats in self.toc():
-            logging.info("Batch: %7d %30s %s", step, name, stats)
+            logging.info("Batch: %7d %-30s %s", step, name, stats)
 
 
 def _text(stats: Any) -> str:
@@ -93,5 +93,5 @@ def _text(stats: Any) -> str:
     texts = []
     for value in values:
         single = isinstance(value, NDArray) and value.size == 1
-        texts.append(str(value.asnumpy().item() if single else value))
+        texts.append(str(value.asnumpy().reshape(-1)[0] if single else value))
     return "\t".join(texts) + "\t"

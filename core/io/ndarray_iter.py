@@ -55,11 +55,11 @@ class NDArrayIter(DataIter):
         self.label = _named_arrays(label, label_name) if label is not None else []
         if not self.data:
             raise ValueError("NDArrayIter got no data arrays")
-        self.num_data = self.data[0][1].shape[self._axis]
+        self.num_data = self._count(*self.data[0])
         for name, values in (*self.data, *self.label):
-            if values.shape[self._axis] != self.num_data:
+            if self._count(name, values) != self.num_data:
                 raise ValueError(
-                    f"{name!r} has {values.shape[self._axis]} examples, "
+                    f"{name!r} has {self._count(name, values)} examples, "
                     f"{self.data[0][0]!r} has {self.num_data}"
                 )
         self.idx = np.arange(self.num_data)
@@ -131,6 +131,13 @@ class NDArrayIter(DataIter):
             return -self.cursor
         return 0
 
+    def _count(self, name: str, values: NDArray) -> int:
+        if values.ndim <= self._axis:
+            raise ValueError(
+                f"{name!r} has shape {values.shape}, which has no axis {self._axis} of examples"
+            )
+        return values.shape[self._axis]
+
     def _describe(self, name: str, values: NDArray) -> DataDesc:
         shape = list(values.shape)
         shape[self._axis] = self.batch_size
@@ -185,11 +192,16 @@ def _named_arrays(source: Any, default_name: str) -> list[tuple[str, NDArray]]:
             f"{default_name} is {type(source).__name__}; expected an NDArray, a numpy.ndarray, "
             "a list of them or a dict with them as values"
         )
-    arrays = []
-    for name, values in sorted(source.items()):
-        if not isinstance(values, (np.ndarray, NDArray)):
-            raise TypeError(
-                f"{name!r} is {type(values).__name__}; expected an NDArray or a numpy.ndarray"
-            )
-        arrays.append((name, values if isinstance(values, NDArray) else array(values)))
-    return arrays
+    return [(name, _as_ndarray(name, values)) for name, values in sorted(source.items())]
+
+
+def _as_ndarray(name: str, values: Any) -> NDArray:
+    if isinstance(values, NDArray):
+        return values
+    try:
+        return array(values)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{name!r} is {type(values).__name__} and makes no array ({error}); expected an "
+            "NDArray, a numpy.ndarray or nested lists of numbers"
+        ) from error

@@ -64,4 +64,4 @@ def np(
     allow_extra_outputs: bool = False,
 ) -> CustomMetric:
     """Return a metric from a function of NumPy arrays (``mx.metric.np``)."""
-    return CustomMetric(numpy_feval, name or numpy_feval.__name__, allow_extra_outputs)
+    return CustomMetric(numpy_feval, name, allow_extra_outputs)

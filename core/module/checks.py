@@ -45,6 +45,11 @@ def fill_parameter(
         )
     elif initializer is not None:
         initializer(desc, values)
+    elif given is None:
+        raise TypeError(
+            f"parameter {str(desc)!r} gets no value: no parameters are given and initializer is "
+            "None; pass either"
+        )
 
 
 def refuse_extra(expected: Mapping[str, Any], given: Params | None, what: str) -> None:

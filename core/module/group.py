@@ -168,12 +168,12 @@ class ExecutorGroup:
         """Copy a batch to the devices and run them. A list holds one batch per device."""
         if isinstance(batch, list):
             self._load_sliced(self.data_shapes, [one.data for one in batch])
-            if self.label_shapes and batch[0].label:
-                self._load_sliced(self.label_shapes, [one.label for one in batch])
+            if self._has_labels(batch[0], is_train):
+                self._load_sliced(self.label_shapes or (), [one.label for one in batch])
         else:
             self._load(self.data_shapes, batch.data)
-            if self.label_shapes and batch.label:
-                self._load(self.label_shapes, batch.label)
+            if self._has_labels(batch, is_train):
+                self._load(self.label_shapes or (), batch.label)
         for exe in self.execs:
             exe.forward(is_train=is_train)
 
@@ -329,6 +329,18 @@ class ExecutorGroup:
         return tuple(shape)
 
     # -- batches ----------------------------------------------------------------------------
+
+    def _has_labels(self, batch: Any, is_train: bool) -> bool:
+        """Tell whether a batch brings labels to copy; a training pass must not go without."""
+        if not self.label_shapes or getattr(batch, "label", None):
+            return bool(self.label_shapes)
+        if is_train:
+            names = [desc.name for desc in self.label_shapes]
+            raise ShapeError(
+                f"the batch has no labels, and training needs {names}; give DataBatch(data, label) "
+                "or call forward(batch, is_train=False)"
+            )
+        return False
 
     def _load(self, descs: Sequence[DataDesc], arrays: Sequence[Any]) -> None:
         _check_count(descs, arrays)

@@ -48,6 +48,11 @@ class HostParameters:
         A failure leaves everything as it was.
         """
         arguments, auxiliary = self._allocate(group)
+        if initializer is None and self.known:
+            # What is neither given nor initialized keeps its value.
+            self.sync(group)
+            _copy_common(self.arguments, arguments)
+            _copy_common(self.auxiliary, auxiliary)
         attributes = group.spec.symbol.attr_dict()
         for values, given in ((arguments, arg_params), (auxiliary, aux_params)):
             for name in sorted(values):
@@ -85,3 +90,9 @@ class HostParameters:
             {name: zeros(one[0].shape, dtype=one[0].dtype) for name, one in arguments},
             {name: zeros(one[0].shape, dtype=one[0].dtype) for name, one in auxiliary},
         )
+
+
+def _copy_common(source: Params, target: Params) -> None:
+    for name in source.keys() & target.keys():
+        if source[name].shape == target[name].shape:
+            source[name].copyto(target[name])

@@ -125,9 +125,10 @@ class Module(BaseModule):
         """Write symbol, parameters and on request the optimizer's states."""
         self._require("save_checkpoint()", Stage.INITIALIZED)
         save_checkpoint(prefix, epoch, self._symbol, *self.get_params(), remove_amp_cast)
-        self.logger.info('Saved checkpoint to "%s-%04d.params"', prefix, epoch)
         if save_optimizer_states:
-            self.save_optimizer_states(f"{prefix}-{epoch:04d}.states")
+            states = f"{prefix}-{epoch:04d}.states"
+            self.save_optimizer_states(states)
+            self.logger.info('Saved optimizer state to "%s"', states)
 
     # -- what it is -------------------------------------------------------------------------
 

@@ -33,13 +33,33 @@ def other_shapes(batch: Any, group: ExecutorGroup) -> tuple[Any, Any] | None:
         return None
     data = None if several else getattr(batch, "provide_data", None)
     labels = None if several else getattr(batch, "provide_label", None)
-    if not labels and first.label and group.label_shapes:
-        labels = [
-            _reshaped(desc, _times(tuple(array.shape), parts))
-            for desc, array in zip(group.label_shapes, first.label, strict=True)
-        ]
-    pairs = zip(group.data_shapes, shapes, strict=False)
-    return data or [_reshaped(desc, shape) for desc, shape in pairs], labels
+    given = getattr(first, "label", None)
+    reshaped = [
+        _reshaped(desc, shape) for desc, shape in zip(group.data_shapes, shapes, strict=False)
+    ]
+    if not labels and group.label_shapes:
+        labels = (
+            [
+                _reshaped(desc, _times(tuple(array.shape), parts))
+                for desc, array in zip(group.label_shapes, given, strict=True)
+            ]
+            if given
+            else _inferred_labels(reshaped, group)
+        )
+    return data or reshaped, labels
+
+
+def _inferred_labels(data: Sequence[DataDesc], group: ExecutorGroup) -> list[DataDesc]:
+    """Return descriptions of the labels that go with data of other shapes.
+
+    A batch without labels changes only the shapes: the next one of these shapes may have labels.
+    """
+    assert group.label_shapes is not None
+    arguments = group.spec.arguments
+    known = {desc.name: desc.shape for desc in data if desc.name in arguments}
+    shapes, _, _ = group.spec.symbol.infer_shape_partial(**known)
+    by_name = dict(zip(arguments, shapes or (), strict=False))
+    return [_reshaped(desc, by_name.get(desc.name, desc.shape)) for desc in group.label_shapes]
 
 
 def _times(shape: tuple[int, ...], parts: int) -> tuple[int, ...]:

@@ -81,6 +81,12 @@ def test_batch_axis_follows_the_layout() -> None:
     assert iterator.provide_data[0].shape == (2, 4)
 
 
+def test_nested_lists_are_arrays_too() -> None:
+    iterator = mx.io.NDArrayIter({"b": [[1, 2], [3, 4]], "a": DATA[:2]}, batch_size=2)
+    assert [tuple(desc) for desc in iterator.provide_data] == [("a", (2, 1)), ("b", (2, 2))]
+    assert next(iterator).data[1].asnumpy().tolist() == [[1, 2], [3, 4]]
+
+
 def test_resize_iter_goes_round() -> None:
     iterator = mx.io.ResizeIter(mx.io.NDArrayIter(DATA, batch_size=5), 3)
     assert [one.data[0].asnumpy()[0, 0] for one in iterator] == [0, 5, 0]
@@ -94,7 +100,9 @@ def test_resize_iter_goes_round() -> None:
         (lambda: mx.io.NDArrayIter(DATA, DATA[:5]), ValueError, "has 5 examples, 'data' has 10"),
         (lambda: mx.io.NDArrayIter([]), ValueError, "no data arrays"),
         (lambda: mx.io.NDArrayIter("x"), TypeError, "data is str"),
-        (lambda: mx.io.NDArrayIter({"a": [1, 2]}), TypeError, "'a' is list"),
+        (lambda: mx.io.NDArrayIter({"a": "x"}), TypeError, "'a' is str"),
+        (lambda: mx.io.NDArrayIter({"a": [[1], [2, 3]]}), TypeError, "'a' is list"),
+        (lambda: mx.io.NDArrayIter({"a": 3}), ValueError, r"'a' has shape \(\), .* no axis 0"),
         (lambda: mx.io.NDArrayIter(DATA, last_batch_handle="keep"), ValueError, "'keep'"),
         (lambda: mx.io.DataBatch(mx.nd.zeros((2,))), TypeError, "expected a list"),
     ],

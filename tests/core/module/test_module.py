@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -168,6 +169,21 @@ def test_extra_and_misshapen_parameters_are_refused() -> None:
         module.set_params({**arguments, "fc1_bias": mx.nd.zeros((7,))}, {})
 
 
+def test_nothing_given_and_nothing_to_initialize_with_is_refused() -> None:
+    module = ready()
+    with pytest.raises(TypeError, match=r"'fc1_bias' gets no value.*initializer is None"):
+        module.init_params(initializer=None, force_init=True)
+
+
+def test_parameters_neither_given_nor_initialized_keep_their_values() -> None:
+    module = ready()
+    before = train(module)
+    given = {"fc1_weight": mx.nd.zeros((6, 5))}
+    module.init_params(None, given, {}, allow_missing=True, force_init=True)
+    after = {name: values.asnumpy() for name, values in module.get_params()[0].items()}
+    assert_same({**before, "fc1_weight": np.zeros((6, 5), np.float32)}, after)
+
+
 def test_fixed_parameters_stay() -> None:
     module = ready(fixed_param_names=["fc1_weight"])
     before = module.get_params()[0]["fc1_weight"].asnumpy().copy()
@@ -219,6 +235,23 @@ def test_training_goes_on_across_shapes() -> None:
     module.update()
     module.forward(batch(4), is_train=False)
     assert module.get_outputs()[0].shape == (4, 3)
+
+
+def test_batch_of_only_data_is_enough_to_predict_but_not_to_train() -> None:
+    module = ready()
+    for size in (4, 3):
+        only_data = SimpleNamespace(data=batch(size).data)
+        module.forward(only_data, is_train=False)
+        assert module.get_outputs()[0].shape == (size, 3)
+        with pytest.raises(ShapeError, match=r"no labels, and training needs \['softmax_label'\]"):
+            module.forward(only_data, is_train=True)
+        module.forward(only_data, is_train=False)
+        module.forward_backward(batch(size))
+        expected = ready()
+        expected.forward_backward(batch(size))
+        got, wanted = (one._exec_group.execs[0].grad_dict for one in (module, expected))
+        for name in ("fc1_weight", "fc2_weight"):
+            np.testing.assert_array_equal(got[name].asnumpy(), wanted[name].asnumpy())
 
 
 def test_wrong_number_of_arrays_is_refused() -> None:
@@ -388,6 +421,18 @@ def test_monitor_sees_intermediate_arrays() -> None:
     names = [name for _, name, _ in monitor.toc()]
     assert {"act_output", "fc1_output", "fc2_output", "softmax_output"} <= set(names)
     assert names == sorted(names)
+
+
+def test_monitor_prints_as_mxnet_does(caplog: pytest.LogCaptureFixture) -> None:
+    module = ready()
+    monitor = mx.mon.Monitor(1, stat_func=lambda x: x.sum(), pattern="fc1_bias")
+    module.install_monitor(monitor)
+    monitor.tic()
+    module.forward(batch(), is_train=False)
+    with caplog.at_level(logging.INFO):
+        monitor.toc_print()
+    # 'Batch: {:7d} {:30s} {:s}' in MXNet's monitor.py, each value followed by a tab.
+    assert caplog.messages == [f"Batch: {1:7d} {'fc1_bias':30s} 0.0\t"]
 
 
 def test_fit_calls_back_and_scores() -> None:
