@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Set
 
 from core.backends.kernels import KernelTable, kernels
+from core.executor.fuse import fuse
 from core.executor.gradient import append_gradients
 from core.executor.ir import Program
 from core.executor.layout import choose_kernels
@@ -88,6 +89,9 @@ def compile_graph(
         for rewrite in REWRITES:
             rewrite(program)
             verify_program(program, requests, after=rewrite.__name__)
+    if options.rewrite and options.table is not None:
+        fuse(program, options.table.operators(backend), constants)
+        verify_program(program, requests, after="fuse")
     if options.table is not None and choose_kernels(
         program, options.table, backend, constants, keep_reference=options.check_kernels
     ):

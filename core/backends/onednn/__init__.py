@@ -6,6 +6,7 @@ from core.backends.kernels import Kernel, KernelRequest, KernelTable, Prepare
 from core.backends.onednn.batch_norm import batch_norm, batch_norm_backward
 from core.backends.onednn.convolution import convolution, convolution_backward
 from core.backends.onednn.eltwise import activation, activation_backward
+from core.backends.onednn.fused import fused_convolution, fused_inner_product
 from core.backends.onednn.inner_product import inner_product, inner_product_backward
 from core.backends.onednn.joining import addition, concatenation
 from core.backends.onednn.library import is_available, library
@@ -25,6 +26,8 @@ _FORWARD: dict[str, Prepare] = {
     "Pooling": pooling,
     "SoftmaxOutput": softmax_output,
     "_plan_accumulate": addition,
+    "_plan_convolution": fused_convolution,
+    "_plan_fully_connected": fused_inner_product,
     "elemwise_add": addition,
     "log_softmax": log_softmax,
     "softmax": softmax,

@@ -20,7 +20,7 @@ from core.backends.onednn.memory import any_layout, plain
 from core.backends.onednn.primitive import PostOperation, Primitive
 from core.types import Shape
 
-__all__ = ["Problem", "convolution", "convolution_backward"]
+__all__ = ["Problem", "convolution", "convolution_backward", "has_channels_first"]
 
 _DIRECT = Algorithm.CONVOLUTION_DIRECT
 
@@ -62,7 +62,11 @@ class Problem:
         )
 
     def forward(
-        self, request: KernelRequest, post: tuple[PostOperation, ...] = (), bias: bool = False
+        self,
+        request: KernelRequest,
+        post: tuple[PostOperation, ...] = (),
+        *,
+        with_bias: bool = False,
     ) -> Primitive:
         """Return the forward primitive, all layouts its own choice."""
         return Primitive.of(
@@ -71,7 +75,7 @@ class Problem:
             _DIRECT,
             any_layout(self.data),
             any_layout(self.weight),
-            plain((self.output[1],)) if bias or self.bias else None,
+            plain((self.output[1],)) if with_bias or self.bias else None,
             any_layout(self.output),
             *self.window,
             post=post,
@@ -80,7 +84,7 @@ class Problem:
 
 def convolution(request: KernelRequest) -> Kernel | None:
     """Prepare the forward pass."""
-    if not _holds(request):
+    if not are_float32(request) or not has_channels_first(request.operator):
         return None
     out = request.outputs[0]
     assert out is not None
@@ -94,9 +98,9 @@ def convolution(request: KernelRequest) -> Kernel | None:
 def convolution_backward(request: KernelRequest) -> Kernel | None:
     """Prepare the gradients that are wanted: of the data, of weight and bias."""
     out = request.outputs[0]
-    wants_data, wants_weight, *wants_bias = (grad is not None for grad in request.in_grads)
-    if not _holds(request) or not (wants_data or wants_weight) or out is None:
+    if not are_float32(request) or not has_channels_first(request.operator) or out is None:
         return None
+    wants_data, wants_weight, *wants_bias = (grad is not None for grad in request.in_grads)
     if any(wants_bias) and not wants_weight:
         return None
     problem = Problem.of(request.operator, request.inputs, out)
@@ -137,5 +141,6 @@ def convolution_backward(request: KernelRequest) -> Kernel | None:
     return PrimitiveKernel("convolution_backward", request, *launches)
 
 
-def _holds(request: KernelRequest) -> bool:
-    return are_float32(request) and request.operator.layout in (None, "NCW", "NCHW", "NCDHW")
+def has_channels_first(operator: Any) -> bool:
+    """Tell whether the axes of an operator ``Convolution`` are those of oneDNN."""
+    return operator.layout in (None, "NCW", "NCHW", "NCDHW")

@@ -52,12 +52,12 @@ class Problem:
         )
 
 
-def inner_product(request: KernelRequest) -> Kernel | None:
-    """Prepare the forward pass."""
+def inner_product(request: KernelRequest, post: tuple[PostOperation, ...] = ()) -> Kernel | None:
+    """Prepare the forward pass, with post-operations."""
     data, weight = request.inputs[:2]
     if not are_float32(request) or data is None or weight is None:
         return None
-    primitive = Problem.of(data, weight).forward(request)
+    primitive = Problem.of(data, weight).forward(request, post)
     operands = {Argument.SRC: input_(0), Argument.WEIGHTS: input_(1), Argument.DST: output()}
     if not request.operator.no_bias:
         operands[Argument.BIAS] = input_(2)

@@ -1,0 +1,170 @@
+"""Fusion: a layer and what follows it become one step, where a kernel can do all at once.
+
+For plans without a backward pass only, whose values between the steps nobody sees. A convolution
+takes in the inference batch norm behind it, the addition of a residual, and an activation; a fully
+connected layer takes in an activation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence, Set
+
+from core.executor.ir import Place, Program, Step
+from core.executor.primitives import Primitive
+from core.ops import Operator, Run
+from core.types import Array
+
+__all__ = ["Fused", "FusedConvolution", "FusedDense", "fuse"]
+
+
+class Fused(Primitive):
+    """A layer with what follows it. Inputs: those of the layer, those of the batch norm but its
+    data, the residual.
+
+    Attributes:
+        layer: the operator at the beginning.
+        batch_norm: in inference mode; None for none.
+        has_residual: whether the last input is added.
+        activation: the operator at the end; None for none.
+    """
+
+    def __init__(self, layer: Operator) -> None:
+        self.layer = layer
+        self.batch_norm: Operator | None = None
+        self.has_residual = False
+        self.activation: Operator | None = None
+
+    def input_names(self) -> tuple[str, ...]:
+        names = self.layer.input_names()
+        if self.batch_norm is not None:
+            names += self.batch_norm.input_names()[1:]
+        return (*names, "residual") if self.has_residual else names
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Run one after the other; each may write over what it reads."""
+        out, count = outputs[0], len(self.layer.input_names())
+        self.layer.forward(run, inputs[:count], [out])
+        if self.batch_norm is not None:
+            vectors = inputs[count : count + 4]
+            statistics = [run.scratch(vectors[0].shape, vectors[0].dtype) for _ in range(2)]
+            self.batch_norm.forward(run, [out, *vectors], [out, *statistics])
+        if self.has_residual:
+            run.xp.add(out, inputs[-1], out=out)
+        if self.activation is not None:
+            self.activation.forward(run, [out], [out])
+
+
+class FusedConvolution(Fused):
+    """A convolution with what follows it."""
+
+    names = ("_plan_convolution",)
+
+
+class FusedDense(Fused):
+    """A fully connected layer with an activation."""
+
+    names = ("_plan_fully_connected",)
+
+
+_LAYERS: dict[str, type[Fused]] = {
+    "Convolution": FusedConvolution,
+    "Convolution_v1": FusedConvolution,
+    "FullyConnected": FusedDense,
+}
+_ACTIVATIONS = ("relu", "sigmoid", "tanh")
+
+
+def fuse(program: Program, kernels: Set[str], constants: Set[int]) -> None:
+    """Fuse what can be fused.
+
+    Args:
+        program: changed in place.
+        kernels: names of the operators there are kernels for.
+        constants: values of arguments that have a version; a batch norm is folded only into
+            weights that seldom change.
+    """
+    if not program.backward_steps:
+        _Fuser(program, kernels, constants).run()
+
+
+class _Fuser:
+    def __init__(self, program: Program, kernels: Set[str], constants: Set[int]) -> None:
+        self._program = program
+        self._kernels = kernels
+        self._constants = constants
+        self._reads = Counter(value for step in program.steps for value in step.reads())
+        self._readers = {value: step for step in program.steps for value in step.reads()}
+        self._fused: dict[Step, Step] = {}
+        self._absorbed: set[Step] = set()
+        viewed = (value.base for value in program.values if value.base is not None)
+        self._kept = {*program.outputs, *viewed}
+
+    def run(self) -> None:
+        program = self._program
+        for step in program.steps:
+            self._grow(step)
+        steps = [self._fused.get(step, step) for step in program.steps]
+        kept = [step for step in steps if step not in self._absorbed]
+        program.replace_steps(kept, [])
+
+    def _grow(self, step: Step) -> None:
+        """Fuse a layer with as many of its followers as possible; they run in the last's place."""
+        kind = _LAYERS.get(step.op.names[0])
+        if kind is None or kind.names[0] not in self._kernels or step in self._absorbed:
+            return
+        fused, inputs, last = kind(step.op), list(step.inputs), step
+        while True:
+            follower = self._follower(last)
+            if follower is None or not self._take(fused, inputs, last, follower):
+                break
+            self._absorbed.add(last)
+            last = follower
+        if last is not step:
+            self._absorbed.discard(last)
+            self._fused[last] = Step(fused, last.node, tuple(inputs), last.outputs[:1])
+
+    def _follower(self, step: Step) -> Step | None:
+        """Return the only step that reads what a step writes."""
+        out = step.outputs[0]
+        assert out is not None
+        is_hidden = self._program.values[out].place is Place.ARENA and out not in self._kept
+        if not is_hidden or self._reads[out] != 1:
+            return None
+        follower = self._readers[out]
+        return None if follower in self._fused else follower
+
+    def _take(self, fused: Fused, inputs: list[int | None], last: Step, follower: Step) -> bool:
+        """Add a follower to a fused operator; tell whether that was possible."""
+        name, out = follower.op.names[0], last.outputs[0]
+        if fused.activation is not None:
+            return False
+        if name == "Activation" and getattr(follower.op, "act_type", "") in _ACTIVATIONS:
+            fused.activation = follower.op
+            return True
+        if not isinstance(fused, FusedConvolution) or fused.has_residual:
+            return False
+        if name == "elemwise_add":
+            fused.has_residual = True
+            inputs.extend(other for other in follower.inputs if other != out)
+            return True
+        if name in ("BatchNorm", "BatchNorm_v1") and self._is_foldable(fused, inputs, follower):
+            fused.batch_norm = follower.op
+            inputs.extend(follower.inputs[1:])
+            return True
+        return False
+
+    def _is_foldable(self, fused: Fused, inputs: list[int | None], norm: Step) -> bool:
+        values, data = self._program.values, norm.inputs[0]
+        assert data is not None
+        uses_batch = self._program.is_train and not getattr(norm.op, "use_global_stats", False)
+        return (
+            fused.batch_norm is None
+            and not uses_batch
+            and inputs[1] in self._constants
+            and getattr(norm.op, "axis", None) == 1
+            and getattr(fused.layer, "layout", None) in (None, "NCW", "NCHW", "NCDHW")
+            and not any(self._reads[hidden] for hidden in norm.outputs[1:] if hidden is not None)
+            and not any(hidden in self._kept for hidden in norm.outputs[1:])
+            and values[data].dtype.itemsize == 4
+        )
