@@ -19,6 +19,7 @@ from core import (
     monitor,
     ndarray,
     optimizer,
+    rnn,
     symbol,
 )
 from core import checkpoint as model
@@ -70,6 +71,7 @@ __all__ = [
     "num_gpus",
     "optimizer",
     "random",
+    "rnn",
     "set_np_shape",
     "sym",
     "symbol",

@@ -8,6 +8,7 @@
     ├── TypeInferenceError    contradicting or unknown dtypes
     ├── FormatError           a .params, .states or symbol file that cannot be read
     ├── StageError            a call made before what it needs
+    ├── UsageError            arguments or calls that contradict each other, where MXNet asserts
     ├── NotImplementedForSymbol   an NDArray method called on a symbol
     ├── OutOfRange            an index in the data that lies outside an axis
     └── DeviceError           a device that is not there
@@ -32,6 +33,7 @@ __all__ = [
     "StageError",
     "TypeInferenceError",
     "UnknownOperator",
+    "UsageError",
     "did_you_mean",
 ]
 
@@ -70,6 +72,13 @@ class FormatError(MXNetError, ValueError):
 
 class StageError(MXNetError):
     """A call came before the call it depends on; the message says which."""
+
+
+class UsageError(MXNetError, AssertionError, ValueError):
+    """Arguments or calls that contradict each other.
+
+    MXNet asserts here, so scripts may catch AssertionError; this one is raised under -O too.
+    """
 
 
 class NotImplementedForSymbol(MXNetError):

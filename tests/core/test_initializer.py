@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import core as mx
-from core.rnn.packing import packed_arrays, packed_size
+from core.ops.rnn_packing import packed_arrays, packed_size
 
 
 def filled(init: mx.init.Initializer, name: str, shape: tuple[int, ...]) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.rnn.packing import GATES, input_size_of, packed_arrays, packed_size
+from core.ops.rnn_packing import GATES, input_size_of, packed_arrays, packed_size
 
 
 @pytest.mark.parametrize("mode", GATES)

@@ -1,0 +1,72 @@
+"""Checkpoints with recurrent weights gate by gate, which fused and plain cells share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from core.checkpoint import load_checkpoint, save_checkpoint
+from core.ndarray import NDArray
+from core.rnn.base import BaseRNNCell, Weights
+from core.symbol import Symbol
+
+__all__ = ["do_rnn_checkpoint", "load_rnn_checkpoint", "rnn_unroll", "save_rnn_checkpoint"]
+
+Cells = BaseRNNCell | Sequence[BaseRNNCell]
+
+
+def rnn_unroll(
+    cell: BaseRNNCell,
+    length: int,
+    inputs: Any = None,
+    begin_state: Sequence[Any] | None = None,
+    input_prefix: str = "",
+    layout: str = "NTC",
+) -> tuple[Any, list[Any]]:
+    """Deprecated: call ``cell.unroll``. Without inputs, one variable a step is made."""
+    warnings.warn("rnn_unroll is deprecated; call cell.unroll", DeprecationWarning, stacklevel=2)
+    if inputs is None:
+        from core import symbol
+
+        inputs = [symbol.Variable(f"{input_prefix}t{step}_data") for step in range(length)]
+    return cell.unroll(length, inputs, begin_state, layout)
+
+
+def save_rnn_checkpoint(
+    cells: Cells,
+    prefix: str,
+    epoch: int,
+    symbol: Symbol | None,
+    arg_params: Weights,
+    aux_params: Weights,
+) -> None:
+    """Write ``prefix-symbol.json`` and ``prefix-%04d.params`` with the cells' weights unpacked."""
+    for cell in _listed(cells):
+        arg_params = cell.unpack_weights(arg_params)
+    save_checkpoint(prefix, epoch, symbol, arg_params, aux_params)
+
+
+def load_rnn_checkpoint(
+    cells: Cells, prefix: str, epoch: int
+) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
+    """Return (symbol, parameters, auxiliary states) with the cells' weights packed."""
+    symbol, arguments, auxiliary = load_checkpoint(prefix, epoch)
+    for cell in _listed(cells):
+        arguments = cell.pack_weights(arguments)
+    return symbol, arguments, auxiliary
+
+
+def do_rnn_checkpoint(cells: Cells, prefix: str, period: int = 1) -> Callable[..., None]:
+    """Return an epoch-end callback that calls ``save_rnn_checkpoint`` every ``period`` epochs."""
+    period = max(1, int(period))
+
+    def callback(epoch: int, sym: Any = None, arg: Any = None, aux: Any = None) -> None:
+        if (epoch + 1) % period == 0:
+            save_rnn_checkpoint(cells, prefix, epoch + 1, sym, arg, aux)
+
+    return callback
+
+
+def _listed(cells: Cells) -> Sequence[BaseRNNCell]:
+    return [cells] if isinstance(cells, BaseRNNCell) else cells
