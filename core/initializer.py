@@ -14,9 +14,9 @@ import numpy as np
 
 from core.ndarray import NDArray
 from core.ndarray import load as load_arrays
+from core.ops.rnn_packing import input_size_of, packed_arrays
 from core.random import device_random, host_random
 from core.registry import ClassRegistry
-from core.ops.rnn_packing import input_size_of, packed_arrays
 
 __all__ = [
     "Bilinear",
