@@ -91,15 +91,23 @@ def raw_body(description: str) -> dict[str, Any]:
     return {"requestBody": {"required": True, "description": description, "content": content}}
 
 
-def tensor_answer(key: str) -> dict[int | str, dict[str, Any]]:
-    """Return ``responses`` of a route that answers with tensors."""
+def tensor_answer(
+    key: str, fields: dict[str, Any] | None = None
+) -> dict[int | str, dict[str, Any]]:
+    """Return ``responses`` of a route that answers with tensors.
+
+    Args:
+        key: member of a JSON answer that holds the tensors.
+        fields: schemas of its other members.
+    """
     schema = {
         "type": "object",
         "properties": {
             key: {
                 "type": "object",
                 "additionalProperties": {"$ref": "#/components/schemas/Tensor"},
-            }
+            },
+            **(fields or {}),
         },
     }
     content: dict[str, Any] = {JSON: {"schema": schema}}

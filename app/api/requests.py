@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 
 from app.domain.codec import STRICT_FIELDS, canonical_json
 from app.domain.module import SINGLE, BucketShapes, ModuleKind, ModuleRecord
+from app.domain.names import BucketKey
 from app.errors import Invalid
 
 __all__ = ["BucketBody", "CheckpointBody", "LearningRateBody", "LoadBody", "ModuleBody"]
@@ -31,7 +32,7 @@ class ModuleBody:
     name: str
     symbol: dict[str, Any] | None = None
     symbols: dict[str, dict[str, Any]] | None = None
-    default_bucket_key: str | None = None
+    default_bucket_key: BucketKey | None = None
     data_names: tuple[str, ...] = ("data",)
     label_names: tuple[str, ...] = ("softmax_label",)
     state_names: tuple[str, ...] = ()
@@ -77,12 +78,12 @@ class BucketBody(BucketShapes):
     """A bucket to bind.
 
     Attributes:
-        key: bucket key as JSON text: ``20``, ``[10,20]``.
+        key: bucket key as JSON text (``20``, ``[10,20]``) or a number.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
-    key: str
+    key: BucketKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

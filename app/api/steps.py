@@ -10,6 +10,7 @@ from app.api.dependencies import ModuleName, ServicesOf
 from app.api.openapi import problems, tensor_answer, tensor_body
 from app.api.tensor_io import PredictFields, answer, read_step, read_tensors
 from app.domain.codec import from_plain
+from app.domain.module import ModuleKind
 from app.worker import calls
 
 __all__ = ["router"]
@@ -19,10 +20,13 @@ router = APIRouter(prefix="/v1/modules/{module}", tags=["steps"])
 _BATCH = {"inputs": {"data": [[0.5, 1.0]], "softmax_label": [1]}, "is_train": True}
 _FIELDS: dict[str, Any] = {
     "is_train": {"type": ["boolean", "null"]},
-    "bucket": {"type": ["string", "null"]},
+    "bucket": {"type": ["string", "integer", "null"]},
     "with_outputs": {"type": "boolean"},
     "generation": {"type": ["integer", "null"]},
     "sequence": {"type": ["integer", "null"]},
+}
+_BUCKET_TAKEN = {
+    "bucket": {"type": "string", "description": "Key of the bucket taken, where there are some."}
 }
 _ERRORS = problems(400, 404, 409, 412, 413, 415, 422, 503)
 
@@ -151,7 +155,10 @@ async def set_states(module: ModuleName, request: Request, services: ServicesOf)
     tags=["predict"],
     summary="Predict",
     openapi_extra=tensor_body({"inputs": {"data": [[0.5, 1.0]]}}, {"bucket": _FIELDS["bucket"]}),
-    responses={**tensor_answer("outputs"), **problems(400, 404, 409, 413, 415, 422, 503)},
+    responses={
+        **tensor_answer("outputs", _BUCKET_TAKEN),
+        **problems(400, 404, 409, 413, 415, 422, 503),
+    },
 )
 async def predict(module: ModuleName, request: Request, services: ServicesOf) -> Response:
     """Compute the outputs of any number of examples; nothing of the module changes."""
@@ -160,4 +167,5 @@ async def predict(module: ModuleName, request: Request, services: ServicesOf) ->
     bucket = from_plain(PredictFields, rest).bucket if rest else None
     call = calls.Predict(module=module, bucket=bucket)
     reply = await services.engine.ask(record, call, tensors)
-    return answer(request, reply, "outputs")
+    extra = reply.result if record.kind is ModuleKind.BUCKETING else None
+    return answer(request, reply, "outputs", extra)

@@ -11,6 +11,7 @@ from pydantic import ConfigDict
 
 from app.api.bodies import read_body
 from app.domain.codec import STRICT_FIELDS, from_plain
+from app.domain.names import BucketKey
 from app.settings import Settings
 from app.tensors.codec import Tensors, decode, encode, negotiate
 from app.worker.client import Reply
@@ -33,7 +34,7 @@ class StepFields:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
     is_train: bool | None = None
-    bucket: str | None = None
+    bucket: BucketKey | None = None
     with_outputs: bool = True
     generation: int | None = None
     sequence: int | None = None
@@ -45,7 +46,7 @@ class PredictFields:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
-    bucket: str | None = None
+    bucket: BucketKey | None = None
 
 
 async def read_tensors(request: Request, names: Sequence[str]) -> tuple[Tensors, dict[str, Any]]:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated, TypeAlias
+
+from pydantic import BeforeValidator, WithJsonSchema
 
 from app.errors import Invalid
 
-__all__ = ["NAME_PATTERN", "check_name"]
+__all__ = ["NAME_PATTERN", "BucketKey", "check_name"]
 
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 """Names of modules, datasets and files. No separator and no leading dot: never a path."""
 
 _NAME = re.compile(NAME_PATTERN)
+BucketKey: TypeAlias = Annotated[
+    str,
+    BeforeValidator(lambda key: str(key) if type(key) is int else key),
+    WithJsonSchema({"type": ["string", "integer"], "examples": ["20", 20, "[10,20]"]}),
+]
+"""A bucket's key in a body: its JSON text (``20``, ``[10,20]``), or simply a number."""
+
 _EXPECTED = "1 to 128 of A-Z a-z 0-9 . _ - beginning with a letter or digit"
 
 

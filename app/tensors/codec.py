@@ -15,7 +15,17 @@ from app.errors import Damaged, Invalid, UnsupportedMedia
 from app.tensors.json_ import parse_json, read_tensor, tensor_to_plain
 from app.tensors.npy import read_npy, read_npz, write_npy, write_npz
 
-__all__ = ["JSON", "NPY", "NPZ", "SAFETENSORS", "decode", "encode", "media_type", "negotiate"]
+__all__ = [
+    "JSON",
+    "NPY",
+    "NPZ",
+    "SAFETENSORS",
+    "body_type",
+    "decode",
+    "encode",
+    "media_type",
+    "negotiate",
+]
 
 HostArray = npt.NDArray[Any]
 Tensors = dict[str, HostArray]
@@ -35,11 +45,29 @@ _ALIASES = {
     "application/vnd.safetensors": SAFETENSORS,
 }
 
+_UNSTATED = ("", "application/x-www-form-urlencoded", "application/octet-stream", "text/plain")
+"""What programs write that were not told the type; curl sends everything as a form."""
+
 
 def media_type(header: str | None) -> str:
     """Return the plain media type of a Content-Type header; JSON where there is none."""
     plain = (header or JSON).partition(";")[0].strip().lower()
     return _ALIASES.get(plain, plain)
+
+
+def body_type(header: str | None, body: bytes) -> str:
+    """Return the media type of a body: the stated one, else the one that its first bytes show."""
+    stated = media_type(header) if header else ""
+    if stated not in _UNSTATED:
+        return stated
+    if body.startswith(b"\x93NUMPY"):
+        return NPY
+    if body.startswith(b"PK\x03\x04"):
+        return NPZ
+    # The length of the header comes first, and no text is so short a number.
+    if body[8:9] == b"{" and int.from_bytes(body[:8], "little") <= len(body):
+        return SAFETENSORS
+    return JSON
 
 
 def negotiate(accept: str | None, single: bool = True) -> str:
@@ -71,7 +99,8 @@ def decode(
     An npy body is the first of ``names``.
 
     Args:
-        content_type: the header.
+        content_type: the header; a body that comes without, or as the form that curl makes of
+            everything, is known by its first bytes.
         body: the whole body.
         names: names that are expected, in order.
         limit: bytes that a compressed body may unpack to.
@@ -82,7 +111,7 @@ def decode(
         UnsupportedMedia: a type not read here.
         Malformed, Damaged, Invalid, TooLarge: the body's fault.
     """
-    kind = media_type(content_type)
+    kind = body_type(content_type, body)
     if kind == JSON:
         return _decode_json(body, dtypes or {})
     if kind == NPY:

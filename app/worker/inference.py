@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 from app.domain.module import BucketShapes, InputDesc
 from app.errors import Invalid
 from app.worker.bind_checks import describe_inputs
-from app.worker.inputs import check_names
+from app.worker.inputs import batch_shape, check_names
 from app.worker.loop import Arrays
 from app.worker.predictor import Parameters, Predictor, SharedMemory
 from core.io import DataDesc
@@ -159,17 +160,36 @@ def pick_bucket(
         return bucket
     if len(buckets) == 1:
         return next(iter(buckets))
-    fitting: list[tuple[int, str]] = []
-    for key, shapes in buckets.items():
-        descs = [one for one in shapes.data_shapes if one.name in tensors]
+    for key in sorted(buckets, key=lambda key: _size(buckets[key])):
+        descs = [one for one in buckets[key].data_shapes if one.name in tensors]
         if all(
             _holds(one, tensors[one.name].shape, ragged.get(one.name, _NO_AXES)) for one in descs
         ):
-            fitting.append((sum(int(np.prod(one.shape)) for one in descs), key))
-    if not fitting:
-        got = {name: tensor.shape for name, tensor in tensors.items()}
-        raise Invalid("data", got, f"shapes that one of the buckets {', '.join(buckets)} has")
-    return min(fitting)[1]
+            return key
+    raise _fits_none(buckets, tensors, ragged)
+
+
+def _size(shapes: BucketShapes) -> int:
+    return sum(math.prod(one.shape) for one in shapes.data_shapes)
+
+
+def _fits_none(
+    buckets: Mapping[str, BucketShapes], tensors: Arrays, ragged: Mapping[str, frozenset[int]]
+) -> Invalid:
+    """Return the error that names the first tensor that no bucket holds, and what they hold."""
+    held: dict[str, bool] = {}
+    shapes: dict[str, list[str]] = {}
+    for key in sorted(buckets, key=lambda key: _size(buckets[key])):
+        for one in buckets[key].data_shapes:
+            if one.name in tensors:
+                got = tensors[one.name].shape
+                fits = _holds(one, got, ragged.get(one.name, _NO_AXES))
+                held[one.name] = fits or held.get(one.name, False)
+                shape = batch_shape(one.shape, DataDesc.get_batch_axis(one.layout))
+                shapes.setdefault(one.name, []).append(f"bucket {key}: {shape}")
+    name = min(held, key=lambda name: held[name])
+    expected = f"what a bucket holds ({', '.join(shapes[name])})"
+    return Invalid(name, f"shape {tensors[name].shape}", expected)
 
 
 def _holds(desc: InputDesc, got: Shape, ragged: frozenset[int]) -> bool:

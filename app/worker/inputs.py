@@ -11,7 +11,7 @@ from app.worker.loop import Arrays
 from core.errors import did_you_mean
 from core.types import DType, Shape
 
-__all__ = ["check_castable", "check_names", "check_shape", "common_rows"]
+__all__ = ["batch_shape", "check_castable", "check_names", "check_shape", "common_rows"]
 
 
 def check_names(tensors: Mapping[str, object], names: Sequence[str], may_miss: bool) -> None:
@@ -37,8 +37,13 @@ def check_shape(name: str, got: Shape, expected: Shape, batch_axis: int) -> None
     if not same_rank or any(
         a != b for axis, (a, b) in enumerate(zip(got, expected, strict=True)) if axis != batch_axis
     ):
-        wanted = ["n" if axis == batch_axis else str(dim) for axis, dim in enumerate(expected)]
-        raise Invalid(name, f"shape {got}", f"shape ({', '.join(wanted)})")
+        raise Invalid(name, f"shape {got}", f"shape {batch_shape(expected, batch_axis)}")
+
+
+def batch_shape(shape: Shape, batch_axis: int) -> str:
+    """Return a shape as errors show it, with ``n`` for the number of examples: ``(n, 30, 12)``."""
+    dims = ["n" if axis == batch_axis else str(dim) for axis, dim in enumerate(shape)]
+    return f"({', '.join(dims)}{',' if len(dims) == 1 else ''})"
 
 
 def common_rows(tensors: Arrays, batch_axes: Iterable[tuple[str, int]]) -> int:

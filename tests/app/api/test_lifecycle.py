@@ -4,6 +4,7 @@ import io
 
 import httpx
 import numpy as np
+import pytest
 import safetensors.numpy
 
 from served.network import BATCH, CLASSES, FEATURES
@@ -68,6 +69,29 @@ async def test_predict_reads_and_answers_every_media_type(initialized: httpx.Asy
         assert answer.shape == (BATCH, CLASSES)
         np.testing.assert_allclose(answer.sum(axis=1), 1, rtol=1e-5)
         np.testing.assert_allclose(answer, answers[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("content_type", [None, "application/x-www-form-urlencoded"])
+async def test_a_body_without_a_type_is_known_by_its_first_bytes(
+    initialized: httpx.AsyncClient, content_type: str | None
+) -> None:
+    """As curl sends bodies with ``-T`` and with ``--data-binary``."""
+    x = batch()
+    stream = io.BytesIO()
+    np.savez(stream, data=x)
+    headers = {"Content-Type": content_type} if content_type else {}
+    answers = []
+    for body in (
+        httpx.Request("POST", "/", json={"inputs": {"data": x.tolist()}}).content,
+        npy(x),
+        stream.getvalue(),
+        safetensors.numpy.save({"data": x}),
+    ):
+        path = "/v1/modules/net/predict"
+        response = await initialized.post(path, content=body, headers=headers)
+        assert response.status_code == 200, response.text
+        answers.append(read_output("application/json", response))
+    assert all(np.array_equal(answers[0], answer) for answer in answers)
 
 
 def read_output(kind: str, response: httpx.Response) -> np.ndarray:

@@ -218,6 +218,20 @@ def test_what_no_bucket_holds_is_refused(bucketed):
     data = np.zeros((1, 10, FEATURES), dtype=np.float32)
     refusal = bucketed.refusal(calls.Predict(module="net"), data=data, lengths=np.array([10]))
     assert (refusal.code, refusal.field_name) == ("invalid", "data")
+    assert "shape (1, 10, 6)" in refusal.message
+    assert "bucket 3: (n, 3, 6), bucket 6: (n, 6, 6), bucket 9: (n, 9, 6)" in refusal.message
+
+
+def test_a_stranger_among_what_no_bucket_holds_is_not_blamed(bucketed):
+    data = np.zeros((1, 10, FEATURES), dtype=np.float32)
+    call = calls.Predict(module="net")
+    assert bucketed.refusal(call, stranger=data, data=data).field_name == "data"
+
+
+def test_a_tensor_of_another_rank_is_refused(bucketed):
+    data = np.zeros((1, FEATURES), dtype=np.float32)
+    refusal = bucketed.refusal(calls.Predict(module="net"), data=data, lengths=np.array([1]))
+    assert refusal.field_name == "data"
 
 
 def test_buckets_are_bound_later_too_and_once(driver):
