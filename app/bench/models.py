@@ -58,7 +58,7 @@ def lstm_language_model(length: int, vocabulary: int = 10000, hidden: int = 200)
     x = mx.sym.SwapAxis(x, dim1=0, dim2=1)
     x = mx.sym.RNN(
         x,
-        mx.sym.Variable("lstm_parameters"),
+        mx.sym.Variable("lstm_parameters", init=mx.init.Uniform(0.1)),
         mx.sym.zeros(shape=(2, 0, hidden)),
         mx.sym.zeros(shape=(2, 0, hidden)),
         state_size=hidden,
