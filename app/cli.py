@@ -74,11 +74,15 @@ def bench(
     cases: Annotated[list[str] | None, typer.Argument(help="Cases to run; all by default.")] = None,
     seconds: Annotated[float, typer.Option(help="Measuring time of each case.")] = 3.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Show where the time goes; write Chrome traces.")
+    ] = False,
+    traces: Annotated[Path, typer.Option(help="Folder of the traces.")] = Path("traces"),
 ) -> None:
     """Time training steps and predictions on this machine."""
     from app.bench import run_bench
 
-    raise typer.Exit(run_bench(cases or [], seconds, as_json))
+    raise typer.Exit(run_bench(cases or [], seconds, as_json, traces if profile else None))
 
 
 @app.command()

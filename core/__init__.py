@@ -19,6 +19,7 @@ from core import (
     monitor,
     ndarray,
     optimizer,
+    profiler,
     rnn,
     symbol,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "np_shape",
     "num_gpus",
     "optimizer",
+    "profiler",
     "random",
     "rnn",
     "set_np_shape",

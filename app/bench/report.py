@@ -6,6 +6,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from rich.table import Table
 
 from app.bench.cases import CASES, Case
 from app.bench.http import predict_json, predict_npy
+from app.bench.profile import profile
 from core.errors import did_you_mean
 
 __all__ = ["measure", "run_bench"]
@@ -50,8 +52,18 @@ def measure(case: Case, seconds: float) -> dict[str, float]:
     }
 
 
-def run_bench(names: Sequence[str], seconds: float, as_json: bool) -> int:
-    """Time the named cases, all by default; return the exit status."""
+def run_bench(
+    names: Sequence[str], seconds: float, as_json: bool, traces: Path | None = None
+) -> int:
+    """Time the named cases, all by default; return the exit status.
+
+    Args:
+        names: of the cases.
+        seconds: measuring time of each.
+        as_json: print JSON instead of a table.
+        traces: profile the cases that compute in this process, too: print where their time goes,
+            and write a trace of each into this folder.
+    """
     for name in names:
         if name not in ALL_CASES:
             known = ", ".join(ALL_CASES)
@@ -62,6 +74,10 @@ def run_bench(names: Sequence[str], seconds: float, as_json: bool) -> int:
     for name in names or ALL_CASES:
         with ALL_CASES[name]() as case:
             results[name] = measure(case, seconds)
+            if traces is not None and name in CASES:
+                traces.mkdir(parents=True, exist_ok=True)
+                path = traces / f"{name.replace('/', '-')}.json"
+                typer.echo(f"{name}: {profile(case, path)}trace in {path}", err=as_json)
     if as_json:
         machine = {"machine": platform.machine(), "python": platform.python_version()}
         typer.echo(orjson.dumps({**machine, "cases": results}, option=orjson.OPT_INDENT_2).decode())

@@ -13,6 +13,7 @@ from core import optimizer as opt
 from core.checkpoint import write_atomically
 from core.module.group import ExecutorGroup
 from core.ndarray import NDArray
+from core.profiler.recorder import span
 
 __all__ = ["GroupUpdater"]
 
@@ -53,10 +54,12 @@ class GroupUpdater:
     def update(self, group: ExecutorGroup) -> None:
         """Update the parameters of a group (of any bucket) from its gradients."""
         if self.kvstore is not None:
-            self._exchange(self.kvstore, group)
+            with span("api", "KVStore.pushpull"):
+                self._exchange(self.kvstore, group)
         if self.updater is not None:
-            for device in range(self.devices):
-                self._update_device(self.updater, group, device)
+            with span("api", f"{type(self.optimizer).__name__}.update"):
+                for device in range(self.devices):
+                    self._update_device(self.updater, group, device)
 
     def save_states(self, fname: str) -> None:
         """Write the optimizer's states to a file."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from core.backends import backend_of
 from core.device import Context
 from core.errors import MXNetError, ShapeError, TypeInferenceError
 from core.ops import Operator, Run, make_operator
+from core.profiler.recorder import profiler
 from core.random import device_random
 from core.types import Array, DType, Shape, is_known
 
@@ -80,8 +82,13 @@ def execute(
         targets.append(backend.empty(shape, dtype))
         if wanted is not None:
             copies.append(index)
+    recorder = profiler.recorder
+    started = perf_counter_ns()
     with backend.scope():
         op.forward(run_of(context, is_train), inputs, targets)
+    if recorder is not None and recorder.switches.imperative:
+        backend.synchronize()
+        recorder.add_span("operator", op.names[0], started, perf_counter_ns())
     for index in copies:
         backend.copy_into(given[index], targets[index])
         targets[index] = given[index]

@@ -1,0 +1,51 @@
+"""What a profiler is told of a plan: which operator, which node, which kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from time import perf_counter_ns
+from typing import NamedTuple
+
+from core.executor.ir import Step
+from core.executor.lower import Call
+from core.executor.primitives import Reorder
+from core.profiler.recorder import Recorder
+from core.profiler.statistics import KERNEL
+
+__all__ = ["Label", "label_of", "recorded"]
+
+OPERATOR, REORDER = "operator", "layout reorder"
+
+
+class Label(NamedTuple):
+    """How a step is called in a profile."""
+
+    category: str
+    name: str
+    detail: Mapping[str, str]
+
+
+def label_of(step: Step) -> Label:
+    """Return a step's label; names are MXNet's, ``_backward_FullyConnected``."""
+    kernel = "reference" if step.kernel is None else step.kernel.name
+    if isinstance(step.op, Reorder):
+        return Label(REORDER, step.node, {"node": step.node})
+    name = step.op.names[0].removeprefix("_plan_")
+    if step.is_backward:
+        name = f"_backward_{name}"
+    return Label(OPERATOR, name, {"node": step.node, KERNEL: kernel})
+
+
+def recorded(call: Call, label: Label, recorder: Recorder, wait: Callable[[], None]) -> None:
+    """Run a step and record how long it takes.
+
+    Args:
+        call: the step.
+        label: its label.
+        recorder: where to record.
+        wait: waits for the device, which may only have queued the work.
+    """
+    start = perf_counter_ns()
+    call()
+    wait()
+    recorder.add_span(label.category, label.name, start, perf_counter_ns(), label.detail)

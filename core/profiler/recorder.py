@@ -1,0 +1,189 @@
+"""What a running profiler collects: spans of time, values of counters, marks.
+
+``profiler.recorder`` is None unless something is being recorded, which is all that the paths
+to be measured look at.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import TypeAlias
+
+from core.profiler.statistics import Statistics
+from core.profiler.trace_file import Mark, Record, Sample, Span, TraceFile
+
+__all__ = ["Profiler", "Recorder", "Settings", "Switches", "profiler", "span"]
+
+Scope: TypeAlias = AbstractContextManager[None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Switches:
+    """What is recorded, as the arguments of ``set_config`` say."""
+
+    symbolic: bool = True
+    imperative: bool = True
+    memory: bool = True
+    api: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What ``set_config`` has set, with MXNet's defaults."""
+
+    switches: Switches = Switches()
+    filename: str = "profile.json"
+    continuous_dump: bool = True
+    dump_period: float = 1.0
+    aggregate_stats: bool = False
+
+
+class Recorder:
+    """Collects records from all threads, and hands them on to statistics and a trace file.
+
+    Attributes:
+        switches: what those who record shall leave out.
+        statistics: of all records since the last reset; brought up to date by ``count``.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.switches = settings.switches
+        self.statistics = Statistics()
+        self._settings = settings
+        self._file = TraceFile(Path(settings.filename))
+        self._records: list[Record] = []
+        self._counted = 0
+        self._flushed = time.monotonic()
+        self._lock = threading.Lock()
+
+    def add_span(
+        self,
+        category: str,
+        name: str,
+        start: int,
+        stop: int,
+        detail: Mapping[str, str] | None = None,
+    ) -> None:
+        """Record that something took from ``start`` to ``stop`` (``time.perf_counter_ns``)."""
+        self._records.append(
+            Span(category, name, start, stop, threading.get_native_id(), detail or {})
+        )
+
+    def add_sample(self, category: str, name: str, value: float) -> None:
+        """Record the present value of a counter."""
+        self._records.append(Sample(category, name, time.perf_counter_ns(), value))
+
+    def add_mark(self, category: str, name: str, scope: str) -> None:
+        """Record that something happens now; ``scope`` says for how much of a timeline."""
+        thread = threading.get_native_id()
+        self._records.append(Mark(category, name, time.perf_counter_ns(), thread, scope))
+
+    @contextmanager
+    def span(self, category: str, name: str) -> Iterator[None]:
+        """Record how long a block takes."""
+        start = time.perf_counter_ns()
+        try:
+            yield
+        finally:
+            self.add_span(category, name, start, time.perf_counter_ns())
+
+    @property
+    def keeps_statistics(self) -> bool:
+        """Whether ``count`` has anything to tell."""
+        return self._settings.aggregate_stats
+
+    def count(self) -> Statistics:
+        """Return the statistics of everything recorded so far; empty where none are kept."""
+        with self._lock:
+            self._count()
+        return self.statistics
+
+    def flush(self) -> None:
+        """Append to the trace file what is not in it yet."""
+        with self._lock:
+            self._count()
+            records, self._records, self._counted = self._records, [], 0
+            self._file.append(records)
+            self._flushed = time.monotonic()
+
+    def flush_if_due(self) -> None:
+        """Flush where the profiler dumps continuously and its period has passed."""
+        settings = self._settings
+        if settings.continuous_dump and time.monotonic() - self._flushed >= settings.dump_period:
+            self.flush()
+
+    def _count(self) -> None:
+        if self.keeps_statistics:
+            stop = len(self._records)
+            self.statistics.add(self._records[self._counted : stop])
+            self._counted = stop
+
+
+class Profiler:
+    """The profiler of this process.
+
+    Attributes:
+        settings: hold from the next start on.
+        recorder: where to record; None while the profiler is stopped or paused.
+        session: the recorder of the present or last run; None before the first, or after its file
+            has been finished.
+    """
+
+    def __init__(self) -> None:
+        self.settings = Settings()
+        self.recorder: Recorder | None = None
+        self.session: Recorder | None = None
+        self._is_running = False
+        self._is_paused = False
+
+    def start(self) -> None:
+        """Begin to record, in the session that was stopped if there is one."""
+        if self.session is None:
+            self.session = Recorder(self.settings)
+        self._is_running = True
+        self._choose()
+
+    def stop(self) -> None:
+        """Stop recording."""
+        if self.session is not None:
+            self.session.flush_if_due()
+        self._is_running = False
+        self._choose()
+
+    def pause(self) -> None:
+        """Record nothing until ``resume``."""
+        self._is_paused = True
+        self._choose()
+
+    def resume(self) -> None:
+        """End a pause."""
+        self._is_paused = False
+        self._choose()
+
+    def finish(self) -> None:
+        """Stop recording; the next start begins a new session."""
+        self._is_running = False
+        self._choose()
+        self.session = None
+
+    def _choose(self) -> None:
+        self.recorder = self.session if self._is_running and not self._is_paused else None
+
+
+profiler = Profiler()
+"""The profiler of this process."""
+
+_NOTHING = nullcontext()
+
+
+def span(category: str, name: str) -> Scope:
+    """Record how long a block takes, where the profiler runs and calls are recorded."""
+    recorder = profiler.recorder
+    if recorder is None or not recorder.switches.api:
+        return _NOTHING
+    return recorder.span(category, name)

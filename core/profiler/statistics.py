@@ -1,0 +1,177 @@
+"""Totals of what a profiler has recorded, as a table or as JSON in MXNet's form."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from core.profiler.trace_file import Record, Sample, Span
+
+__all__ = ["DEVICE_STORAGE", "KERNEL", "SORT_KEYS", "Statistics"]
+
+DEVICE_STORAGE = "Device Storage"
+"""Category of the counters that count bytes."""
+
+KERNEL = "kernel"
+"""Detail of a span that is counted a second time, in a category of this name."""
+
+_NS_PER_MS = 1e6
+_BYTES_PER_KB = 1000.0
+
+
+@dataclasses.dataclass(slots=True)
+class Total:
+    """Count, sum and extremes of one name's durations or values."""
+
+    count: int = 0
+    sum: float = 0.0
+    least: float = math.inf
+    most: float = -math.inf
+
+    def add(self, value: float) -> None:
+        """Take one more into account."""
+        self.count += 1
+        self.sum += value
+        self.least = min(self.least, value)
+        self.most = max(self.most, value)
+
+    @property
+    def average(self) -> float:
+        """The mean."""
+        return self.sum / self.count
+
+
+SORT_KEYS: Mapping[str, Callable[[Total], float]] = {
+    "total": lambda total: total.sum,
+    "avg": lambda total: total.average,
+    "min": lambda total: total.least,
+    "max": lambda total: total.most,
+    "count": lambda total: total.count,
+}
+"""What the entries of a category can be sorted by."""
+
+Category = dict[str, Total]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Section:
+    """How the categories of one kind are shown.
+
+    Attributes:
+        title: key in the JSON, or of a column.
+        unit: of all figures; "" for plain numbers.
+        scale: units of the record in one of ``unit``.
+        has_total: whether a sum means anything.
+    """
+
+    title: str
+    unit: str
+    scale: float
+    has_total: bool
+
+
+_TIME = _Section("Time", "ms", _NS_PER_MS, has_total=True)
+_MEMORY = _Section("Memory", "kB", _BYTES_PER_KB, has_total=False)
+_COUNTER = _Section("Counter", "", 1.0, has_total=False)
+
+
+class Statistics:
+    """Totals by category and name: of spans, of counters of bytes, of other counters."""
+
+    def __init__(self) -> None:
+        self._sections: dict[_Section, dict[str, Category]] = {}
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._sections = {_MEMORY: {}, _TIME: {}, _COUNTER: {}}
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Take records into account; marks have nothing to add up."""
+        for record in records:
+            if isinstance(record, Span):
+                duration = record.stop - record.start
+                self._add(_TIME, record.category, record.name, duration)
+                if KERNEL in record.detail:
+                    self._add(_TIME, KERNEL, record.detail[KERNEL], duration)
+            elif isinstance(record, Sample):
+                section = _MEMORY if record.category == DEVICE_STORAGE else _COUNTER
+                self._add(section, record.category, record.name, record.value)
+
+    def total_ms(self, category: str) -> dict[str, float]:
+        """Return milliseconds in all by name of the entries of a category of spans."""
+        found = self._sections[_TIME].get(category, {})
+        return {name: total.sum / _NS_PER_MS for name, total in found.items()}
+
+    def table(self, sort_by: str = "total", ascending: bool = False) -> str:
+        """Return a table for each category."""
+        lines = ["", "Profile Statistics:", "\tNote the difference in units for different entries."]
+        for section, categories in self._sections.items():
+            for name in sorted(categories):
+                lines += [name, "=" * 17, *_heading(section)]
+                lines += [
+                    _row(section, entry, total)
+                    for entry, total in _sorted(categories[name], sort_by, ascending)
+                ]
+                lines.append("")
+        return "\n".join(lines) + "\n"
+
+    def json(self, sort_by: str = "total", ascending: bool = False) -> str:
+        """Return the same figures as a JSON object of MXNet's form."""
+        document: dict[str, Any] = {}
+        for section, categories in self._sections.items():
+            document[section.title] = {
+                name: {
+                    entry: _figures(section, total)
+                    for entry, total in _sorted(categories[name], sort_by, ascending)
+                }
+                for name in sorted(categories)
+            }
+        document["Unit"] = {_TIME.title: _TIME.unit, _MEMORY.title: _MEMORY.unit}
+        return json.dumps(document, indent=4)
+
+    def _add(self, section: _Section, category: str, name: str, value: float) -> None:
+        names = self._sections[section].setdefault(category, {})
+        names.setdefault(name, Total()).add(value)
+
+
+def _sorted(category: Category, sort_by: str, ascending: bool) -> list[tuple[str, Total]]:
+    key = SORT_KEYS[sort_by]
+    return sorted(category.items(), key=lambda item: key(item[1]), reverse=not ascending)
+
+
+def _columns(section: _Section) -> list[str]:
+    kind = {"Memory": "Use", "Counter": "Value"}.get(section.title, section.title)
+    unit = f" ({section.unit})" if section.unit else ""
+    columns = [f"Min {kind}{unit}", f"Max {kind}{unit}", f"Avg {kind}{unit}"]
+    return [f"{section.title}{unit}", *columns] if section.has_total else columns
+
+
+def _heading(section: _Section) -> list[str]:
+    columns = ["Total Count", *_columns(section)]
+    return [
+        f"{'Name':<36}" + "".join(f"{column:>17}" for column in columns),
+        f"{'----':<36}" + "".join(f"{'-' * len(column):>17}" for column in columns),
+    ]
+
+
+def _row(section: _Section, name: str, total: Total) -> str:
+    figures = [total.least, total.most, total.average]
+    if section.has_total:
+        figures.insert(0, total.sum)
+    return f"{name:<36}{total.count:>17}" + "".join(
+        f"{figure / section.scale:>17.4f}" for figure in figures
+    )
+
+
+def _figures(section: _Section, total: Total) -> dict[str, float]:
+    figures: dict[str, float] = {"Count": total.count}
+    if section.has_total:
+        figures["Total"] = total.sum / section.scale
+    figures["Min"] = total.least / section.scale
+    figures["Max"] = total.most / section.scale
+    figures["Avg"] = total.average / section.scale
+    return figures

@@ -1,0 +1,228 @@
+"""Switching the profiler, and what it shows of a module, of operators and of updates."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+import core as mx
+from core.errors import MXNetError, UsageError
+from core.profiler.recorder import profiler
+
+
+def classifier() -> mx.mod.Module:
+    data = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=8, name="conv")
+    data = mx.sym.Activation(data, act_type="relu", name="relu")
+    data = mx.sym.FullyConnected(mx.sym.Flatten(data), num_hidden=3, name="fc")
+    module = mx.mod.Module(mx.sym.SoftmaxOutput(data, name="softmax"), context=mx.cpu())
+    module.bind([("data", (2, 8, 6, 6))], [("softmax_label", (2,))])
+    module.init_params()
+    module.init_optimizer()
+    return module
+
+
+def train(module: mx.mod.Module, steps: int) -> None:
+    batch = mx.io.DataBatch([mx.nd.ones((2, 8, 6, 6))], [mx.nd.ones((2,))])
+    for _ in range(steps):
+        module.forward_backward(batch)
+        module.update()
+
+
+def statistics() -> dict[str, dict[str, dict[str, dict[str, float]]]]:
+    found: dict[str, dict[str, dict[str, dict[str, float]]]] = json.loads(
+        mx.profiler.dumps(format="json")
+    )
+    return found
+
+
+def test_operators_are_counted_under_mxnet_names(trace: Path) -> None:
+    module = classifier()
+    mx.profiler.set_state("run")
+    train(module, 3)
+    mx.profiler.set_state("stop")
+    train(module, 2)
+    times = statistics()["Time"]
+    operators = times["operator"]
+    for name in ("Convolution", "_backward_Convolution", "FullyConnected", "SoftmaxOutput"):
+        assert operators[name]["Count"] == 3
+    assert times["api"]["Executor.forward"]["Count"] == 3
+    assert times["api"]["SGD.update"]["Count"] == 3
+    kernels = times["kernel"]
+    assert sum(one["Count"] for one in kernels.values()) == sum(
+        one["Count"] for one in operators.values()
+    )
+
+
+def test_a_pass_takes_as_long_as_its_steps_and_little_more(trace: Path) -> None:
+    module = classifier()
+    train(module, 2)
+    mx.profiler.set_state("run")
+    train(module, 5)
+    mx.profiler.set_state("stop")
+    times = statistics()["Time"]
+    steps = [*times["operator"].values(), *times.get("layout reorder", {}).values()]
+    passes = times["api"]["Executor.forward"]["Total"] + times["api"]["Executor.backward"]["Total"]
+    assert 0 < sum(one["Total"] for one in steps) <= passes
+    for one in steps:
+        assert one["Min"] <= one["Avg"] <= one["Max"] <= one["Total"] + 1e-9
+        assert one["Avg"] == pytest.approx(one["Total"] / one["Count"])
+
+
+def test_the_trace_has_each_step_with_its_node_and_kernel(trace: Path) -> None:
+    module = classifier()
+    mx.profiler.set_state("run")
+    train(module, 1)
+    mx.profiler.dump()
+    events = json.loads(trace.read_text())["traceEvents"]
+    steps = {
+        event["args"]["node"]: event
+        for event in events
+        if event["ph"] == "X" and event["name"] == "Convolution"
+    }
+    assert set(steps) == {"conv"}
+    assert steps["conv"]["cat"] == "operator"
+    assert steps["conv"]["args"]["kernel"]
+    assert steps["conv"]["dur"] > 0
+    assert any(event["ph"] == "C" and event["cat"] == "Device Storage" for event in events)
+
+
+def test_switches_leave_out_what_they_say(trace: Path) -> None:
+    module = classifier()
+    mx.profiler.set_config(
+        filename=str(trace), aggregate_stats=True, profile_symbolic=False, profile_memory=False
+    )
+    mx.profiler.set_state("run")
+    train(module, 1)
+    mx.nd.exp(mx.nd.ones((2,)))
+    found = statistics()
+    assert set(found["Time"]["operator"]) == {"exp"}
+    assert found["Memory"] == {}
+    mx.profiler.dump()
+    mx.profiler.set_config(
+        filename=str(trace),
+        aggregate_stats=True,
+        profile_imperative=False,
+        profile_api=False,
+    )
+    mx.profiler.set_state("run")
+    train(module, 1)
+    found = statistics()
+    assert "exp" not in found["Time"]["operator"]
+    assert "api" not in found["Time"]
+    assert "Convolution" in found["Time"]["operator"]
+
+
+def test_profile_all_overrides_the_other_switches(trace: Path) -> None:
+    mx.profiler.set_config(
+        filename=str(trace), aggregate_stats=True, profile_all=True, profile_imperative=False
+    )
+    mx.profiler.set_state("run")
+    mx.nd.exp(mx.nd.ones((2,)))
+    assert "exp" in statistics()["Time"]["operator"]
+
+
+def test_nothing_is_recorded_during_a_pause(trace: Path) -> None:
+    mx.profiler.set_state("run")
+    mx.profiler.pause()
+    mx.nd.exp(mx.nd.ones((2,)))
+    assert statistics()["Time"] == {}
+    mx.profiler.resume()
+    mx.nd.exp(mx.nd.ones((2,)))
+    assert statistics()["Time"]["operator"]["exp"]["Count"] == 1
+
+
+def test_a_pause_holds_over_a_start(trace: Path) -> None:
+    mx.profiler.pause()
+    mx.profiler.set_state("run")
+    assert profiler.recorder is None
+    mx.profiler.resume()
+    assert profiler.recorder is not None
+
+
+def test_totals_can_be_sorted_and_reset(trace: Path) -> None:
+    domain = mx.profiler.Domain("work")
+    mx.profiler.set_state("run")
+    for name, count in (("often", 3), ("seldom", 1)):
+        for _ in range(count):
+            task = domain.new_task(name)
+            task.start()
+            task.stop()
+    table = mx.profiler.dumps(sort_by="count")
+    assert table.index("often") < table.index("seldom")
+    table = mx.profiler.dumps(sort_by="count", ascending=True, reset=True)
+    assert table.index("seldom") < table.index("often")
+    assert "often" not in mx.profiler.dumps()
+
+
+def test_without_aggregate_stats_there_is_nothing_to_show(trace: Path) -> None:
+    mx.profiler.set_config(filename=str(trace))
+    mx.profiler.set_state("run")
+    mx.nd.exp(mx.nd.ones((2,)))
+    assert mx.profiler.dumps() == ""
+
+
+def test_a_file_can_be_written_while_recording_goes_on(trace: Path) -> None:
+    mx.profiler.set_state("run")
+    mx.nd.exp(mx.nd.ones((2,)))
+    mx.profiler.dump(finished=False)
+    first = json.loads(trace.read_text())["traceEvents"]
+    mx.nd.log(mx.nd.ones((2,)))
+    mx.profiler.dump()
+    both = json.loads(trace.read_text())["traceEvents"]
+    assert both[: len(first)] == first
+    assert [event["name"] for event in both if event["ph"] == "X"] == ["exp", "log"]
+
+
+def test_it_dumps_by_itself_when_told_to(trace: Path) -> None:
+    module = classifier()
+    mx.profiler.set_config(filename=str(trace), continuous_dump=True, dump_period=0.001)
+    mx.profiler.set_state("run")
+    time.sleep(0.002)
+    train(module, 1)
+    assert json.loads(trace.read_text())["traceEvents"]
+
+
+def test_dump_needs_a_run(trace: Path) -> None:
+    mx.profiler.set_state("run")
+    mx.profiler.dump()
+    with pytest.raises(MXNetError, match="Profiler hasn't been run"):
+        mx.profiler.dump()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"foo": 1}, "Cannot find argument 'foo'"),
+        ({"file_name": "x"}, "did you mean 'filename'"),
+        ({"profile_all": "x"}, "profile_all expect boolean"),
+        ({"dump_period": 0}, "dump_period is 0"),
+        ({"dump_period": "soon"}, "dump_period is 'soon'"),
+        ({"profile_process": "server"}, "expected 'worker'"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(MXNetError, match=message):
+        mx.profiler.set_config(**options)
+
+
+def test_arguments_that_cannot_be_are_refused() -> None:
+    with pytest.raises(UsageError, match="state is 'on'"):
+        mx.profiler.set_state("on")
+    with pytest.raises(UsageError, match="format"):
+        mx.profiler.dumps(format="xml")
+    with pytest.raises(UsageError, match="sort_by"):
+        mx.profiler.dumps(sort_by="name")
+
+
+def test_old_names_warn_and_work(trace: Path) -> None:
+    with pytest.warns(UserWarning, match="set_config"):
+        mx.profiler.profiler_set_config("all", str(trace))
+    with pytest.warns(UserWarning, match="set_state"):
+        mx.profiler.profiler_set_state("run")
+    mx.nd.exp(mx.nd.ones((2,)))
+    with pytest.warns(UserWarning, match="dump"):
+        mx.profiler.dump_profile()
+    assert json.loads(trace.read_text())["traceEvents"][-1]["name"] == "exp"
