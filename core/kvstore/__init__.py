@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from core.kvstore.local import KVStore, create
+from core.kvstore.base import KVStoreBase, TestStore
+from core.kvstore.store import KVStore, create
 
-__all__ = ["KVStore", "create"]
+__all__ = ["KVStore", "KVStoreBase", "TestStore", "create"]

@@ -224,6 +224,8 @@ class AdaGrad(RuleOptimizer):
     weight -= lr * (g / sqrt(history + eps) + wd * weight)
     """
 
+    lazy_update = True
+
     def __init__(self, eps: float = 1e-7, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.float_stable_eps = eps

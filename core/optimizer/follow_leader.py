@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from core.ndarray import NDArray
 from core.optimizer.base import register
 from core.optimizer.rule import Piece, RuleOptimizer
 
@@ -66,6 +67,10 @@ class Ftrl(RuleOptimizer):
         xp.clip(z, -self.lamda1, self.lamda1, out=other)
         other -= z
         xp.divide(other, root, out=piece.weight)
+
+    def is_lazy(self, weight: NDArray) -> bool:
+        # MXNet's operator is lazy only where the weight is row_sparse, too.
+        return weight.stype == "row_sparse"
 
 
 @register

@@ -18,6 +18,7 @@ from core.backends import backend_of
 from core.device import Context
 from core.ndarray import NDArray
 from core.optimizer.base import Optimizer
+from core.optimizer.sparse_rows import is_any_sparse, update_sparse
 from core.types import Array, DType
 
 __all__ = ["Piece", "RuleOptimizer", "sum_of_squares"]
@@ -49,9 +50,11 @@ class RuleOptimizer(Optimizer):
         whole_parameters: the rule must be given one whole parameter at a time, as where it looks at
             a norm. Without it the rule treats every element alike: it is given parts of parameters,
             and several of them at once.
+        lazy_update: a ``row_sparse`` gradient updates its rows alone.
     """
 
     whole_parameters: ClassVar[bool] = False
+    lazy_update: bool = False
 
     def state_count(self) -> int:
         """How many state arrays a parameter has."""
@@ -68,12 +71,17 @@ class RuleOptimizer(Optimizer):
         """
         raise NotImplementedError(f"{type(self).__name__} must define rule")
 
+    def is_lazy(self, weight: NDArray) -> bool:
+        """Tell whether a ``row_sparse`` gradient of this weight updates its rows alone."""
+        return self.lazy_update
+
     # -- states -----------------------------------------------------------------------------
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
         """Return new states: None, one NDArray or a tuple, as MXNet keeps them."""
-        states = [weight.zeros_like() for _ in range(self.state_count())]
-        self.start_states(weight.data, [state.data for state in states])
+        dense = weight if weight.stype == "default" else weight.tostype("default")
+        states = [dense.zeros_like() for _ in range(self.state_count())]
+        self.start_states(dense.data, [state.data for state in states])
         return self.pack_states(states)
 
     def start_states(self, weight: Array, states: Sequence[Array]) -> None:
@@ -124,10 +132,20 @@ class RuleOptimizer(Optimizer):
         """Run the rule on one parameter that has been counted."""
         states = self.unpack_states(state)
         self.check_states(index, states, weight.shape)
+        count = self._index_update_count[index]
+        if is_any_sparse((weight, grad, *states)):
+            update_sparse(
+                weight,
+                grad,
+                states,
+                self.is_lazy(weight),
+                lambda flat: self.update_span(weight.context, flat, lr, wd, count),
+            )
+            return
         written = [weight.data, *(one.data for one in states)]
         flat = [array.reshape(-1) for array in written]
         flat.insert(1, grad.data.reshape(-1))
-        self.update_span(weight.context, flat, lr, wd, self._index_update_count[index])
+        self.update_span(weight.context, flat, lr, wd, count)
         for array, copy in zip(written, [flat[0], *flat[2:]], strict=True):
             if not array.flags.c_contiguous:
                 array[...] = copy.reshape(array.shape)

@@ -61,6 +61,7 @@ class Updater:
                 buffers = (weights.data, grads.data, *(state.data for state in states))
                 pieces = [buffer[start:stop] for buffer in buffers]
                 optimizer.update_span(weights.context, pieces, lr, wd, count)
+        weights.version.bump()
 
     def can_update_flat(self, weights: FlatBuffer) -> bool:
         """Tell whether ``update_flat`` serves this optimizer and dtype."""

@@ -1,0 +1,38 @@
+"""Compression, sparse sums and lazy updates, with MXNet's numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import core as mx
+from oracle import golden_file
+from oracle.compare import assert_close
+from oracle.topics.stores import COMPRESSIONS, compressed, lazy, reduced
+
+
+def _compare(case_id: str, got: dict[str, np.ndarray]) -> None:
+    golden = golden_file.topic("stores")
+    for key, array in got.items():
+        assert_close(f"{case_id} {key}", array, golden[f"{case_id}/{key}"])
+
+
+@pytest.mark.parametrize("case_id", COMPRESSIONS)
+def test_compressed_gradients(case_id: str) -> None:
+    _compare(f"compressed/{case_id}", compressed(mx, case_id))
+
+
+def test_row_sparse_values() -> None:
+    _compare("reduced", reduced(mx))
+
+
+@pytest.mark.parametrize(
+    "case",
+    sorted(
+        {key.removeprefix("lazy/").rsplit("/", 1)[0] for key in golden_file.topic("stores")}
+        - {"compressed/" + one for one in COMPRESSIONS}
+        - {"reduced"}
+    ),
+)
+def test_updates_from_row_sparse_gradients(case: str) -> None:
+    _compare(f"lazy/{case}", lazy(mx, *case.split("/")))
