@@ -9,8 +9,8 @@
               paused ◀──── paused ────┘  └── cancelled ──▶ cancelled ── retried ─▶ queued ┘
 
 A running job that is asked to pause or to be cancelled goes on running until its executor
-says that it has stopped; the request stands in ``Job.requested`` meanwhile. An executor that
-dies gives its job back: to where the request wanted it, else to the queue, else (the attempts
+says that it has stopped; the request stands in ``Job.requested`` meanwhile, and one to pause
+can be withdrawn. An executor that dies gives its job back: to where the request wanted it, else to the queue, else (the attempts
 used up) to ``failed``.
 """
 
@@ -84,6 +84,7 @@ class JobEvent(StrEnum):
     CHECKPOINT = "checkpoint"
     PAUSE_REQUESTED = "pause_requested"
     CANCEL_REQUESTED = "cancel_requested"
+    PAUSE_WITHDRAWN = "pause_withdrawn"
     PAUSED = "paused"
     RESUMED = "resumed"
     CANCELLED = "cancelled"
@@ -109,6 +110,7 @@ _TABLE: Mapping[JobStatus, Mapping[JobEvent, JobStatus]] = {
         _E.CHECKPOINT: _S.RUNNING,
         _E.PAUSE_REQUESTED: _S.RUNNING,
         _E.CANCEL_REQUESTED: _S.RUNNING,
+        _E.PAUSE_WITHDRAWN: _S.RUNNING,
         _E.PAUSED: _S.PAUSED,
         _E.CANCELLED: _S.CANCELLED,
         _E.SUCCEEDED: _S.SUCCEEDED,
@@ -143,7 +145,8 @@ _WANTED: Mapping[JobEvent, str] = {
     _E.PAUSE_REQUESTED: "only a queued or running job can be paused",
     _E.CANCELLED: "only a queued, running or paused job can be cancelled",
     _E.CANCEL_REQUESTED: "only a queued, running or paused job can be cancelled",
-    _E.RESUMED: "only a paused job can be resumed",
+    _E.PAUSE_WITHDRAWN: "only a pause that a running job was asked for can be withdrawn",
+    _E.RESUMED: "only a paused job can be resumed, or one that was asked to pause",
     _E.RETRIED: "only a failed or cancelled job can be retried",
     _E.CLAIMED: "only a queued job can be claimed",
     _E.SUBMITTED: "a job is submitted once",
@@ -152,7 +155,6 @@ _WANTED: Mapping[JobEvent, str] = {
 _ADVICE: Mapping[tuple[JobStatus, JobEvent], str] = {
     (_S.QUEUED, _E.RESUMED): "it waits for its turn already",
     (_S.QUEUED, _E.RETRIED): "it waits for its turn already",
-    (_S.RUNNING, _E.RESUMED): "if it was asked to pause, wait until it is paused",
     (_S.RUNNING, _E.RETRIED): "cancel it first, or wait for its end",
     (_S.PAUSED, _E.PAUSED): "it is paused already",
     (_S.PAUSED, _E.RETRIED): "resume it",

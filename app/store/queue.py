@@ -227,13 +227,17 @@ def request_cancel(connection: Connection, job_id: int, now: float) -> Job:
 
 
 def resume(connection: Connection, job_id: int, now: float) -> Job:
-    """Let a paused job wait for its turn again.
+    """Let a paused job wait for its turn again; withdraw a pause not carried out yet.
+
+    An attempt that has begun to stop meanwhile is released, and the job waits for its turn.
 
     Raises:
         NotFound: there is no such job.
-        IllegalTransition: it is not paused.
+        IllegalTransition: it is neither paused nor asked to pause.
     """
     job = get_job(connection, job_id, lock=True)
+    if job.requested is Request.PAUSE:
+        return _move(connection, job, JobEvent.PAUSE_WITHDRAWN, now, requested=None)
     return _move(connection, job, JobEvent.RESUMED, now, lost=0)
 
 

@@ -16,6 +16,7 @@ from app.domain.checkpoint import CheckpointTag
 from app.domain.dataset import DatasetKind
 from app.domain.job import Job, JobEvent, JobKind, JobStatus
 from app.domain.module import BindSpec, InitSpec, InputDesc, OptimizerSpec, ParamsSource, Stage
+from app.errors import IllegalTransition
 from app.services.checkpoint_files import write_checkpoint
 from app.services.dispatcher import Dispatcher
 from app.store import queue
@@ -272,6 +273,24 @@ async def test_requests_are_passed_on_once_and_granted_when_done(bench) -> None:
         assert executor.controls[-1].action == "cancel"
         executor.send(JobCancelled(**of(executor.starts[1])))
         await until_status(bench, job, S.CANCELLED)
+
+
+async def test_job_whose_pause_is_withdrawn_too_late_starts_again(bench) -> None:
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor):
+        job = bench.fit()
+        await until(lambda: executor.starts)
+        bench.jobs.pause(job.id)
+        await until(lambda: executor.controls)
+        withdrawn = bench.jobs.resume(job.id)
+        assert (withdrawn.status, withdrawn.requested) == (S.RUNNING, None)
+        with pytest.raises(IllegalTransition, match="or one that was asked to pause"):
+            bench.jobs.resume(job.id)
+        executor.send(JobPaused(**of(executor.starts[0])))
+        await until(lambda: len(executor.starts) == 2)
+        assert bench.jobs.get(job.id).lost == 0
+        executor.send(JobDone(**of(executor.starts[1])))
+        await until_status(bench, job, S.SUCCEEDED)
 
 
 async def test_request_to_a_dead_executor_is_granted(bench) -> None:

@@ -104,7 +104,7 @@ class QueueMachine(RuleBasedStateMachine):
             return
         if before.status is JobStatus.RUNNING:
             assert after.status is JobStatus.RUNNING
-            assert after.requested is not None
+            assert (after.requested is None) == (event is JobEvent.RESUMED)
         else:
             assert after.status is advance(before.status, event)
 

@@ -1,0 +1,82 @@
+"""What the README shows works when it is pasted."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.client.local_server import running_server
+from app.demo.tour import LENET, MNIST
+from served.processes import ENVIRONMENT
+
+ROOT = Path(__file__).parents[3]
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(heading: str, language: str) -> list[str]:
+    """Return the code blocks of a language in a section."""
+    section = README.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
+
+
+def paste(script: str, url: str, folder: Path) -> str:
+    """Run a block of shell commands against a server; return what they print."""
+    script = (
+        script.replace("http://127.0.0.1:8000", url)
+        .replace("curl ", "curl --silent --show-error --fail-with-body ")
+        .replace("../../../.venv/bin/python", sys.executable)
+        .replace("/tmp/", f"{folder}/")
+    )
+    result = subprocess.run(
+        ["bash", "-ec", script], cwd=MNIST.parent, capture_output=True, text=True, timeout=120
+    )
+    assert result.returncode == 0, f"{script}\n{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+def test_tour(tmp_path: Path) -> None:
+    make, follow, use, wrong = blocks("A tour over REST", "bash")
+    make = make.replace("cd app/demo/data\n", "").replace('"epochs": 12', '"epochs": 2')
+    use = use.replace("/12/", "/2/").replace("lenet-0012", "lenet-0002")
+    with running_server(tmp_path / "server", environment=ENVIRONMENT) as server:
+        ready = paste("curl http://127.0.0.1:8000/readyz", server.url, tmp_path)
+        assert ready == '{"status":"ready","executors":{"cpu(0)":"ready"}}'
+        assert '"status":"queued"' in paste(make, server.url, tmp_path)
+        assert "event: succeeded" in paste(follow, server.url, tmp_path)
+        answer = paste(use, server.url, tmp_path)
+        assert (tmp_path / "lenet-0002.params").stat().st_size > 1_000_000
+        (outputs,) = json.loads(answer[answer.rindex('{"outputs"') :])["outputs"].values()
+        assert np.shape(outputs) == (3, 10)
+        with pytest.raises(AssertionError) as refusal:
+            paste(wrong, server.url, tmp_path)
+        assert all(text in str(refusal.value) for text in ('"status":422', "invalid_shape", "'c1'"))
+
+
+def test_script_in_python(tmp_path: Path) -> None:
+    (script,) = blocks("In Python", "python")
+    with np.load(MNIST) as digits:
+        images = digits["train_images"].reshape(-1, 1, 28, 28).astype(np.float32) / 255
+        np.savez(tmp_path / "digits.npz", images=images, labels=digits["train_labels"])
+    (tmp_path / LENET.name).write_text(LENET.read_text())
+    load = "import numpy as np\nimages, labels = np.load('digits.npz').values()\n"
+    script = load + script.replace("num_epoch=12", "num_epoch=1")
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert result.returncode == 0, result.stderr
+    assert {path.name for path in tmp_path.iterdir()} >= {
+        "lenet-symbol.json",
+        "lenet-0012.params",
+        "lenet-0012.states",
+    }
