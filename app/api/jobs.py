@@ -153,7 +153,7 @@ def pause(job: JobId, services: ServicesOf) -> JobView:
 
 @router.post("/v1/jobs/{job}/resume", summary="Resume", responses=problems(404, 409, 422))
 def resume(job: JobId, services: ServicesOf) -> JobView:
-    """Queue a paused job again, from its newest checkpoint; withdraw a pause not yet carried out."""
+    """Queue a paused job again, from its newest checkpoint; withdraw a pause not done yet."""
     return job_view(services.jobs.resume(job))
 
 

@@ -10,8 +10,8 @@
 
 A running job that is asked to pause or to be cancelled goes on running until its executor
 says that it has stopped; the request stands in ``Job.requested`` meanwhile, and one to pause
-can be withdrawn. An executor that dies gives its job back: to where the request wanted it, else to the queue, else (the attempts
-used up) to ``failed``.
+can be withdrawn. An executor that dies gives its job back: to where the request wanted it,
+else to the queue, else (the attempts used up) to ``failed``.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class JobService:
         return self._ask(queue.request_pause, job_id)
 
     def resume(self, job_id: int) -> Job:
-        """Queue a paused job again, from its newest checkpoint; withdraw a pause not carried out."""
+        """Queue a paused job again, from its newest checkpoint; withdraw a pause not done yet."""
         return self._ask(queue.resume, job_id)
 
     def retry(self, job_id: int) -> Job:
