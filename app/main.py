@@ -42,7 +42,8 @@ _DESCRIPTION = """Train, fine-tune and serve MXNet Module models.
 
 A module is created from its symbol JSON, bound to shapes, initialized or loaded, trained by jobs
 that survive a crash, and asked for predictions. Tensors travel as JSON, npy, npz or safetensors;
-a body whose Content-Type does not say which is known by its first bytes. Errors are RFC 9457 problem details that name the field, what was got, what was expected and what
+a body whose Content-Type does not say which is known by its first bytes.
+Errors are RFC 9457 problem details that name the field, what was got, what was expected and what
 to do.
 """
 

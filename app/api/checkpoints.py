@@ -111,8 +111,12 @@ async def put_file(
     responses=problems(400, 404, 409, 413, 415, 422, 503),
 )
 async def load_checkpoint(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
-    """Take the parameters of a checkpoint, and on request the optimizer's states."""
+    """Take the parameters of a checkpoint, and on request the optimizer's states.
+
+    A foreign one may have more or fewer parameters than the module, where `allow_extra` or
+    `allow_missing` says so; a module that kept some of its own should be saved.
+    """
     body = await read_object(request, LoadBody)
     tag = CheckpointTag.parse(body.epoch)
     services.checkpoints.get(module, tag)
-    return module_view(await services.engine.load_checkpoint(module, tag, body.optimizer_states))
+    return module_view(await services.engine.load_checkpoint(module, tag, body.options()))

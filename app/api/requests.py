@@ -107,9 +107,26 @@ class CheckpointBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadBody:
-    """A checkpoint to load: its tag (``12`` or ``12.340``), and what of it."""
+    """A checkpoint to load.
+
+    Attributes:
+        epoch: its tag: ``12`` or ``12.340``.
+        optimizer_states: take these too.
+        allow_missing: parameters that it lacks keep their values, as for fine-tuning.
+        allow_extra: pass over what is no parameter of the module.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
     epoch: int | str
     optimizer_states: bool = False
+    allow_missing: bool = False
+    allow_extra: bool = False
+
+    def options(self) -> dict[str, bool]:
+        """Return all but the tag."""
+        return {
+            "optimizer_states": self.optimizer_states,
+            "allow_missing": self.allow_missing,
+            "allow_extra": self.allow_extra,
+        }

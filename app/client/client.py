@@ -181,7 +181,10 @@ class Client:
             return self._json("PUT", path, content=stream)
 
     def load(self, name: str, epoch: int | str, **options: bool) -> dict[str, Any]:
-        """Load a checkpoint; with ``optimizer_states=True`` these too."""
+        """Load a checkpoint; with ``optimizer_states=True`` these too.
+
+        Other options are ``allow_missing`` and ``allow_extra``.
+        """
         return self._json("POST", f"/v1/modules/{name}/load", json={"epoch": epoch, **options})
 
     # -- jobs -------------------------------------------------------------------------------

@@ -113,7 +113,9 @@ class ModuleEngine:
             await self._call(client, calls.Bind(module=name, spec=record.bind))
         if record.params is ParamsSource.CHECKPOINT and record.checkpoint is not None:
             directory = await asyncio.to_thread(self._checkpoints.verify, name, record.checkpoint)
-            await self._call(client, calls.LoadCheckpoint(module=name, directory=str(directory)))
+            # Whatever is not the module's was passed over when this was first loaded.
+            load = calls.LoadCheckpoint(module=name, directory=str(directory), allow_extra=True)
+            await self._call(client, load)
         elif record.params is ParamsSource.INIT and record.init is not None and record.bind:
             await self._call(client, calls.InitParams(module=name, spec=record.init))
         if record.optimizer is not None and record.bind and record.params is not None:
@@ -126,7 +128,10 @@ class ModuleEngine:
         directory = self._checkpoints.directory(record.name, record.checkpoint)
         if any(directory.glob("*.states")):
             call = calls.LoadCheckpoint(
-                module=record.name, directory=str(directory), optimizer_states=True
+                module=record.name,
+                directory=str(directory),
+                optimizer_states=True,
+                allow_extra=True,
             )
             await self._call(client, call)
 
@@ -230,19 +235,18 @@ class ModuleEngine:
             return await asyncio.to_thread(self._checkpoints.saved, name, CheckpointTag(epoch))
 
     async def load_checkpoint(
-        self, name: str, tag: CheckpointTag, optimizer_states: bool
+        self, name: str, tag: CheckpointTag, options: Mapping[str, bool]
     ) -> ModuleRecord:
         """Take the parameters, and on request the optimizer's states, of a checkpoint."""
         directory = await asyncio.to_thread(self._checkpoints.verify, name, tag)
-        call = calls.LoadCheckpoint(
-            module=name, directory=str(directory), optimizer_states=optimizer_states
-        )
-        return await self._change(
-            name,
-            "load",
-            call,
-            lambda record: record.evolve(params=ParamsSource.CHECKPOINT, checkpoint=tag),
-        )
+        call = calls.LoadCheckpoint(module=name, directory=str(directory), **options)
+
+        def alter(record: ModuleRecord) -> ModuleRecord:
+            if call.allow_missing:  # what it lacked is in memory only
+                return record.evolve(params=ParamsSource.SET)
+            return record.evolve(params=ParamsSource.CHECKPOINT, checkpoint=tag)
+
+        return await self._change(name, "load", call, alter)
 
     # -- any call ---------------------------------------------------------------------------
 

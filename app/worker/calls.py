@@ -293,10 +293,18 @@ class LoadCheckpoint(OfModule):
     """Take parameters, and on request the optimizer's states, from a checkpoint's directory.
 
     May come before binding; states need an optimizer.
+
+    Attributes:
+        directory: the checkpoint.
+        optimizer_states: take these too.
+        allow_missing: parameters that it lacks keep their values.
+        allow_extra: pass over what is no parameter of the module.
     """
 
     directory: str
     optimizer_states: bool = False
+    allow_missing: bool = False
+    allow_extra: bool = False
 
 
 Call: TypeAlias = ExecutorInfo | ListModules | CreateModule | OfModule | JobStart | JobControl

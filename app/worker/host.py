@@ -268,7 +268,13 @@ class ModuleHost:
 
     def _load_checkpoint(self, call: calls.LoadCheckpoint, tensors: Arrays) -> Answer:
         module = self._idle(call.module, "loading a checkpoint")
-        load_module(module, Path(call.directory), call.optimizer_states)
+        load_module(
+            module,
+            Path(call.directory),
+            optimizer_states=call.optimizer_states,
+            allow_missing=call.allow_missing,
+            allow_extra=call.allow_extra,
+        )
         return {}, {}
 
     # -- modules ------------------------------------------------------------------------------

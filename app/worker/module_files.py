@@ -15,11 +15,11 @@ from app.domain.names import check_name
 from app.errors import Damaged, Invalid
 from app.services.checkpoint_files import read_manifest, verify_checkpoint, write_checkpoint
 from app.worker.engine_optimizer import load_states, optimizer_of
-from app.worker.faults import client_fault
 from app.worker.hosted_module import HostedModule, Values, parse_key
 from app.worker.module_params import check_values
 from app.worker.optimizer_specs import get_position, set_position
-from core.checkpoint import load_params
+from core.checkpoint import load_params_file
+from core.errors import MXNetError
 from core.ndarray import array
 from core.ndarray import save as save_arrays
 
@@ -73,8 +73,17 @@ def write_files(module: HostedModule, directory: Path, epoch: int, optimizer_sta
         module.engine.save_optimizer_states(f"{prefix}-{epoch:04d}.states")
 
 
-def load_module(module: HostedModule, directory: Path, optimizer_states: bool) -> None:
+def load_module(
+    module: HostedModule,
+    directory: Path,
+    *,
+    optimizer_states: bool = False,
+    allow_missing: bool = False,
+    allow_extra: bool = False,
+) -> None:
     """Take parameters, and on request the optimizer's states, from a checkpoint.
+
+    See ``app.worker.calls.LoadCheckpoint``.
 
     Raises:
         NotFound, Damaged: there is none, or its files are not what its manifest says.
@@ -84,8 +93,11 @@ def load_module(module: HostedModule, directory: Path, optimizer_states: bool) -
     states = _states_of(manifest, directory) if optimizer_states else None
     if optimizer_states:
         module.require("optimizer_states")
-    module.install(read_values(module, directory, manifest), ParamsSource.CHECKPOINT)
-    module.has_unsaved = False
+    values = read_values(
+        module, directory, manifest, allow_missing=allow_missing, allow_extra=allow_extra
+    )
+    module.install(values, ParamsSource.SET if allow_missing else ParamsSource.CHECKPOINT)
+    module.has_unsaved = allow_missing
     if states is not None:
         shapes = {name: own.shape for name, own in module.on_device().arguments.items()}
         load_states(module.engine, states.read_bytes(), shapes)
@@ -115,19 +127,28 @@ def read_state(directory: Path) -> dict[str, Any]:
     return state
 
 
-def read_values(module: HostedModule, directory: Path, manifest: CheckpointManifest) -> Values:
+def read_values(
+    module: HostedModule,
+    directory: Path,
+    manifest: CheckpointManifest,
+    *,
+    allow_missing: bool = False,
+    allow_extra: bool = False,
+) -> Values:
     """Return a checkpoint's parameters, checked against the module."""
     path = _only_file(manifest, directory, ".params")
-    prefix, _, number = path.stem.rpartition("-")
-    if not prefix or not number.isdecimal():
-        raise Damaged("checkpoint", path.name, "a name like lenet-0003.params")
-    with client_fault("checkpoint"):
-        arguments, auxiliary = load_params(str(directory / prefix), int(number))
-    return check_values(module, _merged(arguments, auxiliary), allow_nonfinite=True)
-
-
-def _merged(arguments: Mapping[str, Any], auxiliary: Mapping[str, Any]) -> dict[str, Any]:
-    return {**arguments, **auxiliary}
+    try:
+        arguments, auxiliary = load_params_file(str(path))
+    except (MXNetError, ValueError) as error:
+        text = str(error).removeprefix(f"{path}: ")
+        raise Damaged(path.name, text, "parameters as MXNet saves them") from error
+    return check_values(
+        module,
+        {**arguments, **auxiliary},
+        allow_missing=allow_missing,
+        allow_extra=allow_extra,
+        allow_nonfinite=True,
+    )
 
 
 def _states_of(manifest: CheckpointManifest, directory: Path) -> Path:

@@ -102,7 +102,11 @@ def check_values(
     for name in given:
         if name not in names and not allow_extra:
             near = did_you_mean(name, names)
-            raise Invalid(name, "a tensor of this name", f"a parameter of the module{near}")
+            raise Invalid(
+                name,
+                "a tensor of this name",
+                f"a parameter of the module, or allow_extra true{near}",
+            )
     chosen = {name: value for name, value in given.items() if name in names}
     if module.record.bind is not None:
         present = module.on_device()

@@ -7,6 +7,7 @@ from core.checkpoint.model_files import (
     BatchEndParam,
     load_checkpoint,
     load_params,
+    load_params_file,
     save_checkpoint,
     write_atomically,
 )
@@ -16,6 +17,7 @@ __all__ = [
     "BatchEndParam",
     "load_checkpoint",
     "load_params",
+    "load_params_file",
     "read_states",
     "register_pickled",
     "save_checkpoint",

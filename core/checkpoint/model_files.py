@@ -19,6 +19,7 @@ __all__ = [
     "BatchEndParam",
     "load_checkpoint",
     "load_params",
+    "load_params_file",
     "save_checkpoint",
     "write_atomically",
 ]
@@ -74,7 +75,12 @@ def save_checkpoint(
 
 
 def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    """Return the parameters and auxiliary states of ``prefix-%04d.params``.
+    """Return the parameters and auxiliary states of ``prefix-%04d.params``; see the next."""
+    return load_params_file(_params_path(prefix, epoch))
+
+
+def load_params_file(path: str) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+    """Return the parameters and auxiliary states that a file of any name holds.
 
     Names with another prefix than ``arg:`` and ``aux:`` are dropped.
 
@@ -82,7 +88,6 @@ def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, 
         FormatError: a damaged file; ValueError: a name without a prefix.
         MXNetError: the file cannot be read.
     """
-    path = _params_path(prefix, epoch)
     loaded = load_arrays(path)
     if not loaded:
         logger.warning("Params file '%s' is empty", path)
