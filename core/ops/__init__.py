@@ -5,6 +5,7 @@ from __future__ import annotations
 from core.ops import (
     activation,
     broadcast,
+    contrib,
     conv,
     ctc,
     dense,
@@ -50,6 +51,7 @@ __all__ = [
     "activation",
     "broadcast",
     "canonical_names",
+    "contrib",
     "conv",
     "ctc",
     "dense",

@@ -1,0 +1,7 @@
+"""Operators of MXNet's ``contrib`` namespace that take more than a few lines: detection."""
+
+from __future__ import annotations
+
+from core.ops.contrib import boxes, multibox
+
+__all__ = ["boxes", "multibox"]

@@ -1,0 +1,317 @@
+"""Single-shot detection: default boxes, training targets for them, and detections from them.
+
+Liu et al., "SSD: Single Shot MultiBox Detector", 2016. Boxes are (left, top, right, bottom) in
+shares of the image.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from core.errors import AttributeValueError, MXNetError, ShapeError
+from core.ops.attributes import attribute
+from core.ops.contrib.base import WithoutGradient
+from core.ops.contrib.geometry import Corners, overlap
+from core.ops.contrib.suppression import Suppression
+from core.ops.operator import Run
+from core.ops.ordering import sorting_order
+from core.ops.precision import wide_forward
+from core.ops.registry import register
+from core.types import Array, Shape
+
+__all__ = ["MultiBoxDetection", "MultiBoxPrior", "MultiBoxTarget"]
+
+_VARIANCES = (0.1, 0.1, 0.2, 0.2)
+
+
+def _check_length(name: str, value: Sequence[float], length: int) -> None:
+    if len(value) != length:
+        raise AttributeValueError(f"{name} is {value}; expected {length} numbers")
+
+
+def _sides(xp: Any, boxes: Array) -> Corners:
+    """Return boxes (..., 4) by their sides; areas as they come, negative ones too."""
+    left, top, right, bottom = (xp.ascontiguousarray(boxes[..., i]) for i in range(4))
+    return Corners(left, top, right, bottom, (right - left) * (bottom - top))
+
+
+@register("_contrib_MultiBoxPrior", "MultiBoxPrior")
+class MultiBoxPrior(WithoutGradient):
+    """The default boxes of a feature map (batch, channels, height, width).
+
+    Every place has one square box for each of ``sizes`` (as shares of the image's height), and one
+    of the first size for each of ``ratios`` but the first: (1, height · width · boxes, 4).
+    """
+
+    sizes: tuple[float, ...] = attribute((1.0,))
+    ratios: tuple[float, ...] = attribute((1.0,), doc="widths over heights")
+    clip: bool = attribute(False, doc="whether boxes end at the image's borders")
+    steps: tuple[float, ...] = attribute(
+        (-1.0, -1.0), doc="from place to place, down and right; -1 for the map's own"
+    )
+    offsets: tuple[float, ...] = attribute(
+        (0.5, 0.5), minimum=0, maximum=1, doc="of the first place, down and right, in steps"
+    )
+
+    def __post_init__(self) -> None:
+        _check_length("steps", self.steps, 2)
+        _check_length("offsets", self.offsets, 2)
+        if not self.sizes or not self.ratios:
+            raise AttributeValueError("sizes and ratios need one number at least")
+        if self.steps[0] * self.steps[1] < 0:
+            raise AttributeValueError(f"steps is {self.steps}; expected both or none above 0")
+        if min(self.ratios) <= 0:
+            raise AttributeValueError(f"ratios is {self.ratios}; expected numbers above 0")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = inputs[0]
+        if data is None:
+            return inputs, outputs
+        if len(data) < 4:
+            raise ShapeError(f"data has shape {data}; expected (batch, channels, height, width)")
+        boxes = data[2] * data[3] * (len(self.sizes) + len(self.ratios) - 1)
+        return inputs, [self.expect("output", outputs[0], (1, boxes, 4))]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        xp, (height, width) = run.xp, inputs[0].shape[2:4]
+        step_y, step_x = self.steps
+        if step_y <= 0 or step_x <= 0:
+            step_y, step_x = 1 / height, 1 / width
+        halves = [
+            *((size * height / width / 2, size / 2) for size in self.sizes),
+            *(
+                (self.sizes[0] * height / width * root / 2, self.sizes[0] / root / 2)
+                for root in map(math.sqrt, self.ratios[1:])
+            ),
+        ]
+        half = xp.asarray(halves, dtype="float32")
+        centers = xp.empty((height, width, 1, 2), dtype="float32")
+        centers[..., 0] = ((xp.arange(width) + self.offsets[1]) * step_x)[:, None]
+        centers[..., 1] = ((xp.arange(height) + self.offsets[0]) * step_y)[:, None, None]
+        boxes = xp.concatenate((centers - half, centers + half), axis=-1)
+        if self.clip:
+            xp.clip(boxes, 0, 1, out=boxes)
+        outputs[0][...] = boxes.reshape(outputs[0].shape)
+
+
+@register("_contrib_MultiBoxTarget", "MultiBoxTarget")
+class MultiBoxTarget(WithoutGradient):
+    """What a detector should say of each default box.
+
+    ``anchor`` is (1, anchors, 4); ``label`` (batch, objects, 5 or more): class, box, and what else;
+    an object of class -1 ends the list; ``cls_pred`` (batch, classes, anchors), the background
+    first.
+
+    Each object takes the free anchor that it overlaps most; other anchors belong to an object whose
+    overlap with them is above ``overlap_threshold``. Where ``negative_mining_ratio`` is above 0,
+    that many times the positive anchors become background: of those whose overlap is below
+    ``negative_mining_thresh`` the ones predicted least as background. The others are ignored.
+
+    Outputs: offsets and their mask (batch, anchors · 4), classes (batch, anchors) with 0 for the
+    background. ``minimum_negative_samples`` has no effect, as in MXNet.
+    """
+
+    overlap_threshold: float = attribute(0.5)
+    ignore_label: float = attribute(-1.0)
+    negative_mining_ratio: float = attribute(-1.0)
+    negative_mining_thresh: float = attribute(0.5)
+    minimum_negative_samples: int = attribute(0)
+    variances: tuple[float, ...] = attribute(_VARIANCES)
+
+    def __post_init__(self) -> None:
+        _check_length("variances", self.variances, 4)
+        if self.negative_mining_ratio > 0 >= self.negative_mining_thresh:
+            raise AttributeValueError(
+                f"negative_mining_thresh is {self.negative_mining_thresh}; expected above 0"
+            )
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("anchor", "label", "cls_pred")
+
+    def output_names(self) -> tuple[str, ...]:
+        return ("loc_target", "loc_mask", "cls_target")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        anchor = self.expect("anchor", inputs[0], (1, 0, 4))
+        label = self.expect("label", inputs[1], (0, 0, 0))
+        assert anchor is not None
+        assert label is not None
+        if 0 < label[2] < 5:
+            raise ShapeError(f"label has {label[2]} numbers an object; expected 5: class and box")
+        predicted = self.expect("cls_pred", inputs[2], (label[0], 0, anchor[1]))
+        assert predicted is not None
+        anchor, label = (1, predicted[2], 4), (predicted[0], *label[1:])
+        offsets = (label[0], anchor[1] * 4)
+        found = (offsets, offsets, (label[0], anchor[1]))
+        return [anchor, label, predicted], [
+            self.expect(name, output, shape)
+            for name, output, shape in zip(self.output_names(), outputs, found, strict=True)
+        ]
+
+    @wide_forward
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        anchors, labels, predictions = inputs
+        offsets, mask, classes = outputs
+        offsets.fill(0)
+        mask.fill(0)
+        classes.fill(self.ignore_label)
+        places = anchors[0]
+        for i, label in enumerate(labels):
+            ends = run.xp.nonzero(label[:, 0] == -1)[0]
+            objects = label[: int(ends[0])] if ends.size else label
+            if len(objects):
+                shape = (len(places), 4)
+                found = self._assign(run.xp, places, objects, predictions[i], classes[i])
+                positive, matched = found
+                mask[i].reshape(shape)[positive] = 1
+                boxes = objects[matched, 1:5]
+                offsets[i].reshape(shape)[positive] = self._encode(run.xp, places[positive], boxes)
+
+    def _assign(
+        self, xp: Any, anchors: Array, objects: Array, predictions: Array, classes: Array
+    ) -> tuple[Array, Array]:
+        """Write the classes; return the positive anchors and the object of each."""
+        inside, union = overlap(xp, _sides(xp, anchors)[:, None], _sides(xp, objects[:, 1:5]))
+        overlaps = xp.where(union == 0, 0, inside / union)
+        match = _match_one_each(xp, overlaps)
+        best, nearest = overlaps.max(axis=1), overlaps.argmax(axis=1)
+        if self.overlap_threshold > 0:
+            match = xp.where((match < 0) & (best > self.overlap_threshold), nearest, match)
+        is_positive = match >= 0
+        positive = xp.nonzero(is_positive)[0]
+        if self.negative_mining_ratio > 0:
+            candidates = xp.nonzero(~is_positive & (best < self.negative_mining_thresh))[0]
+            classes[self._mine(xp, predictions, candidates, len(positive))] = 0
+        else:
+            classes[~is_positive] = 0
+        classes[positive] = objects[match[positive], 0] + 1
+        return positive, match[positive]
+
+    def _mine(self, xp: Any, predictions: Array, candidates: Array, positive: int) -> Array:
+        """Return the candidates that are predicted least as background."""
+        anchors = predictions.shape[1]
+        count = min(int(positive * self.negative_mining_ratio), anchors - positive)
+        if count > len(candidates):
+            raise MXNetError(
+                f"MultiBoxTarget: {count} negative anchors are wanted, but only {len(candidates)} "
+                f"overlap no object by negative_mining_thresh {self.negative_mining_thresh}; "
+                f"lower negative_mining_ratio or raise the threshold"
+            )
+        scores = predictions[:, candidates]
+        scores = xp.exp(scores - scores.max(axis=0, initial=-xp.inf))
+        background = scores[0] / scores.sum(axis=0)
+        return candidates[xp.argsort(background, kind="stable")[:count]]
+
+    def _encode(self, xp: Any, anchors: Array, boxes: Array) -> Array:
+        """Return the offsets from anchors to boxes, both (n, 4)."""
+        sizes, goals = (x[:, 2:] - x[:, :2] for x in (anchors, boxes))
+        middles, aims = ((x[:, :2] + x[:, 2:]) * 0.5 for x in (anchors, boxes))
+        variances = xp.asarray(self.variances, dtype=anchors.dtype)
+        offsets = xp.concatenate(((aims - middles) / sizes, xp.log(goals / sizes)), axis=1)
+        return offsets / variances
+
+
+def _match_one_each(xp: Any, overlaps: Array) -> Array:
+    """Return for each anchor the object that takes it, -1 for none; the best pair comes first."""
+    left = overlaps.copy()
+    match = xp.full(len(left), -1, dtype="int64")
+    for _ in range(min(left.shape)):
+        anchor, thing = divmod(int(left.argmax()), left.shape[1])
+        if not float(left[anchor, thing]) > 1e-6:
+            break
+        match[anchor] = thing
+        left[anchor] = -1
+        left[:, thing] = -1
+    return match
+
+
+@register("_contrib_MultiBoxDetection", "MultiBoxDetection")
+class MultiBoxDetection(WithoutGradient):
+    """Detections from what is predicted of each default box.
+
+    ``cls_prob`` is (batch, classes, anchors), the background first; ``loc_pred``
+    (batch, anchors · 4) offsets from ``anchor`` (1, anchors, 4). The output (batch, anchors, 6) has
+    rows of class, probability and box, by falling probability; class -1 marks suppressed and unused
+    rows. As in MXNet, the rows behind the ``nms_topk`` best are suppressed, and ``background_id``
+    has no effect.
+    """
+
+    clip: bool = attribute(True, doc="whether boxes end at the image's borders")
+    threshold: float = attribute(0.01, doc="least probability of a detection")
+    background_id: int = attribute(0)
+    nms_threshold: float = attribute(0.5, doc="overlap that suppresses; outside (0, 1] none does")
+    force_suppress: bool = attribute(False, doc="whether boxes of all classes suppress each other")
+    variances: tuple[float, ...] = attribute(_VARIANCES)
+    nms_topk: int = attribute(-1, doc="how many of the best boxes to keep; -1 for all")
+
+    def __post_init__(self) -> None:
+        _check_length("variances", self.variances, 4)
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("cls_prob", "loc_pred", "anchor")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        probability = self.expect("cls_prob", inputs[0], (0, 0, 0))
+        anchor = self.expect("anchor", inputs[2], (1, 0, 4))
+        assert probability is not None
+        probability = self.expect("cls_prob", probability, (0, 0, anchor[1] if anchor else 0))
+        assert probability is not None
+        batch, _, count = probability
+        offsets = self.expect("loc_pred", inputs[1], (batch, count * 4))
+        output = self.expect("output", outputs[0], (batch, count, 6))
+        return [probability, offsets, (1, count, 4)], [output]
+
+    @wide_forward
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        xp, probabilities = run.xp, inputs[0]
+        offsets = inputs[1].reshape(len(probabilities), -1, 4)
+        boxes = self._decode(xp, offsets, inputs[2][0])
+        outputs[0].fill(-1)
+        if probabilities.shape[1] < 2:
+            return
+        classes = probabilities[:, 1:].argmax(axis=1)
+        best = probabilities[:, 1:].max(axis=1)
+        for i, out in enumerate(outputs[0]):
+            found = xp.nonzero((best[i] >= self.threshold) & (best[i] > -1))[0]
+            rows = xp.concatenate(
+                (
+                    classes[i][found][:, None].astype(out.dtype),
+                    best[i][found][:, None],
+                    boxes[i][found],
+                ),
+                axis=1,
+            )
+            out[: len(found)] = self._suppress(run, rows)
+
+    def _decode(self, xp: Any, offsets: Array, anchors: Array) -> Array:
+        variances = xp.asarray(self.variances, dtype=anchors.dtype)
+        sizes = anchors[:, 2:] - anchors[:, :2]
+        middles = (anchors[:, :2] + anchors[:, 2:]) / 2
+        middles = offsets[..., :2] * variances[:2] * sizes + middles
+        halves = xp.exp(offsets[..., 2:] * variances[2:]) * sizes / 2
+        boxes = xp.concatenate((middles - halves, middles + halves), axis=-1)
+        return xp.clip(boxes, 0, 1) if self.clip else boxes
+
+    def _suppress(self, run: Run, rows: Array) -> Array:
+        """Return the rows sorted, with class -1 where they are suppressed."""
+        if not len(rows) or not 0 < self.nms_threshold <= 1:
+            return rows
+        order = sorting_order(run, rows[:, 1], 0, False)
+        if 0 < self.nms_topk < len(rows):
+            order = order[: self.nms_topk]
+        best = rows[order]
+        classes = None if self.force_suppress else best[:, 0].astype("int64")
+        suppression = Suppression(run.xp, self.nms_threshold, includes_threshold=True)
+        best[~suppression.stays(_sides(run.xp, best[:, 2:]), classes), 0] = -1
+        found = rows.copy()
+        found[:, 0] = -1
+        found[: len(order)] = best
+        return found

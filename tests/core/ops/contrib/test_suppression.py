@@ -1,0 +1,59 @@
+"""Suppression against the plain definition, one box after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.ops.contrib import suppression
+from core.ops.contrib.geometry import corners_of
+from core.ops.contrib.suppression import Suppression
+
+
+def make_boxes(count: int, size: float, seed: int = 0) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    first = random.random((count, 2))
+    return np.concatenate((first, first + size * random.random((count, 2))), 1).astype("float32")
+
+
+def one_by_one(boxes, classes, threshold: float) -> np.ndarray:
+    stays = np.ones(len(boxes), dtype=bool)
+    for i, box in enumerate(boxes):
+        if not stays[i]:
+            continue
+        sides = np.minimum(box[2:], boxes[:, 2:]) - np.maximum(box[:2], boxes[:, :2])
+        inside = np.prod(np.maximum(sides, 0), axis=1)
+        areas = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)
+        ratio = inside / (areas[i] + areas - inside)
+        gone = (ratio > threshold) & (classes[i] == classes)
+        stays[i + 1 :] &= ~gone[i + 1 :]
+    return stays
+
+
+@pytest.mark.parametrize("most_pairs", [0, 10**6], ids=["by_blocks", "by_pairs"])
+@pytest.mark.parametrize("threshold", [0.0, 0.3, 0.7])
+@pytest.mark.parametrize("count_classes", [1, 5])
+@pytest.mark.parametrize("size", [0.05, 1.0])
+def test_is_greedy(monkeypatch, most_pairs, threshold, count_classes, size) -> None:
+    monkeypatch.setattr(suppression, "_MOST_PAIRS", most_pairs)
+    boxes = make_boxes(300, size)
+    classes = np.random.default_rng(1).integers(0, count_classes, 300)
+    got = Suppression(np, threshold).stays(corners_of(np, boxes, "corner"), classes)
+    np.testing.assert_array_equal(got, one_by_one(boxes, classes, threshold))
+
+
+def test_a_box_at_the_threshold_may_stay() -> None:
+    boxes = corners_of(np, np.float32([[0, 0, 2, 1], [0, 0, 1, 1]]), "corner")
+    assert Suppression(np, 0.5).stays(boxes).tolist() == [True, True]
+    assert Suppression(np, 0.5, includes_threshold=True).stays(boxes).tolist() == [True, False]
+
+
+def test_boxes_without_end() -> None:
+    boxes = np.float32([[0, 0, 1, 1], [0, 0, np.inf, np.inf], [0, 0, 1, 0.9], [np.nan, 0, 1, 1]])
+    with np.errstate(all="ignore"):
+        got = Suppression(np, 0.5).stays(corners_of(np, boxes, "corner"))
+    assert got.tolist() == [True, True, False, True]
+
+
+def test_no_boxes() -> None:
+    assert Suppression(np, 0.5).stays(corners_of(np, np.zeros((0, 4)), "corner")).shape == (0,)
