@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,6 +67,8 @@ def demo(
     """Train LeNet on MNIST digits over HTTP, ask it about one, and keep serving."""
     from app.demo import run_demo
 
+    # As Ctrl-C does it: the server must not outlive the demo.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     raise typer.Exit(run_demo(port, once))
 
 

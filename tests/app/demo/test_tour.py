@@ -1,0 +1,124 @@
+"""``modserve demo`` as its users run it, and its shell commands as they paste them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+
+from app.demo.curl_lines import curl_lines
+from app.demo.tour import BIND, FIT, LENET, MNIST
+
+pytestmark = pytest.mark.slow
+
+COMMAND = [sys.executable, "-m", "app.cli", "demo"]
+QUIET = "curl --silent --show-error --fail-with-body "
+
+
+class Demo(NamedTuple):
+    """A demo that serves on, and what it has printed."""
+
+    process: subprocess.Popen[str]
+    text: str
+
+    @property
+    def url(self) -> str:
+        return re.search(r"Serving at (\S+)/docs until Ctrl-C", self.text)[1]
+
+
+@pytest.fixture(scope="module")
+def demo() -> Iterator[Demo]:
+    """The demo in a process group of its own, as a terminal has it."""
+    process = subprocess.Popen(
+        COMMAND, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0
+    )
+    try:
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if "until Ctrl-C" in line:
+                break
+        yield Demo(process, "".join(lines))
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(timeout=60)
+        process.stdout.close()
+
+
+def test_the_tour_tells_what_it_does(demo: Demo) -> None:
+    (accuracy,) = re.findall(r"Accuracy on the 1,000 test digits: ([\d.]+)%", demo.text)
+    assert float(accuracy) >= 97
+    assert "lenet-0013.params" in demo.text
+    assert "there are: 13, 12, 11" in demo.text
+    answer, label = re.search(r"The answer is (\d) with .*\(it is a (\d)\)", demo.text).groups()
+    assert answer == label
+    assert demo.text.count("██") > 40, "the digit is drawn"
+    (milliseconds,) = re.findall(r"in ([\d.]+) ms \(median", demo.text)
+    assert float(milliseconds) < 100
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+def test_the_curl_lines_work_when_pasted(demo: Demo) -> None:
+    printed = demo.text.split("another module this time:\n")[1].split("\n\n")[0]
+    lines = [line.strip() for line in printed.splitlines()]
+    digit = Path(re.search(r"--data-binary @(\S+)", printed)[1])
+    assert lines == curl_lines(
+        demo.url, "lenet2", dataset=MNIST, symbol=LENET, digit=digit, bind=BIND, fit=FIT
+    )
+    script = "\n".join(["set -o pipefail", *lines]).replace("curl ", QUIET)
+    pasted = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, timeout=200)
+    assert pasted.returncode == 0, f"{pasted.stdout[-2000:]}\n{pasted.stderr}"
+    *_, outputs = pasted.stdout.rpartition('{"outputs":')
+    probabilities = json.loads('{"outputs":' + outputs)["outputs"]["softmax_output"]["data"]
+    assert max(range(10), key=probabilities[0].__getitem__) == 2
+    assert "event: succeeded" in pasted.stdout
+    listed = httpx.get(f"{demo.url}/v1/modules/lenet2/checkpoints").json()["items"]
+    assert [one["tag"] for one in listed] == [str(epoch) for epoch in range(13, 0, -1)]
+
+
+def test_interrupting_it_ends_its_server_too(demo: Demo) -> None:
+    assert httpx.get(f"{demo.url}/readyz").status_code == 200
+    os.killpg(demo.process.pid, signal.SIGINT)
+    rest = demo.process.stdout.read()
+    assert demo.process.wait(timeout=30) == 0
+    assert "Stopped." in rest
+    assert "Traceback" not in rest
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{demo.url}/livez")
+    digit = Path(re.search(r"--data-binary @(\S+)", demo.text)[1])
+    assert not digit.parent.exists(), "its data are removed"
+
+
+def test_a_terminated_demo_leaves_no_server(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        COMMAND, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    ) as process:
+        url = next(found[1] for line in process.stdout if (found := re.search(r"(http\S+)", line)))
+        process.terminate()
+        assert "Interrupted." in process.stdout.read()
+    assert process.returncode == 130
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{url}/livez")
+
+
+def test_once_ends_by_itself() -> None:
+    ended = subprocess.run(
+        [*COMMAND, "--once"], capture_output=True, text=True, timeout=200, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "Done in" in ended.stdout
+    assert "until Ctrl-C" not in ended.stdout
+    assert ended.stderr == ""
