@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,7 @@ def paste(script: str, url: str, folder: Path) -> str:
     return result.stdout
 
 
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
 def test_tour(tmp_path: Path) -> None:
     make, follow, use, wrong = blocks("A tour over REST", "bash")
     make = make.replace("cd app/demo/data\n", "").replace('"epochs": 12', '"epochs": 2')
