@@ -15,13 +15,16 @@ Where no kernel is registered, none holds, or one fails to be made (it raises
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import logging
+import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from core.types import Array, DType, Shape
 
 __all__ = [
+    "Keep",
     "Kernel",
     "KernelArrays",
     "KernelLayouts",
@@ -44,17 +47,40 @@ class KernelUnavailable(Exception):
 
 
 class Version:
-    """How often an array has been written from outside; kernels that cache its reordered data
-    compare it with what they saw last."""
+    """Tells whether an array has been written to, for those who keep what they made of it.
 
-    __slots__ = ("count",)
+    Args:
+        whole: the version of a larger array that this one is a part of, whose changes count too.
 
-    def __init__(self) -> None:
-        self.count = 0
+    Attributes:
+        clock: differs from what it was if any version has changed since.
+    """
+
+    __slots__ = ("_own", "_whole")
+
+    clock: ClassVar[float] = 0
+    _ticks: ClassVar[itertools.count[int]] = itertools.count(1)
+    _unknown: ClassVar[float] = 0
+
+    def __init__(self, whole: Version | None = None) -> None:
+        self._own: float = 0
+        self._whole = whole
+
+    @property
+    def count(self) -> float:
+        """A number that differs from what it was if the array has changed since."""
+        return self._own if self._whole is None else self._own + self._whole.count
 
     def bump(self) -> None:
-        """Say that the array has changed."""
-        self.count += 1
+        """Say that the array has changed, or is about to."""
+        # A new number each time, so that two threads cannot hide one another's change.
+        self._own += next(self._ticks)
+        Version.clock = next(self._ticks) + self._unknown
+
+    def lose(self) -> None:
+        """Say that the array may change at any time from now on: no count equals another."""
+        self._own = Version._unknown = math.nan
+        self.bump()
 
 
 class Layout(Hashable, Protocol):
@@ -149,12 +175,22 @@ class KernelResources:
         allocate: returns memory that is the kernel's as long as it is bound (folded weights).
         scratch: returns memory during one call, free of charge; it is other steps' afterwards.
         versions: for each input, its version; None where it may change at every run.
+        keep: returns bytes for what a kernel makes of inputs that have versions (folded weights).
+            The plan has them made before a run if an input has changed; all plans that share
+            memory share what is kept under equal keys. Takes a key, the inputs' positions, the
+            number of bytes, and a function that is given the bytes and fills them.
+        scratchpad: ``Kernel.scratchpad_bytes`` at a fixed address; other steps use it in between.
     """
 
     xp: Any
     allocate: Callable[[Shape, DType], Array]
     scratch: Callable[[Shape, DType], Array]
     versions: tuple[Version | None, ...]
+    keep: Keep
+    scratchpad: Array | None = None
+
+
+Keep = Callable[[Hashable, Sequence[int], int, Callable[[Array], None]], Array]
 
 
 class Kernel:
@@ -169,6 +205,8 @@ class Kernel:
         backward_outputs: indices of the outputs a backward kernel reads; None: as the reference.
         inplace: pairs as ``Operator.inplace_forward`` or ``inplace_backward`` gives; None: as the
             operator says.
+        scratchpad_bytes: memory needed during a call, at an address that stays.
+        uses_scratch: whether its closure calls ``KernelResources.scratch``.
     """
 
     name: str = "kernel"
@@ -177,9 +215,14 @@ class Kernel:
     backward_inputs: tuple[int, ...] | None = None
     backward_outputs: tuple[int, ...] | None = None
     inplace: tuple[tuple[int, int], ...] | None = None
+    scratchpad_bytes: int = 0
+    uses_scratch: bool = True
 
-    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
-        """Return a closure that runs the kernel on these arrays."""
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+        """Return a closure that runs the kernel on these arrays.
+
+        What the closure returns is the status of a library call: anything true is a failure.
+        """
         raise NotImplementedError(f"{type(self).__name__} cannot be bound")
 
 

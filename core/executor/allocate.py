@@ -104,7 +104,8 @@ def resized(array: NDArray, shape: Shape) -> NDArray:
     """Return the beginning of an array's memory as another shape."""
     if array.shape == shape:
         return array
-    return NDArray(array.data.reshape(-1)[: shape_size(shape)].reshape(shape), array.context)
+    beginning = array.dense().reshape(-1)[: shape_size(shape)].reshape(shape)
+    return NDArray(beginning, array.context, version=array.version)
 
 
 def _matching(name: str, lent: NDArray, shape: Shape, dtype: DType) -> NDArray:

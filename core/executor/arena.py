@@ -53,18 +53,19 @@ class Region:
 
 
 class Cached:
-    """An array that is computed from an argument, and the argument's version it belongs to."""
+    """Bytes computed from arrays that have versions, and the versions they belong to."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
-        self.seen = -1
+        self.seen: float = -1
 
 
 class Scratch:
     """Memory for the inside of steps: each step may use all of it.
 
     The first run of a plan finds out how much is needed; what does not fit is allocated for the
-    time of the step. ``settle`` then lets the region grow, so that later runs allocate nothing.
+    time of the step. ``settle`` then tells how large the region must be for later runs to
+    allocate nothing.
 
     Attributes:
         top: bytes in use by the present step; the plan sets it to 0 before each step.
@@ -96,11 +97,10 @@ class Scratch:
             self._arrays.clear()
             self._moves = self._region.moves
 
-    def settle(self) -> None:
-        """Let the region grow to what was needed; to be called after each run."""
-        if self.misses:
-            self.misses = 0
-            self._region.grow(self._most)
+    def settle(self) -> int:
+        """Return how many bytes the region should have; to be called after each run."""
+        self.misses = 0
+        return self._most
 
     def _take_new(self, shape: Shape, dtype: DType) -> Array:
         offset = self.top
@@ -142,10 +142,20 @@ class Arena:
             self.generation += 1
             self.owner = None
 
-    def cached(self, version: Version, key: Hashable, nbytes: int) -> Cached:
-        """Return the bytes kept for an argument, the same for all plans that ask with this key."""
-        found = self._cache.get((version, key))
+    def reserve_scratch(self, nbytes: int) -> None:
+        """Let the scratch region grow to at least so many bytes."""
+        if self.scratch.grow(nbytes):
+            self.generation += 1
+
+    def cached(self, versions: tuple[Version, ...], key: Hashable, nbytes: int) -> Cached:
+        """Return the bytes kept of arrays, the same for all plans that ask with this key."""
+        found = self._cache.get((versions, key))
         if found is None:
             found = Cached(self.backend.empty((nbytes,), _BYTES))
-            self._cache[version, key] = found
+            self._cache[versions, key] = found
         return found
+
+    @property
+    def cached_nbytes(self) -> int:
+        """Bytes kept of arrays that have versions: reordered and folded weights."""
+        return sum(int(one.array.nbytes) for one in self._cache.values())

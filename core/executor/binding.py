@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from core.backends import backend_of
-from core.backends.kernels import Version
 from core.device import Context
 from core.errors import DeviceError, MXNetError, ShapeError, TypeInferenceError, did_you_mean
 from core.executor.allocate import Allocator
@@ -38,7 +37,6 @@ def bind(
     group2ctx: Mapping[str, Context] | None = None,
     shared_exec: Executor | None = None,
     *,
-    versions: Mapping[str, Version] | None = None,
     options: CompileOptions | None = None,
 ) -> Executor:
     """Bind a symbol to arrays.
@@ -53,8 +51,6 @@ def bind(
         aux_states: an array for each auxiliary state, in order or by name.
         group2ctx: contexts by ``ctx_group`` attribute; all must be on one device.
         shared_exec: an executor whose memory is shared; the two must not run at the same time.
-        versions: counts changes of arguments by name, so that kernels may keep what they made of
-            them; whoever writes to these arrays must bump the version.
         options: how the compiler works.
 
     Raises:
@@ -80,7 +76,7 @@ def bind(
     _check_devices(ctx, None, zip(names, gradients, strict=True))
     _check_gradients(names, arguments, gradients)
     spec_of = _infer_bound(graph, arguments, auxiliaries)
-    bound = Bound(arguments, gradients, requests, auxiliaries, versions or {})
+    bound = Bound(arguments, gradients, requests, auxiliaries)
     arena = shared_exec.arena if shared_exec is not None else Arena(ctx)
     return Executor(symbol, graph, spec_of, ctx, bound, arena, group2ctx=group2ctx, options=options)
 

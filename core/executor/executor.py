@@ -48,6 +48,7 @@ class MemoryReport:
         outputs: of the outputs, shared among all executors of one arena.
         plans: what each plan compiled so far needs, by name (``"inference"``, ``"training"``).
         arena: bytes of the arena at present, the largest of all plans that share it.
+        kept: reordered and folded copies of weights, one for all plans that share the arena.
     """
 
     arguments: int
@@ -56,6 +57,13 @@ class MemoryReport:
     outputs: int
     plans: Mapping[str, PlanMemory]
     arena: int
+    kept: int
+
+    @property
+    def total(self) -> int:
+        """Bytes of arrays, outputs, arena and kept copies together."""
+        bound = self.arguments + self.gradients + self.auxiliaries
+        return bound + self.outputs + self.arena + self.kept
 
 
 @dataclasses.dataclass(frozen=True)
@@ -241,7 +249,7 @@ class Executor:
             for name, array in (given or {}).items():
                 if name in own:
                     _check_shape(name, tuple(array.shape), own[name])
-                    self._write(name, own[name], array)
+                    _write(own[name], array)
                 elif not allow_extra_params:
                     raise ValueError(
                         f"{name!r} is not among the {what} of the symbol{did_you_mean(name, own)}; "
@@ -313,6 +321,7 @@ class Executor:
             outputs=self._outputs.nbytes,
             plans={mode.name: plan.memory for mode, plan in self._plans.items()},
             arena=self.arena.values.nbytes,
+            kept=self.arena.cached_nbytes,
         )
 
     # -- inside -----------------------------------------------------------------------------
@@ -338,14 +347,14 @@ class Executor:
             strided=_strided(self.arg_arrays),
             constants={
                 index
-                for index, name in enumerate(self._argument_names)
-                if name in self.bound.versions
+                for index, array in enumerate([*self.arg_arrays, *self.aux_arrays])
+                if array.version is not None
             },
             options=options,
         )
         return Plan(
             compiled,
-            partial(_bindings, self.bound, self._argument_names, self._outputs),
+            partial(_bindings, self.bound, self._outputs),
             self.arena,
             self._ctx,
             check_kernels=options.check_kernels,
@@ -363,14 +372,7 @@ class Executor:
             )
         target = self.arg_dict[name]
         _check_shape(name, value.shape, target)
-        self._write(name, target, value)
-
-    def _write(self, name: str, target: NDArray, value: NDArray | Array) -> None:
-        raw = value.data if isinstance(value, NDArray) else value
-        backend_of(target.context).copy_into(target.data, raw)
-        version = self.bound.versions.get(name)
-        if version is not None:
-            version.bump()
+        _write(target, value)
 
     def _head_gradients(self, given: Any) -> list[Array | None]:
         if given is None:
@@ -409,14 +411,19 @@ class Executor:
                 )
 
 
-def _bindings(bound: Bound, names: Sequence[str], outputs: Outputs) -> Bindings:
+def _write(target: NDArray, value: NDArray | Array) -> None:
+    raw = value.dense() if isinstance(value, NDArray) else value
+    backend_of(target.context).copy_into(target.data, raw)
+
+
+def _bindings(bound: Bound, outputs: Outputs) -> Bindings:
     # A function of its own: a plan that knew its executor would keep it alive.
     return Bindings(
-        arguments=[array.data for array in bound.arguments],
-        auxiliaries=[array.data for array in bound.auxiliaries],
+        arguments=[array.dense() for array in bound.arguments],
+        auxiliaries=[array.dense() for array in bound.auxiliaries],
         gradients=[None if array is None else array.data for array in bound.gradients],
         outputs=[array.data for array in outputs.arrays],
-        versions=[bound.versions.get(name) for name in names],
+        versions=[array.version for array in (*bound.arguments, *bound.auxiliaries)],
     )
 
 

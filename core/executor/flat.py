@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from core.backends import backend_of
+from core.backends.kernels import Version
 from core.device import Context
 from core.types import Array, DType, Shape, shape_size
 
@@ -26,12 +27,16 @@ class FlatBuffer:
         data: the whole buffer, one-dimensional.
         views: each array by name, in order.
         spans: (start, stop) of each array in elements, the padding that follows it included.
+        version: to be bumped by who writes to ``data``.
+        versions: of each array by name; they count the changes of the whole, too.
     """
 
     def __init__(self, shapes: Mapping[str, Shape], dtype: DType, context: Context) -> None:
         self.context = context
         self.dtype = dtype
         self.shapes = dict(shapes)
+        self.version = Version()
+        self.versions = {name: Version(self.version) for name in shapes}
         self.spans: dict[str, tuple[int, int]] = {}
         align = max(1, _ALIGNMENT // dtype.itemsize)
         start = 0

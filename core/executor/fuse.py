@@ -81,8 +81,8 @@ def fuse(program: Program, kernels: Set[str], constants: Set[int]) -> None:
     Args:
         program: changed in place.
         kernels: names of the operators there are kernels for.
-        constants: values of arguments that have a version; a batch norm is folded only into
-            weights that seldom change.
+        constants: values of arguments and auxiliary states that have a version; a batch norm is
+            folded only where it and the weights seldom change.
     """
     if not program.backward_steps:
         _Fuser(program, kernels, constants).run()
@@ -132,7 +132,7 @@ class _Fuser:
         if not is_hidden or self._reads[out] != 1:
             return None
         follower = self._readers[out]
-        return None if follower in self._fused else follower
+        return None if follower in self._fused or follower in self._absorbed else follower
 
     def _take(self, fused: Fused, inputs: list[int | None], last: Step, follower: Step) -> bool:
         """Add a follower to a fused operator; tell whether that was possible."""
@@ -161,7 +161,7 @@ class _Fuser:
         return (
             fused.batch_norm is None
             and not uses_batch
-            and inputs[1] in self._constants
+            and self._constants >= {*inputs[1:], *norm.inputs[1:]}
             and getattr(norm.op, "axis", None) == 1
             and getattr(fused.layer, "layout", None) in (None, "NCW", "NCHW", "NCDHW")
             and not any(self._reads[hidden] for hidden in norm.outputs[1:] if hidden is not None)

@@ -158,7 +158,7 @@ class _Chooser:
         target = program.new_value(value.name, value.shape, value.dtype)
         target.layout = layout
         if slot in self._constants:
-            target.place, target.index = Place.CACHE, value.index
+            target.place, target.index = Place.CACHE, slot
         self._reorder(slot, target.id)
         self._reordered[slot, layout] = target.id
         return target.id

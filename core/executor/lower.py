@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,11 @@ from core.backends.kernels import KernelArrays, KernelResources, Version
 from core.executor.arena import Arena, Cached, Scratch
 from core.executor.check import checked
 from core.executor.ir import Place, Program, Slots, Step, Value
-from core.executor.memory import MemoryPlan
+from core.executor.memory import MemoryPlan, aligned
 from core.ops import Run
 from core.types import Array, DType, Shape
 
-__all__ = ["Bindings", "Call", "Lowering"]
+__all__ = ["Bindings", "Call", "Lowering", "Refresh"]
 
 _BYTES = np.dtype("uint8")
 
@@ -32,7 +33,8 @@ class Bindings:
         auxiliaries: in the order of ``list_auxiliary_states``.
         gradients: by position of the argument, None where there is none.
         outputs: by position of the head.
-        versions: by position of the argument; None where the array may change at any time.
+        versions: of the arguments, then of the auxiliary states; None where the array may change
+            at any time.
     """
 
     arguments: Sequence[Array]
@@ -40,6 +42,23 @@ class Bindings:
     gradients: Sequence[Array | None]
     outputs: Sequence[Array]
     versions: Sequence[Version | None]
+
+
+class Refresh:
+    """Computes what is kept of arrays that have versions, when one of them has changed."""
+
+    __slots__ = ("_cached", "_make", "_versions")
+
+    def __init__(self, cached: Cached, versions: Sequence[Version], make: Call) -> None:
+        self._cached = cached
+        self._versions = versions
+        self._make = make
+
+    def __call__(self) -> None:
+        count = sum(version.count for version in self._versions)
+        if self._cached.seen != count:
+            self._make()
+            self._cached.seen = count
 
 
 class Lowering:
@@ -53,6 +72,9 @@ class Lowering:
         run: what operators are given.
         scratch: where ``run.scratch`` comes from.
         check_kernels: whether every kernel is compared with its reference at each run.
+
+    Attributes:
+        refreshes: what is to be run, in order, before a run if any version has changed.
     """
 
     def __init__(
@@ -73,6 +95,7 @@ class Lowering:
         self._run = run
         self._scratch = scratch
         self._check_kernels = check_kernels
+        self.refreshes: list[Refresh] = []
         self._arrays: list[Array | None] = [None] * len(program.values)
         self._bound: dict[Place, Sequence[Array | None]] = {
             Place.ARGUMENT: bindings.arguments,
@@ -92,8 +115,14 @@ class Lowering:
         """Return arrays by position."""
         return tuple(None if slot is None else self.array(slot) for slot in slots)
 
-    def call(self, step: Step) -> Call:
-        """Return the closure that runs a step."""
+    def updated_versions(self) -> list[Version]:
+        """Return the versions of the auxiliary states that steps update."""
+        updated = {slot for step in self.program.steps for slot in step.updates}
+        versions = [self._version(slot) for slot in sorted(updated)]
+        return [version for version in versions if version is not None]
+
+    def call(self, step: Step) -> Call | None:
+        """Return the closure that runs a step; None where that is a matter of ``refreshes``."""
         if step.kernel is None:
             return self._reference_call(step)
         return self._kernel_call(step)
@@ -112,15 +141,15 @@ class Lowering:
             assert array is not None
             return _as(array, shape, dtype)
         if value.place is Place.CACHE:
-            return self._cached(value).array
+            return self._cached(value)[0].array
         if self._memory is None:
             return self._arena.backend.empty(shape, dtype)
         return self._arena.values.array(self._memory.offsets[value.id], shape, dtype)
 
-    def _cached(self, value: Value) -> Cached:
+    def _cached(self, value: Value) -> tuple[Cached, tuple[Version]]:
         version = self._bindings.versions[value.index]
         assert version is not None
-        return self._arena.cached(version, value.layout, value.nbytes)
+        return self._arena.cached((version,), value.layout, value.nbytes), (version,)
 
     # -- closures ---------------------------------------------------------------------------
 
@@ -138,8 +167,9 @@ class Lowering:
             self.arrays(step.in_grads),
         )
 
-    def _kernel_call(self, step: Step) -> Call:
-        assert step.kernel is not None
+    def _kernel_call(self, step: Step) -> Call | None:
+        kernel = step.kernel
+        assert kernel is not None
         arrays = KernelArrays(
             inputs=self.arrays(step.inputs),
             outputs=self.arrays(step.outputs),
@@ -152,25 +182,52 @@ class Lowering:
             allocate=self._arena.backend.empty,
             scratch=self._scratch.take,
             versions=tuple(self._version(slot) for slot in step.inputs),
+            keep=partial(self._keep, step),
+            scratchpad=self._scratchpad(kernel.scratchpad_bytes),
         )
-        call = _scratched(step.kernel.bind(arrays, resources), self._scratch)
+        call = kernel.bind(arrays, resources)
+        if kernel.uses_scratch:
+            call = _scratched(call, self._scratch, aligned(kernel.scratchpad_bytes))
         for target in step.writes():
             value = self.program.values[target]
             if value.place is Place.CACHE:
-                version = self._bindings.versions[value.index]
-                assert version is not None
-                return _when_changed(call, self._cached(value), version)
+                self.refreshes.append(Refresh(*self._cached(value), call))
+                return None
         if self._check_kernels:
             return checked(call, step, self.program, arrays, resources, self._run)
         return call
+
+    def _keep(
+        self,
+        step: Step,
+        key: Hashable,
+        positions: Sequence[int],
+        nbytes: int,
+        make: Callable[[Array], None],
+    ) -> Array:
+        versions = tuple(
+            version
+            for version in (self._version(step.inputs[position]) for position in positions)
+            if version is not None
+        )
+        assert len(versions) == len(positions), (step, positions)
+        cached = self._arena.cached(versions, key, nbytes)
+        self.refreshes.append(Refresh(cached, versions, partial(make, cached.array)))
+        return cached.array
+
+    def _scratchpad(self, nbytes: int) -> Array | None:
+        return self._arena.scratch.array(0, (nbytes,), _BYTES) if nbytes else None
 
     def _version(self, slot: int | None) -> Version | None:
         if slot is None:
             return None
         value = self.program.values[slot]
-        if value.place not in (Place.ARGUMENT, Place.CACHE):
+        index = value.index
+        if value.place is Place.AUXILIARY:
+            index += len(self._bindings.arguments)
+        elif value.place not in (Place.ARGUMENT, Place.CACHE):
             return None
-        return self._bindings.versions[value.index]
+        return self._bindings.versions[index]
 
 
 def _as(array: Array, shape: Shape, dtype: DType) -> Array:
@@ -212,19 +269,9 @@ def _backward_call(
     return call
 
 
-def _scratched(kernel: Call, scratch: Scratch) -> Call:
-    def call() -> None:
-        scratch.top = 0
-        kernel()
-
-    return call
-
-
-def _when_changed(reorder: Call, cached: Cached, version: Version) -> Call:
-    def call() -> None:
-        count = version.count
-        if cached.seen != count:
-            reorder()
-            cached.seen = count
+def _scratched(kernel: Call, scratch: Scratch, start: int) -> Call:
+    def call() -> Any:
+        scratch.top = start
+        return kernel()
 
     return call

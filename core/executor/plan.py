@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from operator import length_hint
 
+from core.backends.kernels import Version
 from core.device import Context
-from core.errors import StageError
+from core.errors import DeviceError, StageError
 from core.executor.arena import Arena, Scratch
 from core.executor.compile import Compiled
 from core.executor.ir import Step
 from core.executor.lower import Bindings, Call, Lowering
+from core.executor.profile import label_of, recorded
 from core.ops import Run
+from core.profiler.recorder import Recorder, profiler, span
+from core.profiler.statistics import DEVICE_STORAGE
 from core.random import device_random
 from core.types import Array
 
@@ -77,7 +82,10 @@ class Plan:
         )
         if compiled.memory is not None:
             arena.reserve(compiled.memory.nbytes, 0)
+        kernels = [step.kernel for step in compiled.program.steps if step.kernel is not None]
+        arena.reserve_scratch(max((one.scratchpad_bytes for one in kernels), default=0))
         self._misses = 0
+        self._clock: float = math.nan
         # Stands for this plan in the arena, which would else keep it alive.
         self._token = object()
         self._lower()
@@ -100,7 +108,9 @@ class Plan:
         if self._generation != self._arena.generation:
             self._lower()
         self._arena.owner = self._token
-        self._execute(self._forward_calls, 0)
+        if self._clock != Version.clock:
+            self._refresh()
+        self._execute(self._forward_calls, self._steps)
 
     def backward(self, head_gradients: Sequence[Array | None]) -> None:
         """Run the backward pass of the forward pass that ran last.
@@ -119,26 +129,60 @@ class Plan:
                 "since; call forward(is_train=True) again before each backward"
             )
         self._arena.owner = None
+        if self._clock != Version.clock:
+            self._refresh()
         for target, given in zip(self._head_gradients, head_gradients, strict=True):
             if target is not None:
                 self._arena.backend.copy_into(target, given)
-        self._execute(self._backward_calls, self.compiled.program.forward_length)
+        self._execute(self._backward_calls, self._steps[len(self._forward_calls) :])
 
-    def _execute(self, calls: Sequence[Call], first: int) -> None:
-        scratch = self._scratch
+    def _refresh(self) -> None:
+        """Compute anew what is kept of arrays that have changed."""
+        clock = Version.clock
+        self._scratch.begin()
+        with self._arena.backend.scope():
+            for refresh in self._refreshes:
+                refresh()
+        self._clock = clock
+
+    def _execute(self, calls: Sequence[Call], steps: Sequence[Step]) -> None:
+        scratch, recorder = self._scratch, profiler.recorder
         scratch.begin()
         remaining = iter(calls)
         try:
             with self._arena.backend.scope():
+                if recorder is not None:
+                    self._record(remaining, steps, recorder)
                 for call in remaining:
-                    call()
+                    status = call()
+                    if status.__class__ is int and status:
+                        raise DeviceError(f"the library call failed with status {status}")
         except Exception as error:
-            position = first + len(calls) - length_hint(remaining) - 1
-            error.add_note(f"while running {self.compiled.program.steps[position]}")
+            error.add_note(f"while running {steps[len(calls) - length_hint(remaining) - 1]}")
             raise
+        for version in self._updated:
+            version.bump()
         self._misses = scratch.misses
         if scratch.misses:
-            scratch.settle()
+            self._arena.reserve_scratch(scratch.settle())
+
+    def _record(self, calls: Iterator[Call], steps: Sequence[Step], recorder: Recorder) -> None:
+        """Run a pass and record it."""
+        wait = self._arena.backend.synchronize
+        is_backward = any(step.is_backward for step in steps[:1])
+        with span("api", f"Executor.{'backward' if is_backward else 'forward'}"):
+            if recorder.switches.symbolic:
+                for call, step in zip(calls, steps, strict=False):
+                    recorded(call, label_of(step), recorder, wait)
+            else:
+                for call in calls:
+                    call()
+                wait()
+        if recorder.switches.memory:
+            arena = self._arena
+            nbytes = arena.values.nbytes + arena.outputs.nbytes + arena.scratch.nbytes
+            recorder.add_sample(DEVICE_STORAGE, f"Arena: {arena.context}", nbytes)
+        recorder.flush_if_due()
 
     def _lower(self) -> None:
         program = self.compiled.program
@@ -151,15 +195,20 @@ class Plan:
             self._scratch,
             check_kernels=self._check_kernels,
         )
-        calls = [self._watched(step, lowering) for step in program.steps]
-        self._forward_calls = calls[: program.forward_length]
-        self._backward_calls = calls[program.forward_length :]
+        forward = [(step, self._watched(step, lowering)) for step in program.forward_steps]
+        backward = [(step, self._watched(step, lowering)) for step in program.backward_steps]
+        self._forward_calls = [call for _, call in forward if call is not None]
+        self._backward_calls = [call for _, call in backward if call is not None]
+        self._steps = [step for step, call in (*forward, *backward) if call is not None]
+        self._refreshes = lowering.refreshes
+        self._clock = math.nan
+        self._updated = lowering.updated_versions() if program.is_train else ()
         self._head_gradients = lowering.arrays(tuple(program.head_gradients))
         self._generation = self._arena.generation
 
-    def _watched(self, step: Step, lowering: Lowering) -> Call:
+    def _watched(self, step: Step, lowering: Lowering) -> Call | None:
         call, observer = lowering.call(step), self._observer
-        if observer is None:
+        if observer is None or call is None:
             return call
 
         def watched() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.backends.kernels import Version
 from core.errors import ShapeError
 from core.executor.allocate import resized, zeros
 from core.executor.bound import Bound
@@ -59,8 +58,7 @@ def reshape_bound(
         fit(node.name, array, spec_of(Entry(node, 0))[0])
         for node, array in zip(graph.auxiliaries, bound.auxiliaries, strict=True)
     ]
-    versions = _kept_versions(graph, bound, arguments)
-    return spec_of, Bound(arguments, gradients, bound.requests, auxiliaries, versions)
+    return spec_of, Bound(arguments, gradients, bound.requests, auxiliaries)
 
 
 def _infer(graph: Graph, bound: Bound, shapes: Mapping[str, Shape]) -> SpecOf:
@@ -91,12 +89,3 @@ def _fit(
     if not allow_up_sizing:
         raise ShapeError(LARGER.format(name=name, old=array.shape, new=shape))
     return zeros(shape, array.data.dtype, array.context)
-
-
-def _kept_versions(graph: Graph, bound: Bound, arguments: list[NDArray]) -> dict[str, Version]:
-    """Return the versions of the arguments whose arrays stay the same."""
-    return {
-        node.name: bound.versions[node.name]
-        for node, old, new in zip(graph.arguments, bound.arguments, arguments, strict=True)
-        if node.name in bound.versions and old is new
-    }

@@ -72,5 +72,7 @@ def _by_dtype(
 
 def _handles(buffers: Iterable[FlatBuffer], context: Context) -> dict[str, NDArray]:
     return {
-        name: NDArray(view, context) for buffer in buffers for name, view in buffer.views.items()
+        name: NDArray(view, context, version=buffer.versions[name])
+        for buffer in buffers
+        for name, view in buffer.views.items()
     }

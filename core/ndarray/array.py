@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from core.backends import backend_of
+from core.backends.kernels import Version
 from core.device import Context, current_context
 from core.errors import FormatError, MXNetError, ShapeError
 from core.ndarray.arithmetic import Arithmetic
@@ -41,25 +42,40 @@ class NDArray(Arithmetic, Shaping, Subscript, OperatorMethods):
             nothing (what unpickling starts from).
         ctx: the device the array is on; ``cpu(0)`` when not given.
         writable: whether the in-place operators and assignments are allowed.
+        version: is bumped whenever the array may be written to, so that an executor that it is
+            bound to can keep what it makes of it; views have their base's. None for an array that
+            others can write to without this handle's knowing.
     """
 
-    __slots__ = ("__weakref__", "_context", "_data", "_origin", "writable")
+    __slots__ = ("__weakref__", "_context", "_data", "_origin", "version", "writable")
 
     __array_priority__: ClassVar[float] = 1000.0
 
     def __init__(
-        self, data: Array = None, ctx: Context | None = None, writable: bool = True
+        self,
+        data: Array = None,
+        ctx: Context | None = None,
+        writable: bool = True,
+        *,
+        version: Version | None = None,
     ) -> None:
         self._data = data
         self._context = ctx if ctx is not None else Context("cpu", 0)
         self._origin: Origin | None = None
         self.writable = writable
+        self.version = version
 
     # -- what it is -------------------------------------------------------------------------
 
     @property
     def data(self) -> Any:
-        """The raw NumPy or CuPy array; it shares memory with this one."""
+        """The raw NumPy or CuPy array; it shares memory with this one.
+
+        Asking for it counts as a change, since one can write to it; who does so after a pass of an
+        executor has used the array must ask for it anew. ``dense()`` is for reading only.
+        """
+        if self.version is not None:
+            self.version.bump()
         return self._data
 
     @property
@@ -213,7 +229,7 @@ class NDArray(Arithmetic, Shaping, Subscript, OperatorMethods):
 
     def detach(self) -> NDArray:
         """Return the same memory without the computation it came from."""
-        return NDArray(self._data, self._context)
+        return NDArray(self._data, self._context, version=self.version)
 
     def tostype(self, stype: str) -> NDArray:
         """Return a copy in another storage type (``default``, ``row_sparse``, ``csr``)."""
@@ -288,6 +304,8 @@ class NDArray(Arithmetic, Shaping, Subscript, OperatorMethods):
         """Write raw values of this shape, of any device and dtype, over the array."""
         with np.errstate(all="ignore"):
             backend_of(self._context).copy_into(self._data, raw)
+        if self.version is not None:
+            self.version.bump()
         self._origin = live(self._origin)
 
     def stored(self) -> StoredArray:

@@ -19,7 +19,11 @@ def to_dlpack_for_read(data: NDArray) -> Any:
     return data.dense().__dlpack__()
 
 
-to_dlpack_for_write = to_dlpack_for_read
+def to_dlpack_for_write(data: NDArray) -> Any:
+    """Return a DLPack capsule whose holder may write to the array at any time."""
+    if data.version is not None:
+        data.version.lose()
+    return to_dlpack_for_read(data)
 
 
 def from_dlpack(dlpack: Any) -> NDArray:

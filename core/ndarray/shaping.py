@@ -16,6 +16,7 @@ from core.ops import Operator
 from core.types import Array, Shape, shape_size
 
 if TYPE_CHECKING:
+    from core.backends.kernels import Version
     from core.ndarray.array import NDArray
 
 __all__ = ["Shaping"]
@@ -28,6 +29,7 @@ class Shaping:
 
     if TYPE_CHECKING:
         _data: Array
+        version: Version | None
         _context: Context
         writable: bool
 
@@ -112,7 +114,7 @@ class Shaping:
     def _view(self, op: Operator, shape: Shape) -> NDArray:
         raw = self._data.reshape(shape)
         result = self.wrap(raw)
-        result.writable = self.writable
+        result.writable, result.version = self.writable, self.version
         node = record(op, self._context, [cast("NDArray", self)], [self._data], [raw])
         result._origin = None if node is None else Entry(node, 0)
         return result
@@ -125,5 +127,5 @@ class Shaping:
             raise ShapeError(
                 f"Cannot reshape array of size {self.size} into shape {shape}"
             ) from None
-        result.writable = self.writable
+        result.writable, result.version = self.writable, self.version
         return result

@@ -18,6 +18,7 @@ from core.ndarray.tape import Entry, Origin, live, mode
 from core.types import Array, Shape
 
 if TYPE_CHECKING:
+    from core.backends.kernels import Version
     from core.ndarray.array import NDArray
 
 __all__ = ["Subscript"]
@@ -42,6 +43,7 @@ class Subscript:
 
     if TYPE_CHECKING:
         _data: Array
+        version: Version | None
         _context: Context
         _origin: Origin | None
         writable: bool
@@ -73,6 +75,7 @@ class Subscript:
             if part.ndim == 0:
                 part = part.reshape(1)
         result = self.wrap(part)
+        result.version = self.version
         result.writable = self.writable
         origin = live(self._origin)
         if mode.recording and origin is not None:
@@ -109,6 +112,8 @@ class Subscript:
             if raw.ndim:
                 raw = _without_leading(raw, max(self._data[parts].ndim, 1))
             self._data[parts] = raw
+        if self.version is not None:
+            self.version.bump()
 
     def at(self, idx: int) -> NDArray:
         """Return the view of one entry of the first axis."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from core.backends.onednn.kernel import (
     PrimitiveKernel,
     are_float32,
     input_,
-    layouts_of,
     output,
     present,
 )
@@ -32,99 +32,84 @@ __all__ = ["fused_convolution", "fused_inner_product"]
 _FLOAT32 = np.dtype("float32")
 _SUM: PostOperation = ("sum", 1.0)
 
+Operands = Mapping[Argument, Operand]
 
-class _Residual(PrimitiveKernel):
-    """A convolution that adds to what is in its output: the residual, which it may lie over."""
 
-    def __init__(self, request: KernelRequest, primitive: Primitive, operands: Any) -> None:
+class _Fused(PrimitiveKernel):
+    """A convolution that may add to what is in its output: the residual, which it may lie over."""
+
+    def __init__(self, request: KernelRequest, primitive: Primitive, operands: Operands) -> None:
         super().__init__("convolution_fused", request, (primitive, operands))
-        self._residual = len(request.inputs) - 1
-        self.inplace = ((self._residual, 0),)
-        layout = layout_of(primitive.desc(Argument.DST))
-        inputs = (*self.layouts.inputs[:-1], layout)
-        self.layouts = dataclasses.replace(self.layouts, inputs=inputs)
-
-    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
-        """Return a closure that copies the residual, unless it is there already, and computes."""
-        residual, out = present(arrays.inputs[self._residual]), present(arrays.outputs[0])
-        compute = super().bind(arrays, resources)
-        return _after_copy(compute, residual, out)
-
-
-class _Folded(Kernel):
-    """A convolution whose weights have taken in the batch norm behind it.
-
-    The weights are made anew when their version or one of the batch norm's vectors has changed.
-    """
-
-    name = "onednn:convolution_folded"
-
-    def __init__(self, request: KernelRequest, problem: Problem, primitive: Primitive) -> None:
-        self._operator, self._problem, self._primitive = request.operator, problem, primitive
-        operands = {Argument.SRC: input_(0), Argument.DST: output()}
-        if self._operator.has_residual:
+        self._residual: int | None = None
+        if request.operator.has_residual:
             # Not an argument of the primitive: what the output holds before.
-            self.inplace = ((len(request.inputs) - 1, 0),)
-        self.layouts = layouts_of(request, ((primitive, operands),))
-        if self._operator.has_residual:
-            inputs = (*self.layouts.inputs[:-1], layout_of(primitive.desc(Argument.DST)))
+            self._residual = len(request.inputs) - 1
+            self.inplace = ((self._residual, 0),)
+            layout = layout_of(primitive.desc(Argument.DST))
+            inputs = (*self.layouts.inputs[:-1], layout)
             self.layouts = dataclasses.replace(self.layouts, inputs=inputs)
 
-    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
-        """Return a closure that folds where something has changed, and computes."""
-        data, weight, *others = map(present, arrays.inputs)
-        bias = None if self._operator.layer.no_bias else others.pop(0)
-        vectors, out = others[:4], present(arrays.outputs[0])
-        folded = resources.allocate(
-            (self._primitive.desc(Argument.WEIGHTS).nbytes,), np.dtype("uint8")
-        )
-        shift = resources.allocate(vectors[0].shape, _FLOAT32)
-        tensors = {
-            Argument.SRC: data,
-            Argument.WEIGHTS: folded.view(_FLOAT32),
-            Argument.BIAS: shift,
-            Argument.DST: out,
-        }
-        compute = launch(self._primitive, tensors, resources)
-        if self._operator.has_residual:
-            compute = _after_copy(compute, others[4], out)
-        version, watched = resources.versions[1], [*vectors, *([] if bias is None else [bias])]
-        seen: list[bytes] | None = None
-        seen_count = -1
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+        """Return a closure that computes; it first copies a residual that is not there already."""
+        return self._after_copy(super().bind(arrays, resources), arrays)
 
-        def call() -> None:
-            nonlocal seen, seen_count
-            present_bytes = [vector.tobytes() for vector in watched]
-            if version is None or version.count != seen_count or present_bytes != seen:
-                self._fold(weight, bias, vectors, folded, shift, resources)
-                seen, seen_count = present_bytes, -1 if version is None else version.count
-            compute()
+    def _after_copy(self, compute: Callable[[], Any], arrays: KernelArrays) -> Callable[[], Any]:
+        if self._residual is None:
+            return compute
+        residual, out = present(arrays.inputs[self._residual]), present(arrays.outputs[0])
+        if residual.ctypes.data == out.ctypes.data:
+            return compute
+
+        def call() -> Any:
+            np.copyto(out, residual)
+            return compute()
 
         return call
 
+
+class _Folded(_Fused):
+    """A convolution whose weights have taken in the batch norm behind it."""
+
+    def __init__(self, request: KernelRequest, problem: Problem, primitive: Primitive) -> None:
+        super().__init__(request, primitive, {Argument.SRC: input_(0), Argument.DST: output()})
+        self.name = "onednn:convolution_folded"
+        self._layer, self._norm = request.operator.layer, request.operator.batch_norm
+        self._unfolded, self._primitive = plain(problem.weight), primitive
+        self._channels = problem.output[1]
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+        """Return a closure that computes with weights that the plan keeps."""
+        desc = self._primitive.desc(Argument.WEIGHTS)
+        count = 5 if self._layer.no_bias else 6
+        kept = resources.keep(
+            (desc, self._unfolded, self._norm.eps, self._norm.fix_gamma),
+            range(1, 1 + count),
+            desc.nbytes + self._channels * _FLOAT32.itemsize,
+            partial(self._fold, arrays.inputs[1 : 1 + count], resources),
+        )
+        tensors = {
+            Argument.SRC: present(arrays.inputs[0]),
+            Argument.WEIGHTS: kept[: desc.nbytes],
+            Argument.BIAS: kept[desc.nbytes :],
+            Argument.DST: present(arrays.outputs[0]),
+        }
+        return self._after_copy(launch(self._primitive, tensors, resources).call, arrays)
+
     def _fold(
-        self,
-        weight: Array,
-        bias: Array | None,
-        vectors: list[Array],
-        folded: Array,
-        shift: Array,
-        resources: KernelResources,
+        self, inputs: Sequence[Array | None], resources: KernelResources, kept: Array
     ) -> None:
-        """Write weight · scale and (bias - mean) · scale + beta."""
-        gamma, beta, mean, variance = vectors
-        norm = self._operator.batch_norm
-        scale = 1 / np.sqrt(variance + np.float32(norm.eps))
-        if not norm.fix_gamma:
+        """Write weight · scale, in the primitive's layout, and (bias - mean) · scale + beta."""
+        weight, *others = map(present, inputs)
+        bias = 0 if self._layer.no_bias else others.pop(0)
+        gamma, beta, mean, variance = others
+        scale = 1 / np.sqrt(variance + np.float32(self._norm.eps))
+        if not self._norm.fix_gamma:
             scale *= gamma
-        np.subtract(0 if bias is None else bias, mean, out=shift)
-        shift *= scale
-        shift += beta
-        scaled = resources.scratch(weight.shape, _FLOAT32)
-        np.multiply(weight, scale.reshape(-1, *(1 for _ in weight.shape[1:])), out=scaled)
-        source, target = plain(self._problem.weight), self._primitive.desc(Argument.WEIGHTS)
-        tensors = {Argument.SRC: scaled, Argument.DST: folded}
-        launch(make_reorder(source, target), tensors, resources)()
+        desc = self._primitive.desc(Argument.WEIGHTS)
+        kept[desc.nbytes :].view(_FLOAT32)[...] = (bias - mean) * scale + beta
+        scaled = weight * scale.reshape(-1, *(1 for _ in weight.shape[1:]))
+        tensors = {Argument.SRC: scaled, Argument.DST: kept[: desc.nbytes]}
+        launch(make_reorder(self._unfolded, desc), tensors, resources)()
 
 
 def fused_convolution(request: KernelRequest) -> Kernel | None:
@@ -137,16 +122,10 @@ def fused_convolution(request: KernelRequest) -> Kernel | None:
     primitive = problem.forward(request, post, with_bias=fused.batch_norm is not None)
     if fused.batch_norm is not None:
         return _Folded(request, problem, primitive)
-    operands: dict[Argument, Operand] = {
-        Argument.SRC: input_(0),
-        Argument.WEIGHTS: input_(1),
-        Argument.DST: output(),
-    }
+    operands = {Argument.SRC: input_(0), Argument.WEIGHTS: input_(1), Argument.DST: output()}
     if problem.bias:
         operands[Argument.BIAS] = input_(2)
-    if fused.has_residual:
-        return _Residual(request, primitive, operands)
-    return PrimitiveKernel("convolution_fused", request, (primitive, operands))
+    return _Fused(request, primitive, operands)
 
 
 def fused_inner_product(request: KernelRequest) -> Kernel | None:
@@ -160,15 +139,3 @@ def _activation(fused: Any) -> tuple[PostOperation, ...]:
         return ()
     algorithm, alpha = FUNCTIONS[fused.activation.act_type]
     return (("eltwise", algorithm, alpha, 0.0),)
-
-
-def _after_copy(compute: Callable[[], None], source: Array, target: Array) -> Callable[[], None]:
-    """Return a closure that copies first, unless both are the same memory."""
-    if source.ctypes.data == target.ctypes.data:
-        return compute
-
-    def call() -> None:
-        np.copyto(target, source)
-        compute()
-
-    return call

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from core.backends.kernels import (
 )
 from core.backends.onednn.constants import Argument, Propagation
 from core.backends.onednn.memory import layout_of
-from core.backends.onednn.primitive import Primitive, launch
+from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
 from core.types import Array
 
 __all__ = [
@@ -103,8 +104,10 @@ class PrimitiveKernel(Kernel):
             self.backward_outputs = _indices(operands, "outputs")
         elif workspace in operands:
             self.workspace_bytes = launches[0][0].desc(Argument.WORKSPACE).nbytes
+        self.scratchpad_bytes = scratchpad_bytes(*(primitive for primitive, _ in launches))
+        self.uses_scratch = False
 
-    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that runs all primitives."""
         calls = [
             launch(
@@ -115,7 +118,7 @@ class PrimitiveKernel(Kernel):
             for primitive, operands in self._launches
         ]
         if len(calls) == 1:
-            return calls[0]
+            return calls[0].call
 
         def call() -> None:
             for each in calls:

@@ -58,7 +58,6 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "primitive_desc_destroy": (_HANDLE,),
     "primitive_create": (_RESULT, _HANDLE),
     "primitive_destroy": (_HANDLE,),
-    "primitive_execute": (_HANDLE, _HANDLE, c_int, c_void_p),
 }
 """Parameters of the functions used, without the prefix ``dnnl_``. All return a status."""
 
@@ -87,6 +86,12 @@ _MAKERS: dict[str, str] = {
     "binary": "Eimmm",
     "sum": "EmiFM",
     "concat": "EmiiM",
+    "vanilla_rnn_forward": f"Eiii{'m' * 7}uff",
+    "vanilla_rnn_backward": f"Eiii{'m' * 14}uffp",
+    "lstm_forward": f"Eii{'m' * 11}u",
+    "lstm_backward": f"Eii{'m' * 22}up",
+    "lbr_gru_forward": f"Eii{'m' * 7}u",
+    "lbr_gru_backward": f"Eii{'m' * 14}up",
 }
 """Parameters of ``dnnl_*_primitive_desc_create`` between the result and the attributes: engine E,
 int i, unsigned u, float f, dimensions d, descriptor of a memory m, of a primitive p, arrays of
@@ -122,7 +127,8 @@ class Library:
     Attributes:
         engine, stream: handles.
         version: for example ``"3.2.0"``.
-        execute: ``dnnl_primitive_execute``, for closures that check the status themselves.
+        execute: ``dnnl_primitive_execute``, for closures that check the status themselves; to be
+            called with values of C types.
     """
 
     def __init__(self, path: Path) -> None:
@@ -136,7 +142,8 @@ class Library:
         for name, letters in _MAKERS.items():
             parameters = (_RESULT, *(_LETTERS[letter] for letter in letters), _HANDLE)
             self._declare(f"dnnl_{name}_primitive_desc_create", parameters)
-        self.execute: Callable[..., int] = self._functions.dnnl_primitive_execute
+        # Its parameters are not declared: those who call it pass C types, which saves time.
+        self.execute: Callable[..., int] = self._functions["dnnl_primitive_execute"]
         self.engine = self.create("engine_create", _CPU_ENGINE, 0)
         self.stream = self.create("stream_create", self.engine, _STREAM_FLAGS)
 

@@ -16,11 +16,13 @@ from core.backends.onednn.memory import Memory, MemoryDesc, dims_array, loaded
 from core.errors import DeviceError
 from core.types import Array
 
-__all__ = ["Attributes", "Primitive", "launch"]
+__all__ = ["Attributes", "Launch", "Primitive", "launch", "scratchpad_bytes"]
 
 _BYTES = np.dtype("uint8")
 _SLOW = "ref"
 """Beginning of the names of implementations that are there for completeness."""
+_SWIFT_REFERENCES = ("reorder", "vanilla_rnn", "lstm", "lbr_gru")
+"""Kinds whose references are fast all the same: those of recurrent layers call the GEMM."""
 
 PostOperation = tuple[Any, ...]
 """("sum", scale), ("eltwise", algorithm, alpha, beta) or ("binary", algorithm, descriptor)."""
@@ -91,7 +93,7 @@ class Primitive:
             self, api.destroy, "primitive_desc_destroy", self.description
         ).atexit = False
         self.implementation = self._query_implementation()
-        if self.implementation.startswith(_SLOW) and kind != "reorder":
+        if self.implementation.startswith(_SLOW) and not kind.startswith(_SWIFT_REFERENCES):
             raise KernelUnavailable(f"oneDNN has only {self.implementation} for this {kind}")
         self.handle = api.create("primitive_create", self.description)
         weakref.finalize(self, api.destroy, "primitive_destroy", self.handle).atexit = False
@@ -140,43 +142,65 @@ class Primitive:
         return (text.value or b"").decode()
 
 
+class Launch:
+    """A primitive with its arguments at fixed addresses.
+
+    Attributes:
+        call: runs it and returns oneDNN's status; without a frame of Python, for a plan to call.
+    """
+
+    __slots__ = ("call",)
+
+    def __init__(self, primitive: Primitive, memories: Mapping[Argument, Memory]) -> None:
+        api = loaded()
+        arguments = (_Argument * len(memories))()
+        for slot, (argument, memory) in zip(arguments, memories.items(), strict=True):
+            slot.index, slot.memory = argument, memory.handle
+        address = _Address(ctypes.addressof(arguments))
+        address.used = (primitive, memories, arguments)
+        self.call: Callable[[], int] = functools.partial(
+            api.execute,
+            ctypes.c_void_p(primitive.handle),
+            ctypes.c_void_p(api.stream),
+            ctypes.c_int(len(memories)),
+            address,
+        )
+
+    def __call__(self) -> None:
+        """Run it; raise DeviceError where that fails."""
+        status = self.call()
+        if status:
+            raise DeviceError(f"oneDNN failed to run a primitive: {Status(status).name.lower()}")
+
+
+class _Address(ctypes.c_void_p):
+    """An address, and what must stay alive as long as it is in use."""
+
+    used: object = None
+
+
 def launch(
     primitive: Primitive, tensors: Mapping[Argument, Array], resources: KernelResources
-) -> Callable[[], None]:
-    """Return a closure that runs a primitive on these arrays."""
+) -> Launch:
+    """Return what runs a primitive on these arrays."""
     memories = {
         argument: Memory(primitive.desc(argument), array) for argument, array in tensors.items()
     }
     scratchpad = primitive.optional_desc(Argument.SCRATCHPAD)
-    if scratchpad is None:
-        return _call(primitive, memories)
-    shape, scratch = (scratchpad.nbytes,), resources.scratch
-    memory = Memory(scratchpad, resources.allocate(shape, _BYTES))
-    execute = _call(primitive, {**memories, Argument.SCRATCHPAD: memory})
-
-    def call() -> None:
-        memory.move(scratch(shape, _BYTES))
-        execute()
-
-    return call
+    if scratchpad is not None:
+        shared = resources.scratchpad
+        if shared is not None and shared.nbytes >= scratchpad.nbytes:
+            array = shared[: scratchpad.nbytes]
+        else:
+            array = resources.allocate((scratchpad.nbytes,), _BYTES)
+        memories[Argument.SCRATCHPAD] = Memory(scratchpad, array)
+    return Launch(primitive, memories)
 
 
-def _call(primitive: Primitive, memories: Mapping[Argument, Memory]) -> Callable[[], None]:
-    api = loaded()
-    execute, stream, count = api.execute, ctypes.c_void_p(api.stream), len(memories)
-    handle = ctypes.c_void_p(primitive.handle)
-    arguments = (_Argument * count)()
-    for slot, (argument, memory) in zip(arguments, memories.items(), strict=True):
-        slot.index, slot.memory = argument, memory.handle
-    address = ctypes.c_void_p(ctypes.addressof(arguments))
-    used = (primitive, memories, arguments)
-
-    def call(keep_alive: object = used) -> None:
-        status = execute(handle, stream, count, address)
-        if status:
-            raise DeviceError(f"oneDNN failed to run a primitive: {Status(status).name.lower()}")
-
-    return call
+def scratchpad_bytes(*primitives: Primitive) -> int:
+    """Return the size of a scratchpad that serves each of these primitives."""
+    descs = [one.optional_desc(Argument.SCRATCHPAD) for one in primitives]
+    return max((desc.nbytes for desc in descs if desc is not None), default=0)
 
 
 def _as_c(parameter: Any) -> Any:

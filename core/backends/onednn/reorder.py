@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from core.backends.kernels import Kernel, KernelArrays, KernelResources
 from core.backends.onednn.constants import Argument
 from core.backends.onednn.kernel import present
 from core.backends.onednn.memory import MemoryDesc, loaded
-from core.backends.onednn.primitive import Primitive, launch
+from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
 
 __all__ = ["Reordering", "make_reorder", "reorder"]
 
@@ -20,12 +21,14 @@ class Reordering(Kernel):
 
     def __init__(self, primitive: Primitive) -> None:
         self._primitive = primitive
+        self.scratchpad_bytes = scratchpad_bytes(primitive)
+        self.uses_scratch = False
 
-    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that copies."""
         source, target = present(arrays.inputs[0]), present(arrays.outputs[0])
         tensors = {Argument.SRC: source, Argument.DST: target}
-        return launch(self._primitive, tensors, resources)
+        return launch(self._primitive, tensors, resources).call
 
 
 def reorder(source: MemoryDesc, target: MemoryDesc) -> Kernel:

@@ -24,6 +24,7 @@ from core.executor.check import KernelMismatch
 from core.executor.compile import CompileOptions
 from core.executor.ir import Place
 from core.executor.primitives import Reorder
+from core.ndarray import NDArray
 
 FLOAT = np.dtype("float32")
 
@@ -251,18 +252,18 @@ def test_weight_is_reordered_again_only_when_its_version_changes(net):
     table.register("numpy", "FullyConnected")(Transposed)
     x, w = net.var("x"), net.var("w")
     head = net.op("FullyConnected", "fc", x, w, num_hidden=2, no_bias=True)
-    version = Version()
+    raw = np.ones((2, 3), np.float32)
+    weight = NDArray(raw, cpu(), version=Version())
     exe = bind(
         net.symbol(head),
         cpu(),
-        {"x": net.array(np.ones((1, 3))), "w": net.array(np.ones((2, 3)))},
-        versions={"w": version},
+        {"x": net.array(np.ones((1, 3))), "w": weight},
         options=CompileOptions(table=table),
     )
     assert exe.forward()[0].data.tolist() == [[3, 3]]
-    exe.arg_dict["w"].data[...] = 2
+    raw[...] = 2
     assert exe.forward()[0].data.tolist() == [[3, 3]], "a change without a version is not seen"
-    version.bump()
+    weight.version.bump()
     assert exe.forward()[0].data.tolist() == [[6, 6]]
     exe.copy_params_from({"w": net.array(np.full((2, 3), 5))})
     assert exe.forward()[0].data.tolist() == [[15, 15]]
@@ -275,7 +276,7 @@ def test_cached_weight_is_shared_among_executors_of_one_arena(net):
     table.register("numpy", "FullyConnected")(Transposed)
     x, w = net.var("x"), net.var("w")
     head = net.op("FullyConnected", "fc", x, w, num_hidden=2, no_bias=True)
-    version, weight = Version(), net.array(np.ones((2, 3)))
+    weight = NDArray(np.ones((2, 3), np.float32), cpu(), version=Version())
     first = None
     cached = []
     for rows in (4, 2):
@@ -284,10 +285,9 @@ def test_cached_weight_is_shared_among_executors_of_one_arena(net):
             cpu(),
             {"x": net.array(np.ones((rows, 3))), "w": weight},
             shared_exec=first,
-            versions={"w": version},
             options=CompileOptions(table=table),
         )
-        cached.append(first.arena.cached(version, BLOCKED, 24 + 64))
+        cached.append(first.arena.cached((weight.version,), BLOCKED, 24 + 64))
     assert cached[0] is cached[1]
 
 
@@ -391,8 +391,10 @@ def test_reordered_weight_lies_outside_the_arena(net):
     exe = bind(
         net.symbol(head),
         cpu(),
-        {"x": net.array(np.ones((1, 3))), "w": net.array(np.ones((2, 3)))},
-        versions={"w": Version()},
+        {
+            "x": net.array(np.ones((1, 3))),
+            "w": NDArray(np.ones((2, 3), np.float32), cpu(), version=Version()),
+        },
         options=CompileOptions(table=table),
     )
     assert f"in {Place.CACHE.value}[1]" in exe.debug_str()
