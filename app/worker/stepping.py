@@ -14,6 +14,7 @@ from app.worker.hosted_module import HostedModule, parse_key
 from app.worker.inference import pick_bucket
 from app.worker.inputs import check_castable, check_names
 from app.worker.loop import Arrays
+from core.errors import StageError
 from core.io import DataBatch, DataDesc
 from core.ndarray import NDArray, array
 from core.types import to_dtype
@@ -163,6 +164,9 @@ class Stepper:
     def _update(self) -> Callable[[], Answer]:
         module = self._module
         module.require("update")
+        if not module.engine.has_gradients:
+            # The engine itself lets a first update use the zeros that gradients start as.
+            raise StageError("update needs gradients; call forward and backward first")
         module.engine.update()
         module.has_unsaved = True
         optimizer = optimizer_of(module.engine)

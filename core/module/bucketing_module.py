@@ -292,6 +292,11 @@ class BucketingModule(BaseModule):
         self._require("update()", Stage.READY)
         self._current("update()").update()
 
+    @property
+    def has_gradients(self) -> bool:
+        """True once a backward pass has followed the current bucket's last forward pass."""
+        return self._curr_module is not None and self._curr_module.has_gradients
+
     def get_outputs(self, merge_multi_context: bool = True) -> Any:
         """Return the outputs of the last forward pass."""
         return self._current("get_outputs()").get_outputs(merge_multi_context)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from core.device import Context
-from core.errors import did_you_mean
 from core.initializer import InitDesc
 from core.io import DataDesc
 from core.ndarray import NDArray
@@ -18,10 +17,13 @@ __all__ = [
     "check_names_match",
     "fill_parameter",
     "group_contexts",
-    "refuse_extra",
+    "storage_type",
 ]
 
 Params = Mapping[str, NDArray]
+
+_STORAGE_TYPES = {"1": "row_sparse", "2": "csr"}
+"""MXNet's numbers of storage types, as symbols hold them."""
 
 
 def fill_parameter(
@@ -43,6 +45,10 @@ def fill_parameter(
         raise RuntimeError(
             f"{desc} is not presented; pass allow_missing=True to let the initializer fill it in"
         )
+    elif initializer is not None and values.stype != "default":
+        dense = values.tostype("default")
+        initializer(desc, dense)
+        dense.copyto(values)
     elif initializer is not None:
         initializer(desc, values)
     elif given is None:
@@ -52,14 +58,9 @@ def fill_parameter(
         )
 
 
-def refuse_extra(expected: Mapping[str, Any], given: Params | None, what: str) -> None:
-    """Raise ValueError for a value whose name the symbol does not have."""
-    for name in given or ():
-        if name not in expected:
-            raise ValueError(
-                f"{what}: {name!r} is no parameter of the symbol{did_you_mean(name, expected)}; "
-                "pass allow_extra=True to ignore it"
-            )
+def storage_type(attributes: Mapping[str, Mapping[str, str]], name: str) -> str:
+    """Return the storage type that a variable declares: ``var(..., stype="row_sparse")``."""
+    return _STORAGE_TYPES.get(attributes.get(name, {}).get("__storage_type__", ""), "default")
 
 
 def check_input_names(symbol: Symbol, names: Sequence[str], kind: str, required: bool) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from core.backends import backend_of
 from core.device import Context
 from core.errors import ShapeError, TypeInferenceError
+from core.executor.allocate import resized, zeros
 from core.io import DataDesc
 from core.module.parameters import DeviceParameters
 from core.ndarray import NDArray, concatenate
@@ -91,6 +92,11 @@ class ExecutorGroup:
         data_shapes, label_shapes: the shapes of whole batches.
         shared: a group of the same module (other shapes) or of another bucket, whose parameters and
             memory are used.
+
+    Attributes:
+        execs: the executors, one a device.
+        shared_data_arrays: inputs by name, one dict a device, the largest of all shapes and
+            buckets; each of these uses their beginning.
     """
 
     def __init__(
@@ -111,6 +117,9 @@ class ExecutorGroup:
         descs = [*self.data_shapes, *(self.label_shapes or ())]
         self._input_axes = {desc.name: DataDesc.get_batch_axis(desc.layout) for desc in descs}
         self.parameters: list[DeviceParameters] = []
+        self.shared_data_arrays: list[dict[str, NDArray]] = (
+            [{} for _ in spec.contexts] if shared is None else shared.shared_data_arrays
+        )
         self.execs: list[Any] = []
         for position in range(len(spec.contexts)):
             self._bind_device(position, descs, shared)
@@ -159,6 +168,7 @@ class ExecutorGroup:
         allow_extra: bool = False,
     ) -> None:
         """Copy parameters to every device."""
+        arguments, auxiliary = _densified(arguments), _densified(auxiliary)
         for exe in self.execs:
             exe.copy_params_from(arguments, auxiliary, allow_extra_params=allow_extra)
 
@@ -191,6 +201,15 @@ class ExecutorGroup:
         count = len(self._output_axes)
         outputs = [[exe.outputs[i] for exe in self.execs] for i in range(count)]
         return _merge(outputs, self._output_axes) if merge else outputs
+
+    @property
+    def _total_exec_bytes(self) -> int:
+        """Bytes of all arrays and plans of the executors; buckets share most of theirs."""
+        reports = [exe.memory_report() for exe in self.execs]
+        return sum(
+            one.arguments + one.gradients + one.auxiliaries + one.outputs + one.arena
+            for one in reports
+        )
 
     def get_input_grads(self, merge: bool) -> Any:
         """Return the gradients of the data inputs."""
@@ -269,12 +288,10 @@ class ExecutorGroup:
             others = [name for name in held if name not in trained]
             parameters = DeviceParameters(context, shapes, dtypes, trained, others)
         arrays = {name: parameters.value(name) for name in held}
-        backend = backend_of(context)
         grads: dict[str, NDArray] = {}
         for name in named:
             if name not in held:
-                arrays[name] = NDArray(backend.empty(shapes[name], dtypes[name]), context)
-                arrays[name][:] = 0
+                arrays[name] = self._input(position, name, shapes[name], dtypes[name])
             if requests.get(name, "null") == "null":
                 continue
             gradient = parameters.gradient(name) if name in held else None
@@ -291,6 +308,14 @@ class ExecutorGroup:
                 shared_exec=shared.execs[position] if shared is not None else None,
             )
         )
+
+    def _input(self, position: int, name: str, shape: Shape, dtype: DType) -> NDArray:
+        """Return an input's array, in the memory that all shapes and buckets share."""
+        known = self.shared_data_arrays[position]
+        array = known.get(name)
+        if array is None or array.data.dtype != dtype or array.size < shape_size(shape):
+            array = known[name] = zeros(shape, dtype, self.spec.contexts[position])
+        return resized(array, shape)
 
     def _infer(
         self, position: int, descs: Sequence[DataDesc]
@@ -394,8 +419,18 @@ def _copy(name: str, source: Any, target: NDArray) -> None:
                 f"input {name!r} has shape {tuple(source.shape)}, bound {target.shape}"
             )
         source = source.reshape(target.shape)
-    raw = source.data if isinstance(source, NDArray) else source
-    backend_of(target.context).copy_into(target.data, raw)
+    backend_of(target.context).copy_into(target.data, _raw(source))
+
+
+def _raw(source: Any) -> Any:
+    return source.dense() if isinstance(source, NDArray) else source
+
+
+def _densified(params: Mapping[str, NDArray] | None) -> Mapping[str, NDArray] | None:
+    return params and {
+        name: array if array.stype == "default" else array.tostype("default")
+        for name, array in params.items()
+    }
 
 
 def _cut(source: Any, rows: slice, axis: int) -> NDArray:

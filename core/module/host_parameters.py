@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from core.initializer import InitDesc
-from core.module.checks import fill_parameter, refuse_extra
+from core.module.checks import fill_parameter, storage_type
 from core.module.group import ExecutorGroup
 from core.ndarray import NDArray, zeros
 
@@ -41,11 +41,11 @@ class HostParameters:
         arg_params: Params | None,
         aux_params: Params | None,
         allow_missing: bool,
-        allow_extra: bool,
     ) -> None:
         """Give every parameter the value given for it, else the initializer's, here and on devices.
 
-        A failure leaves everything as it was.
+        Values of names that the symbol does not have are passed over, as in MXNet. A failure
+        leaves everything as it was.
         """
         arguments, auxiliary = self._allocate(group)
         if initializer is None and self.known:
@@ -58,9 +58,6 @@ class HostParameters:
             for name in sorted(values):
                 desc = InitDesc(name, attributes.get(name))
                 fill_parameter(desc, values[name], given, initializer, allow_missing)
-        if not allow_extra:
-            refuse_extra(arguments, arg_params, "arg_params")
-            refuse_extra(auxiliary, aux_params, "aux_params")
         group.set_params(arguments, auxiliary)
         self.adopt(arguments, auxiliary)
 
@@ -84,10 +81,14 @@ class HostParameters:
             self.dirty = False
 
     def _allocate(self, group: ExecutorGroup) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        attributes = group.spec.symbol.attr_dict()
         arguments = zip(group.spec.param_names, group.param_arrays, strict=True)
         auxiliary = zip(group.spec.auxiliary, group.aux_arrays, strict=True)
         return (
-            {name: zeros(one[0].shape, dtype=one[0].dtype) for name, one in arguments},
+            {
+                name: zeros(one[0].shape, dtype=one[0].dtype, stype=storage_type(attributes, name))
+                for name, one in arguments
+            },
             {name: zeros(one[0].shape, dtype=one[0].dtype) for name, one in auxiliary},
         )
 

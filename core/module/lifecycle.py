@@ -32,6 +32,8 @@ _FIRST_CALL = {
 class StepState(enum.Enum):
     """Where the module is within one training step."""
 
+    FRESH = "fresh"
+    """Just bound: the gradients are zeros, which MXNet lets an update use."""
     IDLE = "idle"
     FORWARDED = "forwarded"
     BACKWARDED = "backwarded"

@@ -23,10 +23,11 @@ from core.module.checks import (
 from core.module.group import ExecutorGroup, GroupSpec
 from core.module.host_parameters import HostParameters
 from core.module.lifecycle import Stage, StepState, require_stage
+from core.module.private_names import PrivateNames
 from core.module.shapes import other_shapes, shape_key
 from core.module.updating import GroupUpdater
 from core.ndarray import NDArray
-from core.optimizer import Optimizer, Updater
+from core.optimizer import Optimizer
 from core.symbol import Symbol
 
 __all__ = ["Module"]
@@ -35,7 +36,7 @@ _SHAPES_KEPT = 8
 """Bound input shapes that a module keeps besides the newest."""
 
 
-class Module(BaseModule):
+class Module(PrivateNames, BaseModule):
     """A symbol that is bound, initialized, trained and used for prediction.
 
     Args:
@@ -75,10 +76,7 @@ class Module(BaseModule):
             raise ValueError(
                 f"{len(self._work_load_list)} work loads for {len(self._context)} devices"
             )
-        if compression_params:
-            raise ValueError(
-                "compression_params: gradient compression is not available; leave it out"
-            )
+        self._compression_params = dict(compression_params or {})
         self._group2ctxs = group_contexts(group2ctxs, len(self._context))
         self._symbol: Symbol = symbol
         self._data_names = list(data_names or ())
@@ -237,6 +235,7 @@ class Module(BaseModule):
         )
         group = ExecutorGroup(spec, data, labels, shared)
         self._use_group(group)
+        self._step = StepState.FRESH
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         if shared_module is not None:
             self._host = shared_module._host
@@ -302,7 +301,8 @@ class Module(BaseModule):
             arg_params, aux_params: values by name.
             allow_missing: let the initializer fill in what these lack.
             force_init: initialize again.
-            allow_extra: accept names that the symbol does not have.
+            allow_extra: for ``set_params``; names that the symbol does not have are passed over
+                here in any case, as in MXNet.
 
         Raises:
             RuntimeError: a parameter is missing and ``allow_missing`` is False.
@@ -315,9 +315,7 @@ class Module(BaseModule):
             return
         self._require("init_params()", Stage.BOUND)
         group = self._group("init_params()")
-        self._host.initialize(
-            group, initializer, arg_params, aux_params, allow_missing, allow_extra
-        )
+        self._host.initialize(group, initializer, arg_params, aux_params, allow_missing)
 
     def set_params(
         self,
@@ -340,17 +338,25 @@ class Module(BaseModule):
         self._require("set_params()", Stage.BOUND)
         self._host.overwrite(self._group("set_params()"), arg_params, aux_params, allow_extra)
 
-    @property
-    def _arg_params(self) -> dict[str, NDArray]:
-        return self._host.arguments
+    def prepare(
+        self, data_batch: Any, sparse_row_id_fn: Callable[[Any], Any] | None = None
+    ) -> None:
+        """Fetch the rows of ``row_sparse`` parameters that a batch needs.
 
-    @property
-    def _aux_params(self) -> dict[str, NDArray]:
-        return self._host.auxiliary
-
-    @property
-    def _params_dirty(self) -> bool:
-        return self._host.dirty
+        Args:
+            data_batch: the next batch.
+            sparse_row_id_fn: from the batch to a dict of row numbers by parameter.
+        """
+        self._require("prepare()", Stage.BOUND)
+        if sparse_row_id_fn is None:
+            return
+        if self._updates is None or not self._updates.update_on_kvstore:
+            warnings.warn(
+                "Parameters are not updated in the KVStore. No need to call sparse_row_id_fn.",
+                stacklevel=2,
+            )
+            return
+        self._updates.pull_rows(self._group("prepare()"), sparse_row_id_fn(data_batch))
 
     # -- optimizer --------------------------------------------------------------------------
 
@@ -372,6 +378,7 @@ class Module(BaseModule):
             kvstore,
             optimizer,
             dict(optimizer_params),
+            self._compression_params,
         )
         if self._preload_opt_states is not None:
             self.load_optimizer_states(self._preload_opt_states)
@@ -389,22 +396,6 @@ class Module(BaseModule):
     def load_optimizer_states(self, fname: str) -> None:
         """Read the optimizer's states from a file that MXNet or this class wrote."""
         self._optimizer_of("load_optimizer_states()").load_states(fname)
-
-    @property
-    def _optimizer(self) -> Optimizer | None:
-        return self._updates.optimizer if self._updates else None
-
-    @property
-    def _kvstore(self) -> KVStore | None:
-        return self._updates.kvstore if self._updates else None
-
-    @property
-    def _update_on_kvstore(self) -> bool:
-        return self._updates.update_on_kvstore if self._updates else False
-
-    @property
-    def _updater(self) -> Updater | None:
-        return self._updates.updater if self._updates else None
 
     def _optimizer_of(self, call: str) -> GroupUpdater:
         self._require(call, Stage.READY)
@@ -448,10 +439,15 @@ class Module(BaseModule):
     def update(self) -> None:
         """Update the parameters from the gradients of the last backward pass."""
         self._require("update()", Stage.READY)
-        if self._step is not StepState.BACKWARDED:
+        if self._step not in (StepState.FRESH, StepState.BACKWARDED):
             raise StageError("update() needs gradients; call forward(batch) and backward() first")
         self._host.dirty = True
         self._optimizer_of("update()").update(self._group("update()"))
+
+    @property
+    def has_gradients(self) -> bool:
+        """True once a backward pass has followed the last forward pass."""
+        return self._step is StepState.BACKWARDED
 
     def get_outputs(self, merge_multi_context: bool = True) -> Any:
         """Return the outputs of the last forward pass.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from core.errors import ShapeError
 from core.io import DataDesc
 from core.module.group import ExecutorGroup
 
@@ -24,8 +25,13 @@ def other_shapes(batch: Any, group: ExecutorGroup) -> tuple[Any, Any] | None:
     Args:
         batch: a batch, or a list with one batch per device, which together are the whole.
         group: the bound executors.
+
+    Raises:
+        ShapeError: the batches of a list have different shapes.
     """
     several = isinstance(batch, list)
+    if several:
+        _check_alike(batch)
     first = batch[0] if several else batch
     parts = len(batch) if several else 1
     shapes = [_times(tuple(array.shape), parts) for array in first.data]
@@ -47,6 +53,17 @@ def other_shapes(batch: Any, group: ExecutorGroup) -> tuple[Any, Any] | None:
             else _inferred_labels(reshaped, group)
         )
     return data or reshaped, labels
+
+
+def _check_alike(batches: Sequence[Any]) -> None:
+    if not batches:
+        raise ShapeError("the list of batches is empty; give one batch per device")
+    first, *others = [[tuple(array.shape) for array in batch.data] for batch in batches]
+    for shapes in others:
+        if shapes != first:
+            raise ShapeError(
+                f"all data batches in a list need to have the same shapes, got {first} and {shapes}"
+            )
 
 
 def _inferred_labels(data: Sequence[DataDesc], group: ExecutorGroup) -> list[DataDesc]:

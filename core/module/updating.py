@@ -11,6 +11,8 @@ from typing import Any
 from core import kvstore as kv
 from core import optimizer as opt
 from core.checkpoint import write_atomically
+from core.errors import UsageError, did_you_mean
+from core.module.checks import storage_type
 from core.module.group import ExecutorGroup
 from core.ndarray import NDArray
 from core.profiler.recorder import span
@@ -33,6 +35,7 @@ class GroupUpdater:
         kvstore: a store, its name, or None.
         optimizer: an optimizer or its name.
         options: arguments of a named optimizer; ``rescale_grad`` is 1/batch_size by default.
+        compression: parameters of the store's gradient compression, if any.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class GroupUpdater:
         kvstore: kv.KVStore | str | None,
         optimizer: opt.Optimizer | str,
         options: dict[str, Any],
+        compression: Mapping[str, Any] | None = None,
     ) -> None:
         self.param_names = list(group.spec.param_names)
         self.devices = len(group.spec.contexts)
@@ -49,6 +53,8 @@ class GroupUpdater:
         self.optimizer = self._make_optimizer(group, optimizer, options)
         self.updater = None if self.update_on_kvstore else opt.get_updater(self.optimizer)
         if self.kvstore is not None:
+            if compression:
+                self.kvstore.set_gradient_compression(compression)
             self._fill_kvstore(self.kvstore, group, arg_params)
 
     def update(self, group: ExecutorGroup) -> None:
@@ -60,6 +66,32 @@ class GroupUpdater:
             with span("api", f"{type(self.optimizer).__name__}.update"):
                 for device in range(self.devices):
                     self._update_device(self.updater, group, device)
+
+    def pull_rows(self, group: ExecutorGroup, row_ids: Any) -> None:
+        """Check which rows of ``row_sparse`` parameters a batch needs.
+
+        The devices hold whole parameters and get these by every update: there is nothing to fetch.
+
+        Raises:
+            UsageError: no dict, or a name that is no parameter.
+        """
+        if not isinstance(row_ids, Mapping):
+            raise UsageError(
+                f"sparse_row_id_fn returned {type(row_ids).__name__}; expected a dict of row "
+                "numbers by parameter"
+            )
+        attributes = group.spec.symbol.attr_dict()
+        for name in row_ids:
+            if name not in self.param_names:
+                raise UsageError(
+                    f"sparse_row_id_fn: {name!r} is no parameter"
+                    f"{did_you_mean(name, self.param_names)}"
+                )
+            if storage_type(attributes, name) != "row_sparse":
+                warnings.warn(
+                    f"{name}.stype is not 'row_sparse'. No need to perform row_sparse_pull.",
+                    stacklevel=4,
+                )
 
     def save_states(self, fname: str) -> None:
         """Write the optimizer's states to a file."""

@@ -1,0 +1,76 @@
+"""Attributes that MXNet calls its own and that scripts reach for nevertheless."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from core.io import DataDesc
+from core.kvstore import KVStore
+from core.module.group import ExecutorGroup
+from core.module.host_parameters import HostParameters
+from core.module.updating import GroupUpdater
+from core.ndarray import NDArray
+from core.optimizer import Optimizer, Updater
+
+__all__ = ["PrivateNames"]
+
+
+class PrivateNames:
+    """Views of a module under the names that ``mxnet.module.Module`` gives its parts."""
+
+    _host: HostParameters
+    _updates: GroupUpdater | None
+    _exec_group: ExecutorGroup | None
+    get_params: Callable[..., Any]
+
+    @property
+    def _arg_params(self) -> Mapping[str, NDArray] | None:
+        return self._host.arguments if self._has_values else None
+
+    @property
+    def _aux_params(self) -> Mapping[str, NDArray] | None:
+        return self._host.auxiliary if self._has_values else None
+
+    @property
+    def _has_values(self) -> bool:
+        return self._host.known or self._exec_group is not None
+
+    @property
+    def _params_dirty(self) -> bool:
+        return self._host.dirty
+
+    def _sync_params_from_devices(self) -> None:
+        self.get_params()
+
+    @property
+    def _optimizer(self) -> Optimizer | None:
+        return self._updates.optimizer if self._updates else None
+
+    @property
+    def _kvstore(self) -> KVStore | None:
+        return self._updates.kvstore if self._updates else None
+
+    @property
+    def _update_on_kvstore(self) -> bool:
+        return self._updates.update_on_kvstore if self._updates else False
+
+    @property
+    def _updater(self) -> Updater | None:
+        return self._updates.updater if self._updates else None
+
+    @property
+    def _data_shapes(self) -> Sequence[DataDesc] | None:
+        return self._exec_group.data_shapes if self._exec_group else None
+
+    @property
+    def _label_shapes(self) -> Sequence[DataDesc] | None:
+        return self._exec_group.label_shapes if self._exec_group else None
+
+    @property
+    def _grad_req(self) -> Any:
+        return self._exec_group.spec.grad_req if self._exec_group else None
+
+    @property
+    def _total_exec_bytes(self) -> int:
+        return self._exec_group._total_exec_bytes if self._exec_group else 0
