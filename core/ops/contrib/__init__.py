@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from core.ops.contrib import boxes, multibox
+from core.ops.contrib import boxes, multibox, proposal, regions, roi_pooling, rotated
 
-__all__ = ["boxes", "multibox"]
+__all__ = ["boxes", "multibox", "proposal", "regions", "roi_pooling", "rotated"]

@@ -1,0 +1,300 @@
+"""Regions of interest: pieces of feature maps, brought to one size.
+
+A region is a row (image, left, top, right, bottom); ``spatial_scale`` takes its coordinates to
+those of the map. What each place of the output takes from the map is a product of weights along the
+rows and along the columns, so that pooling is two matrix products.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from core.errors import AttributeValueError, MXNetError, ShapeError
+from core.ops.attributes import attribute
+from core.ops.lookup import check_range
+from core.ops.operator import Operator, Reads, Run
+from core.ops.precision import wide_backward, wide_forward
+from core.ops.registry import register
+from core.types import Array, Shape
+
+__all__ = ["OnRegions", "PSROIPooling", "ROIAlign", "half_away", "image_numbers"]
+
+
+def half_away(xp: Any, x: Array) -> Array:
+    """Round to whole numbers, halves away from zero, as C does."""
+    return xp.sign(x) * xp.floor(abs(x) + x.dtype.type(0.5))
+
+
+def image_numbers(rois: Array, images: int) -> Array:
+    """Return the image of each region; raise OutOfRange where there is none such."""
+    numbers = rois[:, 0].astype("int64")
+    check_range(numbers, -1, images)
+    return numbers
+
+
+class OnRegions(Operator):
+    """Base: ``data`` (images, channels, height, width) and ``rois`` (regions, numbers)."""
+
+    roi_numbers: ClassVar[int] = 5
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("data", "rois")
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return (0,)
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(1,))
+
+    @abc.abstractmethod
+    def pooled(self) -> Shape:
+        """Return height and width of the output."""
+
+    def channels(self, data: int) -> int:
+        """Return the output's channels."""
+        return data
+
+    def check_pooled_size(self, name: str = "pooled_size") -> None:
+        """Raise AttributeValueError unless the output has height and width."""
+        pooled = self.pooled()
+        if len(pooled) != 2 or min(pooled) < 1:
+            raise AttributeValueError(f"{name} is {pooled}; expected height and width from 1 on")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = self.expect("data", inputs[0], (0, 0, 0, 0))
+        rois = self.expect("rois", inputs[1], (0, self.roi_numbers))
+        assert data is not None
+        assert rois is not None
+        channels = self.channels(data[1]) if data[1] else 0
+        output = self.expect("output", outputs[0], (rois[0], channels, *self.pooled()))
+        assert output is not None
+        return [data, (output[0], rois[1]), *inputs[2:]], [output]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Weights:
+    """What the places of each region take from the rows and columns of its image.
+
+    Attributes:
+        images: (regions,), below 0 for a region without image.
+        rows: (regions, output height, height).
+        columns: (regions, output width, width).
+    """
+
+    images: Array
+    rows: Array
+    columns: Array
+
+    def by_image(self, xp: Any, count: int) -> Iterator[tuple[int, Array]]:
+        """Yield each image that has regions, and their numbers."""
+        for image in range(count):
+            regions = xp.nonzero(self.images == image)[0]
+            if regions.size:
+                yield image, regions
+
+
+class _Weighted(OnRegions):
+    """Pooling by weights; ``groups`` tells which channel a place reads, None for its own."""
+
+    @abc.abstractmethod
+    def weigh(self, xp: Any, rois: Array, shape: Shape) -> _Weights:
+        """Return the weights for regions of data of a shape."""
+
+    def groups(self) -> Shape | None:
+        """Return into how many groups, down and across, the channels are arranged."""
+        return None
+
+    def _places(self, groups: Shape) -> Iterator[tuple[int, int, int]]:
+        """Yield row and column of each place, and which channel of its group it reads."""
+        height, width = self.pooled()
+        for row in range(height):
+            for column in range(width):
+                down, across = row * groups[0] // height, column * groups[1] // width
+                yield row, column, down * groups[1] + across
+
+    @wide_forward
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        data, out = inputs[0], outputs[0]
+        out.fill(0)
+        weights = self.weigh(run.xp, inputs[1], data.shape)
+        for image, regions in weights.by_image(run.xp, len(data)):
+            rows, columns = weights.rows[regions], weights.columns[regions]
+            out[regions] = self._pool(run.xp, data[image], rows, columns)
+
+    def _pool(self, xp: Any, data: Array, rows: Array, columns: Array) -> Array:
+        """Return (regions, channels, height, width) of one image."""
+        (count, height, size), width = rows.shape, columns.shape[1]
+        groups = self.groups()
+        if groups is None:
+            # (regions · height, size) by (size, channels · width of the data).
+            lines = rows.reshape(-1, size) @ data.transpose(1, 0, 2).reshape(size, -1)
+            lines = lines.reshape(count, -1, data.shape[2])
+            pooled = lines @ columns.transpose(0, 2, 1)
+            return pooled.reshape(count, height, -1, width).transpose(0, 2, 1, 3)
+        channels = len(data) // (groups[0] * groups[1])
+        grouped = data.reshape(channels, -1, *data.shape[1:])
+        pooled = xp.empty((count, channels, height, width), dtype=data.dtype)
+        for row, column, group in self._places(groups):
+            source = grouped[:, group].transpose(1, 0, 2).reshape(size, -1)
+            lines = (rows[:, row] @ source).reshape(count, channels, -1)
+            pooled[:, :, row, column] = (lines @ columns[:, column, :, None])[..., 0]
+        return pooled
+
+    @wide_backward
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        data_grad = in_grads[0]
+        assert data_grad is not None
+        data_grad.fill(0)
+        weights = self.weigh(run.xp, inputs[1], data_grad.shape)
+        for image, regions in weights.by_image(run.xp, len(data_grad)):
+            rows, columns = weights.rows[regions], weights.columns[regions]
+            self._spread(run.xp, out_grads[0][regions], rows, columns, data_grad[image])
+
+    def _spread(self, xp: Any, grad: Array, rows: Array, columns: Array, target: Array) -> None:
+        """Write the gradient of one image."""
+        channels, size, width = target.shape
+        groups = self.groups()
+        if groups is None:
+            # (regions, height, channels · width of the data)
+            lines = (grad.transpose(0, 2, 1, 3).reshape(len(grad), -1, grad.shape[3])) @ columns
+            lines = lines.reshape(-1, channels * width)
+            spread = rows.reshape(-1, size).T @ lines
+            target[...] = spread.reshape(size, channels, width).transpose(1, 0, 2)
+            return
+        grouped = target.reshape(grad.shape[1], -1, size, width)
+        for row, column, group in self._places(groups):
+            lines = grad[:, :, row, column, None] * columns[:, column, None]
+            spread = rows[:, row].T @ lines.reshape(len(grad), -1)
+            grouped[:, group] += spread.reshape(size, -1, width).transpose(1, 0, 2)
+
+
+@register("_contrib_ROIAlign")
+class ROIAlign(_Weighted):
+    """Means of points read between the elements of a map (He et al., "Mask R-CNN", 2017).
+
+    ``rois`` is (regions, 5); regions of image -1 give zeros. Each place of the output is the mean
+    of ``sample_ratio``² points, or as many as it covers elements. Regions are at least 1 by 1, but
+    with ``aligned`` they begin half an element earlier and have the size they say. With
+    ``position_sensitive`` each place has channels of its own.
+    """
+
+    pooled_size: Shape = attribute(doc="height and width of the output")
+    spatial_scale: float = attribute(doc="elements of the map per unit of a region")
+    sample_ratio: int = attribute(-1, doc="points per place and direction; -1 for enough")
+    position_sensitive: bool = attribute(False)
+    aligned: bool = attribute(False)
+
+    def __post_init__(self) -> None:
+        self.check_pooled_size()
+
+    def pooled(self) -> Shape:
+        return self.pooled_size
+
+    def groups(self) -> Shape | None:
+        return self.pooled_size if self.position_sensitive else None
+
+    def channels(self, data: int) -> int:
+        if not self.position_sensitive:
+            return data
+        places = self.pooled_size[0] * self.pooled_size[1]
+        if data % places:
+            raise ShapeError(f"data has {data} channels; expected a multiple of {places} places")
+        return data // places
+
+    def weigh(self, xp: Any, rois: Array, shape: Shape) -> _Weights:
+        corners = rois[:, 1:] * rois.dtype.type(self.spatial_scale)
+        if self.aligned:
+            corners -= rois.dtype.type(0.5)
+        starts, sizes = corners[:, :2], corners[:, 2:] - corners[:, :2]
+        if not self.aligned:
+            sizes = xp.maximum(sizes, 1)
+        elif (sizes <= 0).any():
+            raise MXNetError("ROIAlign: with aligned, every region of rois needs width and height")
+        height, width = self.pooled_size
+        rows = self._hats(xp, starts[:, 1], sizes[:, 1], height, shape[2])
+        columns = self._hats(xp, starts[:, 0], sizes[:, 0], width, shape[3])
+        return _Weights(image_numbers(rois, shape[0]), rows, columns)
+
+    def _hats(self, xp: Any, start: Array, size: Array, places: int, length: int) -> Array:
+        """Return the weights along one axis: of every element, by its distance from the points."""
+        step = (size / places)[:, None, None]
+        if self.sample_ratio > 0:
+            counts, most = self.sample_ratio, self.sample_ratio
+        else:
+            counts = xp.ceil(step)
+            most = int(counts.max()) if counts.size else 1
+        place = xp.arange(places, dtype=start.dtype)[:, None]
+        sample = xp.arange(most, dtype=start.dtype)
+        points = start[:, None, None] + place * step + (sample + 0.5) * step / counts
+        counted = (points >= -1) & (points <= length) & (sample < counts)
+        points = xp.clip(points, 0, length - 1)
+        weights = xp.zeros((len(start), places, length), dtype=start.dtype)
+        element = xp.arange(length, dtype=start.dtype)
+        for i in range(most):
+            near = 1 - abs(points[..., i, None] - element)
+            weights += xp.maximum(near, 0) * counted[..., i, None]
+        weights /= counts
+        return weights
+
+
+@register("_contrib_PSROIPooling")
+class PSROIPooling(_Weighted):
+    """Means over bins, each with channels of its own (Dai et al., "R-FCN", 2016).
+
+    ``data`` has ``output_dim · group_size²`` channels, ``rois`` is (regions, 5), with whole
+    coordinates after rounding; the right and bottom ones count in.
+    """
+
+    spatial_scale: float = attribute(minimum=0, maximum=1)
+    output_dim: int = attribute(minimum=1)
+    pooled_size: int = attribute(minimum=1, doc="height and width of the output")
+    group_size: int = attribute(0, minimum=0, doc="groups in each direction; 0 for pooled_size")
+
+    def pooled(self) -> Shape:
+        return (self.pooled_size, self.pooled_size)
+
+    def groups(self) -> Shape | None:
+        size = self.group_size or self.pooled_size
+        return (size, size)
+
+    def channels(self, data: int) -> int:
+        expected = self.output_dim * (self.group_size or self.pooled_size) ** 2
+        if data != expected:
+            raise ShapeError(
+                f"data has {data} channels; expected output_dim {self.output_dim} times the "
+                f"{expected // self.output_dim} groups"
+            )
+        return self.output_dim
+
+    def weigh(self, xp: Any, rois: Array, shape: Shape) -> _Weights:
+        corners = half_away(xp, rois[:, 1:])
+        scale = rois.dtype.type(self.spatial_scale)
+        starts, ends = corners[:, :2] * scale, (corners[:, 2:] + 1) * scale
+        sizes = xp.maximum(ends - starts, rois.dtype.type(0.1))
+        return _Weights(
+            image_numbers(rois, shape[0]),
+            self._bins(xp, starts[:, 1], sizes[:, 1], shape[2]),
+            self._bins(xp, starts[:, 0], sizes[:, 0], shape[3]),
+        )
+
+    def _bins(self, xp: Any, start: Array, size: Array, length: int) -> Array:
+        step = (size / self.pooled_size)[:, None]
+        place = xp.arange(self.pooled_size, dtype=start.dtype)
+        begins = xp.floor(place * step + start[:, None])[..., None]
+        ends = xp.ceil((place + 1) * step + start[:, None])[..., None]
+        element = xp.arange(length, dtype=start.dtype)
+        weights = ((element >= begins) & (element < ends)).astype(start.dtype)
+        weights /= xp.maximum(weights.sum(axis=-1, keepdims=True), 1)
+        return weights

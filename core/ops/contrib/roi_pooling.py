@@ -1,0 +1,116 @@
+"""Maxima over the bins of regions of interest (Girshick, "Fast R-CNN", 2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from core.ops.attributes import attribute
+from core.ops.contrib.regions import OnRegions, half_away, image_numbers
+from core.ops.operator import Reads, Run
+from core.ops.precision import wide_backward, wide_forward
+from core.ops.registry import register
+from core.types import Array, Shape
+
+__all__ = ["ROIPooling"]
+
+_Bins = list[tuple[int, int]]
+
+
+@register("ROIPooling")
+class ROIPooling(OnRegions):
+    """The maximum of each bin of each region; 0 where a bin has no elements.
+
+    ``rois`` is (regions, 5): image, left, top, right, bottom; after scaling and rounding, the right
+    and bottom elements count in. MXNet hides where the maxima are in a second output.
+    """
+
+    pooled_size: Shape = attribute(doc="height and width of the output")
+    spatial_scale: float = attribute(
+        minimum=0, maximum=1, doc="elements of the map per unit of a region"
+    )
+
+    def __post_init__(self) -> None:
+        self.check_pooled_size()
+
+    def pooled(self) -> Shape:
+        return self.pooled_size
+
+    def stored_outputs(self) -> int:
+        """MXNet hides where the maxima are."""
+        return 2
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0, 1))
+
+    @wide_forward
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        data, out = inputs[0], outputs[0]
+        out.fill(0)
+        for region, image, rows, columns in self._regions(run.xp, inputs[1], data.shape):
+            top, left = rows[0][0], columns[0][0]
+            crop = data[image, :, top : rows[-1][1], left : columns[-1][1]]
+            lines = run.xp.zeros((*crop.shape[:2], len(columns)), dtype=data.dtype)
+            for i, (start, end) in enumerate(columns):
+                if end > start:
+                    run.xp.max(crop[:, :, start - left : end - left], axis=2, out=lines[:, :, i])
+            for i, (start, end) in enumerate(rows):
+                if end > start:
+                    out[region, :, i] = lines[:, start - top : end - top].max(axis=1)
+
+    @wide_backward
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        xp, data, data_grad = run.xp, inputs[0], in_grads[0]
+        assert data_grad is not None
+        data_grad.fill(0)
+        channel = xp.arange(data.shape[1])[:, None]
+        for region, image, rows, columns in self._regions(xp, inputs[1], data.shape):
+            filled = [i for i, (start, end) in enumerate(columns) if end > start]
+            if not filled:
+                continue
+            places = xp.stack(
+                [_first_maximum(data[image, :, :, slice(*columns[i])]) for i in filled], axis=2
+            )
+            places += xp.asarray([columns[i][0] for i in filled])
+            lines = xp.take_along_axis(data[image], places, axis=2)
+            for i, (start, end) in enumerate(rows):
+                if end <= start:
+                    continue
+                row = lines[:, start:end].argmax(axis=1) + start
+                column = xp.take_along_axis(places, row[:, None], axis=1)[:, 0]
+                grad = out_grads[0][region, :, i][:, xp.asarray(filled)]
+                xp.add.at(data_grad[image], (channel, row, column), grad)
+
+    def _regions(
+        self, xp: Any, rois: Array, shape: Shape
+    ) -> Iterator[tuple[int, int, _Bins, _Bins]]:
+        """Yield each region's number, image, and the bins of rows and of columns."""
+        images = image_numbers(rois, shape[0]).tolist()
+        corners = half_away(xp, rois[:, 1:] * rois.dtype.type(self.spatial_scale))
+        height, width = self.pooled_size
+        rows = _bins(xp, corners[:, 1], corners[:, 3], height, shape[2])
+        columns = _bins(xp, corners[:, 0], corners[:, 2], width, shape[3])
+        for region, image in enumerate(images):
+            if image >= 0:
+                yield region, image, rows[region], columns[region]
+
+
+def _bins(xp: Any, start: Array, end: Array, places: int, length: int) -> list[_Bins]:
+    """Return where the bins of each region begin and end, within an axis."""
+    step = (xp.maximum(end - start + 1, 1) / start.dtype.type(places))[:, None]
+    place = xp.arange(places, dtype=start.dtype)
+    begins = xp.floor(place * step) + start[:, None]
+    ends = xp.ceil((place + 1) * step) + start[:, None]
+    bins = xp.clip(xp.stack((begins, ends), axis=-1), 0, length).astype("int64")
+    return [[(first, last) for first, last in region] for region in bins.tolist()]
+
+
+def _first_maximum(lines: Array) -> Array:
+    return lines.argmax(axis=2)

@@ -1,0 +1,56 @@
+"""Bilinear interpolation: reading a map between its elements."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from core.types import Array
+
+__all__ = ["Neighbor", "neighbors"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Neighbor:
+    """One of the four elements around each point.
+
+    Attributes:
+        position: where it is in the map, row after row, int64; somewhere within it if outside.
+        weight: its share of the point's value; 0 outside the map.
+        down: the weight's derivative by the point's row.
+        across: the weight's derivative by the point's column.
+    """
+
+    position: Array
+    weight: Array
+    down: Array
+    across: Array
+
+
+def neighbors(xp: Any, y: Array, x: Array, height: int, width: int) -> list[Neighbor]:
+    """Return the four neighbors of points, given by row and column, in a map of a size."""
+    top, left = xp.floor(y), xp.floor(x)
+    rows = _along(xp, top, y - top, height)
+    columns = _along(xp, left, x - left, width)
+    return [
+        Neighbor(
+            position=row * width + column,
+            weight=near_y * near_x,
+            down=slope_y * near_x,
+            across=near_y * slope_x,
+        )
+        for row, near_y, slope_y in rows
+        for column, near_x, slope_x in columns
+    ]
+
+
+def _along(xp: Any, low: Array, beyond: Array, size: int) -> list[tuple[Array, Array, Array]]:
+    """Return index, weight and slope of both neighbors along one axis."""
+    found = []
+    for step, weight, slope in ((0, 1 - beyond, -1), (1, beyond, 1)):
+        index = low + step
+        inside = ((index >= 0) & (index <= size - 1)).astype(low.dtype)
+        # Points that are nowhere (nan) have no neighbors either.
+        place = xp.where(inside > 0, index, 0).astype("int64")
+        found.append((place, xp.where(inside > 0, weight, 0), slope * inside))
+    return found
