@@ -191,7 +191,7 @@ class RNN(Operator):
         recurrence = self._recurrence(run, outputs[0], ended, is_backward=True)
         reserves = self._reserves(inputs[0], outputs)
         cells = self._cells(run, inputs, outputs[0], reserves)
-        parameters = None if in_grads[1] is None else self._split(in_grads[1], inputs[0])
+        parameters = None if in_grads[1] is None else self.split(in_grads[1], inputs[0])
         between = [
             run.scratch(outputs[0].shape, outputs[0].dtype)
             for _ in range(min(2, self.num_layers - 1))
@@ -232,7 +232,7 @@ class RNN(Operator):
     ) -> list[list[CellArrays]]:
         """Return the arrays of every layer and direction."""
         data = inputs[0]
-        parameters = self._split(inputs[1], data)
+        parameters = self.split(inputs[1], data)
         result = []
         for layer, reserve in enumerate(reserves):
             output = out if reserve.output is None else reserve.output
@@ -255,7 +255,8 @@ class RNN(Operator):
             data = reserve.dropped if self._drops(run) else output
         return result
 
-    def _split(self, vector: Array, data: Array) -> list[list[CellParameters]]:
+    def split(self, vector: Array, data: Array) -> list[list[CellParameters]]:
+        """Return views of a parameter vector by layer and direction; ``data`` for its sizes."""
         return split_parameters(
             vector,
             self.num_layers,

@@ -11,6 +11,7 @@ from core.backends.onednn.inner_product import inner_product, inner_product_back
 from core.backends.onednn.joining import addition, concatenation
 from core.backends.onednn.library import is_available, library
 from core.backends.onednn.pooling import pooling, pooling_backward
+from core.backends.onednn.recurrent import recurrent, recurrent_backward
 from core.backends.onednn.softmax import log_softmax, softmax, softmax_output
 
 __all__ = ["is_available", "library", "register_kernels"]
@@ -24,6 +25,7 @@ _FORWARD: dict[str, Prepare] = {
     "Convolution_v1": convolution,
     "FullyConnected": inner_product,
     "Pooling": pooling,
+    "RNN": recurrent,
     "SoftmaxOutput": softmax_output,
     "_plan_accumulate": addition,
     "_plan_convolution": fused_convolution,
@@ -40,6 +42,7 @@ _BACKWARD: dict[str, Prepare] = {
     "Convolution_v1": convolution_backward,
     "FullyConnected": inner_product_backward,
     "Pooling": pooling_backward,
+    "RNN": recurrent_backward,
 }
 """By canonical name of the operator."""
 

@@ -10,6 +10,7 @@ __all__ = [
     "Algorithm",
     "Argument",
     "DataType",
+    "Direction",
     "FormatKind",
     "FormatTag",
     "Normalization",
@@ -92,6 +93,14 @@ class Algorithm(enum.IntEnum):
     SOFTMAX_LOG = 0x30001
 
 
+class Direction(enum.IntEnum):
+    """In which order a recurrent layer takes the steps."""
+
+    FORWARDS = 1
+    BACKWARDS = 2
+    BOTH_CONCATENATED = 3
+
+
 class Normalization(enum.IntFlag):
     """Flags of normalizations."""
 
@@ -114,8 +123,12 @@ class Argument(enum.IntEnum):
 
     SRC = 1
     SRC_1 = 2
+    SRC_2 = 3
     DST = 17
+    DST_1 = 18
+    DST_2 = 19
     WEIGHTS = 33
+    WEIGHTS_1 = 34
     BIAS = 41
     MEAN = 49
     VARIANCE = 50
@@ -124,8 +137,13 @@ class Argument(enum.IntEnum):
     WORKSPACE = 64
     SCRATCHPAD = 80
     DIFF_SRC = 129
+    DIFF_SRC_1 = 130
+    DIFF_SRC_2 = 131
     DIFF_DST = 145
+    DIFF_DST_1 = 146
+    DIFF_DST_2 = 147
     DIFF_WEIGHTS = 161
+    DIFF_WEIGHTS_1 = 162
     DIFF_BIAS = 169
     DIFF_SCALE = 255
     DIFF_SHIFT = 256

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import functools
-import math
 import weakref
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -27,6 +26,7 @@ __all__ = [
     "layout_of",
     "loaded",
     "plain",
+    "strided",
 ]
 
 _FLOAT32 = np.dtype("float32")
@@ -91,13 +91,23 @@ class MemoryDesc:
         data_type = _query_int(handle, Query.DATA_TYPE)
         key = (data_type, dims, padded, _significant(strides, padded), blocks, axes)
         nbytes = loaded().get("memory_desc_get_size", handle)
+        if data_type == DataType.FLOAT32 and not blocks:
+            # oneDNN counts whole strides, also behind the last element.
+            nbytes = _span(padded, strides) * _FLOAT32.itemsize
         return cls(loaded().create("memory_desc_clone", handle), key, dims, nbytes)
 
 
-@functools.lru_cache(maxsize=4096)
 def plain(dims: Shape) -> MemoryDesc:
     """Return the descriptor of a C-contiguous tensor."""
-    strides = _c_strides(dims)
+    return strided(dims, _c_strides(dims))
+
+
+@functools.lru_cache(maxsize=4096)
+def strided(dims: Shape, strides: Shape) -> MemoryDesc:
+    """Return the descriptor of a tensor with these strides, in elements.
+
+    Its memory is what lies between its first element and its last.
+    """
     handle = loaded().create(
         "memory_desc_create_with_strides",
         len(dims),
@@ -106,7 +116,7 @@ def plain(dims: Shape) -> MemoryDesc:
         dims_array(strides),
     )
     key = (DataType.FLOAT32, dims, dims, _significant(strides, dims), (), ())
-    return MemoryDesc(handle, key, dims, math.prod(dims) * _FLOAT32.itemsize)
+    return MemoryDesc(handle, key, dims, _span(dims, strides) * _FLOAT32.itemsize)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -193,6 +203,13 @@ def _c_strides(dims: Shape) -> Shape:
     for axis in range(len(dims) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * max(1, dims[axis + 1])
     return tuple(strides)
+
+
+def _span(dims: Shape, strides: Shape) -> int:
+    """Return the number of elements from the first to the last, both included."""
+    if 0 in dims:
+        return 0
+    return 1 + sum((size - 1) * stride for size, stride in zip(dims, strides, strict=True))
 
 
 def _significant(strides: Shape, dims: Shape) -> Shape:

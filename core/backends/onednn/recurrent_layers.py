@@ -1,0 +1,147 @@
+"""The layers of a fused recurrent network as oneDNN sees them: sizes and primitives."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from core.backends.kernels import KernelRequest
+from core.backends.onednn.constants import Algorithm, Direction, Propagation
+from core.backends.onednn.kernel import forward_propagation
+from core.backends.onednn.memory import MemoryDesc, plain, strided
+from core.backends.onednn.primitive import Primitive
+from core.types import Shape
+
+__all__ = ["Layer", "make_layers"]
+
+_OVERWRITE_GRADIENTS = 1
+"""``dnnl_rnn_flags_diff_weights_overwrite``."""
+
+
+class Cell(NamedTuple):
+    """How oneDNN sees a mode.
+
+    Attributes:
+        kind: of the primitive.
+        head: parameters of its maker between propagation and direction.
+        tail: parameters behind the flags.
+        gates: the operator's gate at each of oneDNN's places.
+        biases: at each of oneDNN's places, the gates of the input's and of the hidden bias that
+            are added up there; None for neither.
+        has_memory: whether there is a second state.
+    """
+
+    kind: str
+    head: tuple[Any, ...]
+    tail: tuple[Any, ...]
+    gates: tuple[int, ...]
+    biases: tuple[tuple[int | None, int | None], ...]
+    has_memory: bool = False
+
+
+CELLS = {
+    "lstm": Cell("lstm", (), (), (0, 1, 2, 3), ((0, 0), (1, 1), (2, 2), (3, 3)), has_memory=True),
+    "gru": Cell("lbr_gru", (), (), (1, 0, 2), ((1, 1), (0, 0), (2, None), (None, 2))),
+    "rnn_relu": Cell("vanilla_rnn", (Algorithm.ELTWISE_RELU,), (0.0, 0.0), (0,), ((0, 0),)),
+    "rnn_tanh": Cell("vanilla_rnn", (Algorithm.ELTWISE_TANH,), (0.0, 0.0), (0,), ((0, 0),)),
+}
+
+
+class Layer(NamedTuple):
+    """Sizes of one layer and its primitives."""
+
+    cell: Cell
+    steps: int
+    batch: int
+    inputs: int
+    hidden: int
+    directions: int
+    shows_states: bool
+    forward: Primitive
+    backward: Primitive | None
+
+    @property
+    def states(self) -> Shape:
+        """Of a state, as oneDNN takes it."""
+        return (1, self.directions, self.batch, self.hidden)
+
+    @property
+    def output(self) -> Shape:
+        """Of the layer's output."""
+        return (self.steps, self.batch, self.directions * self.hidden)
+
+    @property
+    def data(self) -> Shape:
+        """Of what it reads."""
+        return (self.steps, self.batch, self.inputs)
+
+    def weights(self, columns: int) -> Shape:
+        """Return the sizes of a weight as oneDNN has it in the forward pass."""
+        return (1, self.directions, columns, len(self.cell.gates), self.hidden)
+
+    @property
+    def bias(self) -> Shape:
+        """Of the bias."""
+        return (1, self.directions, len(self.cell.biases), self.hidden)
+
+
+def make_layers(request: KernelRequest) -> list[Layer]:
+    """Make the primitives of all layers; KernelUnavailable where one cannot be made."""
+    operator, data = request.operator, request.inputs[0]
+    assert data is not None
+    steps, batch, inputs = data.shape
+    cell, directions = CELLS[operator.mode], operator.directions
+    layers = []
+    for _ in range(operator.num_layers):
+        sizes = (cell, steps, batch, inputs, operator.state_size, directions)
+        layer = Layer(*sizes, operator.state_outputs, *_primitives(request, *sizes))
+        layers.append(layer)
+        inputs = directions * operator.state_size
+    return layers
+
+
+def _primitives(
+    request: KernelRequest,
+    cell: Cell,
+    steps: int,
+    batch: int,
+    inputs: int,
+    hidden: int,
+    directions: int,
+) -> tuple[Primitive, Primitive | None]:
+    gates = len(cell.gates)
+    states = (plain((1, directions, batch, hidden)),) * (1 + cell.has_memory)
+    last = states if request.operator.state_outputs else (None,) * len(states)
+    data, out = plain((steps, batch, inputs)), plain((steps, batch, directions * hidden))
+    bias = plain((1, directions, len(cell.biases), hidden))
+    unused = (None, None) if cell.has_memory else ()
+    direction = Direction.BOTH_CONCATENATED if directions == 2 else Direction.FORWARDS
+
+    def weights(columns: int) -> tuple[MemoryDesc, MemoryDesc]:
+        shape = (1, directions, columns, gates, hidden)
+        size = columns * gates * hidden
+        return plain(shape), strided(shape, (size * directions, size, 1, hidden * columns, columns))
+
+    (i2h, i2h_rows), (h2h, h2h_rows) = weights(inputs), weights(hidden)
+    forward = Primitive.of(
+        f"{cell.kind}_forward",
+        forward_propagation(request),
+        *cell.head,
+        direction,
+        *(data, *states, i2h, h2h, *unused, bias, out, *last),
+        0,
+        *cell.tail,
+    )
+    if not request.is_train:
+        return forward, None
+    backward = Primitive.of(
+        f"{cell.kind}_backward",
+        Propagation.BACKWARD,
+        *cell.head,
+        direction,
+        *(data, *states, i2h_rows, h2h_rows, *unused, bias, out, *last),
+        *(data, *states, i2h, h2h, *unused, bias, out, *last),
+        _OVERWRITE_GRADIENTS,
+        *cell.tail,
+        forward,
+    )
+    return forward, backward

@@ -1,0 +1,185 @@
+"""Parameters of recurrent layers in oneDNN's form, and their gradients back in the operator's.
+
+oneDNN has the gates' rows in an order of its own, each weight transposed in the forward pass, and
+one bias where the operator has two (but for the GRU's candidate).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from core.backends.kernels import KernelResources
+from core.backends.onednn.constants import Argument
+from core.backends.onednn.memory import strided
+from core.backends.onednn.primitive import launch
+from core.backends.onednn.recurrent_layers import Layer
+from core.backends.onednn.reorder import make_reorder
+from core.types import Array, Shape, shape_size
+
+__all__ = ["Block", "Call", "Packed", "pack", "unpack"]
+
+_FLOAT32 = np.dtype("float32")
+_ALIGNMENT = 64
+
+Call = Callable[[], Any]
+
+
+class Block:
+    """Hands out pieces of memory one after the other; without any, only counts the bytes."""
+
+    def __init__(self, memory: Array | None = None) -> None:
+        self._memory = memory
+        self.nbytes = 0
+
+    def take(self, shape: Shape) -> Array:
+        """Return the next piece; an empty array where there is no memory."""
+        return self.take_bytes(shape_size(shape) * _FLOAT32.itemsize).view(_FLOAT32)
+
+    def take_bytes(self, nbytes: int) -> Array:
+        """Return so many bytes."""
+        start = self.nbytes
+        self.nbytes += -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        if self._memory is None:
+            return np.empty(0, np.uint8)
+        return self._memory[start : start + nbytes]
+
+
+class Packed(NamedTuple):
+    """Parameters, or their gradients, in oneDNN's form."""
+
+    i2h: Array
+    h2h: Array
+    bias: Array
+
+    @classmethod
+    def of(cls, layer: Layer, block: Block) -> Packed:
+        """Take the memory."""
+        return cls(
+            block.take(layer.weights(layer.inputs)),
+            block.take(layer.weights(layer.hidden)),
+            block.take(layer.bias),
+        )
+
+
+def pack(
+    layer: Layer,
+    parameters: Sequence[Any],
+    packed: Packed,
+    resources: KernelResources,
+    *,
+    has_rows: bool = False,
+) -> list[Call]:
+    """Return closures that bring parameters into oneDNN's form.
+
+    Args:
+        layer: whose they are.
+        parameters: of each direction.
+        packed: where to.
+        resources: of the kernel.
+        has_rows: leave the weights untransposed, as the backward pass wants them.
+    """
+    calls: list[Call] = []
+    for side, given in enumerate(parameters):
+        for weight, whole in ((given.i2h_weight, packed.i2h), (given.h2h_weight, packed.h2h)):
+            part = whole.reshape(layer.directions, -1)[side]
+            if has_rows:
+                calls.append(_copy_rows(layer, weight, part))
+            else:
+                calls += _transposed(layer, weight, part, resources, to_packed=True)
+        calls.append(_add_biases(layer, given, packed.bias.reshape(layer.bias)[0, side]))
+    return calls
+
+
+def unpack(
+    layer: Layer, packed: Packed, gradients: Sequence[Any], resources: KernelResources
+) -> list[Call]:
+    """Return closures that bring the parameters' gradients into the operator's form."""
+    calls: list[Call] = []
+    for side, target in enumerate(gradients):
+        for weight, whole in ((target.i2h_weight, packed.i2h), (target.h2h_weight, packed.h2h)):
+            part = whole.reshape(layer.directions, -1)[side]
+            calls += _transposed(layer, weight, part, resources, to_packed=False)
+        calls.append(_split_bias(layer, packed.bias.reshape(layer.bias)[0, side], target))
+    return calls
+
+
+def _transposed(
+    layer: Layer, weight: Array, packed: Array, resources: KernelResources, *, to_packed: bool
+) -> list[Call]:
+    """Return closures that copy between (gates · hidden, columns) and (columns, gates, hidden)."""
+    hidden, columns = layer.hidden, weight.shape[1]
+    rows, width = weight.reshape(-1), len(layer.cell.gates) * hidden
+    calls: list[Call] = []
+    for place, gate, count in _runs(layer.cell.gates):
+        size = count * hidden
+        rows_desc = strided((columns, size), (1, columns))
+        packed_desc = strided((columns, size), (width, 1))
+        start = place * hidden
+        ours = rows[gate * hidden * columns : (gate * hidden + size) * columns]
+        theirs = packed[start : start + (columns - 1) * width + size]
+        source, target = (rows_desc, packed_desc) if to_packed else (packed_desc, rows_desc)
+        read, written = (ours, theirs) if to_packed else (theirs, ours)
+        primitive = make_reorder(source, target)
+        calls.append(launch(primitive, {Argument.SRC: read, Argument.DST: written}, resources))
+    return calls
+
+
+def _copy_rows(layer: Layer, weight: Array, packed: Array) -> Call:
+    hidden = layer.hidden
+    pairs = [
+        (
+            packed.reshape(weight.shape)[place * hidden : (place + count) * hidden],
+            weight[gate * hidden : (gate + count) * hidden],
+        )
+        for place, gate, count in _runs(layer.cell.gates)
+    ]
+
+    def copy() -> None:
+        for target, source in pairs:
+            np.copyto(target, source)
+
+    return copy
+
+
+def _add_biases(layer: Layer, parameters: Any, packed: Array) -> Call:
+    i2h = parameters.i2h_bias.reshape(-1, layer.hidden)
+    h2h = parameters.h2h_bias.reshape(-1, layer.hidden)
+
+    def add() -> None:
+        for target, (of_input, of_hidden) in zip(packed, layer.cell.biases, strict=True):
+            if of_hidden is None:
+                np.copyto(target, i2h[of_input])
+            elif of_input is None:
+                np.copyto(target, h2h[of_hidden])
+            else:
+                np.add(i2h[of_input], h2h[of_hidden], out=target)
+
+    return add
+
+
+def _split_bias(layer: Layer, packed: Array, gradients: Any) -> Call:
+    i2h = gradients.i2h_bias.reshape(-1, layer.hidden)
+    h2h = gradients.h2h_bias.reshape(-1, layer.hidden)
+
+    def split() -> None:
+        for source, (of_input, of_hidden) in zip(packed, layer.cell.biases, strict=True):
+            if of_input is not None:
+                np.copyto(i2h[of_input], source)
+            if of_hidden is not None:
+                np.copyto(h2h[of_hidden], source)
+
+    return split
+
+
+def _runs(gates: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Return (place, gate, count) of gates that stand next to each other in both orders."""
+    runs: list[tuple[int, int, int]] = []
+    for place, gate in enumerate(gates):
+        if runs and runs[-1][1] + runs[-1][2] == gate:
+            runs[-1] = (*runs[-1][:2], runs[-1][2] + 1)
+        else:
+            runs.append((place, gate, 1))
+    return runs
