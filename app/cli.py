@@ -89,6 +89,24 @@ def bench(
 
 
 @app.command()
+def doctor(
+    checkpoint: Annotated[
+        tuple[str, int],
+        typer.Option(metavar="PREFIX EPOCH", help="Of PREFIX-symbol.json, PREFIX-0001.params."),
+    ],
+    shape: Annotated[
+        list[str] | None, typer.Option(help="Shape of an input: name=1,3,224,224.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="Device to run on.")] = "cpu(0)",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Say what a model on disk is, what it needs, and whether it loads, binds and runs."""
+    from app.doctor import run_doctor
+
+    raise typer.Exit(run_doctor(*checkpoint, shape or [], device, as_json))
+
+
+@app.command()
 def openapi(path: Annotated[Path, typer.Argument(help="File to write.")]) -> None:
     """Write the OpenAPI document of the REST surface."""
     from app.main import openapi_text

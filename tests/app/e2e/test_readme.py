@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import core as mx
 from app.client.local_server import running_server
 from app.demo.tour import LENET, MNIST
 from served.processes import ENVIRONMENT
@@ -26,16 +28,23 @@ def blocks(heading: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
 
 
-def paste(script: str, url: str, folder: Path) -> str:
+def paste(script: str, url: str, folder: Path, cwd: Path = MNIST.parent) -> str:
     """Run a block of shell commands against a server; return what they print."""
     script = (
-        script.replace("http://127.0.0.1:8000", url)
+        script.replace("/tmp/", f"{folder}/")
+        .replace("path/to/my", "my")
+        .replace("http://127.0.0.1:8000", url)
         .replace("curl ", "curl --silent --show-error --fail-with-body ")
+        .replace(".venv/bin/modserve", f"{sys.executable} -m app.cli")
         .replace("../../../.venv/bin/python", sys.executable)
-        .replace("/tmp/", f"{folder}/")
     )
     result = subprocess.run(
-        ["bash", "-ec", script], cwd=MNIST.parent, capture_output=True, text=True, timeout=120
+        ["bash", "-ec", script],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert result.returncode == 0, f"{script}\n{result.stdout}\n{result.stderr}"
     return result.stdout
@@ -54,10 +63,25 @@ def test_tour(tmp_path: Path) -> None:
         answer = paste(use, server.url, tmp_path)
         assert (tmp_path / "lenet-0002.params").stat().st_size > 1_000_000
         (outputs,) = json.loads(answer[answer.rindex('{"outputs"') :])["outputs"].values()
-        assert np.shape(outputs) == (3, 10)
+        assert np.shape(outputs["data"]) == (3, 10)
         with pytest.raises(AssertionError) as refusal:
             paste(wrong, server.url, tmp_path)
         assert all(text in str(refusal.value) for text in ('"status":422', "invalid_shape", "'c1'"))
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+def test_model_of_your_own(tmp_path: Path) -> None:
+    symbol = mx.sym.load(str(LENET))
+    module = mx.mod.Module(symbol)
+    module.bind([("data", (1, 1, 28, 28))], [("softmax_label", (1,))])
+    module.init_params(mx.init.Xavier())
+    module.save_checkpoint(str(tmp_path / "my"), 10)
+    examine, serve = blocks("A model of your own", "bash")
+    with running_server(tmp_path / "server", environment=ENVIRONMENT) as server:
+        found = paste(examine, server.url, tmp_path, cwd=tmp_path)
+        assert "It loads, binds and runs." in found
+        answers = paste(serve, server.url, tmp_path, cwd=tmp_path)
+        assert json.loads(answers[answers.rindex('{"name":"my"') :])["stage"] == "INITIALIZED"
 
 
 def test_script_in_python(tmp_path: Path) -> None:

@@ -1,0 +1,122 @@
+"""Shapes for the inputs of a model whose files do not tell them.
+
+Neither the symbol nor the parameters of an MXNet model hold the shape of its data. The first layer
+that reads an input tells its channels or features; sizes of images are tried, the usual ones first,
+until shape inference finds no contradiction with the parameters.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+
+from core.errors import MXNetError
+from core.symbol import Symbol
+from core.symbol.graph import Node, topological_order
+from core.types import Shape
+
+__all__ = ["guess_shapes", "is_label"]
+
+_IMAGE_SIZES = (224, 28, 32, 112, 64, 96, 128, 48, 24, 12, 256, 299, 300, 320, 512)
+_SEQUENCE_LENGTH = 10
+_MOST_TRIALS = 600
+
+_PASSES_ON = frozenset(
+    {
+        "Activation",
+        "BatchNorm",
+        "BlockGrad",
+        "Cast",
+        "Dropout",
+        "Flatten",
+        "_copy",
+        "_div_scalar",
+        "_minus_scalar",
+        "_mul_scalar",
+        "_plus_scalar",
+        "_rminus_scalar",
+        "broadcast_div",
+        "broadcast_mul",
+        "broadcast_sub",
+    }
+)
+"""Operators whose first output has the channels or features of their first input."""
+
+
+def is_label(name: str) -> bool:
+    """Tell whether an argument is a label by its name, as MXNet's users name them."""
+    return name == "label" or name.endswith("_label") or name.startswith("label_")
+
+
+def guess_shapes(
+    symbol: Symbol, params: Mapping[str, Shape], given: Mapping[str, Shape]
+) -> dict[str, Shape] | None:
+    """Return a shape for every input that is neither a label nor a parameter, or None.
+
+    Args:
+        params: shapes of the parameters and auxiliary states by name.
+        given: shapes that are known already.
+    """
+    known = {**{name: params[name] for name in symbol.list_arguments() if name in params}, **given}
+    unknown = [name for name in symbol.list_arguments() if name not in known and not is_label(name)]
+    readers = _first_readers(symbol)
+    candidates = [list(_candidates(readers.get(name), params)) for name in unknown]
+    for chosen in itertools.islice(itertools.product(*candidates), _MOST_TRIALS):
+        shapes = dict(zip(unknown, chosen, strict=True))
+        inferred = _infer(symbol, {**known, **{k: v for k, v in shapes.items() if v}})
+        if inferred is not None:
+            return {**given, **{name: inferred[name] for name in shapes}}
+    return None
+
+
+def _first_readers(symbol: Symbol) -> dict[str, Node]:
+    """Return for each variable the first operator that reads it and does more than pass it on."""
+    origin: dict[Node, str] = {}
+    readers: dict[str, Node] = {}
+    for node in topological_order(symbol._heads):
+        if node.op is None:
+            origin[node] = node.name
+            continue
+        source = origin.get(node.inputs[0].node) if node.inputs else None
+        if source is not None and node.op.names[0] in _PASSES_ON:
+            origin[node] = source
+        elif source is not None:
+            readers.setdefault(source, node)
+    return readers
+
+
+def _candidates(reader: Node | None, params: Mapping[str, Shape]) -> Iterator[Shape]:
+    """Yield shapes of one example; at last the empty one, which leaves it to inference."""
+    operator = reader.op.names[0] if reader is not None and reader.op is not None else ""
+    weight = _weight_of(reader, params)
+    if operator in ("Convolution", "Convolution_v1") and weight is not None:
+        channels = weight[1] * int(getattr(reader.op, "num_group", 1)) if reader else 0
+        for size in _IMAGE_SIZES:
+            yield (1, channels, *(size for _ in weight[2:]))
+    elif operator == "FullyConnected" and weight is not None:
+        yield (1, weight[1])
+        side = math.isqrt(weight[1])
+        if side * side == weight[1]:
+            yield (1, 1, side, side)
+    elif operator == "Embedding":
+        yield from ((1, _SEQUENCE_LENGTH), (1, 1), (1,))
+    yield ()
+
+
+def _weight_of(reader: Node | None, params: Mapping[str, Shape]) -> Shape | None:
+    if reader is None or len(reader.inputs) < 2:
+        return None
+    return params.get(reader.inputs[1].node.name)
+
+
+def _infer(symbol: Symbol, shapes: Mapping[str, Shape]) -> dict[str, Shape] | None:
+    """Return the shapes of all arguments; None if they contradict each other or are not known."""
+    try:
+        arguments, outputs, _ = symbol.infer_shape_partial(**shapes)
+    except MXNetError:
+        return None
+    found = [tuple(shape) for shape in (*(arguments or ()), *(outputs or ()))]
+    if not found or any(0 in shape or not shape for shape in found):
+        return None
+    return dict(zip(symbol.list_arguments(), found, strict=False))

@@ -1,0 +1,176 @@
+"""``modserve doctor``: what it says of sound and of broken models."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+import core as mx
+from app.cli import app
+
+
+def save(folder: Path, symbol: mx.sym.Symbol, **shapes: tuple[int, ...]) -> str:
+    """Save a module with random parameters; return its prefix."""
+    module = mx.mod.Module(symbol, data_names=list(shapes), label_names=None)
+    module.bind(list(shapes.items()), for_training=False)
+    module.init_params(mx.init.Uniform())
+    module.save_checkpoint(str(folder / "model"), 3)
+    return str(folder / "model")
+
+
+def convolutional() -> mx.sym.Symbol:
+    x = mx.sym.Variable("data") / 255
+    x = mx.sym.Convolution(x, kernel=(3, 3), num_filter=4, name="c1")
+    x = mx.sym.Activation(x, act_type="relu")
+    x = mx.sym.FullyConnected(mx.sym.Flatten(x), num_hidden=2, name="fc")
+    return mx.sym.softmax(x, name="out")
+
+
+def ask(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["doctor", "--checkpoint", *arguments])
+    return result.exit_code, result.output
+
+
+def ask_json(*arguments: str) -> dict:
+    _, output = ask(*arguments, "--json")
+    document = json.loads(output)
+    document["findings"] = {one["step"]: one for one in document["findings"]}
+    return document
+
+
+def test_sound_model(tmp_path: Path) -> None:
+    prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
+    status, text = ask(prefix, "3")
+    assert status == 0
+    assert "1 Convolution" in text
+    assert "shapes: data (1, 3, 12, 12); guessed" in text
+    assert "out_output (1, 2)" in text
+    assert "It loads, binds and runs." in text
+
+
+def test_figures_as_json(tmp_path: Path) -> None:
+    prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
+    document = ask_json(prefix, "3")
+    assert document["ok"] is True
+    found = document["findings"]
+    assert list(found) == ["files", "operators", "parameters", "graph", "shapes", "bind", "run"]
+    numbers = 4 * 3 * 9 + 4 + 2 * 4 * 100 + 2
+    assert found["parameters"]["details"]["numbers"] == numbers
+    assert found["parameters"]["details"]["bytes"] == 4 * numbers
+    assert found["graph"]["details"]["inputs"] == ["data"]
+    assert found["run"]["details"]["outputs"] == {"out_output": [1, 2]}
+
+
+def test_shape_that_is_given_is_taken(tmp_path: Path) -> None:
+    x = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=4, name="c1")
+    prefix = save(tmp_path, x, data=(1, 3, 8, 8))
+    assert "data (1, 3, 224, 224)" in ask(prefix, "3")[1]
+    status, text = ask(prefix, "3", "--shape", "data=2,3,40,9")
+    assert (status, "c1_output (2, 4, 38, 7)" in text) == (0, True)
+    status, text = ask(prefix, "3", "--shape", "data=2,5,40,9")
+    assert (status, "Convolution 'c1'" in text) == (1, True)
+
+
+@pytest.mark.parametrize("given", ["data", "data=", "data=a", "=1,2", "data=0,3"])
+def test_shape_that_is_none_is_refused(tmp_path: Path, given: str) -> None:
+    status, text = ask(str(tmp_path / "model"), "3", "--shape", given)
+    assert (status, "expected name=1,3,224,224" in text) == (2, True)
+
+
+def test_unknown_device_is_refused(tmp_path: Path) -> None:
+    status, text = ask(str(tmp_path / "model"), "3", "--device", "tpu")
+    assert (status, "cpu(0)" in text) == (2, True)
+
+
+def test_missing_file_names_those_that_are_there(tmp_path: Path) -> None:
+    prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
+    status, text = ask(prefix, "4")
+    assert status == 1
+    assert "model-0004.params; there are model-0003.params" in text
+
+
+def test_unknown_operators_are_all_named(tmp_path: Path) -> None:
+    prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
+    path = Path(f"{prefix}-symbol.json")
+    graph = json.loads(path.read_text())
+    for node in graph["nodes"]:
+        if node["op"] in ("Activation", "softmax"):
+            node["op"] += "_x"
+    path.write_text(json.dumps(graph))
+    document = ask_json(prefix, "3")
+    assert document["ok"] is False
+    operators = document["findings"]["operators"]
+    assert operators["details"]["unknown"] == ["Activation_x", "softmax_x"]
+    assert "did you mean 'Activation'" in operators["summary"]
+    assert document["findings"]["parameters"]["ok"] is True
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"nodes": 3}', b"\xff"])
+def test_file_without_a_graph(tmp_path: Path, content: bytes) -> None:
+    prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
+    Path(f"{prefix}-symbol.json").write_bytes(content)
+    status, text = ask(prefix, "3")
+    assert (status, "model-symbol.json holds no graph" in text) == (1, True)
+
+
+def test_damaged_parameters(tmp_path: Path) -> None:
+    prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
+    path = Path(f"{prefix}-0003.params")
+    path.write_bytes(path.read_bytes()[:-9])
+    document = ask_json(prefix, "3")
+    assert document["ok"] is False
+    assert list(document["findings"]) == ["files", "operators", "parameters"]
+    assert document["findings"]["parameters"]["ok"] is False
+
+
+def test_parameters_that_are_not_finite(tmp_path: Path) -> None:
+    prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
+    path = f"{prefix}-0003.params"
+    arrays = mx.nd.load(path)
+    arrays["arg:fc_bias"][1] = math.nan
+    mx.nd.save(path, arrays)
+    found = ask_json(prefix, "3")["findings"]
+    assert found["parameters"]["details"]["not_finite"] == ["fc_bias"]
+    assert found["run"]["details"]["not_finite"] == ["out_output"]
+
+
+def test_parameters_of_another_graph(tmp_path: Path) -> None:
+    prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
+    arrays = mx.nd.load(f"{prefix}-0003.params")
+    arrays["arg:c9_weight"] = mx.nd.zeros((2,))
+    arrays["arg:c1_bias"] = mx.nd.zeros((5,))
+    mx.nd.save(f"{prefix}-0003.params", arrays)
+    found = ask_json(prefix, "3")["findings"]
+    assert found["graph"]["details"]["extra"] == ["c9_weight"]
+    assert "Convolution 'c1': bias has shape (5,), expected (4,)" in found["shapes"]["summary"]
+
+
+def checkpoints() -> list[str]:
+    folder = Path(__file__).parents[4] / "shared" / "checkpoints"
+    return sorted(path.parent.name for path in folder.glob("*/outputs.npz"))
+
+
+@pytest.mark.parametrize("name", checkpoints())
+def test_real_models(shared_dir: Path, name: str) -> None:
+    folder = shared_dir / "checkpoints" / name
+    inputs = orjson.loads((folder / "meta.json").read_bytes())["inputs"]
+    (params,) = folder.glob("*.params")
+    prefix, _, epoch = params.stem.rpartition("-")
+    given = [
+        part for key, shape in inputs.items() for part in ("--shape", f"{key}={_joined(shape)}")
+    ]
+    found = ask_json(str(folder / prefix), str(int(epoch)), *given)["findings"]
+    assert found["run"]["ok"], found
+    with np.load(folder / "outputs.npz") as outputs:
+        expected = sorted(list(outputs[name].shape) for name in outputs.files)
+    assert sorted(found["run"]["details"]["outputs"].values()) == expected
+
+
+def _joined(shape: list[int]) -> str:
+    return ",".join(map(str, shape))
