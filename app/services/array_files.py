@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import errno
-import math
-import re
 import struct
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +18,7 @@ import numpy.typing as npt
 from app.domain.dataset import ArrayInfo
 from app.errors import Damaged
 from app.services.dataset_limits import check_unpacked_size
+from app.tensors.npy import NpyHeader, read_npy_header
 
 __all__ = [
     "ONLY_ARRAY",
@@ -37,40 +34,18 @@ ONLY_ARRAY = "data"
 """Name of the array of an npy file."""
 
 _MOST_MEMBERS = 1000
-_LARGEST_HEADER = 10_000  # NumPy's own limit for headers it has to evaluate
 _LONGEST_NAME = 128
 _CHUNK = 1 << 20
-_MAGIC = b"\x93NUMPY"
-_LENGTHS = {b"\x01\x00": "<H", b"\x02\x00": "<I"}
-_PYTHON2_LONG = re.compile(r"(?<=[0-9])L")
-_KINDS = "biuf"
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-
-
-@dataclass(frozen=True, slots=True)
-class _Header:
-    """An npy header: what the array is, and how many bytes the header and the array take."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    order: Literal["C", "F"]
-    header_bytes: int
-
-    @property
-    def data_bytes(self) -> int:
-        return math.prod(self.shape) * self.dtype.itemsize
-
-    def info(self, name: str) -> ArrayInfo:
-        return ArrayInfo(name=name, shape=self.shape, dtype=self.dtype.name)
 
 
 def inspect_npy(path: Path, limit: int) -> list[ArrayInfo]:
     """Return the array of an npy file; raise Damaged or TooLarge."""
     with path.open("rb") as file:
-        header = _read_header(file, "file")
+        header = read_npy_header(file, "file")
     _check_size("file", header, path.stat().st_size)
     check_unpacked_size(header.data_bytes, limit)
-    return [header.info(ONLY_ARRAY)]
+    return [_info(ONLY_ARRAY, header)]
 
 
 def inspect_npz(path: Path, limit: int) -> list[ArrayInfo]:
@@ -81,18 +56,18 @@ def inspect_npz(path: Path, limit: int) -> list[ArrayInfo]:
         check_unpacked_size(sum(member.file_size for member in members.values()), limit)
         for name, member in members.items():
             with archive.open(member) as file:
-                header = _read_header(file, name)
+                header = read_npy_header(file, name)
                 _check_size(name, header, member.file_size)
                 while file.read(_CHUNK):
                     pass  # the archive compares its checksum at the end
-            arrays.append(header.info(name))
+            arrays.append(_info(name, header))
     return arrays
 
 
 def load_npy(path: Path, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
     """Return the array of an npy file, as a read-only view of it."""
     with path.open("rb") as file:
-        header = _read_header(file, "file")
+        header = read_npy_header(file, "file")
         array = np.memmap(file, header.dtype, "r", header.header_bytes, header.shape, header.order)
     return {ONLY_ARRAY: array}
 
@@ -104,7 +79,7 @@ def load_npz(path: Path, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
         for name, member in _members(archive).items():
             if name in names:
                 with archive.open(member) as file:
-                    arrays[name] = _read_array(file, _read_header(file, name))
+                    arrays[name] = _read_array(file, read_npy_header(file, name))
     return arrays
 
 
@@ -120,16 +95,16 @@ def preview_npz(path: Path, rows: int) -> dict[str, npt.NDArray[Any]]:
     with _open_zip(path) as archive:
         for name, member in _members(archive).items():
             with archive.open(member) as file:
-                heads[name] = _first_rows(file, _read_header(file, name), rows)
+                heads[name] = _first_rows(file, read_npy_header(file, name), rows)
     return heads
 
 
-def _read_array(file: IO[bytes], header: _Header) -> npt.NDArray[Any]:
+def _read_array(file: IO[bytes], header: NpyHeader) -> npt.NDArray[Any]:
     data = np.frombuffer(file.read(header.data_bytes), header.dtype)
     return data.reshape(header.shape, order=header.order)
 
 
-def _first_rows(file: IO[bytes], header: _Header, rows: int) -> npt.NDArray[Any]:
+def _first_rows(file: IO[bytes], header: NpyHeader, rows: int) -> npt.NDArray[Any]:
     if not header.shape:
         return _read_array(file, header)[None]
     count = min(rows, header.shape[0])
@@ -173,39 +148,11 @@ def _is_array_name(name: str) -> bool:
     return 0 < len(name) <= _LONGEST_NAME and name.isprintable() and not set(name) & {"/", "\\"}
 
 
-def _read_header(file: IO[bytes], name: str) -> _Header:
-    expected = "an npy array of numbers or booleans"
-    start = file.read(len(_MAGIC) + 2)
-    length_format = _LENGTHS.get(start[len(_MAGIC) :])
-    if not start.startswith(_MAGIC) or length_format is None:
-        raise Damaged(name, f"{start!r} at its beginning", "an npy array of version 1.0 or 2.0")
-    try:
-        (length,) = struct.unpack(length_format, file.read(struct.calcsize(length_format)))
-        if length > _LARGEST_HEADER:
-            raise Damaged(name, f"a header of {length:,} bytes", f"at most {_LARGEST_HEADER:,}")
-        shape, is_fortran, dtype = _parse_header(file.read(length).decode("latin-1"))
-    except (struct.error, ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
-        raise Damaged(name, error, expected) from None
-    if dtype.kind not in _KINDS:
-        hint = "pickled objects are never read; save plain arrays" if dtype.hasobject else ""
-        raise Damaged(name, f"dtype {dtype}", expected, hint)
-    return _Header(shape, dtype, "F" if is_fortran else "C", file.tell())
+def _info(name: str, header: NpyHeader) -> ArrayInfo:
+    return ArrayInfo(name=name, shape=header.shape, dtype=header.dtype.name)
 
 
-def _parse_header(text: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read the header's dict; NumPy's own reader meets some texts with errors of its tokenizer."""
-    header = ast.literal_eval(_PYTHON2_LONG.sub("", text).strip())
-    if not isinstance(header, dict) or header.keys() != {"descr", "fortran_order", "shape"}:
-        raise ValueError("the header is no dict of descr, fortran_order and shape")
-    shape, is_fortran, descr = header["shape"], header["fortran_order"], header["descr"]
-    if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
-        raise ValueError(f"the shape is {shape!r}")
-    if not isinstance(is_fortran, bool) or not isinstance(descr, str):
-        raise ValueError(f"the dtype is {descr!r}, fortran_order {is_fortran!r}")
-    return shape, is_fortran, np.dtype(descr)
-
-
-def _check_size(name: str, header: _Header, got: int) -> None:
+def _check_size(name: str, header: NpyHeader, got: int) -> None:
     expected = header.header_bytes + header.data_bytes
     if got != expected:
         raise Damaged(name, f"{got:,} bytes", f"{expected:,} bytes for shape {header.shape}")

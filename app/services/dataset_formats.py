@@ -49,6 +49,7 @@ def inspect_file(path: Path, kind: DatasetKind, limit: int) -> Contents:
 
     Raises:
         Damaged: the file is not of its kind, truncated, altered or hostile.
+        Invalid: its arrays are not of numbers.
         TooLarge: its arrays would take more than the limit.
     """
     match kind:

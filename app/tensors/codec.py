@@ -141,7 +141,7 @@ def encode(
         return write_npz(tensors)
     if kind == SAFETENSORS:
         return safetensors.numpy.save(
-            {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+            {name: np.asarray(array, order="C") for name, array in tensors.items()}
         )
     plain = {name: tensor_to_plain(array) for name, array in tensors.items()}
     return orjson.dumps({key: plain, **(extra or {})})

@@ -91,7 +91,15 @@ def _to_array(data: list[Any], field: str, dtype: str) -> HostArray:
         return array.astype(dtype)
     if array.dtype.kind not in "biuf":
         raise Invalid(field, _first_stranger(data), "numbers")
+    if array.dtype.kind == "f" and np.dtype(dtype).kind in "iu":
+        array = _as_integers(data, array)
     return _cast(array, field, dtype)
+
+
+def _as_integers(data: list[Any], array: HostArray) -> HostArray:
+    """Return integers of which NumPy made floats, as it does of 0 beside 2**63, as they were."""
+    exact = np.array(data, dtype=object)
+    return exact if all(type(item) is int for item in exact.flat) else array
 
 
 def _cast(array: HostArray, field: str, dtype: str) -> HostArray:

@@ -6,48 +6,96 @@ promises more than follows is refused before anything is allocated.
 
 from __future__ import annotations
 
+import ast
 import io
 import math
+import re
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from typing import IO, Any
+from dataclasses import dataclass
+from typing import IO, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from app.errors import Damaged, Invalid, TooLarge
 
-__all__ = ["npy_header", "npz_members", "read_npy", "read_npz", "write_npy", "write_npz"]
+__all__ = [
+    "NpyHeader",
+    "npz_members",
+    "read_npy",
+    "read_npy_header",
+    "read_npz",
+    "write_npy",
+    "write_npz",
+]
 
 HostArray = npt.NDArray[Any]
 
-_LARGEST_HEADER = 65536
+_LARGEST_HEADER = 10_000  # NumPy's own limit for headers it has to evaluate
+_MAGIC = b"\x93NUMPY"
+_LENGTHS = {b"\x01\x00": "<H", b"\x02\x00": "<I"}
+_PYTHON2_LONG = re.compile(r"(?<=[0-9])L")
+_KINDS = "biuf"
+_EXPECTED = "an npy array of numbers or booleans"
 
 
-def npy_header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read the header of an npy file: (shape, Fortran order, dtype).
+@dataclass(frozen=True, slots=True)
+class NpyHeader:
+    """What an npy array is, and how many bytes its header and its elements take."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    order: Literal["C", "F"]
+    header_bytes: int
+
+    @property
+    def data_bytes(self) -> int:
+        """Bytes of the elements."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_npy_header(stream: IO[bytes], name: str) -> NpyHeader:
+    """Read the header of an npy file from its beginning.
+
+    Args:
+        stream: the file.
+        name: of the field or array, for errors.
 
     Raises:
-        Damaged: it is none, or one that no array of numbers can have.
+        Damaged: it is none.
+        Invalid: the array is not one of numbers.
     """
+    start = stream.read(len(_MAGIC) + 2)
+    length_format = _LENGTHS.get(start[len(_MAGIC) :])
+    if not start.startswith(_MAGIC) or length_format is None:
+        raise Damaged(name, f"{start!r} at its beginning", "an npy array of version 1.0 or 2.0")
     try:
-        version = np.lib.format.read_magic(stream)
-        readers = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }
-        if version not in readers:
-            raise ValueError(f"version {version} is not read")
-        shape, fortran, dtype = readers[version](stream, max_header_size=_LARGEST_HEADER)
-    except (ValueError, TypeError, SyntaxError, EOFError, struct.error, OverflowError) as error:
-        raise Damaged(name, f"no npy header ({error})", "a file written by numpy.save") from None
-    if dtype.hasobject or dtype.names is not None or dtype.kind not in "biuf":
-        raise Invalid(name, f"dtype {dtype}", "numbers or booleans: float, int, uint or bool")
-    if any(not isinstance(dim, int) or dim < 0 for dim in shape):
-        raise Damaged(name, f"shape {shape}", "dimensions of at least 0")
-    return shape, fortran, dtype
+        (length,) = struct.unpack(length_format, stream.read(struct.calcsize(length_format)))
+        if length > _LARGEST_HEADER:
+            raise Damaged(name, f"a header of {length:,} bytes", f"at most {_LARGEST_HEADER:,}")
+        shape, is_fortran, dtype = _parse_header(stream.read(length).decode("latin-1"))
+    except (struct.error, ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+        raise Damaged(name, error, _EXPECTED) from None
+    if dtype.kind not in _KINDS:
+        hint = "pickled objects are never read; save plain arrays" if dtype.hasobject else ""
+        raise Invalid(name, f"dtype {dtype}", _EXPECTED, hint)
+    return NpyHeader(shape, dtype, "F" if is_fortran else "C", stream.tell())
+
+
+def _parse_header(text: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read the header's dict; NumPy's own reader meets some texts with errors of its tokenizer."""
+    header = ast.literal_eval(_PYTHON2_LONG.sub("", text).strip())
+    if not isinstance(header, dict) or header.keys() != {"descr", "fortran_order", "shape"}:
+        raise ValueError("the header is no dict of descr, fortran_order and shape")
+    shape, is_fortran, descr = header["shape"], header["fortran_order"], header["descr"]
+    if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
+        raise ValueError(f"the shape is {shape!r}")
+    if not isinstance(is_fortran, bool) or not isinstance(descr, str):
+        raise ValueError(f"the dtype is {descr!r}, fortran_order {is_fortran!r}")
+    return shape, is_fortran, np.dtype(descr)
 
 
 def read_npy(body: bytes | memoryview, name: str) -> HostArray:
@@ -55,15 +103,16 @@ def read_npy(body: bytes | memoryview, name: str) -> HostArray:
 
     Raises:
         Damaged: not an npy file, cut short, or with bytes left over.
+        Invalid: the array is not one of numbers.
     """
-    stream = io.BytesIO(body)
-    shape, fortran, dtype = npy_header(stream, name)
-    start = stream.tell()
-    expected, got = math.prod(shape) * dtype.itemsize, len(body) - start
-    if got != expected:
-        raise Damaged(name, f"{got} bytes of data", f"{expected} bytes for {dtype} {shape}")
-    flat = np.frombuffer(body, dtype=dtype, offset=start, count=math.prod(shape))
-    return flat.reshape(shape, order="F" if fortran else "C")
+    header = read_npy_header(io.BytesIO(body), name)
+    got = len(body) - header.header_bytes
+    if got != header.data_bytes:
+        expected = f"{header.data_bytes} bytes for {header.dtype} {header.shape}"
+        raise Damaged(name, f"{got} bytes of data", expected)
+    count = math.prod(header.shape)
+    flat = np.frombuffer(body, dtype=header.dtype, offset=header.header_bytes, count=count)
+    return flat.reshape(header.shape, order=header.order)
 
 
 def npz_members(archive: zipfile.ZipFile, limit: int, setting: str) -> Iterator[zipfile.ZipInfo]:
@@ -96,7 +145,10 @@ def read_npz(body: bytes, limit: int, setting: str) -> dict[str, HostArray]:
                 member.filename.removesuffix(".npy"): _read_member(archive, member)
                 for member in npz_members(archive, limit, setting)
             }
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (
+        *(zipfile.BadZipFile, zlib.error, EOFError, struct.error),
+        *(ValueError, NotImplementedError, RuntimeError),  # what zipfile says of encrypted members
+    ) as error:
         raise Damaged("body", f"no npz file ({error})", "a file written by numpy.savez") from None
 
 
@@ -109,7 +161,7 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> HostArray
 def write_npy(array: HostArray) -> bytes:
     """Return the npy file of an array."""
     stream = io.BytesIO()
-    np.lib.format.write_array(stream, np.ascontiguousarray(array), allow_pickle=False)
+    np.lib.format.write_array(stream, np.asarray(array, order="C"), allow_pickle=False)
     return stream.getvalue()
 
 

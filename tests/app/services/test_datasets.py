@@ -177,7 +177,7 @@ HUGE = header_of("{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999
 BOMB = zip_of({"x.npy": npy(np.zeros(LIMIT // 4))})
 
 HARM = {
-    "npy: pickle": (K.NPY, npy(OBJECTS, allow_pickle=True), Damaged, "pickled objects"),
+    "npy: pickle": (K.NPY, npy(OBJECTS, allow_pickle=True), Invalid, "pickled objects"),
     "npy: raw pickle": (K.NPY, pickle.dumps(OBJECTS), Damaged, "npy"),
     "npy: huge shape": (K.NPY, HUGE + bytes(64), Damaged, "expected 7,999,1"),
     "npy: truncated": (K.NPY, npy(IMAGES)[:-1], Damaged, "bytes"),
@@ -194,7 +194,7 @@ HARM = {
         Damaged,
         "shape",
     ),
-    "npy: strings": (K.NPY, npy(np.array(["a"])), Damaged, "numbers or booleans"),
+    "npy: strings": (K.NPY, npy(np.array(["a"])), Invalid, "numbers or booleans"),
     "npy: structured": (K.NPY, npy(np.zeros(2, "i4,f4")), Damaged, "numbers or booleans"),
     "npy: boolean in shape": (
         K.NPY,

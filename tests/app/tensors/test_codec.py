@@ -1,0 +1,141 @@
+"""Named tensors to and from bodies of every media type."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from app.errors import Damaged, Invalid, UnsupportedMedia
+from app.tensors.codec import (
+    JSON,
+    NPY,
+    NPZ,
+    SAFETENSORS,
+    body_type,
+    decode,
+    encode,
+    media_type,
+    negotiate,
+)
+
+PAIR = {"a": np.arange(6, dtype="float32").reshape(2, 3), "b": np.array([1, -2], "int64")}
+FORM = "application/x-www-form-urlencoded"
+
+
+def read(content_type: str | None, body: bytes, *names: str) -> dict[str, np.ndarray]:
+    return decode(content_type, body, names=names, limit=1 << 20, setting="SETTING")[0]
+
+
+@pytest.mark.parametrize("kind", [JSON, NPZ, SAFETENSORS])
+def test_what_is_encoded_is_decoded(kind: str) -> None:
+    body = encode(kind, PAIR, "inputs")
+    for content_type in (kind, kind.upper(), f"{kind}; charset=utf-8", None, "", FORM):
+        got = read(content_type, body)
+        assert got.keys() == PAIR.keys()
+        for name, array in PAIR.items():
+            assert got[name].dtype == array.dtype
+            np.testing.assert_array_equal(got[name], array)
+
+
+def test_others_read_what_is_encoded() -> None:
+    plain = json.loads(encode(JSON, PAIR, "outputs", {"bucket": "20"}))
+    assert plain["outputs"]["a"] == {
+        "dtype": "float32",
+        "shape": [2, 3],
+        "data": [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]],
+    }
+    assert plain["bucket"] == "20"
+    with np.load(io.BytesIO(encode(NPZ, PAIR, ""))) as archive:
+        np.testing.assert_array_equal(archive["b"], PAIR["b"])
+    transposed = {"a": PAIR["a"].T}
+    loaded = safetensors.numpy.load(encode(SAFETENSORS, transposed, ""))
+    np.testing.assert_array_equal(loaded["a"], transposed["a"])
+
+
+def test_an_npy_body_is_the_first_input() -> None:
+    body = encode(NPY, {"a": PAIR["a"]}, "")
+    for content_type in (NPY, "application/npy", FORM, "application/octet-stream"):
+        assert list(read(content_type, body, "image", "lengths")) == ["image"]
+    assert list(read(NPY, body)) == ["data"]
+
+
+def test_json_has_members_beside_the_tensors() -> None:
+    body = b'{"inputs": {"data": [1]}, "bucket": "20", "is_train": true}'
+    tensors, rest = decode(JSON, body, names=(), limit=1, setting="")
+    assert list(tensors) == ["data"]
+    assert rest == {"bucket": "20", "is_train": True}
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b"[1]", "body"),
+        (b"{}", "inputs"),
+        (b'{"inputs": [1]}', "inputs"),
+        (b'{"inputs": {"data": ["x"]}}', "inputs.data"),
+    ],
+)
+def test_json_of_another_form_is_refused(body: bytes, field: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        read(JSON, body)
+    assert refused.value.field_errors()[0].field == field
+
+
+@pytest.mark.parametrize("body", [b"", b"12345678{", b"\xff" * 20, bytes(8)])
+def test_damaged_safetensors_are_refused(body: bytes) -> None:
+    with pytest.raises(Damaged, match="a safetensors file"):
+        read(SAFETENSORS, body)
+
+
+def test_other_types_are_refused_with_those_that_are_read() -> None:
+    with pytest.raises(UnsupportedMedia, match=r"'image/png' is not read here.*x-safetensors"):
+        read("image/png", b"")
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        (None, JSON),
+        ("application/json; charset=utf-8", JSON),
+        ("Application/X-NPY", NPY),
+        ("application/zip", NPZ),
+        ("application/vnd.safetensors", SAFETENSORS),
+        ("text/csv", "text/csv"),
+    ],
+)
+def test_media_types(header: str | None, expected: str) -> None:
+    assert media_type(header) == expected
+
+
+def test_a_stated_type_is_never_guessed() -> None:
+    assert body_type(JSON, encode(NPZ, PAIR, "")) == JSON
+    assert body_type("image/png", b"{}") == "image/png"
+
+
+@pytest.mark.parametrize("body", [b'{"inputs"', b'        {"inputs": {}}', b"", b"{", b"\x93NUMP"])
+def test_what_shows_no_other_type_is_json(body: bytes) -> None:
+    assert body_type(None, body) == JSON
+
+
+@pytest.mark.parametrize(
+    ("accept", "single", "expected"),
+    [
+        (None, True, JSON),
+        ("*/*", True, JSON),
+        ("", True, JSON),
+        ("text/html, application/x-npz;q=0.9", True, NPZ),
+        ("application/x-npy, application/x-npz", True, NPY),
+        ("application/x-npy, application/x-npz", False, NPZ),
+        ("application/x-npy", False, JSON),
+        ("application/safetensors", False, SAFETENSORS),
+        ("image/png", True, JSON),
+    ],
+)
+def test_the_answer_has_the_first_type_accepted(
+    accept: str | None, single: bool, expected: str
+) -> None:
+    assert negotiate(accept, single) == expected

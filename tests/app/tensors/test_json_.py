@@ -1,0 +1,90 @@
+"""Tensors as JSON: what is read, what is refused and how."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from app.errors import Invalid, Malformed
+from app.tensors.json_ import parse_json, read_tensor, tensor_to_plain
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ([[1, 2], [3, 4]], np.array([[1, 2], [3, 4]], "float32")),
+        ([True, False], np.array([1, 0], "float32")),
+        (5, np.array([5], "float32")),
+        ([], np.zeros(0, "float32")),
+        ([[], []], np.zeros((2, 0), "float32")),
+        ({"data": [1, 2, 3, 4], "shape": [2, 2]}, np.array([[1, 2], [3, 4]], "float32")),
+        ({"data": [[1, 2], [3, 4]], "shape": [4]}, np.array([1, 2, 3, 4], "float32")),
+        ({"data": 7, "shape": []}, np.array(7, "float32")),
+        ({"data": [-1, 300], "dtype": "int16"}, np.array([-1, 300], "int16")),
+        ({"data": [2**64 - 1, 0], "dtype": "uint64"}, np.array([2**64 - 1, 0], "uint64")),
+        ({"data": [0, 2], "dtype": "bool"}, np.array([False, True])),
+        ({"data": [], "shape": [0, 3]}, np.zeros((0, 3), "float32")),
+    ],
+)
+def test_what_is_read(value: object, expected: np.ndarray) -> None:
+    got = read_tensor(value, "inputs.x")
+    assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "field", "text"),
+    [
+        ([[1, 2], [3]], "inputs.x", "lists of equal length"),
+        ([1, [2]], "inputs.x", "lists of equal length"),
+        (["a"], "inputs.x", "got a, expected numbers"),
+        ([[1, None]], "inputs.x", "got None, expected numbers"),
+        ("abc", "inputs.x", "nested lists of numbers"),
+        (None, "inputs.x", "nested lists of numbers"),
+        ({}, "inputs.x.data", "got nothing"),
+        ({"data": [1], "kind": 2}, "inputs.x.kind", "no field of this name"),
+        ({"data": [1], "dtype": "float128"}, "inputs.x.dtype", "one of float32, float64"),
+        ({"data": [1], "dtype": ["float32"]}, "inputs.x.dtype", "one of float32, float64"),
+        ({"data": [1, 2], "shape": [3]}, "inputs.x.shape", "product is the 2 values"),
+        ({"data": [1], "shape": [-1, -1]}, "inputs.x.shape", "sizes of at least 0"),
+        ({"data": [1], "shape": [True]}, "inputs.x.shape", "sizes of at least 0"),
+        ({"data": [1], "shape": 1}, "inputs.x.shape", "sizes of at least 0"),
+        ({"data": [1.5], "dtype": "int32"}, "inputs.x.data", "whole numbers for int32"),
+        ({"data": [-1, 2**63], "dtype": "uint64"}, "inputs.x.data", "numbers out of range"),
+        ({"data": [2.0, 2**63], "dtype": "uint64"}, "inputs.x.data", "whole numbers"),
+        ({"data": [256], "dtype": "uint8"}, "inputs.x.data", r"0 to 255 \(uint8\)"),
+        ({"data": [-1], "dtype": "uint8"}, "inputs.x.data", r"0 to 255 \(uint8\)"),
+        ({"data": ["1"]}, "inputs.x.data", "got 1, expected numbers"),
+    ],
+)
+def test_what_is_refused(value: object, field: str, text: str) -> None:
+    with pytest.raises(Invalid, match=text) as refused:
+        read_tensor(value, "inputs.x")
+    assert refused.value.field_errors()[0].field == field
+
+
+def test_numbers_past_the_range_of_the_dtype_become_infinite() -> None:
+    assert read_tensor({"data": [1e300], "dtype": "float32"}, "x")[0] == np.inf
+
+
+NUMBERS = arrays.arrays(
+    st.sampled_from(["float32", "float64", "float16", "int8", "uint8", "int64", "uint64", "bool"]),
+    arrays.array_shapes(min_dims=0, min_side=0, max_side=4),
+    elements={"allow_nan": False, "allow_infinity": False},
+)
+
+
+@given(NUMBERS)
+def test_a_written_tensor_reads_as_the_same(array: np.ndarray) -> None:
+    again = read_tensor(tensor_to_plain(array), "x")
+    assert (again.dtype, again.shape) == (array.dtype, array.shape)
+    np.testing.assert_array_equal(again, array)
+
+
+def test_broken_json_says_where() -> None:
+    with pytest.raises(Malformed, match=r"no JSON: .*line 2 column 8"):
+        parse_json(b'{"a": 1,\n "b": [}]')
+    assert parse_json(b"[1, 2.5, null]") == [1, 2.5, None]

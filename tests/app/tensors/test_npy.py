@@ -1,0 +1,149 @@
+"""npy and npz: as NumPy writes and reads them, and refused where they lie."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from app.errors import Damaged, Invalid, TooLarge
+from app.tensors.npy import read_npy, read_npz, write_npy, write_npz
+
+LIMIT = 1 << 20
+
+
+def saved(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def zipped(**arrays: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.savez_compressed(stream, **arrays)
+    return stream.getvalue()
+
+
+ARRAYS = arrays.arrays(
+    st.sampled_from(["<f4", ">f4", "<f8", "<f2", "i1", "<u8", "?"]),
+    arrays.array_shapes(min_dims=0, min_side=0, max_side=5),
+)
+
+
+@given(ARRAYS)
+def test_what_numpy_saves_is_read(array: np.ndarray) -> None:
+    for one in (array, np.asfortranarray(array)):
+        got = read_npy(saved(one), "body")
+        assert (got.shape, got.dtype) == (one.shape, one.dtype)
+        np.testing.assert_array_equal(got, one)
+
+
+@given(ARRAYS)
+def test_numpy_reads_what_is_written(array: np.ndarray) -> None:
+    got = np.load(io.BytesIO(write_npy(array)))
+    assert (got.shape, got.dtype) == (array.shape, array.dtype)
+    np.testing.assert_array_equal(got, array)
+    with np.load(io.BytesIO(write_npz({"a/b": array}))) as archive:
+        np.testing.assert_array_equal(archive["a/b"], array)
+
+
+def test_no_copy_is_made() -> None:
+    body = saved(np.arange(1000, dtype="float32"))
+    assert np.shares_memory(read_npy(body, "body"), np.frombuffer(body, "uint8"))
+
+
+def header(text: str, version: bytes = b"\x01\x00") -> bytes:
+    return b"\x93NUMPY" + version + struct.pack("<H", len(text)) + text.encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b"", "at its beginning"),
+        (b"\x93NUMPY", "at its beginning"),
+        (b"\x93NUMPY\x01\x00\x00", "an npy array of numbers"),
+        (saved(np.zeros(3))[:-1], "23 bytes of data, expected 24 bytes"),
+        (saved(np.zeros(3)) + b"x", "25 bytes of data, expected 24 bytes"),
+        (saved(np.array(["a"])), "dtype <U1, expected an npy array of numbers"),
+        (saved(np.array([1j])), "dtype complex128"),
+        (saved(np.zeros(2, [("a", "f4")])), "expected an npy array of numbers"),
+        (
+            header("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}"),
+            "dtype object.* pickled objects are never read",
+        ),
+        (
+            header("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}"),
+            r"the shape is \(-1,\)",
+        ),
+        (
+            header("{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 9999999999)}"),
+            "bytes for float32",
+        ),
+        (header("{'descr': '<f4'}"), "no dict of descr, fortran_order and shape"),
+        (header("{'descr': 4, 'fortran_order': False, 'shape': ()}"), "the dtype is 4"),
+        (header("(" * 300), "too many nested parentheses"),
+        (header("{'descr': '<f4'{"), "an npy array of numbers"),
+        (header("x", b"\x03\x00"), "version 1.0 or 2.0"),
+        (header(" " * 20_000), "a header of 20,000 bytes, expected at most 10,000"),
+    ],
+)
+def test_lies_are_refused(body: bytes, text: str) -> None:
+    with pytest.raises(Invalid, match=text):  # of which Damaged is one
+        read_npy(body, "body")
+
+
+@settings(max_examples=200)
+@given(st.binary(max_size=200), st.integers(0, 100))
+def test_spoilt_files_are_refused_and_nothing_else(noise: bytes, at: int) -> None:
+    whole = saved(np.arange(6, dtype="float32"))
+    for body in (noise, whole[:at] + noise + whole[at + len(noise) :]):
+        with suppress(Invalid):
+            read_npy(body, "body")
+
+
+@settings(max_examples=300)
+@given(st.binary(min_size=1, max_size=6), st.integers(0, 400), st.booleans())
+def test_spoilt_archives_are_refused_and_nothing_else(noise: bytes, at: int, cut: bool) -> None:
+    whole = zipped(a=np.arange(6, dtype="float32"), b=np.arange(50))
+    at %= len(whole)
+    with suppress(Invalid, TooLarge):
+        read_npz(whole[:at] + noise + (b"" if cut else whole[at + len(noise) :]), LIMIT, "SETTING")
+
+
+def test_an_archive_is_read_by_name() -> None:
+    given = {"a": np.arange(3), "b": np.ones((2, 2), "float32")}
+    got = read_npz(zipped(**given), LIMIT, "SETTING")
+    assert got.keys() == given.keys()
+    assert all(np.array_equal(got[name], given[name]) for name in given)
+
+
+def test_an_archive_that_unpacks_to_more_than_the_limit_is_refused() -> None:
+    with pytest.raises(TooLarge, match=r"the npz file unpacked: got .* raise SETTING"):
+        read_npz(zipped(a=np.zeros(LIMIT, "uint8")), LIMIT, "SETTING")
+
+
+def test_an_archive_that_lies_about_what_it_unpacks_to_is_refused() -> None:
+    whole = zipped(a=np.zeros(LIMIT * 2, "uint8"))
+    size = struct.pack("<I", len(saved(np.zeros(LIMIT * 2, "uint8"))))
+    assert whole.count(size) >= 1
+    with pytest.raises(Damaged):
+        read_npz(whole.replace(size, struct.pack("<I", 200)), LIMIT, "SETTING")
+
+
+def test_other_members_and_other_files_are_refused() -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("readme.txt", "x")
+    with pytest.raises(Damaged, match=r"readme.txt: .* only npy members"):
+        read_npz(stream.getvalue(), LIMIT, "SETTING")
+    with pytest.raises(Damaged, match="no npz file"):
+        read_npz(b"PK\x03\x04" + bytes(50), LIMIT, "SETTING")
+    with pytest.raises(Damaged):
+        read_npz(zipped(a=np.zeros(100))[:-30], LIMIT, "SETTING")
