@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 
-from core.backends.backend import Backend
+from core.backends.backend import Backend, Descent
 from core.backends.kernels import kernels
 from core.backends.numpy_ import NumpyBackend
 from core.backends.onednn import register_kernels
 from core.device import Context
 
-__all__ = ["Backend", "NumpyBackend", "backend_of", "gpu_count"]
+__all__ = ["Backend", "Descent", "NumpyBackend", "backend_of", "gpu_count"]
 
 _numpy = NumpyBackend()
 register_kernels(kernels)

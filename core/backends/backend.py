@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -9,7 +10,30 @@ import numpy as np
 
 from core.types import Array, DType, Shape
 
-__all__ = ["Backend"]
+__all__ = ["Backend", "Descent"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Descent:
+    """The factors of a step of stochastic gradient descent.
+
+        g = clip(rescale * gradient) + decay * weight
+        velocity = momentum * velocity - rate * g
+        weight = weight + velocity
+
+    Attributes:
+        rescale: of the gradient.
+        clip: largest magnitude of a rescaled gradient; 0 for any.
+        decay: share of the weight that is added to the gradient.
+        rate: learning rate.
+        momentum: share of the last step that is taken again.
+    """
+
+    rescale: float
+    clip: float
+    decay: float
+    rate: float
+    momentum: float
 
 
 class Backend(Protocol):
@@ -47,4 +71,17 @@ class Backend(Protocol):
 
     def memory(self) -> tuple[int, int] | None:
         """Return (bytes in use, bytes in all) of the device, or None where it has no own memory."""
+        ...
+
+    def descend(
+        self, weight: Array, velocity: Array | None, gradient: Array, step: Descent
+    ) -> bool:
+        """Take a step of gradient descent in one pass; False where there is no faster way than
+        operation by operation, and nothing has been done.
+
+        Args:
+            weight, velocity: one-dimensional, updated in place; no velocity for no momentum.
+            gradient: stays as it is.
+            step: the factors.
+        """
         ...

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from core.backends.backend import Descent
 from core.errors import DeviceError
 from core.types import Array, DType, Shape
 
@@ -81,3 +82,9 @@ class CupyBackend:
         """Return (used, total) bytes of the device."""
         free, total = self.device.mem_info
         return total - free, total
+
+    def descend(
+        self, weight: Array, velocity: Array | None, gradient: Array, step: Descent
+    ) -> bool:
+        """There is no kernel of its own for this: False."""
+        return False

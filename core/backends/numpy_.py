@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from core.backends.backend import Descent
+from core.backends.onednn.descent import descend
 from core.types import Array, DType, Shape, shape_size
 
 __all__ = ["NumpyBackend"]
@@ -51,3 +53,9 @@ class NumpyBackend:
     def memory(self) -> tuple[int, int] | None:
         """The CPU has no memory of its own."""
         return None
+
+    def descend(
+        self, weight: Array, velocity: Array | None, gradient: Array, step: Descent
+    ) -> bool:
+        """Take a step of gradient descent with oneDNN, if it can."""
+        return descend(weight, velocity, gradient, step)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from core.backends import Descent, backend_of
+from core.device import Context
 from core.ndarray import NDArray
 from core.optimizer.base import register
 from core.optimizer.rule import Piece, RuleOptimizer
@@ -79,6 +81,17 @@ class SGD(MomentumOptimizer):
         step = self.prepare(piece, wd)
         step *= lr
         descend(piece, step, self.momentum)
+
+    def update_span(
+        self, context: Context, flat: Sequence[Array], lr: float, wd: float, count: int
+    ) -> None:
+        """Update one-dimensional memory in one pass, where the backend has a way."""
+        weight, gradient, *states = flat
+        velocity = states[0] if states else None
+        clip = self.clip_gradient or 0.0
+        step = Descent(self.rescale_grad, clip, wd, lr, self.momentum)
+        if not backend_of(context).descend(weight, velocity, gradient, step):
+            super().update_span(context, flat, lr, wd, count)
 
 
 @register

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import cast
 
 __all__ = [
     "MAJOR_VERSION",
@@ -80,6 +81,7 @@ class Algorithm(enum.IntEnum):
     ELTWISE_TANH = 0x21
     ELTWISE_SOFT_RELU = 0x27
     ELTWISE_LOGISTIC = 0x29
+    ELTWISE_CLIP = 0x2E
     ELTWISE_RELU_FROM_OUTPUT = 0x100
     ELTWISE_TANH_FROM_OUTPUT = 0x101
     ELTWISE_LOGISTIC_FROM_OUTPUT = 0x104
@@ -149,6 +151,13 @@ class Argument(enum.IntEnum):
     DIFF_SHIFT = 256
     MULTIPLE_SRC = 1024
     """The first of several sources; the others follow."""
+    POST_OPERATION = 32768
+    """The first of several post-operations; multiples of it are the others."""
+
+    @classmethod
+    def of_post_operation(cls, index: int) -> Argument:
+        """Return what names the second operand of a binary post-operation."""
+        return cast("Argument", cls.POST_OPERATION * (index + 1) | cls.SRC_1)
 
 
 class Query(enum.IntEnum):

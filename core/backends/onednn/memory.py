@@ -162,27 +162,34 @@ def layout_of(desc: MemoryDesc) -> BlockedLayout | None:
 
 
 class Memory:
-    """A tensor at an address: the buffer stays alive as long as this does.
+    """A tensor at an address.
+
+    Args:
+        desc: what it is.
+        array: its buffer, which stays alive as long as this does; None to name one with
+            ``point_to`` before each use.
 
     Attributes:
         handle: oneDNN's.
     """
 
-    __slots__ = ("__weakref__", "_array", "handle")
+    __slots__ = ("__weakref__", "_address", "_array", "handle")
 
-    def __init__(self, desc: MemoryDesc, array: Array) -> None:
-        assert array.flags.c_contiguous
-        assert array.nbytes == desc.nbytes
+    def __init__(self, desc: MemoryDesc, array: Array | None) -> None:
+        assert array is None or array.flags.c_contiguous
+        assert array is None or array.nbytes == desc.nbytes
         self._array = array
+        self._address = None if array is None else array.ctypes.data
         api = loaded()
-        self.handle = api.create("memory_create", desc.handle, api.engine, array.ctypes.data)
+        self.handle = api.create("memory_create", desc.handle, api.engine, self._address)
         weakref.finalize(self, api.destroy, "memory_destroy", self.handle).atexit = False
 
-    def move(self, array: Array) -> None:
-        """Use another buffer from now on."""
-        if array is not self._array:
-            self._array = array
-            loaded().call("memory_set_data_handle", self.handle, array.ctypes.data)
+    def point_to(self, array: Array) -> None:
+        """Use a buffer that the caller keeps alive as long as it is in use."""
+        address = array.ctypes.data
+        if address != self._address:
+            self._address = address
+            loaded().call("memory_set_data_handle", self.handle, address)
 
 
 def _query_int(handle: int, what: Query) -> int:
