@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from app.settings import Settings
 
 __all__ = ["app", "main"]
 
@@ -34,7 +38,6 @@ def serve(
     import uvicorn
 
     from app.main import create_app
-    from app.settings import Settings
 
     given: dict[str, Any] = {
         "host": host,
@@ -42,7 +45,7 @@ def serve(
         "data_dir": data_dir,
         "log_level": log_level,
     }
-    settings = Settings(**{name: value for name, value in given.items() if value is not None})
+    settings = _read_settings({name: one for name, one in given.items() if one is not None})
     if settings.host not in _LOOPBACK and not insecure:
         raise typer.BadParameter(
             f"--host {settings.host} lets everyone who reaches this machine train and delete; "
@@ -57,6 +60,28 @@ def serve(
         access_log=False,
         timeout_graceful_shutdown=10,
     )
+
+
+def _read_settings(given: Mapping[str, Any]) -> Settings:
+    """Return the settings; one that is none ends the command with the option or variable named."""
+    from pydantic import ValidationError
+    from pydantic_settings import SettingsError
+
+    from app.settings import Settings
+
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        rows = {str(row["loc"][0]): row["msg"] for row in error.errors()}
+        faults = [f"{_source(name, given)}: {text}" for name, text in rows.items()]
+        raise typer.BadParameter("; ".join(faults), param_hint="settings") from None
+    except SettingsError as error:
+        hint = 'a list is JSON: MODSERVE_DEVICES=\'["gpu(0)", "gpu(1)"]\''
+        raise typer.BadParameter(f"{error}; {hint}", param_hint="settings") from None
+
+
+def _source(name: str, given: Mapping[str, Any]) -> str:
+    return f"--{name.replace('_', '-')}" if name in given else f"MODSERVE_{name.upper()}"
 
 
 @app.command()
@@ -81,10 +106,17 @@ def bench(
         bool, typer.Option("--profile", help="Show where the time goes; write Chrome traces.")
     ] = False,
     traces: Annotated[Path, typer.Option(help="Folder of the traces.")] = Path("traces"),
+    suite: Annotated[
+        str | None, typer.Option(help="Cases to run, a process each: engine or all.")
+    ] = None,
 ) -> None:
     """Time training steps and predictions on this machine."""
-    from app.bench import run_bench
+    from app.bench import run_bench, run_suite
 
+    if suite is not None:
+        if cases or profile:
+            raise typer.BadParameter("give no cases and no --profile with it", param_hint="--suite")
+        raise typer.Exit(run_suite(suite, seconds, as_json))
     raise typer.Exit(run_bench(cases or [], seconds, as_json, traces if profile else None))
 
 

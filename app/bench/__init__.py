@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from app.bench.report import run_bench
+from app.bench.report import run_bench, run_suite
 
-__all__ = ["run_bench"]
+__all__ = ["run_bench", "run_suite"]

@@ -12,7 +12,7 @@ import numpy as np
 import core as mx
 from app.bench.models import MODELS, lstm_language_model
 
-__all__ = ["CASES", "Case"]
+__all__ = ["CASES", "ENGINE", "Case"]
 
 
 class Case(NamedTuple):
@@ -109,9 +109,25 @@ CASES: Mapping[str, Callable[[], object]] = {
     "infer/mlp/1": partial(infer, "mlp", 1),
     "infer/lenet/1": partial(infer, "lenet", 1),
     "infer/resnet20/64": partial(infer, "resnet20", 64),
+    "infer/resnet50/1": partial(infer, "resnet50", 1),
+    "infer/resnet50/8": partial(infer, "resnet50", 8),
     "train/mlp/64": partial(train, "mlp", 64),
     "train/lenet/64": partial(train, "lenet", 64),
+    "train/resnet18/8": partial(train, "resnet18", 8),
     "train/resnet20/64": partial(train, "resnet20", 64),
     "train/lstm/buckets": train_lstm,
 }
 """Cases in this process, by name: work/network/batch."""
+
+ENGINE: tuple[str, ...] = (
+    "infer/resnet50/1",
+    "infer/resnet50/8",
+    "infer/lenet/1",
+    "infer/mlp/1",
+    "train/mlp/64",
+    "train/lenet/64",
+    "train/resnet20/64",
+    "train/resnet18/8",
+    "train/lstm/buckets",
+)
+"""The work on which engines are compared (``tests/benchmarks/compare_engines.py``)."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 import core as mx
+from app.bench.resnet import Symbol, conv_norm, residual_unit, resnet18, resnet50
 
 __all__ = ["MODELS", "Symbol", "lenet", "lstm_language_model", "mlp", "resnet20"]
-
-Symbol: TypeAlias = mx.sym.Symbol
 
 
 def mlp() -> Symbol:
@@ -39,11 +37,12 @@ def lenet() -> Symbol:
 
 def resnet20() -> Symbol:
     """ResNet-20 for 32 by 32 images (He et al. 2015), batch normalization after convolution."""
-    x: Symbol = _conv_norm(mx.sym.Variable("data"), 3, 1, 16, "0")
+    x: Symbol = conv_norm(mx.sym.Variable("data"), 3, 1, 16, "0")
     x = mx.sym.Activation(x, act_type="relu", name="r0")
     for stage, filters in enumerate((16, 32, 64)):
         for unit in range(3):
-            x = _residual_unit(x, filters, 2 if stage and not unit else 1, f"s{stage}u{unit}")
+            halves = stage > 0 and unit == 0
+            x = residual_unit(x, filters, 2 if halves else 1, f"s{stage}u{unit}", project=halves)
     x = mx.sym.Pooling(x, global_pool=True, kernel=(8, 8), pool_type="avg", name="gp")
     x = mx.sym.FullyConnected(mx.sym.Flatten(x), num_hidden=10, name="fc")
     x = mx.sym.SoftmaxOutput(x, name="softmax")
@@ -73,32 +72,11 @@ def lstm_language_model(length: int, vocabulary: int = 10000, hidden: int = 200)
     return x
 
 
-def _conv_norm(x: Symbol, kernel: int, stride: int, filters: int, name: str) -> Symbol:
-    x = mx.sym.Convolution(
-        x,
-        kernel=(kernel, kernel),
-        stride=(stride, stride),
-        pad=(kernel // 2, kernel // 2),
-        num_filter=filters,
-        no_bias=True,
-        name=f"{name}_conv",
-    )
-    x = mx.sym.BatchNorm(x, fix_gamma=False, eps=1e-5, momentum=0.9, name=f"{name}_bn")
-    return x
-
-
-def _residual_unit(x: Symbol, filters: int, stride: int, name: str) -> Symbol:
-    y = _conv_norm(x, 3, stride, filters, f"{name}_1")
-    y = mx.sym.Activation(y, act_type="relu", name=f"{name}_r1")
-    y = _conv_norm(y, 3, 1, filters, f"{name}_2")
-    shortcut = x if stride == 1 else _conv_norm(x, 1, stride, filters, f"{name}_sc")
-    x = mx.sym.Activation(y + shortcut, act_type="relu", name=f"{name}_out")
-    return x
-
-
 MODELS: dict[str, tuple[Callable[[], Symbol], tuple[int, ...]]] = {
     "mlp": (mlp, (784,)),
     "lenet": (lenet, (1, 28, 28)),
+    "resnet18": (resnet18, (3, 224, 224)),
     "resnet20": (resnet20, (3, 32, 32)),
+    "resnet50": (resnet50, (3, 224, 224)),
 }
 """Network and shape of one example."""

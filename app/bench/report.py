@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import platform
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,12 +17,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from app.bench.cases import CASES, Case
+from app.bench.cases import CASES, ENGINE, Case
 from app.bench.http import predict_json, predict_npy
 from app.bench.profile import profile
 from core.errors import did_you_mean
 
-__all__ = ["measure", "run_bench"]
+__all__ = ["SUITES", "measure", "run_bench", "run_suite"]
 
 _WARM_UP = 3
 _FEWEST = 5
@@ -30,6 +32,10 @@ ALL_CASES: Mapping[str, Callable[[], Any]] = {
     "http/lenet/json": predict_json,
     "http/lenet/npy": predict_npy,
 }
+
+
+SUITES: Mapping[str, Sequence[str]] = {"engine": ENGINE, "all": tuple(ALL_CASES)}
+"""Cases that are run one after the other, each in a process of its own."""
 
 
 def measure(case: Case, seconds: float) -> dict[str, float]:
@@ -78,12 +84,36 @@ def run_bench(
                 traces.mkdir(parents=True, exist_ok=True)
                 path = traces / f"{name.replace('/', '-')}.json"
                 typer.echo(f"{name}: {profile(case, path)}trace in {path}", err=as_json)
+    _print(results, as_json)
+    return 0
+
+
+def run_suite(suite: str, seconds: float, as_json: bool) -> int:
+    """Time the cases of a suite, each in a fresh process; return the exit status."""
+    if suite not in SUITES:
+        hint = did_you_mean(suite, SUITES)
+        typer.echo(f"suite {suite!r} is not known{hint}; there are {', '.join(SUITES)}", err=True)
+        return 2
+    results = {}
+    for name in SUITES[suite]:
+        command = [sys.executable, "-m", "app.cli", "bench", name, "--json"]
+        run = subprocess.run(
+            [*command, "--seconds", str(seconds)], stdout=subprocess.PIPE, check=False
+        )
+        if run.returncode:
+            typer.echo(f"case {name!r} failed with status {run.returncode}", err=True)
+            return run.returncode
+        results.update(orjson.loads(run.stdout)["cases"])
+    _print(results, as_json)
+    return 0
+
+
+def _print(results: Mapping[str, Mapping[str, float]], as_json: bool) -> None:
     if as_json:
         machine = {"machine": platform.machine(), "python": platform.python_version()}
         typer.echo(orjson.dumps({**machine, "cases": results}, option=orjson.OPT_INDENT_2).decode())
     else:
         Console().print(_table(results))
-    return 0
 
 
 def _table(results: Mapping[str, Mapping[str, float]]) -> Table:
