@@ -1,0 +1,43 @@
+"""Server processes of this machine: started, ended, and those that cannot start."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.client import Client
+from app.client.local_server import free_port, running_server, start_server
+from served.processes import ENVIRONMENT, executor_pid, is_running
+
+
+def test_a_free_port_can_be_listened_on() -> None:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", free_port()))
+
+
+def test_a_server_is_ready_and_ends_with_the_block(tmp_path: Path) -> None:
+    port = free_port()
+    with running_server(tmp_path, port=port, environment=ENVIRONMENT) as server:
+        assert server.url == f"http://127.0.0.1:{port}"
+        with Client(server.url) as client:
+            assert client.is_ready()
+            executor = executor_pid(client)
+        assert (tmp_path / "modserve.db").exists()
+    assert server.process.returncode is not None
+    assert not is_running(executor)
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(server.url)
+
+
+def test_a_server_that_cannot_start_tells_why(tmp_path: Path) -> None:
+    environment = {**ENVIRONMENT, "MODSERVE_LEASE_SECONDS": "-1"}
+    with pytest.raises(RuntimeError, match=r"did not start:\n(.|\n)*lease_seconds"):
+        start_server(tmp_path, environment=environment)
+
+
+def test_a_server_that_is_never_ready_is_ended(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="did not start"):
+        start_server(tmp_path, environment=ENVIRONMENT, start_seconds=0.01)

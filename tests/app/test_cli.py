@@ -1,0 +1,121 @@
+"""The command ``modserve``: what it takes, what it refuses, what it runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from typer.testing import CliRunner, Result
+
+from app.cli import app
+from app.main import openapi_text
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+class Runs:
+    """What uvicorn was asked to run."""
+
+    def __init__(self) -> None:
+        self.application: Any = None
+        self.options: dict[str, Any] = {}
+
+    def __call__(self, application: Any, **options: Any) -> None:
+        self.application = application
+        self.options = options
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
+    """Remember what would be served instead of serving it."""
+    recorder = Runs()
+    monkeypatch.setattr(uvicorn, "run", recorder)
+    for name in ("HOST", "PORT", "DATA_DIR", "LOG_LEVEL"):
+        monkeypatch.delenv(f"MODSERVE_{name}", raising=False)
+    return recorder
+
+
+def test_without_a_command_it_shows_them() -> None:
+    result = run()
+    for command in ("serve", "demo", "bench", "openapi"):
+        assert command in result.output
+
+
+def test_serve_takes_its_defaults_from_the_settings(runs: Runs) -> None:
+    assert run("serve").exit_code == 0
+    assert (runs.options["host"], runs.options["port"]) == ("127.0.0.1", 8000)
+    assert runs.application.state.settings.data_dir == Path("var")
+
+
+def test_options_win_over_the_environment(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODSERVE_PORT", "9001")
+    monkeypatch.setenv("MODSERVE_LOG_LEVEL", "warning")
+    assert run("serve", "--port", "9002", "--data-dir", "/tmp/x").exit_code == 0
+    assert (runs.options["port"], runs.options["log_level"]) == (9002, "warning")
+    assert runs.application.state.settings.data_dir == Path("/tmp/x")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7"])
+def test_other_addresses_than_loopback_need_a_word(runs: Runs, host: str) -> None:
+    refused = run("serve", "--host", host)
+    assert refused.exit_code == 2
+    assert "--insecure" in refused.output
+    assert runs.application is None
+    assert run("serve", "--host", host, "--insecure").exit_code == 0
+    assert runs.options["host"] == host
+
+
+def test_the_environment_is_held_to_the_same(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODSERVE_HOST", "0.0.0.0")
+    assert run("serve").exit_code == 2
+    assert run("serve", "--host", "localhost").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "text"),
+    [
+        ("--port", "70000", "less than or equal to 65535"),
+        ("--log-level", "loud", "'debug', 'info', 'warning' or 'error'"),
+    ],
+)
+def test_options_that_are_no_settings_are_refused_in_one_line(
+    runs: Runs, option: str, value: str, text: str
+) -> None:
+    refused = run("serve", option, value)
+    assert refused.exit_code == 2
+    assert option in refused.output
+    assert text in " ".join(refused.output.replace("│", " ").split())
+
+
+def test_a_setting_in_the_environment_that_is_none_is_refused(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODSERVE_LEASE_SECONDS", "soon")
+    refused = run("serve")
+    assert refused.exit_code == 2
+    assert "MODSERVE_LEASE_SECONDS" in refused.output
+    monkeypatch.delenv("MODSERVE_LEASE_SECONDS")
+    monkeypatch.setenv("MODSERVE_DEVICES", "gpu(0)")
+    refused = run("serve")
+    assert refused.exit_code == 2
+    assert "devices" in refused.output
+    assert "a list is JSON" in " ".join(refused.output.replace("│", " ").split())
+    assert runs.application is None
+
+
+def test_openapi_writes_the_document(tmp_path: Path) -> None:
+    path = tmp_path / "openapi.json"
+    assert run("openapi", str(path)).exit_code == 0
+    assert path.read_text() == openapi_text()
+    assert json.loads(path.read_text())["info"]["title"] == "modserve"
+
+
+def test_bench_refuses_an_unknown_case_with_the_nearest() -> None:
+    refused = run("bench", "infer/lenet/2")
+    assert refused.exit_code == 2
+    assert "infer/lenet/1" in refused.output
