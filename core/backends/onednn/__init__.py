@@ -10,6 +10,7 @@ from core.backends.onednn.fused import fused_convolution, fused_inner_product
 from core.backends.onednn.inner_product import inner_product, inner_product_backward
 from core.backends.onednn.joining import addition, concatenation
 from core.backends.onednn.library import is_available, library
+from core.backends.onednn.loss import softmax_output_backward
 from core.backends.onednn.pooling import pooling, pooling_backward
 from core.backends.onednn.recurrent import recurrent, recurrent_backward
 from core.backends.onednn.softmax import log_softmax, softmax, softmax_output
@@ -43,6 +44,7 @@ _BACKWARD: dict[str, Prepare] = {
     "FullyConnected": inner_product_backward,
     "Pooling": pooling_backward,
     "RNN": recurrent_backward,
+    "SoftmaxOutput": softmax_output_backward,
 }
 """By canonical name of the operator."""
 

@@ -1,0 +1,119 @@
+"""The gradient of the softmax loss layer: probabilities less the labels, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from core.backends.kernels import Kernel, KernelArrays, KernelRequest, KernelResources
+from core.backends.onednn.constants import Algorithm, Argument
+from core.backends.onednn.kernel import are_float32, present
+from core.backends.onednn.memory import plain
+from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
+from core.types import Array, Shape, shape_size
+
+__all__ = ["softmax_output_backward"]
+
+_FLOAT32, _INT64 = np.dtype("float32"), np.dtype("int64")
+
+
+class _SoftmaxOutputBackward(Kernel):
+    """The gradient for labels that number the classes.
+
+    All probabilities are multiplied by their row's factor; then the label's of each row, found by
+    its place in the whole array, is made smaller by that factor.
+    """
+
+    name = "onednn:softmax_output_backward"
+    backward_inputs = (1,)
+    backward_outputs = (0,)
+    inplace = ()
+    uses_scratch = False
+
+    def __init__(self, operator: Any, shape: Shape, label: Shape) -> None:
+        self._operator = operator
+        self._shape = (shape[0], shape_size(shape[1:]))
+        if operator.preserve_shape:
+            self._shape = (shape_size(shape[:-1]), shape[-1])
+        self._labels = shape_size(label)
+        desc = plain(self._shape)
+        factors = plain((self._shape[0], 1))
+        self._scale = Primitive.of("binary", Algorithm.BINARY_MULTIPLY, desc, factors, desc)
+        self.scratchpad_bytes = scratchpad_bytes(self._scale)
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+        """Return a closure that writes the gradient."""
+        rows, classes = self._shape
+        # MXNet reads the first labels only where there are more of them than rows.
+        all_labels = present(arrays.inputs[1]).reshape(-1)
+        labels = all_labels[:rows]
+        grad = present(arrays.in_grads[0])
+        flat = grad.reshape(-1)
+        allocate = resources.allocate
+        factors = allocate((rows, 1), _FLOAT32)
+        share, chosen = (allocate((rows,), _FLOAT32) for _ in range(2))
+        numbers, places, starts = (allocate((rows,), _INT64) for _ in range(3))
+        np.multiply(np.arange(rows), classes, out=starts)
+        row_factors = factors.reshape(-1)
+        scale = launch(
+            self._scale,
+            {Argument.SRC: present(arrays.outputs[0]), Argument.SRC_1: factors, Argument.DST: grad},
+            resources,
+        )
+        write_factors = self._factors(row_factors, labels, all_labels, allocate)
+
+        def call() -> None:
+            write_factors()
+            scale()
+            np.copyto(numbers, labels, casting="unsafe")
+            np.clip(numbers, 0, classes - 1, out=places)
+            # A label that is no class's number takes nothing away.
+            np.equal(numbers, places, out=share, casting="unsafe")
+            np.multiply(share, row_factors, out=share)
+            np.add(places, starts, out=places)
+            np.take(flat, places, out=chosen, mode="clip")
+            np.subtract(chosen, share, out=chosen)
+            flat[places] = chosen
+
+        return call
+
+    def _factors(
+        self,
+        factors: Array,
+        labels: Array,
+        all_labels: Array,
+        allocate: Callable[[Shape, Any], Array],
+    ) -> Callable[[], None]:
+        """Return a closure that writes the factor of each row."""
+        operator = self._operator
+        divisor = self._labels if operator.normalization == "batch" else 1
+        fixed = operator.grad_scale / divisor
+        factors.fill(fixed)
+        ignored, counts = operator.use_ignore, operator.normalization == "valid"
+        if not ignored and not counts:
+            return lambda: None
+        valid = allocate((self._labels,), np.dtype("bool"))
+
+        def write() -> None:
+            np.not_equal(all_labels, operator.ignore_label, out=valid)
+            scale = fixed / max(int(np.count_nonzero(valid)), 1) if counts else fixed
+            if ignored:
+                np.multiply(valid[: len(factors)], np.float32(scale), out=factors)
+            else:
+                factors.fill(scale)
+
+        return write
+
+
+def softmax_output_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the gradient, where labels number the classes and nothing else is added."""
+    operator, out, label = request.operator, request.outputs[0], request.inputs[1]
+    if not are_float32(request) or out is None or label is None:
+        return None
+    if operator.multi_output or operator.out_grad or operator.smooth_alpha:
+        return None
+    if label.shape == out.shape:
+        return None
+    return _SoftmaxOutputBackward(operator, out.shape, label.shape)
