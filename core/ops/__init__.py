@@ -7,6 +7,7 @@ from core.ops import (
     broadcast,
     contrib,
     conv,
+    correlation,
     ctc,
     dense,
     dropout,
@@ -33,6 +34,7 @@ from core.ops import (
     sequence,
     slicing,
     softmax,
+    spatial,
     transpose,
 )
 from core.ops.operator import ALL, Operator, Reads, Run
@@ -54,6 +56,7 @@ __all__ = [
     "canonical_names",
     "contrib",
     "conv",
+    "correlation",
     "ctc",
     "dense",
     "dropout",
@@ -84,5 +87,6 @@ __all__ = [
     "sequence",
     "slicing",
     "softmax",
+    "spatial",
     "transpose",
 ]
