@@ -249,12 +249,12 @@ def test_wrong_fields_of_a_node(
 
 def test_all_unknown_operators_are_named_at_once() -> None:
     graph = with_node(2, op="FulyConnected")
-    graph["nodes"].append({"op": "Warp", "name": "w2", "inputs": []})
+    graph["nodes"].append({"op": "Zyxw", "name": "w2", "inputs": []})
     with pytest.raises(UnknownOperator) as caught:
         load(graph)
     assert str(caught.value) == (
         "2 operators of the graph are not known: 'FulyConnected' (node 'fc'; did you mean "
-        "'FullyConnected'?), 'Warp' (node 'w2')"
+        "'FullyConnected'?), 'Zyxw' (node 'w2')"
     )
 
 
