@@ -11,6 +11,7 @@ from core import attribute as attribute
 from core import (
     autograd,
     callback,
+    gluon,
     initializer,
     io,
     kvstore,
@@ -51,6 +52,7 @@ __all__ = [
     "cpu",
     "cpu_pinned",
     "current_context",
+    "gluon",
     "gpu",
     "init",
     "initializer",

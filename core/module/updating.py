@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,9 +17,6 @@ from core.ndarray import NDArray
 from core.profiler.recorder import span
 
 __all__ = ["GroupUpdater"]
-
-_KVSTORE_UPDATE_LIMIT = 16 * 1024 * 1024
-"""Elements of the largest parameter up to which a local store updates, as in MXNet."""
 
 
 class GroupUpdater:
@@ -42,14 +38,16 @@ class GroupUpdater:
         self,
         group: ExecutorGroup,
         arg_params: Mapping[str, NDArray],
-        kvstore: kv.KVStore | str | None,
+        kvstore: kv.KVStoreBase | str | None,
         optimizer: opt.Optimizer | str,
         options: dict[str, Any],
         compression: Mapping[str, Any] | None = None,
     ) -> None:
         self.param_names = list(group.spec.param_names)
         self.devices = len(group.spec.contexts)
-        self.kvstore, self.update_on_kvstore = _choose_kvstore(kvstore, self.devices, arg_params)
+        self.kvstore, self.update_on_kvstore = kv.choose_kvstore(
+            kvstore, self.devices, arg_params.values()
+        )
         self.optimizer = self._make_optimizer(group, optimizer, options)
         self.updater = None if self.update_on_kvstore else opt.get_updater(self.optimizer)
         if self.kvstore is not None:
@@ -171,19 +169,3 @@ class GroupUpdater:
             [parameters.gradient(name) for name in singly],
             [parameters.value(name) for name in singly],
         )
-
-
-def _choose_kvstore(
-    kvstore: kv.KVStore | str | None, devices: int, arg_params: Mapping[str, NDArray]
-) -> tuple[kv.KVStore | None, bool]:
-    """Return the store and whether it updates, by MXNet's rules."""
-    wanted = bool(int(os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1")))
-    if kvstore is None:
-        return None, False
-    if isinstance(kvstore, kv.KVStore):
-        return kvstore, wanted
-    if devices == 1 and "dist" not in kvstore:
-        return None, False
-    largest = max((values.size for values in arg_params.values()), default=0)
-    too_large = kvstore == "local" and largest > _KVSTORE_UPDATE_LIMIT
-    return kv.create(kvstore), wanted and not too_large

@@ -1,0 +1,110 @@
+"""A bound graph as one recorded function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from core import autograd
+from core.device import Context
+from core.executor import Executor
+from core.ndarray import NDArray
+from core.symbol import Symbol
+
+__all__ = ["ExecutorPool"]
+
+
+class ExecutorPool:
+    """Executors of one symbol over the same parameters, for one set of input shapes.
+
+    A recorded pass keeps its executor until its recording is gone, since it holds what the
+    backward pass needs; meanwhile other passes get others.
+
+    Args:
+        symbol: the graph.
+        context: the device.
+        inputs: names of the inputs.
+        arguments: parameters by name, whose memory is used as it is.
+        auxiliary: auxiliary states by name, likewise.
+    """
+
+    def __init__(
+        self,
+        symbol: Symbol,
+        context: Context,
+        inputs: Sequence[str],
+        arguments: Mapping[str, NDArray],
+        auxiliary: Mapping[str, NDArray],
+    ) -> None:
+        self.context = context
+        self.inputs = list(inputs)
+        self.names = symbol.list_arguments()
+        self._symbol = symbol
+        self._arguments = arguments
+        self._auxiliary = auxiliary
+        self._idle: dict[bool, list[Executor]] = {True: [], False: []}
+
+    def run(self, values: Sequence[NDArray]) -> list[NDArray]:
+        """Compute the outputs of some inputs, recorded where autograd records."""
+        given = dict(zip(self.inputs, values, strict=True))
+        arguments = [given[name] if name in given else self._arguments[name] for name in self.names]
+        if autograd.is_recording():
+            outputs = _Recorded(self)(*arguments)
+            return [outputs] if isinstance(outputs, NDArray) else list(outputs)
+        executor = self.take(with_gradients=False, values=given)
+        executor.forward(is_train=autograd.is_training(), **given)
+        outputs = [one.copy() for one in executor.outputs]
+        self.give_back(executor, with_gradients=False)
+        return outputs
+
+    def take(self, with_gradients: bool, values: Mapping[str, NDArray]) -> Executor:
+        """Return an idle executor, or a new one."""
+        idle = self._idle[with_gradients]
+        if idle:
+            return idle.pop()
+        arguments = {
+            name: values[name].copy() if name in values else self._arguments[name]
+            for name in self.names
+        }
+        gradients = {name: one.zeros_like() for name, one in arguments.items()}
+        executor: Executor = self._symbol.bind(
+            self.context,
+            arguments,
+            args_grad=gradients if with_gradients else None,
+            grad_req="write" if with_gradients else "null",
+            aux_states=dict(self._auxiliary),
+        )
+        return executor
+
+    def give_back(self, executor: Executor, with_gradients: bool) -> None:
+        """Let another pass use the executor."""
+        self._idle[with_gradients].append(executor)
+
+
+class _Recorded(autograd.Function):
+    """One pass, with the executor that holds its intermediate values."""
+
+    def __init__(self, pool: ExecutorPool) -> None:
+        super().__init__()
+        self._pool = pool
+        self._executor: Executor | None = None
+
+    def __del__(self) -> None:
+        if self._executor is not None:
+            self._pool.give_back(self._executor, with_gradients=True)
+
+    def forward(self, *arguments: NDArray) -> Any:
+        """Run the graph."""
+        given = dict(zip(self._pool.names, arguments, strict=True))
+        inputs = {name: given[name] for name in self._pool.inputs if name in given}
+        self._executor = self._pool.take(with_gradients=True, values=inputs)
+        self._executor.forward(is_train=True, **inputs)
+        outputs = [one.copy() for one in self._executor.outputs]
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def backward(self, *out_grads: NDArray) -> Any:
+        """Return the gradient of every argument."""
+        assert self._executor is not None
+        self._executor.backward(list(out_grads))
+        gradients = [one.copy() for one in self._executor.grad_arrays if one is not None]
+        return gradients[0] if len(gradients) == 1 else gradients

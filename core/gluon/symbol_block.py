@@ -1,0 +1,246 @@
+"""A saved model as a block that is called with arrays (``mx.gluon.SymbolBlock``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from core import symbol as sym
+from core.checkpoint import save_checkpoint
+from core.device import Context
+from core.errors import UsageError
+from core.gluon.graph_function import ExecutorPool
+from core.gluon.parameter import Parameter, is_shape_known
+from core.gluon.parameter_dict import ParameterDict
+from core.initializer import Uniform
+from core.ndarray import NDArray
+from core.symbol import Symbol
+
+__all__ = ["SymbolBlock"]
+
+
+class SymbolBlock:
+    """A symbol with its parameters.
+
+        net = mx.gluon.SymbolBlock.imports("model-symbol.json", ["data"], "model-0010.params")
+        net(mx.nd.ones((1, 3, 224, 224)))
+
+    Under ``autograd.record`` calls are recorded, so that a ``Trainer`` can train the parameters.
+
+    Args:
+        outputs: a symbol or several.
+        inputs: variables of it that calls give, in order.
+        params: parameters to share by name.
+
+    Raises:
+        UsageError: an input that is no variable, or a ``row_sparse`` parameter.
+    """
+
+    def __init__(
+        self,
+        outputs: Symbol | Sequence[Symbol],
+        inputs: Symbol | Sequence[Symbol],
+        params: ParameterDict | None = None,
+    ) -> None:
+        self._inputs = _input_names([inputs] if isinstance(inputs, Symbol) else list(inputs))
+        self._symbol = outputs if isinstance(outputs, Symbol) else sym.Group(list(outputs))
+        self._params = ParameterDict("", params)
+        self._pools: dict[Any, ExecutorPool] = {}
+        attributes = self._symbol.attr_dict()
+        for names, options in (
+            (self._symbol.list_arguments(), {}),
+            (self._symbol.list_auxiliary_states(), {"grad_req": "null"}),
+        ):
+            for name in names:
+                if name in self._inputs:
+                    continue
+                if attributes.get(name, {}).get("__storage_type__") == "1":
+                    raise UsageError(
+                        f"SymbolBlock doesn't support Parameter '{name}' because its storage type "
+                        "is 'row_sparse'."
+                    )
+                self._params.get(name, allow_deferred_init=True, **options)
+
+    @staticmethod
+    def imports(
+        symbol_file: str,
+        input_names: str | Sequence[str],
+        param_file: str | None = None,
+        ctx: Context | Sequence[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+    ) -> SymbolBlock:
+        """Return a block from the files of a checkpoint.
+
+        Args:
+            symbol_file: the graph, ``prefix-symbol.json``.
+            input_names: the variables that calls give.
+            param_file: values, ``prefix-0000.params``; without it call ``initialize``.
+            ctx: devices of the parameters.
+            allow_missing: accept a file that lacks parameters.
+            ignore_extra: pass over what the symbol does not have.
+        """
+        names = [input_names] if isinstance(input_names, str) else list(input_names)
+        block = SymbolBlock(sym.load(symbol_file), [sym.Variable(name) for name in names])
+        if param_file is not None:
+            block.params.load(
+                param_file, ctx, allow_missing, ignore_extra, cast_dtype=True, dtype_source="saved"
+            )
+        return block
+
+    def __repr__(self) -> str:
+        outputs = self._symbol.list_outputs()
+        return (
+            f"{type(self).__name__}(\n{self._symbol!r} : {len(self._inputs)} -> {len(outputs)}\n)"
+        )
+
+    @property
+    def params(self) -> ParameterDict:
+        """The parameters, auxiliary states with ``grad_req="null"``."""
+        return self._params
+
+    def collect_params(self, select: str | None = None) -> ParameterDict:
+        """Return the parameters, or those whose names a regular expression matches."""
+        if select is None:
+            return self._params
+        import re
+
+        chosen = ParameterDict(self._params.prefix)
+        pattern = re.compile(select)
+        chosen.update({name: one for name, one in self._params.items() if pattern.match(name)})
+        return chosen
+
+    def initialize(
+        self,
+        init: Any = Uniform(),  # noqa: B008 - MXNet's default, never changed
+        ctx: Context | Sequence[Context] | None = None,
+        verbose: bool = False,
+        force_reinit: bool = False,
+    ) -> None:
+        """Initialize the parameters; their shapes follow from the first call."""
+        self._params.initialize(init, ctx, verbose, force_reinit)
+        self._pools.clear()
+
+    def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
+        """Move the parameters to other devices."""
+        self._params.reset_ctx(ctx)
+        self._pools.clear()
+
+    def cast(self, dtype: Any) -> None:
+        """Change the dtype; batch norm keeps its parameters in float32 beside float16."""
+        kept = self._batch_norm_names() if np.dtype(dtype) == np.float16 else set()
+        for name, param in self._params.items():
+            param.cast("float32" if name in kept else dtype)
+        self._pools.clear()
+
+    def save_parameters(self, filename: str) -> None:
+        """Write the parameters to a file that ``load_parameters`` and ``imports`` read."""
+        self._params.save(filename)
+
+    def load_parameters(
+        self,
+        filename: str,
+        ctx: Context | Sequence[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
+        """Read parameters from a file; see ``ParameterDict.load``."""
+        self._params.load(filename, ctx, allow_missing, ignore_extra, "", cast_dtype, dtype_source)
+
+    def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
+        """Write ``path-symbol.json`` and ``path-NNNN.params``, as ``Module`` loads them."""
+        auxiliary = set(self._symbol.list_auxiliary_states())
+        values = {name: param._reduce() for name, param in self._params.items()}
+        save_checkpoint(
+            path,
+            epoch,
+            self._symbol,
+            {name: one for name, one in values.items() if name not in auxiliary},
+            {name: one for name, one in values.items() if name in auxiliary},
+            remove_amp_cast,
+        )
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Return the output, or the list of outputs, of arrays or symbols."""
+        return self.forward(*inputs)
+
+    def forward(self, *inputs: Any) -> Any:
+        """Return the output, or the list of outputs, of arrays or symbols.
+
+        Raises:
+            UsageError: another number of inputs.
+        """
+        if len(inputs) != len(self._inputs):
+            raise UsageError(f"{len(inputs)} inputs for {self._inputs}")
+        if all(isinstance(one, Symbol) for one in inputs):
+            return self._symbol(**dict(zip(self._inputs, inputs, strict=True)))
+        outputs = self._pool(inputs).run(inputs)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _pool(self, inputs: Sequence[NDArray]) -> ExecutorPool:
+        context = inputs[0].context
+        shapes = tuple((one.shape, np.dtype(one.dtype).name) for one in inputs)
+        self._complete(inputs)
+        # A parameter that got other arrays (by cast or reset_ctx) needs other executors.
+        arrays = {name: param.data(context) for name, param in self._params.items()}
+        key = (context, shapes, tuple(id(array) for array in arrays.values()))
+        pool = self._pools.get(key)
+        if pool is None:
+            auxiliary = set(self._symbol.list_auxiliary_states())
+            pool = self._pools[key] = ExecutorPool(
+                self._symbol,
+                context,
+                self._inputs,
+                {name: one for name, one in arrays.items() if name not in auxiliary},
+                {name: one for name, one in arrays.items() if name in auxiliary},
+            )
+        return pool
+
+    def _complete(self, inputs: Sequence[NDArray]) -> None:
+        """Infer the shapes of parameters that wait for them, and initialize these."""
+        waiting = [param for param in self._params.values() if param._deferred_init]
+        if not waiting:
+            return
+        known = {name: one.shape for name, one in zip(self._inputs, inputs, strict=True)}
+        known.update(
+            {
+                name: param.shape
+                for name, param in self._params.items()
+                if param.shape is not None and is_shape_known(param.shape)
+            }
+        )
+        arguments, _, auxiliary = self._symbol.infer_shape(**known)
+        shapes = dict(zip(self._symbol.list_arguments(), arguments or (), strict=False))
+        shapes.update(zip(self._symbol.list_auxiliary_states(), auxiliary or (), strict=False))
+        for param in waiting:
+            self._finish(param, shapes)
+
+    @staticmethod
+    def _finish(param: Parameter, shapes: dict[str, Any]) -> None:
+        if param.name in shapes:
+            param.shape = shapes[param.name]
+        param._finish_deferred_init()
+
+    def _batch_norm_names(self) -> set[str]:
+        found: set[str] = set()
+        for name in self._symbol.list_auxiliary_states():
+            for ending, mean in (("running_var", "running_mean"), ("moving_var", "moving_mean")):
+                if name.endswith(ending):
+                    stem = name[: -len(ending)]
+                    found |= {name, stem + mean, stem + "gamma", stem + "beta"}
+        return found
+
+
+def _input_names(inputs: Sequence[Symbol]) -> list[str]:
+    names = []
+    for one in inputs:
+        if len(one.get_internals().list_outputs()) != 1:
+            raise UsageError(
+                f"Input symbols must be variables, but {one.name} is an output of operators"
+            )
+        names.extend(one.list_outputs())
+    return names

@@ -1,0 +1,148 @@
+"""Checkpoints as blocks: called, trained and written again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.errors import UsageError
+
+
+def _network() -> mx.sym.Symbol:
+    x = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=4, name="conv")
+    x = mx.sym.BatchNorm(x, name="bn")
+    x = mx.sym.Flatten(mx.sym.Activation(x, act_type="relu"))
+    return mx.sym.FullyConnected(x, num_hidden=3, name="fc")
+
+
+def _checkpoint(tmp_path: Path) -> tuple[str, mx.mod.Module]:
+    module = mx.mod.Module(_network(), label_names=None)
+    module.bind([("data", (2, 1, 6, 6))])
+    module.init_params(mx.init.Xavier())
+    prefix = str(tmp_path / "model")
+    module.save_checkpoint(prefix, 3)
+    return prefix, module
+
+
+def _data(seed: int = 0, rows: int = 2) -> mx.nd.NDArray:
+    return mx.nd.array(np.random.RandomState(seed).normal(size=(rows, 1, 6, 6)))
+
+
+def _imported(prefix: str) -> mx.gluon.SymbolBlock:
+    return mx.gluon.SymbolBlock.imports(f"{prefix}-symbol.json", "data", f"{prefix}-0003.params")
+
+
+def test_computes_what_the_module_does(tmp_path: Path) -> None:
+    prefix, module = _checkpoint(tmp_path)
+    block = _imported(prefix)
+    for rows in (2, 5, 2):
+        batch = _data(rows, rows)
+        module.forward(mx.io.DataBatch([batch]), is_train=False)
+        np.testing.assert_allclose(
+            block(batch).asnumpy(), module.get_outputs()[0].asnumpy(), rtol=1e-5, atol=1e-6
+        )
+
+
+def test_gradients_are_those_of_the_module(tmp_path: Path) -> None:
+    prefix, module = _checkpoint(tmp_path)
+    block = _imported(prefix)
+    # Two recorded passes before either goes back: each keeps its own intermediate values.
+    batches = [_data(1), _data(2)]
+    with mx.autograd.record():
+        outputs = [block(batch) for batch in batches]
+    head = mx.nd.ones((2, 3))
+    for batch, output in zip(batches, outputs, strict=True):
+        output.backward(head)
+        module.forward(mx.io.DataBatch([batch]), is_train=True)
+        module.backward([head])
+        for name, expected in module._exec_group.execs[0].grad_dict.items():
+            if expected is not None:
+                np.testing.assert_allclose(
+                    block.params[name].grad().asnumpy(), expected.asnumpy(), rtol=1e-4, atol=1e-5
+                )
+
+
+def test_executors_are_used_again(tmp_path: Path) -> None:
+    block = _imported(_checkpoint(tmp_path)[0])
+    trainer = mx.gluon.Trainer(block.collect_params(), "sgd", {"learning_rate": 0.1})
+    losses = []
+    for _ in range(4):
+        with mx.autograd.record():
+            loss = mx.nd.square(block(_data()) - 1).sum()
+        loss.backward()
+        trainer.step(2)
+        losses.append(loss.asscalar())
+    assert losses[-1] < losses[0]
+    del loss
+    (pool,) = block._pools.values()
+    assert len(pool._idle[True]) == 1
+
+
+def test_running_statistics_move_while_recording_only(tmp_path: Path) -> None:
+    block = _imported(_checkpoint(tmp_path)[0])
+    mean = block.params["bn_moving_mean"]
+    assert mean.grad_req == "null"
+    before = mean.data().asnumpy()
+    block(_data())
+    np.testing.assert_array_equal(mean.data().asnumpy(), before)
+    with mx.autograd.record():
+        output = block(_data())
+    output.backward()
+    assert not np.array_equal(mean.data().asnumpy(), before)
+
+
+def test_shapes_follow_from_the_first_call() -> None:
+    block = mx.gluon.SymbolBlock(_network(), mx.sym.Variable("data"))
+    block.initialize(mx.init.One())
+    assert block(_data()).shape == (2, 3)
+    assert block.params["conv_weight"].shape == (4, 1, 3, 3)
+    assert list(block.collect_params("fc_.*")) == ["fc_weight", "fc_bias"]
+
+
+def test_features_from_within_a_graph(tmp_path: Path) -> None:
+    prefix, _ = _checkpoint(tmp_path)
+    internals = mx.sym.load(f"{prefix}-symbol.json").get_internals()
+    outputs = [internals["conv_output"], internals["fc_output"]]
+    block = mx.gluon.SymbolBlock(outputs, mx.sym.Variable("data"), _imported(prefix).params)
+    assert [one.shape for one in block(_data())] == [(2, 4, 4, 4), (2, 3)]
+
+
+def test_written_and_read_again(tmp_path: Path) -> None:
+    block = _imported(_checkpoint(tmp_path)[0])
+    block.export(str(tmp_path / "again"), 3)
+    expected = block(_data()).asnumpy()
+    np.testing.assert_array_equal(_imported(str(tmp_path / "again"))(_data()).asnumpy(), expected)
+    block.save_parameters(str(tmp_path / "p"))
+    other = mx.gluon.SymbolBlock(_network(), [mx.sym.Variable("data")])
+    other.load_parameters(str(tmp_path / "p"))
+    np.testing.assert_array_equal(other(_data()).asnumpy(), expected)
+    module = mx.mod.Module.load(str(tmp_path / "again"), 3, label_names=None)
+    module.bind([("data", (2, 1, 6, 6))], for_training=False)
+
+
+def test_symbols_in_symbols_out() -> None:
+    block = mx.gluon.SymbolBlock(_network(), [mx.sym.Variable("data")])
+    composed = block(mx.sym.Variable("image"))
+    assert composed.list_arguments()[0] == "image"
+
+
+def test_casting_spares_batch_norm() -> None:
+    block = mx.gluon.SymbolBlock(_network(), [mx.sym.Variable("data")])
+    block.initialize()
+    block(_data())
+    block.cast("float16")
+    kept = {name for name, one in block.params.items() if one.data().dtype == np.float32}
+    assert kept == {"bn_gamma", "bn_beta", "bn_moving_mean", "bn_moving_var"}
+
+
+def test_what_blocks_refuse() -> None:
+    with pytest.raises(UsageError, match="must be variables"):
+        mx.gluon.SymbolBlock(_network(), [_network()])
+    with pytest.raises(UsageError, match="2 inputs for"):
+        mx.gluon.SymbolBlock(_network(), [mx.sym.Variable("data")])(_data(), _data())
+    table = mx.sym.Variable("w", stype="row_sparse")
+    with pytest.raises(UsageError, match="'w' because its storage type"):
+        mx.gluon.SymbolBlock(mx.sym.dot(mx.sym.Variable("data"), table), mx.sym.Variable("data"))

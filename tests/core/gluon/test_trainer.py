@@ -1,0 +1,235 @@
+"""Trainers over one and several devices, in every combination of stores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.errors import UsageError
+from core.gluon import Parameter, Trainer
+
+TWO = [mx.cpu(0), mx.cpu(1)]
+
+
+def _parameter(contexts: list[mx.Context] = TWO, **options: Any) -> Parameter:
+    options = {"shape": (10,), **options}
+    param = Parameter("x", **options)
+    param.initialize(ctx=contexts, init="zeros")
+    return param
+
+
+def _backward(param: Parameter) -> None:
+    with mx.autograd.record():
+        for array in param.list_data():
+            (array + 1).backward()
+
+
+def test_gradients_of_all_devices_move_all_copies() -> None:
+    param = _parameter()
+    trainer = Trainer([param], "sgd", {"learning_rate": 1.0, "momentum": 0.5})
+    _backward(param)
+    trainer.step(1)
+    assert (param.data(mx.cpu(1)).asnumpy() == -2).all()
+    param.lr_mult = 0.5
+    _backward(param)
+    trainer.step(1)
+    assert (param.data(mx.cpu(0)).asnumpy() == -4).all()
+    assert trainer._update_on_kvstore is True
+    for call in (lambda: trainer.update(1), trainer.allreduce_grads):
+        with pytest.raises(AssertionError, match="update_on_kvstore"):
+            call()
+
+
+def test_sums_and_updates_in_two_calls() -> None:
+    param = _parameter()
+    trainer = Trainer(
+        [param], "sgd", {"learning_rate": 1.0, "momentum": 0.5}, update_on_kvstore=False
+    )
+    with mx.autograd.record():
+        for number, array in enumerate(param.list_data()):
+            (number * array).backward()
+    trainer.allreduce_grads()
+    assert param.grad(mx.cpu(0)).asnumpy().tolist() == param.grad(mx.cpu(1)).asnumpy().tolist()
+    trainer.update(1)
+    assert (param.data(mx.cpu(1)).asnumpy() == -1).all()
+
+
+def test_one_device_needs_no_store() -> None:
+    param = _parameter([mx.cpu(0)], grad_stype="row_sparse")
+    trainer = Trainer([param], "sgd", {"learning_rate": 1.0, "momentum": 0.5})
+    _backward(param)
+    trainer.step(1)
+    assert trainer._update_on_kvstore is None
+    assert trainer._kvstore is None
+    assert (param.data(mx.cpu(0)).asnumpy() == -1).all()
+
+
+def test_a_store_that_cannot_update() -> None:
+    param = _parameter()
+    store = mx.kv.create("teststore")
+    trainer = Trainer([param], "sgd", {"learning_rate": 1.0, "momentum": 0.5}, kvstore=store)
+    _backward(param)
+    trainer.step(1)
+    assert trainer._update_on_kvstore is False
+    assert (param.data(mx.cpu(1)).asnumpy() == -2).all()
+    refused = Trainer([param], "sgd", kvstore=store, update_on_kvstore=True)
+    with pytest.raises(ValueError, match="update_on_kvstore=False when training with"):
+        refused._init_kvstore()
+
+
+@pytest.mark.parametrize("store", ["local", "device"])
+@pytest.mark.parametrize(
+    ("stype", "grad_stype", "asked", "expected"),
+    [
+        ("default", "default", True, True),
+        ("default", "default", False, False),
+        ("default", "default", None, True),
+        ("default", "row_sparse", None, False),
+        ("default", "row_sparse", True, True),
+        ("default", "row_sparse", False, False),
+        ("row_sparse", "row_sparse", None, True),
+        ("row_sparse", "row_sparse", False, ValueError),
+    ],
+)
+def test_sparse_parameters(
+    store: str, stype: str, grad_stype: str, asked: bool | None, expected: Any
+) -> None:
+    param = _parameter(shape=(10, 1), stype=stype, grad_stype=grad_stype)
+    trainer = Trainer(
+        [param], "sgd", {"learning_rate": 0.1}, kvstore=store, update_on_kvstore=asked
+    )
+    rows = mx.nd.arange(0, 10, ctx=mx.cpu(0))
+    if expected is ValueError:
+        with pytest.raises(ValueError, match="sparse weights"):
+            param.list_row_sparse_data(rows)
+        return
+    arrays = param.list_data() if stype == "default" else param.list_row_sparse_data(rows)
+    with mx.autograd.record():
+        for array in arrays:
+            (array + 1).backward()
+    trainer.step(1)
+    assert trainer._kvstore.type == store
+    assert trainer._update_on_kvstore is expected
+    found = param.data(mx.cpu(0)) if stype == "default" else param.row_sparse_data(rows)
+    np.testing.assert_array_equal(found.asnumpy(), np.float32(-0.2))
+
+
+def test_sparse_parameters_belong_to_one_trainer() -> None:
+    param = Parameter("x", shape=(10,), stype="row_sparse")
+    param.initialize()
+    with pytest.raises(RuntimeError, match="when no Trainer is created"):
+        param.row_sparse_data(mx.nd.zeros((1,), dtype="int64"))
+    first = Trainer([param], "sgd")
+    assert param._trainer is first
+    param._set_trainer(None)
+    param._set_trainer(first)
+    with pytest.raises(RuntimeError, match="More than one trainer"):
+        Trainer([param], "sgd")
+
+
+@pytest.mark.parametrize("on_store", [True, False])
+def test_states_survive_a_file(tmp_path: Path, on_store: bool) -> None:
+    param = _parameter(lr_mult=1.0)
+    options = {"learning_rate": 0.1, "momentum": 0.5}
+    trainer = Trainer([param], "sgd", options, update_on_kvstore=on_store)
+    _backward(param)
+    trainer.step(1)
+    updater = trainer._kvstore._updater if on_store else trainer._updaters[0]
+    before = {index: state.asnumpy() for index, state in updater.states.items()}
+    trainer.save_states(str(tmp_path / "t.states"))
+    _backward(param)
+    trainer.step(1)
+    trainer.load_states(str(tmp_path / "t.states"))
+    updaters = [trainer._kvstore._updater] if on_store else trainer._updaters
+    for one in updaters:
+        assert one.optimizer is trainer.optimizer
+        assert one.states.keys() == before.keys()
+        for index, state in before.items():
+            np.testing.assert_array_equal(one.states[index].asnumpy(), state)
+    # The optimizer that was read follows the parameters' multipliers.
+    assert trainer.optimizer._get_lr(0) == 0.1
+    param.lr_mult = 2.0
+    assert trainer.optimizer._get_lr(0) == 0.2
+
+
+@pytest.mark.parametrize("store", ["local", "device"])
+def test_new_values_reset_the_store(store: str) -> None:
+    param = _parameter()
+    trainer = Trainer({"x": param}, "sgd", {"learning_rate": 0.1}, kvstore=store)
+    saved = param._reduce()
+    _backward(param)
+    trainer.step(1)
+    assert trainer._kvstore.type == store
+    param._load_init(saved, None)
+    assert trainer._kvstore is None
+    assert trainer._kv_initialized is False
+    _backward(param)
+    trainer.step(1)
+    np.testing.assert_array_equal(param.data(mx.cpu()).asnumpy(), np.float32(-0.2))
+
+
+@pytest.mark.parametrize("on_store", [True, False])
+def test_schedulers(on_store: bool) -> None:
+    param = _parameter()
+    rate = 1.0
+    schedule = mx.lr_scheduler.FactorScheduler(2, factor=0.1, base_lr=rate)
+    options = {"learning_rate": rate, "lr_scheduler": schedule}
+    trainer = Trainer([param], "sgd", options, update_on_kvstore=on_store)
+    for step in range(6):
+        _backward(param)
+        trainer.step(1)
+        if step % 2 == 0:
+            assert trainer.learning_rate == rate
+            rate *= 0.1
+    with pytest.raises(UserWarning, match="lr_scheduler"):
+        trainer.set_learning_rate(0.5)
+
+
+def test_stale_gradients_are_refused_or_skipped() -> None:
+    used, unused = _parameter([mx.cpu()]), Parameter("y", shape=(1,))
+    unused.initialize(mx.init.One())
+    trainer = Trainer([used, unused], "sgd", {"learning_rate": 1.0})
+    _backward(used)
+    with pytest.raises(UserWarning, match="Gradient of Parameter `y`"):
+        trainer.step(1)
+    used.set_data(mx.nd.zeros((10,)))
+    _backward(used)
+    trainer.step(2, ignore_stale_grad=True)
+    assert (used.data().asnumpy() == -0.5).all()
+    assert unused.data().asnumpy().tolist() == [1]
+    trainer.step(1, ignore_stale_grad=True)
+    assert (used.data().asnumpy() == -0.5).all()
+
+
+def test_compressed_gradients() -> None:
+    param = _parameter()
+    trainer = Trainer(
+        [param],
+        "sgd",
+        {"learning_rate": 1.0},
+        compression_params={"type": "2bit", "threshold": 2.0},
+    )
+    for expected in (0, -4, -4, -8):  # what is not sent adds up until it reaches the threshold
+        _backward(param)
+        trainer.step(1)
+        assert (param.data(mx.cpu(0)).asnumpy() == expected).all()
+
+
+def test_what_trainers_refuse() -> None:
+    param = _parameter()
+    other = Parameter("y", shape=(1,))
+    other.initialize(ctx=mx.cpu(0))
+    with pytest.raises(ValueError, match="list or dict of Parameters, got <class 'int'>"):
+        Trainer(3, "sgd")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="got list of"):
+        Trainer([3], "sgd")  # type: ignore[list-item]
+    with pytest.raises(UsageError, match="same set of contexts"):
+        Trainer([param, other], "sgd")
+    with pytest.raises(UsageError, match="must be None if optimizer is an instance"):
+        Trainer([param], mx.optimizer.SGD(), {"momentum": 0.5})
+    with pytest.raises(TypeError, match="kvstore must be"):
+        Trainer([param], "sgd", kvstore=3)._init_kvstore()  # type: ignore[arg-type]

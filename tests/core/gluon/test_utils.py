@@ -1,0 +1,31 @@
+"""Batches over devices; clipping by the norm of all gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.gluon.utils import clip_global_norm, split_and_load, split_data
+
+
+def test_batches_are_divided() -> None:
+    data = mx.nd.arange(12).reshape((6, 2))
+    parts = split_and_load(data, [mx.cpu(0), mx.cpu(1)])
+    assert [part.context for part in parts] == [mx.cpu(0), mx.cpu(1)]
+    np.testing.assert_array_equal(parts[1].asnumpy(), [[6, 7], [8, 9], [10, 11]])
+    assert [one.shape[0] for one in split_data(data, 4, even_split=False)] == [2, 2, 1, 1]
+    assert split_data(data, 2, batch_axis=1)[0].shape == (6, 1)
+    with pytest.raises(ValueError, match="cannot be evenly split into 4"):
+        split_data(data, 4)
+    with pytest.raises(ValueError, match="Too many slices"):
+        split_data(data, 7)
+
+
+def test_norm_is_clipped() -> None:
+    arrays = [3 * mx.nd.ones((1,)), 4 * mx.nd.ones((1,))]
+    assert clip_global_norm(arrays, 10) == 5
+    assert clip_global_norm(arrays, 1) == 5
+    np.testing.assert_allclose([one.asscalar() for one in arrays], [0.6, 0.8], rtol=1e-6)
+    with pytest.warns(UserWarning, match="nan or inf"):
+        clip_global_norm([mx.nd.array([np.inf])], 1)
