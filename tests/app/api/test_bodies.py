@@ -1,0 +1,100 @@
+"""Bodies: limited before they are read, strict, and read whatever curl calls them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from app.api.bodies import announced_bytes
+
+LIMIT = 1 << 20
+
+
+class Fake:
+    """The part of a request that is looked at."""
+
+    def __init__(self, length: str | None) -> None:
+        self.headers = {} if length is None else {"content-length": length}
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        *[("0", 0), ("1048576", LIMIT), (None, None), ("", None), ("-1", None), ("1.5", None)],
+        *[("٣", None), ("9" * 19, None), ("1e3", None), (" 1", None)],
+    ],
+)
+def test_announced_length(header: str | None, expected: int | None) -> None:
+    assert announced_bytes(Fake(header)) == expected
+
+
+async def test_a_body_over_the_limit_is_refused_by_its_length(api: httpx.AsyncClient) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        yield b"{"
+        pytest.fail("the body was read on")
+
+    answer = await api.post(
+        "/v1/modules", content=body(), headers={"Content-Length": str(LIMIT + 1)}
+    )
+    assert answer.status_code == 413
+    assert answer.json()["limit"] == LIMIT
+    assert "MODSERVE_MAX_BODY_BYTES" in answer.json()["detail"]
+
+
+async def test_a_body_that_says_no_length_is_read_to_the_limit(api: httpx.AsyncClient) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        for _ in range(40):
+            yield b" " * (1 << 16)
+
+    answer = await api.post("/v1/modules", content=body())
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+
+
+async def test_a_body_in_pieces_is_one(initialized: httpx.AsyncClient) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        for piece in (b'{"learning', b'_rate": ', b"0.25", b"}"):
+            yield piece
+
+    await initialized.post("/v1/modules/net/optimizer", json={"name": "sgd"})
+    answer = await initialized.patch("/v1/modules/net/optimizer", content=body())
+    assert answer.status_code == 200, answer.text
+    described = await initialized.get("/v1/modules/net/optimizer")
+    assert described.json()["learning_rate"] == 0.25
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "application/x-www-form-urlencoded", "text/plain", None]
+)
+async def test_json_is_read_as_curl_sends_it(created: httpx.AsyncClient, kind: str | None) -> None:
+    body = b'{"data_shapes": [{"name": "data", "shape": [4, 5]}], "for_training": false}'
+    headers = {"Content-Type": kind} if kind else {}
+    answer = await created.post("/v1/modules/net/bind", content=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["stage"] == "BOUND"
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "status", "code"),
+    [
+        ("application/xml", b"<a/>", 415, "unsupported_media_type"),
+        ("multipart/form-data; boundary=x", b"--x--", 415, "unsupported_media_type"),
+        ("application/json", b"{'epoch': 1}", 400, "malformed"),
+        ("application/json", b'{"epoch": NaN}', 400, "malformed"),
+        ("application/json", b"\xff\xfe", 400, "malformed"),
+        ("application/json", b"[" * 5000, 400, "malformed"),
+        ("application/json", b"[1]", 422, "invalid"),
+        ("application/json", b'"text"', 422, "invalid"),
+        ("application/json", b"", 422, "invalid"),
+        ("application/json", b'{"epoch": "1"}', 422, "invalid"),
+        ("application/json", b'{"epoch": 1, "epoc": 2}', 422, "invalid"),
+    ],
+)
+async def test_other_bodies_are_refused(
+    initialized: httpx.AsyncClient, kind: str, content: bytes, status: int, code: str
+) -> None:
+    answer = await initialized.post(
+        "/v1/modules/net/checkpoints", content=content, headers={"Content-Type": kind}
+    )
+    assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text

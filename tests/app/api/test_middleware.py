@@ -1,0 +1,109 @@
+"""Every request has an id and is counted by its route, whatever becomes of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+import structlog
+from prometheus_client import REGISTRY
+from starlette.types import Receive, Scope, Send
+
+from app.api.middleware import RequestContext
+
+
+async def ask(application: Any, path: str = "/", **options: Any) -> httpx.Response:
+    transport = httpx.ASGITransport(RequestContext(application), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        return await client.get(path, **options)
+
+
+async def greet(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer with the request's id."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": scope["state"]["request_id"].encode()})
+
+
+async def test_a_request_without_an_id_is_given_one() -> None:
+    first, second = await ask(greet), await ask(greet)
+    assert len(first.text) == 32
+    assert first.text != second.text
+    assert first.headers["x-request-id"] == first.text
+
+
+async def test_the_clients_id_is_kept() -> None:
+    answer = await ask(greet, headers={"X-Request-Id": "order-66_a.b"})
+    assert answer.text == answer.headers["x-request-id"] == "order-66_a.b"
+
+
+@pytest.mark.parametrize("given", ["", "a b", "x" * 65, "a;b", "<script>", "é", "a\tb"])
+async def test_an_id_that_is_no_plain_word_is_replaced(given: str) -> None:
+    answer = await ask(greet, headers={"X-Request-Id": given.encode("latin-1")})
+    assert answer.text != given
+    assert len(answer.text) == 32
+
+
+def count(route: str, status: int) -> float:
+    labels = {"method": "GET", "route": route, "status": str(status)}
+    return REGISTRY.get_sample_value("modserve_http_requests_total", labels) or 0.0
+
+
+async def test_requests_are_counted_by_route_not_by_path(api: httpx.AsyncClient) -> None:
+    before = count("/v1/jobs/{job}", 404)
+    for job in (1001, 1002, 1003):
+        assert (await api.get(f"/v1/jobs/{job}")).status_code == 404
+    assert count("/v1/jobs/{job}", 404) == before + 3
+    text = (await api.get("/metrics")).text
+    assert 'route="/v1/jobs/{job}"' in text
+    assert "1001" not in text
+    assert 'modserve_http_request_seconds_count{method="GET",route="/v1/jobs/{job}"}' in text
+
+
+async def test_paths_that_are_no_routes_are_counted_as_one(api: httpx.AsyncClient) -> None:
+    before = count("unknown", 404)
+    for path in ("/wp-login.php", "/v2/../etc", "/x" * 50):
+        assert (await api.get(path)).status_code == 404
+    assert count("unknown", 404) == before + 3
+
+
+async def test_a_request_that_fails_is_counted_as_500() -> None:
+    async def fail(scope: Scope, receive: Receive, send: Send) -> None:
+        raise RuntimeError("broken")
+
+    before = count("unknown", 500)
+    assert (await ask(fail)).status_code == 500
+    assert count("unknown", 500) == before + 1
+
+
+@pytest.fixture
+def all_levels() -> Iterator[None]:
+    """Log at debug level, whatever a server that ran before was set to."""
+    config = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG))
+    yield
+    structlog.configure(**config)
+
+
+@pytest.mark.usefixtures("all_levels")
+async def test_requests_are_logged_with_their_id() -> None:
+    with structlog.testing.capture_logs() as logs:
+        await ask(greet, "/v1/modules?limit=1", headers={"X-Request-Id": "abc"})
+    (entry,) = logs
+    assert entry["log_level"] == "debug"
+    assert (entry["method"], entry["path"], entry["status"]) == ("GET", "/v1/modules", 200)
+    assert entry["request_id"] == "abc"
+    assert entry["milliseconds"] >= 0
+
+
+async def test_what_is_no_request_passes() -> None:
+    seen = []
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(scope)
+
+    scope = {"type": "lifespan"}
+    await RequestContext(application)(scope, None, None)
+    assert seen == [{"type": "lifespan"}]
