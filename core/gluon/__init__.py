@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.gluon import utils
+from core.gluon import splitting as utils
 from core.gluon.constant import Constant
 from core.gluon.parameter import DeferredInitializationError, Parameter
 from core.gluon.parameter_dict import ParameterDict

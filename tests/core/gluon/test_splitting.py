@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import core as mx
-from core.gluon.utils import clip_global_norm, split_and_load, split_data
+from core.gluon.splitting import clip_global_norm, split_and_load, split_data
 
 
 def test_batches_are_divided() -> None:
