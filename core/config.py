@@ -14,7 +14,7 @@ class Config:
     """Settings of the engine.
 
     Attributes:
-        threads: threads of one executor's kernels (``MODSERVE_THREADS``), 0 for all cores.
+        threads: of one executor's kernels and of BLAS (``MODSERVE_THREADS``), 0 for all cores.
         check_kernels: run every fast kernel against its reference (``CORE_CHECK_KERNELS``).
     """
 

@@ -17,6 +17,7 @@ import app
 from app.worker.client import Buffers, ExecutorGone, Reply, Tensors, TensorSpecs
 from app.worker.slab_port import SlabLimits
 from app.worker.transport import Connection
+from core.backends.threads import PATIENCE
 
 __all__ = ["ProcessClient", "ProcessOptions"]
 
@@ -194,6 +195,7 @@ class ProcessClient:
         environ = (
             dict(os.environ)
             | dict.fromkeys(_THREAD_VARIABLES, str(threads))
+            | {name: os.environ.get(name, value) for name, value in PATIENCE.items()}
             | dict(self._options.environ)
         )
         root = str(Path(app.__file__).resolve().parent.parent)

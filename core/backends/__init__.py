@@ -8,12 +8,15 @@ from core.backends.backend import Backend, Descent
 from core.backends.kernels import kernels
 from core.backends.numpy_ import NumpyBackend
 from core.backends.onednn import register_kernels
+from core.backends.threads import limit_blas
+from core.config import config
 from core.device import Context
 
 __all__ = ["Backend", "Descent", "NumpyBackend", "backend_of", "gpu_count"]
 
 _numpy = NumpyBackend()
 register_kernels(kernels)
+limit_blas(config.threads)
 
 
 @cache

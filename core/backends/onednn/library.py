@@ -7,21 +7,20 @@ references run.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import logging
-import os
 import platform
 import site
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from ctypes import POINTER, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
 from pathlib import Path
 from typing import Any
 
 from core.backends.kernels import KernelUnavailable
 from core.backends.onednn.constants import MAJOR_VERSION, Status
+from core.backends.threads import openmp_environment
 from core.config import config
 
 __all__ = ["Library", "is_available", "library"]
@@ -132,7 +131,7 @@ class Library:
     """
 
     def __init__(self, path: Path) -> None:
-        with _threads_of_environment(config.threads):
+        with openmp_environment(config.threads):
             self._functions = ctypes.CDLL(str(path))
         self.version = self._read_version()
         for name, parameters in _SIGNATURES.items():
@@ -218,22 +217,3 @@ def library() -> Library | None:
 def is_available() -> bool:
     """Tell whether kernels can be made."""
     return library() is not None
-
-
-@contextlib.contextmanager
-def _threads_of_environment(count: int) -> Iterator[None]:
-    """Set the number of threads the OpenMP runtime reads when it is loaded.
-
-    ``omp_set_num_threads`` would hold for the calling thread only.
-    """
-    name = "OMP_NUM_THREADS"
-    before = os.environ.get(name)
-    if count:
-        os.environ[name] = str(count)
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = before

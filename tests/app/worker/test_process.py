@@ -19,6 +19,7 @@ import app
 from app.worker.client import ExecutorGone, HostError
 from app.worker.process import ProcessClient, ProcessOptions
 from app.worker.slab_port import SlabLimits
+from core.backends.threads import PATIENCE
 
 MIB = 2**20
 
@@ -310,6 +311,16 @@ async def test_threads_are_set_before_the_process_begins(echo_options):
     await client.start()
     names = ["MODSERVE_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"]
     assert await values(client, "environ", names=names) == dict.fromkeys(names, "3")
+    await client.stop()
+
+
+async def test_idle_threads_sleep_unless_the_user_wants_it_otherwise(echo_options, monkeypatch):
+    monkeypatch.setenv("GOMP_SPINCOUNT", "123")
+    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
+    client = ProcessClient("cpu(0)", echo_options)
+    await client.start()
+    expected = {**PATIENCE, "GOMP_SPINCOUNT": "123"}
+    assert await values(client, "environ", names=list(expected)) == expected
     await client.stop()
 
 

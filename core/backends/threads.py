@@ -1,0 +1,50 @@
+"""How many threads kernels and BLAS run on, and that they do not spin while they wait."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+
+__all__ = ["PATIENCE", "limit_blas", "openmp_environment"]
+
+PATIENCE: Mapping[str, str] = {
+    # Some 20 microseconds, longer than the pause between two primitives; libgomp's own
+    # milliseconds cost a process that shares the cores many times what they save.
+    "GOMP_SPINCOUNT": "1000",
+    # OpenBLAS: 2 to the power of this, in cycles.
+    "OPENBLAS_THREAD_TIMEOUT": "14",
+}
+"""Variables that make idle threads sleep soon; each is read when its library is loaded."""
+
+_POLICY = "OMP_WAIT_POLICY"
+
+
+@contextlib.contextmanager
+def openmp_environment(count: int) -> Iterator[None]:
+    """Set what the OpenMP runtime reads when it is loaded, for so long.
+
+    What the user has set stays, but for the number of threads where ``count`` is not 0.
+    ``omp_set_num_threads`` would hold for the calling thread only.
+    """
+    wanted = {"OMP_NUM_THREADS": str(count)} if count else {}
+    if _POLICY not in os.environ and "GOMP_SPINCOUNT" not in os.environ:
+        wanted["GOMP_SPINCOUNT"] = PATIENCE["GOMP_SPINCOUNT"]
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def limit_blas(count: int) -> None:
+    """Let NumPy's BLAS run on so many threads; 0 leaves it as it is."""
+    if count:
+        from threadpoolctl import threadpool_limits
+
+        threadpool_limits(count, user_api="blas")

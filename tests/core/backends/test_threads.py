@@ -1,0 +1,59 @@
+"""Threads are counted by one knob, and idle ones sleep."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from core.backends.onednn import is_available
+from core.backends.threads import PATIENCE, openmp_environment
+
+COUNTS = """
+import core as mx, numpy as np
+from threadpoolctl import threadpool_info
+from core.backends.onednn import library
+blas = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+print(library().threads(), *blas)
+"""
+
+
+@pytest.fixture
+def clean_environment(monkeypatch):
+    for name in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", *PATIENCE):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_variable_sets_kernels_and_blas(count):
+    others = {name: value for name, value in os.environ.items() if not name.endswith("_THREADS")}
+    run = subprocess.run(
+        [sys.executable, "-c", COUNTS],
+        env={**others, "MODSERVE_THREADS": str(count), "OPENBLAS_NUM_THREADS": "4"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.split() == [str(count), str(count)], run.stderr
+
+
+def test_environment_is_set_while_the_library_is_loaded_only(clean_environment):
+    with openmp_environment(3):
+        assert os.environ["OMP_NUM_THREADS"] == "3"
+        assert os.environ["GOMP_SPINCOUNT"] == PATIENCE["GOMP_SPINCOUNT"]
+    assert "OMP_NUM_THREADS" not in os.environ
+    assert "GOMP_SPINCOUNT" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("OMP_WAIT_POLICY", "active"), ("GOMP_SPINCOUNT", "7")]
+)
+def test_what_the_user_says_of_waiting_stays(clean_environment, monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    with openmp_environment(0):
+        assert os.environ[name] == value
+        assert os.environ.get("GOMP_SPINCOUNT") in (None, "7")
+        assert "OMP_NUM_THREADS" not in os.environ
