@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 __all__ = ["PATIENCE", "limit_blas", "openmp_environment"]
 
 PATIENCE: Mapping[str, str] = {
-    # Some 20 microseconds, longer than the pause between two primitives; libgomp's own
-    # milliseconds cost a process that shares the cores many times what they save.
+    # Longer than the pause between two primitives. With libgomp's own, one that answers a request
+    # every 3 ms was seen to take all of a core; with this, a fifth of it.
     "GOMP_SPINCOUNT": "1000",
     # OpenBLAS: 2 to the power of this, in cycles.
     "OPENBLAS_THREAD_TIMEOUT": "14",
