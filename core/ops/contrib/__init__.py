@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from core.ops.contrib import boxes, multibox, proposal, regions, roi_pooling, rotated
+from core.ops.contrib import boxes, deformable, multibox, proposal, regions, roi_pooling, rotated
 
-__all__ = ["boxes", "multibox", "proposal", "regions", "roi_pooling", "rotated"]
+__all__ = ["boxes", "deformable", "multibox", "proposal", "regions", "roi_pooling", "rotated"]

@@ -1,0 +1,48 @@
+"""Deformable convolution: inference, errors, and the gradient that MXNet has on a GPU only."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from core.errors import AttributeValueError, ShapeError
+from oracle.apply import make
+from oracle.cases.deformable import CASES
+from oracle.run_operator import check_gradient
+
+_MODULATED = [case for case in CASES if case.id.startswith("modulated")]
+
+
+@pytest.mark.parametrize("case", _MODULATED, ids=lambda case: case.id)
+def test_gradient_is_the_derivative(case) -> None:
+    numeric, analytic = check_gradient(dataclasses.replace(case, grads=True))
+    assert analytic == pytest.approx(numeric, rel=1e-5, abs=1e-6)
+
+
+def test_shapes() -> None:
+    attrs = {"kernel": (3, 3), "num_filter": 8, "num_deformable_group": 2, "stride": (2, 2)}
+    operator = make("_contrib_ModulatedDeformableConvolution", attrs)
+    found = operator.infer_shape([(2, 4, 9, 9), None, None, None, None], [None])
+    inputs = [(2, 4, 9, 9), (2, 36, 4, 4), (2, 18, 4, 4), (8, 4, 3, 3), (8,)]
+    assert found == (inputs, [(2, 8, 4, 4)])
+
+
+@pytest.mark.parametrize(
+    ("attrs", "message"),
+    [
+        ({"kernel": (3,)}, "expected two axes"),
+        ({"layout": "NCW"}, "expected two axes, NCHW"),
+        ({"num_group": 3}, "expected a multiple of num_group 3"),
+    ],
+)
+def test_attributes_are_checked(attrs, message: str) -> None:
+    with pytest.raises(AttributeValueError, match=message):
+        make("_contrib_DeformableConvolution", {"kernel": (3, 3), "num_filter": 8, **attrs})
+
+
+def test_channels_that_groups_do_not_divide() -> None:
+    attrs = {"kernel": (3, 3), "num_filter": 8, "num_deformable_group": 3}
+    operator = make("_contrib_DeformableConvolution", attrs)
+    with pytest.raises(ShapeError, match="4 channels, which num_deformable_group 3"):
+        operator.infer_shape([(2, 4, 9, 9), None, None, None], [None])
