@@ -1,0 +1,224 @@
+"""Fused layers against the same graph on references, step by step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.backends.kernels import Version
+from core.backends.onednn import is_available
+from core.executor import bind
+from core.executor.compile import CompileOptions
+
+pytestmark = pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
+
+REFERENCE = CompileOptions(table=None)
+CHECKED = CompileOptions(check_kernels=True)
+
+
+def convolution(x, name="c", **attributes):
+    given = {"kernel": (3, 3), "pad": (1, 1), "num_filter": 20, **attributes}
+    return mx.sym.Convolution(x, name=name, **given)
+
+
+def norm(x, name="b", **attributes):
+    return mx.sym.BatchNorm(x, name=name, eps=1e-3, **attributes)
+
+
+def arrays_of(symbol, data, *, versions):
+    """Return arguments and auxiliary states with random values, and the raw arrays by name."""
+    random = np.random.RandomState(0)
+    arg_shapes, _, aux_shapes = symbol.infer_shape(data=data)
+    names = [*symbol.list_arguments(), *symbol.list_auxiliary_states()]
+    raw = {
+        name: random.uniform(0.5, 1.5, shape).astype(np.float32) - ("var" not in name) * 1.0
+        for name, shape in zip(names, [*arg_shapes, *aux_shapes], strict=True)
+    }
+    arrays = {
+        name: mx.nd.NDArray(
+            array, mx.cpu(), version=Version() if versions and name != "data" else None
+        )
+        for name, array in raw.items()
+    }
+    return arrays, raw
+
+
+def bound(symbol, data, options=None, *, versions=True, **more):
+    arrays, raw = arrays_of(symbol, data, versions=versions)
+    executor = bind(
+        symbol,
+        mx.cpu(),
+        {name: arrays[name] for name in symbol.list_arguments()},
+        aux_states={name: arrays[name] for name in symbol.list_auxiliary_states()},
+        options=options,
+        **more,
+    )
+    return executor, raw
+
+
+def kernels_of(executor):
+    steps = next(iter(executor._plans.values())).compiled.program.steps
+    return [step.kernel.name.removeprefix("onednn:") for step in steps if step.kernel is not None]
+
+
+def expected(symbol, data):
+    return bound(symbol, data, REFERENCE)[0].forward()[0].asnumpy()
+
+
+def assert_equal_to_reference(symbol, data, kernel):
+    executor, _ = bound(symbol, data)
+    assert kernel in kernels_of(executor), kernels_of(executor)
+    wanted = expected(symbol, data)
+    scale = np.abs(wanted).max()
+    for _ in range(2):
+        got = executor.forward()[0].asnumpy()
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5 * scale)
+    bound(symbol, data, CHECKED)[0].forward()
+
+
+X = mx.sym.Variable("data")
+IMAGES, ROWS, VOLUMES = (2, 8, 9, 11), (2, 8, 13), (1, 4, 5, 6, 7)
+
+FOLDED = {
+    "plain": (norm(convolution(X)), IMAGES),
+    "no_bias": (norm(convolution(X, no_bias=True)), IMAGES),
+    "fixed_gamma": (norm(convolution(X), fix_gamma=True), IMAGES),
+    "free_gamma": (norm(convolution(X), fix_gamma=False), IMAGES),
+    "global_statistics": (norm(convolution(X), use_global_stats=True), IMAGES),
+    "groups": (norm(convolution(X, num_group=4), fix_gamma=False), IMAGES),
+    "depthwise": (norm(convolution(X, num_group=8, num_filter=8), fix_gamma=False), IMAGES),
+    "strided": (norm(convolution(X, stride=(2, 2), kernel=(1, 1), pad=(0, 0))), IMAGES),
+    "dilated": (norm(convolution(X, dilate=(2, 2), pad=(2, 2))), IMAGES),
+    "one_axis": (norm(convolution(X, kernel=(3,), pad=(1,)), fix_gamma=False), ROWS),
+    "three_axes": (norm(convolution(X, kernel=(2, 2, 2), pad=()), fix_gamma=False), VOLUMES),
+    "relu": (mx.sym.Activation(norm(convolution(X)), act_type="relu"), IMAGES),
+    "residual": (
+        mx.sym.Activation(
+            norm(convolution(X, "c1"), "b1") + norm(convolution(X, "c2"), "b2"), act_type="relu"
+        ),
+        IMAGES,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FOLDED)
+def test_batch_norm_is_folded(case):
+    symbol, shape = FOLDED[case]
+    assert_equal_to_reference(symbol, shape, "convolution_folded")
+
+
+@pytest.mark.parametrize("function", ["relu", "sigmoid", "tanh"])
+@pytest.mark.parametrize("no_bias", [True, False])
+def test_activation_is_fused(function, no_bias):
+    layer = convolution(X, no_bias=no_bias)
+    symbol = mx.sym.Activation(layer, act_type=function)
+    assert_equal_to_reference(symbol, IMAGES, "convolution_fused")
+    dense = mx.sym.FullyConnected(X, num_hidden=7, no_bias=no_bias, name="f")
+    symbol = mx.sym.Activation(dense, act_type=function)
+    executor, _ = bound(symbol, (3, 5))
+    assert kernels_of(executor)[-1] == "inner_product"
+    assert len([k for k in kernels_of(executor) if k != "reorder"]) == 1
+    np.testing.assert_allclose(
+        executor.forward()[0].asnumpy(), expected(symbol, (3, 5)), rtol=1e-4, atol=1e-6
+    )
+
+
+def test_residual_that_is_needed_later_is_copied():
+    first = mx.sym.Activation(convolution(X, "c1"), act_type="relu")
+    second = convolution(first, "c2") + first
+    # What was added is read again, so that nothing may be written over it.
+    symbol = second * 2 + first
+    assert_equal_to_reference(symbol, IMAGES, "convolution_fused")
+
+
+def test_residual_that_is_an_argument_stays():
+    other = mx.sym.Variable("other")
+    symbol = convolution(X) + other
+    executor, raw = bound(symbol, IMAGES)
+    before = raw["other"].copy()
+    got = executor.forward()[0].asnumpy()
+    np.testing.assert_array_equal(raw["other"], before)
+    np.testing.assert_allclose(got, expected(symbol, IMAGES), rtol=1e-4, atol=1e-4)
+
+
+def test_one_convolution_of_two_takes_the_sum():
+    symbol = FOLDED["residual"][0]
+    executor, _ = bound(symbol, IMAGES)
+    assert kernels_of(executor).count("convolution_folded") == 2
+    assert "add" not in kernels_of(executor)
+
+
+def test_nothing_is_folded_where_arrays_may_change_unseen():
+    symbol = norm(convolution(X))
+    executor, raw = bound(symbol, IMAGES, versions=False)
+    assert "convolution_folded" not in kernels_of(executor)
+    executor.forward()
+    raw["b_moving_mean"][...] += 3
+    raw["c_weight"][...] *= 2
+    got = executor.forward()[0].asnumpy()
+    reference, other = bound(symbol, IMAGES, REFERENCE, versions=False)
+    other["b_moving_mean"][...] += 3
+    other["c_weight"][...] *= 2
+    np.testing.assert_allclose(got, reference.forward()[0].asnumpy(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["c_weight", "c_bias", "b_beta", "b_moving_mean", "b_moving_var"])
+def test_change_of_any_array_is_seen(name):
+    symbol = norm(convolution(X))
+    executor, _ = bound(symbol, IMAGES)
+    reference, _ = bound(symbol, IMAGES, REFERENCE)
+    before = executor.forward()[0].asnumpy()
+    for one in (executor, reference):
+        target = {**one.arg_dict, **one.aux_dict}[name]
+        target[0:1] = 2.5
+    after = executor.forward()[0].asnumpy()
+    assert not np.allclose(before, after)
+    np.testing.assert_allclose(after, reference.forward()[0].asnumpy(), rtol=1e-4, atol=1e-4)
+
+
+def test_module_predicts_with_what_training_left():
+    body = mx.sym.Activation(norm(convolution(X), fix_gamma=False), act_type="relu")
+    symbol = mx.sym.SoftmaxOutput(
+        mx.sym.FullyConnected(body, num_hidden=3, name="f"), name="softmax"
+    )
+    module = mx.mod.Module(symbol, context=mx.cpu())
+    module.bind([("data", IMAGES)], [("softmax_label", (2,))])
+    mx.random.seed(1)
+    module.init_params(mx.init.Xavier())
+    module.init_optimizer(optimizer="sgd", optimizer_params=(("learning_rate", 0.5),))
+    random = np.random.RandomState(1)
+    batch = mx.io.DataBatch([mx.nd.array(random.randn(*IMAGES))], [mx.nd.array([1, 2])])
+    for _ in range(3):
+        module.forward_backward(batch)
+        module.update()
+        module.forward(batch, is_train=False)
+        got = module.get_outputs()[0].asnumpy()
+        arguments, auxiliary = module.get_params()
+        fresh = bind(
+            symbol,
+            mx.cpu(),
+            {**arguments, "data": batch.data[0], "softmax_label": batch.label[0]},
+            aux_states=auxiliary,
+            options=REFERENCE,
+        )
+        np.testing.assert_allclose(got, fresh.forward()[0].asnumpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_executors_of_one_arena_keep_one_copy():
+    symbol, shape = FOLDED["plain"]
+    arrays, _ = arrays_of(symbol, shape, versions=True)
+    executor, kept = None, []
+    for rows in (2, 1):
+        data = mx.nd.ones((rows, *shape[1:]))
+        executor = bind(
+            symbol,
+            mx.cpu(),
+            {name: arrays[name] for name in symbol.list_arguments() if name != "data"}
+            | {"data": data},
+            aux_states={name: arrays[name] for name in symbol.list_auxiliary_states()},
+            shared_exec=executor,
+        )
+        executor.forward()
+        kept.append(executor.memory_report().kept)
+    assert kept[0] == kept[1] > 0

@@ -1,0 +1,109 @@
+"""Which steps are fused, and which are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.executor.fuse import fuse
+from core.executor.rewrite import fold_views
+from core.executor.trace import Graph, specs_of, trace
+from core.executor.verify import verify_program
+from core.symbol.infer import infer_graph
+
+KERNELS = frozenset({"_plan_convolution", "_plan_fully_connected"})
+X = mx.sym.Variable("data")
+
+
+def convolution(x, name="c", **attributes):
+    return mx.sym.Convolution(x, kernel=(1, 1), num_filter=4, name=name, **attributes)
+
+
+def relu(x, name="r"):
+    return mx.sym.Activation(x, act_type="relu", name=name)
+
+
+def steps(symbol, *, is_train=False, kernels=KERNELS, constants=None):
+    """Return the operators and nodes of the fused program."""
+    graph = Graph.of(symbol._heads)
+    float32 = np.dtype("float32")
+    specs = infer_graph(graph.heads, {"data": (2, 4, 3, 3)}, {"data": float32})
+    program = trace(graph, specs_of(specs), is_train=is_train)
+    fold_views(program)
+    count = len(graph.arguments) + len(graph.auxiliaries)
+    fuse(program, kernels, set(range(count)) if constants is None else constants)
+    verify_program(program, {}, after="fuse")
+    return [(step.op.names[0].removeprefix("_plan_"), step.node) for step in program.steps]
+
+
+def test_whole_chain_becomes_one_step_in_the_place_of_its_last():
+    norm = mx.sym.BatchNorm(convolution(X), name="b")
+    other = mx.sym.exp(X, name="e")
+    assert steps(relu(norm + other)) == [("exp", "e"), ("convolution", "r")]
+
+
+def test_activation_ends_a_chain():
+    assert steps(relu(relu(convolution(X)), "r2")) == [("convolution", "r"), ("Activation", "r2")]
+
+
+def test_dense_layer_takes_an_activation_only():
+    dense = mx.sym.FullyConnected(X, num_hidden=3, name="f")
+    assert steps(relu(dense)) == [("fully_connected", "r")]
+    assert [kind for kind, _ in steps(dense + dense * 2)] == [
+        "FullyConnected",
+        "_mul_scalar",
+        "elemwise_add",
+    ]
+
+
+def test_what_two_steps_read_is_not_fused():
+    layer = convolution(X)
+    assert [kind for kind, _ in steps(relu(layer) * layer)][:2] == ["Convolution", "Activation"]
+
+
+def test_output_of_the_graph_is_not_fused_away():
+    layer = convolution(X)
+    assert steps(mx.sym.Group([layer, relu(layer)])) == [("Convolution", "c"), ("Activation", "r")]
+
+
+def test_layer_added_to_itself_is_not_fused():
+    layer = convolution(X)
+    assert steps(layer + layer)[0] == ("Convolution", "c")
+
+
+def test_only_one_of_two_layers_takes_their_sum():
+    both = relu(convolution(X, "c1") + convolution(X, "c2"))
+    assert steps(both) == [("Convolution", "c2"), ("convolution", "r")]
+
+
+def test_training_statistics_are_not_folded():
+    norm = mx.sym.BatchNorm(convolution(X), name="b")
+    assert [kind for kind, _ in steps(norm, is_train=True)] == ["Convolution", "BatchNorm"]
+    frozen = mx.sym.BatchNorm(convolution(X), name="b", use_global_stats=True)
+    assert [kind for kind, _ in steps(frozen, is_train=True)] == ["convolution"]
+
+
+def test_statistics_that_are_read_are_not_folded_away():
+    norm = mx.sym.BatchNorm(convolution(X), name="b", output_mean_var=True)
+    assert [kind for kind, _ in steps(norm)] == ["Convolution", "BatchNorm"]
+
+
+def test_other_axis_than_the_channels_is_not_folded():
+    norm = mx.sym.BatchNorm(convolution(X), name="b", axis=2)
+    assert [kind for kind, _ in steps(norm)] == ["Convolution", "BatchNorm"]
+
+
+@pytest.mark.parametrize("missing", range(1, 7))
+def test_every_array_that_is_folded_must_have_a_version(missing):
+    norm = mx.sym.BatchNorm(convolution(X), name="b")
+    assert [kind for kind, _ in steps(norm, constants=set(range(7)))] == ["convolution"]
+    constants = set(range(7)) - {missing}
+    assert [kind for kind, _ in steps(norm, constants=constants)] == ["Convolution", "BatchNorm"]
+
+
+def test_nothing_is_fused_without_kernels():
+    assert steps(relu(convolution(X)), kernels=frozenset()) == [
+        ("Convolution", "c"),
+        ("Activation", "r"),
+    ]
