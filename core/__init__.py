@@ -21,6 +21,7 @@ from core import (
     ndarray,
     optimizer,
     profiler,
+    recordio,
     rnn,
     symbol,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "optimizer",
     "profiler",
     "random",
+    "recordio",
     "rnn",
     "set_np_shape",
     "sym",

@@ -4,6 +4,19 @@ from __future__ import annotations
 
 from core.io.batch import DataBatch, DataDesc
 from core.io.iterator import DataIter, ResizeIter
+from core.io.mnist_iter import MNISTIter
 from core.io.ndarray_iter import NDArrayIter
+from core.io.prefetching_iter import PrefetchingIter
+from core.io.text_iter import CSVIter, LibSVMIter
 
-__all__ = ["DataBatch", "DataDesc", "DataIter", "NDArrayIter", "ResizeIter"]
+__all__ = [
+    "CSVIter",
+    "DataBatch",
+    "DataDesc",
+    "DataIter",
+    "LibSVMIter",
+    "MNISTIter",
+    "NDArrayIter",
+    "PrefetchingIter",
+    "ResizeIter",
+]
