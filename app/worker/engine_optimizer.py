@@ -48,14 +48,16 @@ def optimizer_of(engine: Engine) -> Optimizer | None:
     return holder_of(engine)._optimizer if engine.binded else None
 
 
-def install_optimizer(engine: Engine, spec: OptimizerSpec, field: str) -> None:
-    """Install an optimizer by its specification; errors name ``field``.
+def install_optimizer(engine: Engine, spec: OptimizerSpec, prefix: str) -> None:
+    """Install an optimizer by its specification.
+
+    ``prefix`` leads to the specification in the request (``optimizer.``), for errors.
 
     Raises:
         Invalid, HostError: the specification does not fit.
     """
-    options = make_options(spec, field)
-    with client_fault(field):
+    options = make_options(spec, prefix)
+    with client_fault(f"{prefix}options"):
         engine.init_optimizer(
             kvstore=spec.kvstore, optimizer=spec.name, optimizer_params=options, force_init=True
         )

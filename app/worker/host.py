@@ -175,7 +175,7 @@ class ModuleHost:
             self._random.enter(module.name)
         else:
             self._random.seed(module.name, call.spec.seed, module.contexts)
-        init_params(module, call.spec, tensors, "init")
+        init_params(module, call.spec, tensors, "")
         return {}, {}
 
     def _set_params(self, call: calls.SetParams, tensors: Arrays) -> Answer:
@@ -193,7 +193,7 @@ class ModuleHost:
 
     def _init_optimizer(self, call: calls.InitOptimizer, tensors: Arrays) -> Answer:
         module = self._idle(call.module, "installing an optimizer")
-        module.init_optimizer(call.spec, "optimizer")
+        module.init_optimizer(call.spec, "")
         return describe_optimizer(module) or {}, {}
 
     def _set_learning_rate(self, call: calls.SetLearningRate, tensors: Arrays) -> Answer:

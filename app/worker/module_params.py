@@ -67,19 +67,20 @@ def set_params(
     module.has_unsaved = True
 
 
-def init_params(module: HostedModule, spec: InitSpec, given: Arrays, field: str) -> None:
-    """Initialize the parameters, but for those given; errors name ``field``.
+def init_params(module: HostedModule, spec: InitSpec, given: Arrays, prefix: str) -> None:
+    """Initialize the parameters, but for those given.
 
-    The initializer draws from the random stream that the caller has entered.
+    ``prefix`` leads to the specification in the request (``initializer.``), for errors. The
+    initializer draws from the random stream that the caller has entered.
     """
     module.require("init_params")
-    with client_fault(f"{field}.initializer"):
+    with client_fault(f"{prefix}initializer"):
         fill = initializer.create(spec.initializer, **spec.options)
     present = module.on_device()
     values = {name: array(tensor, dtype=tensor.dtype) for name, tensor in given.items()}
     _check_each(values, {**present.arguments, **present.auxiliary}, allow_nonfinite=False)
     arguments, auxiliary = _split(module, values)
-    with client_fault(field):
+    with client_fault(f"{prefix}initializer"):
         module.engine.init_params(fill, arguments, auxiliary, allow_missing=True, force_init=True)
     module.note_params(ParamsSource.INIT)
     module.has_unsaved = spec.seed is None or bool(given)

@@ -33,26 +33,26 @@ _SET_BY_THE_MODULE = frozenset({"return", "kwargs", "sym", "param_idx2name", "pa
 _PLAIN = (bool, int, float, str, type(None))
 
 
-def make_options(spec: OptimizerSpec, field: str) -> dict[str, Any]:
+def make_options(spec: OptimizerSpec, prefix: str) -> dict[str, Any]:
     """Return a specification's options as ``init_optimizer`` takes them.
 
     Raises:
         Invalid: unknown optimizer, option, scheduler or store, or a value of another type than the
-            optimizer declares; ``field`` is the path of the specification in the request.
+            optimizer declares; ``prefix`` leads to the specification in the request.
     """
-    _check_kvstore(spec.kvstore, f"{field}.kvstore")
+    _check_kvstore(spec.kvstore, f"{prefix}kvstore")
     known = Optimizer.opt_registry
     cls = known.get(spec.name.lower())
     if cls is None:
         raise Invalid(
-            f"{field}.name",
+            f"{prefix}name",
             spec.name,
             f"one of {', '.join(sorted(known))}{did_you_mean(spec.name.lower(), known)}",
         )
     accepted = _accepted_options(cls)
     options: dict[str, Any] = {}
     for name, value in spec.options.items():
-        path = f"{field}.options.{name}"
+        path = f"{prefix}options.{name}"
         if name not in accepted:
             near = did_you_mean(name, accepted)
             raise Invalid(path, value, f"an option of {spec.name}: {', '.join(accepted)}{near}")

@@ -155,10 +155,10 @@ class FitJob:
         if init is not None:
             assert init.seed is not None
             self._random.seed(self._stream, init.seed, module.contexts)
-            init_params(module, init, {}, "initializer")
+            init_params(module, init, {}, "initializer.")
         optimizer = choose_optimizer(context, params)
         if params.optimizer is not None or optimizer_of(module.engine) is None:
-            module.init_optimizer(optimizer, "optimizer")
+            module.init_optimizer(optimizer, "optimizer.")
         self._random.seed(self._stream, params.seed + _TRAINING_STREAM, module.contexts)
         return init
 
@@ -167,7 +167,7 @@ class FitJob:
         context, module = self._context, self._module
         manifest = verify_checkpoint(directory)
         module.install(read_values(module, directory, manifest), ParamsSource.CHECKPOINT)
-        module.init_optimizer(choose_optimizer(context, self._params), "optimizer")
+        module.init_optimizer(choose_optimizer(context, self._params), "optimizer.")
         states = next(name for name in manifest.files if name.endswith(".states"))
         shapes = {name: array.shape for name, array in module.on_device().arguments.items()}
         load_states(module.engine, (directory / states).read_bytes(), shapes)

@@ -165,9 +165,9 @@ def test_a_symbol_that_is_none_is_refused_and_nothing_is_held(driver, text, code
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"data_names": ("dat",)}, "symbols"),
-        ({"fixed_param_names": ("fc9_weight",)}, "symbols"),
-        ({"state_names": ("h",)}, "symbols"),
+        ({"data_names": ("dat",)}, "data_names"),
+        ({"fixed_param_names": ("fc9_weight",)}, "fixed_param_names"),
+        ({"state_names": ("h",)}, "state_names"),
         ({"label_names": ("lable",)}, "label_names"),
         ({"label_names": ()}, "label_names"),
         ({"contexts": ("tpu(0)",)}, "contexts"),
@@ -319,10 +319,10 @@ def test_given_values_are_left_alone_by_the_initializer(driver, make_network):
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        (InitSpec(initializer="nonsense"), "init.initializer"),
-        (InitSpec(initializer="load", options={"param": "/etc/passwd"}), "init.initializer"),
-        (InitSpec(options={"sale": 1}), "init.initializer"),
-        (InitSpec(options={"scale": "much"}), "init"),
+        (InitSpec(initializer="nonsense"), "initializer"),
+        (InitSpec(initializer="load", options={"param": "/etc/passwd"}), "initializer"),
+        (InitSpec(options={"sale": 1}), "initializer"),
+        (InitSpec(options={"scale": "much"}), "initializer"),
     ],
 )
 def test_bad_initializers_are_refused(driver, make_network, spec, field):
@@ -428,24 +428,24 @@ def test_an_unknown_parameter_cannot_be_fetched(driver):
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        (OptimizerSpec(name="sgdd"), "optimizer.name"),
-        (OptimizerSpec(options={"learning_rat": 1}), "optimizer.options.learning_rat"),
-        (OptimizerSpec(options={"learning_rate": "much"}), "optimizer.options.learning_rate"),
-        (OptimizerSpec(options={"sym": None}), "optimizer.options.sym"),
-        (OptimizerSpec(options={"lr_scheduler": "factor"}), "optimizer.options.lr_scheduler"),
+        (OptimizerSpec(name="sgdd"), "name"),
+        (OptimizerSpec(options={"learning_rat": 1}), "options.learning_rat"),
+        (OptimizerSpec(options={"learning_rate": "much"}), "options.learning_rate"),
+        (OptimizerSpec(options={"sym": None}), "options.sym"),
+        (OptimizerSpec(options={"lr_scheduler": "factor"}), "options.lr_scheduler"),
         (
             OptimizerSpec(options={"lr_scheduler": {"name": "step"}}),
-            "optimizer.options.lr_scheduler.name",
+            "options.lr_scheduler.name",
         ),
         (
             OptimizerSpec(options={"lr_scheduler": {"name": "factor", "stp": 3}}),
-            "optimizer.options.lr_scheduler.stp",
+            "options.lr_scheduler.stp",
         ),
         (
             OptimizerSpec(options={"lr_scheduler": {"name": "factor", "step": 0}}),
-            "optimizer.options.lr_scheduler",
+            "options.lr_scheduler",
         ),
-        (OptimizerSpec(kvstore="distant"), "optimizer.kvstore"),
+        (OptimizerSpec(kvstore="distant"), "kvstore"),
     ],
 )
 def test_bad_optimizers_are_refused(driver, make_network, spec, field):
