@@ -112,6 +112,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         modules,
         settings.data_dir,
         max_bytes=settings.max_checkpoint_bytes,
+        max_symbol_bytes=settings.max_body_bytes,
         keep=settings.keep_checkpoints,
     )
     datasets = DatasetService(store, settings.data_dir, settings.max_dataset_bytes)

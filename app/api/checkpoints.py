@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
@@ -9,11 +10,14 @@ from fastapi.responses import FileResponse
 
 from app.api.bodies import announced_bytes, read_object
 from app.api.dependencies import Cursor, Limit, ModuleName, ServicesOf
+from app.api.forms import is_form
+from app.api.module_forms import checkpoint_form, read_checkpoint_form
 from app.api.openapi import json_body, problems, raw_body
 from app.api.requests import CheckpointBody, LoadBody
 from app.api.views import CheckpointView, ModuleView, PageView, checkpoint_view, module_view
-from app.domain.checkpoint import CheckpointTag
+from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.names import NAME_PATTERN
+from app.services.services import Services
 
 __all__ = ["router"]
 
@@ -29,17 +33,32 @@ FileName = Annotated[
     "/checkpoints",
     status_code=201,
     summary="Save a checkpoint",
-    openapi_extra=json_body(CheckpointBody, {"epoch": 12}),
+    openapi_extra=json_body(CheckpointBody, {"epoch": 12}, other_forms=checkpoint_form()),
     responses=problems(400, 404, 409, 413, 415, 422, 503),
 )
 async def save_checkpoint(
     module: ModuleName, request: Request, response: Response, services: ServicesOf
 ) -> CheckpointView:
-    """Save the present parameters, optimizer states and random state."""
-    body = await read_object(request, CheckpointBody)
-    manifest = await services.engine.save_checkpoint(module, body.epoch, body.optimizer_states)
+    """Save the present parameters, optimizer states and random state.
+
+    A form adds a foreign checkpoint instead, in the place of one of the same tag: `params`, and
+    on request `symbol` and `states`; `load` makes use of it.
+    """
+    if is_form(request):
+        manifest = await _add_from_form(module, request, services)
+    else:
+        body = await read_object(request, CheckpointBody)
+        manifest = await services.engine.save_checkpoint(module, body.epoch, body.optimizer_states)
     response.headers["Location"] = f"/v1/modules/{module}/checkpoints/{manifest.tag}"
     return checkpoint_view(manifest)
+
+
+async def _add_from_form(module: str, request: Request, services: Services) -> CheckpointManifest:
+    services.modules.get(module)
+    with services.checkpoints.begin_whole() as files:
+        tag = await read_checkpoint_form(request, files)
+        add = services.checkpoints.add_files
+        return await asyncio.to_thread(add, module, tag, files.files, is_whole=True)
 
 
 @router.get("/checkpoints", summary="List checkpoints", responses=problems(404, 422))

@@ -13,11 +13,14 @@ from app.api.dependencies import (
     ModuleName,
     ServicesOf,
 )
+from app.api.forms import is_form
+from app.api.module_forms import module_form, read_module_form
 from app.api.openapi import json_body, problems
 from app.api.requests import BucketBody, ModuleBody
 from app.api.views import ModuleView, PageView, module_view
-from app.domain.module import BindSpec, BucketShapes, require
+from app.domain.module import BindSpec, BucketShapes, ModuleRecord, require
 from app.errors import NotFound
+from app.services.services import Services
 
 __all__ = ["router"]
 
@@ -59,7 +62,9 @@ def list_modules(
     "",
     status_code=201,
     summary="Create a module",
-    openapi_extra=json_body(ModuleBody, {"name": "linear", "symbol": _SYMBOL}),
+    openapi_extra=json_body(
+        ModuleBody, {"name": "linear", "symbol": _SYMBOL}, other_forms=module_form()
+    ),
     responses=problems(400, 409, 413, 415, 422, 503),
 )
 async def create_module(
@@ -68,14 +73,35 @@ async def create_module(
     services: ServicesOf,
     idempotency_key: IdempotencyKey = None,
 ) -> ModuleView:
-    """Create a module from its symbol, or from a symbol per bucket key."""
-    body = await read_object(request, ModuleBody)
-    record = await services.engine.create(
-        body.to_record(services.executors.names[0]), idempotency_key
-    )
+    """Create a module from its symbol, or from a symbol per bucket key.
+
+    A form has these as files (`symbol`, or `symbols[KEY]` of each bucket), and on request a
+    foreign checkpoint's `params` and `states`. The parameters are loaded; the states wait for an
+    optimizer, and then for `load`. Fields with lists are repeated.
+    """
+    if is_form(request):
+        record = await _create_from_form(request, services, idempotency_key)
+    else:
+        body = await read_object(request, ModuleBody)
+        record = await services.engine.create(
+            body.to_record(services.executors.names[0]), idempotency_key
+        )
     response.headers["Location"] = f"/v1/modules/{record.name}"
     response.headers["ETag"] = record.etag
     return module_view(record)
+
+
+async def _create_from_form(
+    request: Request, services: Services, idempotency_key: str | None
+) -> ModuleRecord:
+    with services.checkpoints.begin_whole() as files:
+        body, tag, allow_extra = await read_module_form(request, files)
+        record = body.to_record(services.executors.names[0])
+        if tag is None:
+            return await services.engine.create(record, idempotency_key)
+        return await services.engine.create_from_files(
+            record, tag, files, allow_extra=allow_extra, idempotency_key=idempotency_key
+        )
 
 
 @router.get("/{module}", summary="Describe a module", responses=problems(404, 422))

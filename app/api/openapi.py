@@ -49,13 +49,27 @@ _TENSOR: dict[str, Any] = {
 }
 
 
-def json_body(cls: type, example: Any = None, *, required: bool = True) -> dict[str, Any]:
-    """Return ``openapi_extra`` of a route that reads a JSON body as a domain value."""
+def json_body(
+    cls: type,
+    example: Any = None,
+    *,
+    required: bool = True,
+    other_forms: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return ``openapi_extra`` of a route that reads a JSON body as a domain value.
+
+    Args:
+        cls: the value.
+        example: of the body.
+        required: whether there must be a body.
+        other_forms: contents by media type that are read in its place.
+    """
     _bodies[cls.__name__] = cls
     media: dict[str, Any] = {"schema": {"$ref": f"#/components/schemas/{cls.__name__}"}}
     if example is not None:
         media["example"] = example
-    return {"requestBody": {"required": required, "content": {JSON: media}}}
+    content = {JSON: media, **(other_forms or {})}
+    return {"requestBody": {"required": required, "content": content}}
 
 
 def tensor_body(

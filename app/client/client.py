@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -110,6 +111,23 @@ class Client:
             **options,
         }
         return self._json("POST", "/v1/modules", json=body)
+
+    def create_from_files(self, name: str, files: Sequence[Path], **fields: Any) -> dict[str, Any]:
+        """Create a module from a checkpoint that MXNet wrote; its parameters are loaded.
+
+        Args:
+            name: of the module.
+            files: the symbol, the parameters and, if there are some, the optimizer's states.
+            **fields: ``epoch``, ``allow_extra``, ``data_names`` and other names, as of the form.
+        """
+        parts = {_part_of(file): file for file in files}
+        texts = {key: _form_value(value) for key, value in fields.items()}
+        with ExitStack() as stack:
+            opened = {
+                part: (file.name, stack.enter_context(file.open("rb")))
+                for part, file in parts.items()
+            }
+            return self._json("POST", "/v1/modules", data={"name": name, **texts}, files=opened)
 
     def module(self, name: str) -> dict[str, Any]:
         """Return a module's description."""
@@ -280,6 +298,17 @@ class Client:
     def _json(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         parsed: dict[str, Any] = self.request(method, path, **options).json()
         return parsed
+
+
+def _part_of(file: Path) -> str:
+    return {".params": "params", ".states": "states"}.get(file.suffix, "symbol")
+
+
+def _form_value(value: Any) -> Any:
+    """Return a field of a form: a list repeats it, a flag is a word."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
 
 
 def _parsed(symbol: Any) -> Any:

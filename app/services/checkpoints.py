@@ -30,7 +30,8 @@ from app.services.checkpoint_files import (
     verify_checkpoint,
     write_checkpoint,
 )
-from app.services.durable_files import discard
+from app.services.durable_files import discard, is_held
+from app.services.incoming_checkpoint import IncomingCheckpoint
 from app.services.modules import ModuleService, module_directory
 from app.services.uploads import Upload
 from app.store.checkpoints import (
@@ -60,18 +61,21 @@ class CheckpointService:
         data_dir: Path,
         *,
         max_bytes: int,
+        max_symbol_bytes: int = 1 << 26,
         keep: int | None = None,
     ) -> None:
         """Prepare.
 
         Args:
             max_bytes: most bytes of one uploaded checkpoint, all its files together.
+            max_symbol_bytes: most bytes of a symbol in an upload that creates a module.
             keep: checkpoints kept of a module when a job does not say; None keeps all.
         """
         self._store = store
         self._modules = modules
         self._data_dir = data_dir
         self._max_bytes = max_bytes
+        self._max_symbol_bytes = max_symbol_bytes
         self._keep = keep
 
     # -- places -------------------------------------------------------------------------------
@@ -185,15 +189,32 @@ class CheckpointService:
             setting=_SETTING,
         )
 
+    def begin_whole(self) -> IncomingCheckpoint:
+        """Begin to receive all files of a checkpoint; give them to ``add_files`` in a ``with``."""
+        directory = self._data_dir / "uploads"
+        return IncomingCheckpoint(
+            directory, max_bytes=self._max_bytes, max_symbol_bytes=self._max_symbol_bytes
+        )
+
     def add_files(
-        self, module: str, tag: CheckpointTag, uploads: Mapping[str, Upload]
+        self,
+        module: str,
+        tag: CheckpointTag,
+        uploads: Mapping[str, Upload],
+        *,
+        is_whole: bool = False,
     ) -> CheckpointManifest:
         """Add uploaded files to a checkpoint, over those of the same names, all at once.
 
         At no moment is a part of them seen. The module's own parameters stay what they are until
         the checkpoint is loaded.
+
+        Args:
+            module, tag: which checkpoint; it is made if it is not there.
+            uploads: the files by name.
+            is_whole: they replace what the checkpoint had.
         """
-        present = self._files_present(module, tag)
+        present = [] if is_whole else self._files_present(module, tag)
         names = {*uploads, *(path.name for path in present)}
         prefix = _prefix(names) or module
         with write_checkpoint(self.root(module), tag, module=module, prefix=prefix) as writer:
@@ -280,6 +301,9 @@ class CheckpointService:
 
     def recover(self) -> None:
         """Make index and disk agree, and finish what a death left; to be called at the start."""
+        for path in (self._data_dir / "uploads").glob(".upload-*"):
+            if not is_held(path):
+                discard(path)
         modules = self._data_dir / "modules"
         if not modules.is_dir():
             return

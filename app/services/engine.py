@@ -24,6 +24,7 @@ from app.domain.module import (
 from app.errors import ServiceError
 from app.services.checkpoints import CheckpointService
 from app.services.executors import Executors
+from app.services.incoming_checkpoint import IncomingCheckpoint
 from app.services.modules import ModuleService
 from app.worker import calls
 from app.worker.client import ExecutorClient, ExecutorGone, HostError, Reply, Tensors
@@ -54,7 +55,10 @@ class ModuleEngine:
     # -- life -------------------------------------------------------------------------------
 
     async def create(
-        self, record: ModuleRecord, idempotency_key: str | None = None
+        self,
+        record: ModuleRecord,
+        idempotency_key: str | None = None,
+        digests: Mapping[str, str] | None = None,
     ) -> ModuleRecord:
         """Create a module: its symbols are parsed by the engine before it is remembered."""
         self._executors.check(record.executor, "executor")
@@ -62,13 +66,46 @@ class ModuleEngine:
             client = self._executors.get(record.executor)
             is_new = await self._hold(client, record)
             try:
-                created = await asyncio.to_thread(self._modules.create, record, idempotency_key)
+                created = await asyncio.to_thread(
+                    self._modules.create, record, idempotency_key, digests
+                )
             except ServiceError:
                 if is_new:
                     await self._call(client, calls.DeleteModule(module=record.name))
                 raise
             self._held[created.name] = created
             return created
+
+    async def create_from_files(
+        self,
+        record: ModuleRecord,
+        tag: CheckpointTag,
+        files: IncomingCheckpoint,
+        *,
+        allow_extra: bool = False,
+        idempotency_key: str | None = None,
+    ) -> ModuleRecord:
+        """Create a module with a foreign checkpoint loaded; both or, where it is refused, neither.
+
+        Args:
+            record: the module.
+            tag: of the checkpoint that the files become.
+            files: received already.
+            allow_extra: pass over what is no parameter of the module.
+            idempotency_key: of the request.
+        """
+        digests = await asyncio.to_thread(files.digests)
+        created = await self.create(record, idempotency_key, digests)
+        if created.checkpoint is not None:
+            return created  # by an earlier request of the same key
+        try:
+            await asyncio.to_thread(
+                self._checkpoints.add_files, record.name, tag, files.files, is_whole=True
+            )
+            return await self.load_checkpoint(record.name, tag, {"allow_extra": allow_extra})
+        except Exception:
+            await self.delete(record.name)
+            raise
 
     async def delete(self, name: str, etag: str | None = None) -> None:
         """Delete a module with its files; refused while it has unfinished jobs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from app.domain.checkpoint import CheckpointTag
@@ -47,10 +47,20 @@ class ModuleService:
         self._data_dir = data_dir
         self._clock = clock
 
-    def create(self, record: ModuleRecord, idempotency_key: str | None = None) -> ModuleRecord:
+    def create(
+        self,
+        record: ModuleRecord,
+        idempotency_key: str | None = None,
+        digests: Mapping[str, str] | None = None,
+    ) -> ModuleRecord:
         """Add a module; one created before under the same key is returned as it is now.
 
         The symbols must have been read by the engine already: here they are text.
+
+        Args:
+            record: the module.
+            idempotency_key: of the request.
+            digests: of the files that came with the record, by name; part of the request too.
 
         Raises:
             Invalid: the name, a bucket key or the default bucket key.
@@ -59,7 +69,8 @@ class ModuleService:
         """
         check_name(record.name)
         _check_buckets(record)
-        fingerprint = hashlib.sha256(canonical_json(to_plain(record)).encode()).hexdigest()
+        said = [to_plain(record), dict(digests)] if digests else to_plain(record)
+        fingerprint = hashlib.sha256(canonical_json(said).encode()).hexdigest()
         now = self._clock()
         with self._store.write() as connection:
             if idempotency_key is not None:

@@ -47,6 +47,11 @@ class Upload:
         self._size = 0
         self._digest = hashlib.sha256()
 
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return self._size
+
     def __enter__(self) -> Upload:
         return self
 

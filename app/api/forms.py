@@ -1,0 +1,163 @@
+"""Bodies of ``multipart/form-data``: files go to the disk as they come, fields are small."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fastapi import Request
+from python_multipart import MultipartParser
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import parse_options_header
+
+from app.errors import Invalid, Malformed
+from app.services.uploads import Upload
+from app.tensors.codec import media_type
+
+__all__ = ["FORM", "Form", "is_form", "read_form"]
+
+FORM = "multipart/form-data"
+
+OpenFile = Callable[[str, str], Upload]
+
+_BLOCK = 1 << 20
+_LARGEST_FIELDS = 1 << 16
+_MOST_PARTS = 256
+
+
+@dataclass(slots=True)
+class Form:
+    """Values of the fields by name, in the order in which they came; files are not in it."""
+
+    fields: dict[str, list[str]] = field(default_factory=dict)
+
+    def pop(self, name: str) -> str | None:
+        """Take a field out and return its last value; None where it is not there or empty."""
+        values = self.fields.pop(name, [""])
+        return values[-1] or None
+
+
+def is_form(request: Request) -> bool:
+    """Tell whether the body is a form with files."""
+    return media_type(request.headers.get("content-type")) == FORM
+
+
+async def read_form(request: Request, open_file: OpenFile) -> Form:
+    """Read a form; its files are written by uploads, in a thread.
+
+    Args:
+        open_file: returns the upload for a part's name and its file's name.
+
+    Raises:
+        Malformed: it is no form, or ends before its end.
+        Invalid: more parts, or more in the fields, than a form may have.
+    """
+    _, options = parse_options_header(request.headers.get("content-type"))
+    reader = _FormReader(options.get(b"boundary", b""), open_file)
+    block = bytearray()
+    async for chunk in request.stream():
+        block += chunk
+        if len(block) >= _BLOCK:
+            await asyncio.to_thread(reader.write, bytes(block))
+            block.clear()
+    await asyncio.to_thread(reader.write, bytes(block))
+    return reader.finish()
+
+
+class _FormReader:
+    """Takes the parser's callbacks: one part after the other, header by header."""
+
+    def __init__(self, boundary: bytes, open_file: OpenFile) -> None:
+        if not boundary:
+            raise Malformed("the form's Content-Type has no boundary")
+        self._form = Form()
+        self._open_file = open_file
+        self._headers: dict[str, bytes] = {}
+        self._header = bytearray()
+        self._value = bytearray()
+        self._name = ""
+        self._text = bytearray()
+        self._upload: Upload | None = None
+        self._parts = self._field_bytes = 0
+        self._is_complete = False
+        try:
+            self._parser = MultipartParser(
+                boundary,
+                {
+                    "on_part_begin": self._begin_part,
+                    "on_header_field": self._add_to_header,
+                    "on_header_value": self._add_to_value,
+                    "on_header_end": self._end_header,
+                    "on_headers_finished": self._open_part,
+                    "on_part_data": self._add_data,
+                    "on_part_end": self._end_part,
+                    "on_end": self._end,
+                },
+            )
+        except FormParserError as error:
+            raise Malformed(f"the form's boundary: {error}") from None
+
+    def write(self, data: bytes) -> None:
+        """Go on with these bytes."""
+        try:
+            self._parser.write(data)
+        except FormParserError as error:
+            raise Malformed(f"the form cannot be read: {error}") from None
+
+    def finish(self) -> Form:
+        """Return the fields; raise Malformed where the end did not come."""
+        if not self._is_complete:
+            raise Malformed("the form ends before its last boundary")
+        return self._form
+
+    def _begin_part(self) -> None:
+        self._parts += 1
+        if self._parts > _MOST_PARTS:
+            raise Invalid("body", f"{self._parts} parts", f"at most {_MOST_PARTS}")
+        self._headers = {}
+
+    def _add_to_header(self, data: bytes, start: int, end: int) -> None:
+        self._header += data[start:end]
+
+    def _add_to_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def _end_header(self) -> None:
+        self._headers[_decode(bytes(self._header)).lower()] = bytes(self._value)
+        self._header.clear()
+        self._value.clear()
+
+    def _open_part(self) -> None:
+        disposition = self._headers.get("content-disposition", b"")
+        _, options = parse_options_header(disposition)
+        if b"name" not in options:
+            raise Malformed("a part of the form has no name in its Content-Disposition")
+        self._name = _decode(options[b"name"])
+        file = options.get(b"filename")
+        self._upload = None if file is None else self._open_file(self._name, _decode(file))
+        self._text.clear()
+
+    def _add_data(self, data: bytes, start: int, end: int) -> None:
+        if self._upload is not None:
+            self._upload.write(data[start:end])
+            return
+        self._field_bytes += end - start
+        if self._field_bytes > _LARGEST_FIELDS:
+            expected = f"at most {_LARGEST_FIELDS} in all fields; send symbols as files"
+            raise Invalid(self._name, "too many bytes", expected)
+        self._text += data[start:end]
+
+    def _end_part(self) -> None:
+        if self._upload is None:
+            self._form.fields.setdefault(self._name, []).append(_decode(bytes(self._text)))
+
+    def _end(self) -> None:
+        self._is_complete = True
+
+
+def _decode(text: bytes) -> str:
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError:
+        raise Malformed("a name or field of the form is not UTF-8") from None

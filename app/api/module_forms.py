@@ -1,0 +1,117 @@
+"""Forms that carry a checkpoint: its files, and beside them what a JSON body would say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+
+from app.api.bodies import announced_bytes
+from app.api.forms import FORM, Form, read_form
+from app.api.requests import ModuleBody
+from app.domain.checkpoint import CheckpointTag
+from app.domain.codec import from_plain
+from app.errors import Damaged, Invalid, Malformed
+from app.services.incoming_checkpoint import IncomingCheckpoint
+from app.tensors.json_ import parse_json
+
+__all__ = ["checkpoint_form", "module_form", "read_checkpoint_form", "read_module_form"]
+
+_LISTS = ("data_names", "label_names", "state_names", "fixed_param_names", "contexts")
+_TEXTS = ("name", "executor", "default_bucket_key")
+_FLAGS = {"true": True, "false": False}
+
+_FILE = {"type": "string", "format": "binary"}
+_FILES = {"params": _FILE, "states": _FILE}
+_EPOCH = {"epoch": {"type": "string", "description": "Unless the name of `params` says it."}}
+
+
+async def read_module_form(
+    request: Request, files: IncomingCheckpoint
+) -> tuple[ModuleBody, CheckpointTag | None, bool]:
+    """Read a form that creates a module.
+
+    Returns:
+        the module; the tag of its checkpoint, None where there is no file of parameters; and
+        whether parameters that it does not have are passed over.
+    """
+    form = await _read(request, files)
+    epoch, allow_extra = form.pop("epoch"), _flag(form, "allow_extra")
+    plain = {name: _value(name, values) for name, values in form.fields.items()}
+    if (symbol := files.symbol()) is not None:
+        plain["symbol"] = _parse("symbol", symbol)
+    if symbols := files.symbols():
+        plain["symbols"] = {key: _parse(f"symbols[{key}]", text) for key, text in symbols.items()}
+    body = from_plain(ModuleBody, plain)
+    return body, files.tag(epoch) if files.has_params else None, allow_extra
+
+
+async def read_checkpoint_form(request: Request, files: IncomingCheckpoint) -> CheckpointTag:
+    """Read a form that adds a checkpoint to a module; return the tag."""
+    form = await _read(request, files)
+    epoch = form.pop("epoch")
+    if form.fields:
+        name, values = next(iter(form.fields.items()))
+        raise Invalid(name, values, "no field of this name, but epoch")
+    if not files.has_params:
+        raise Invalid("params", "nothing", "a file of parameters")
+    return files.tag(epoch)
+
+
+def module_form() -> dict[str, Any]:
+    """Return the OpenAPI content of a form that creates a module."""
+    lists = {name: {"type": "array", "items": {"type": "string"}} for name in _LISTS}
+    fields = {
+        **{name: {"type": "string"} for name in _TEXTS},
+        **lists,
+        **_EPOCH,
+        "allow_extra": {"type": "string", "enum": list(_FLAGS)},
+        "symbol": _FILE,
+        **_FILES,
+    }
+    content = _content(fields, ["name"])
+    content[FORM]["schema"]["patternProperties"] = {r"^symbols\[.+\]$": _FILE}
+    return content
+
+
+def checkpoint_form() -> dict[str, Any]:
+    """Return the OpenAPI content of a form that adds a checkpoint."""
+    return _content({**_EPOCH, "symbol": _FILE, **_FILES}, ["params"])
+
+
+def _content(fields: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    schema = {
+        "type": "object",
+        "required": required,
+        "additionalProperties": False,
+        "properties": fields,
+    }
+    return {FORM: {"schema": schema}}
+
+
+async def _read(request: Request, files: IncomingCheckpoint) -> Form:
+    files.expect(announced_bytes(request))
+    return await read_form(request, files.open)
+
+
+def _value(name: str, values: list[str]) -> Any:
+    """Return what a JSON body would have in the place of a field's values."""
+    if name in _LISTS:
+        return [value for value in values if value]
+    if len(values) > 1:
+        raise Invalid(name, values, "one value")
+    return values[0] if name in _TEXTS else _parse(name, values[0].encode())
+
+
+def _flag(form: Form, name: str) -> bool:
+    text = form.pop(name) or "false"
+    if text not in _FLAGS:
+        raise Invalid(name, text, "true or false")
+    return _FLAGS[text]
+
+
+def _parse(field: str, text: bytes) -> Any:
+    try:
+        return parse_json(text)
+    except Malformed as error:
+        raise Damaged(field, error, "JSON") from None

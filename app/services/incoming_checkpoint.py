@@ -1,0 +1,141 @@
+"""The files of a whole checkpoint that come in one request: temporary until they are taken over."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+from app.domain.checkpoint import CheckpointTag
+from app.domain.names import check_name
+from app.errors import Invalid, TooLarge
+from app.services.uploads import Upload
+
+__all__ = ["IncomingCheckpoint"]
+
+_SUFFIXES = {"symbol": ".json", "params": ".params", "states": ".states"}
+_SYMBOL_OF_KEY = re.compile(r"symbols\[(.+)\]", re.DOTALL)
+_EPOCH = re.compile(r".*-([0-9]{4,9})\.params", re.DOTALL)
+_FORM_BYTES = 1 << 20
+"""What a form has beside its files."""
+
+
+class IncomingCheckpoint:
+    """Opens an upload for each file; all of them are removed at the end of a ``with``.
+
+    Attributes:
+        files: by the name that each has on the client's disk, as MXNet wrote it.
+    """
+
+    def __init__(self, directory: Path, *, max_bytes: int, max_symbol_bytes: int) -> None:
+        """Prepare.
+
+        Args:
+            directory: where the temporary files lie; on the file system of the checkpoints.
+            max_bytes: of all files together.
+            max_symbol_bytes: of each symbol, which is read into memory.
+        """
+        self.files: dict[str, Upload] = {}
+        self._parts: dict[str, str] = {}
+        self._directory = directory
+        self._max_bytes = max_bytes
+        self._max_symbol_bytes = max_symbol_bytes
+        self._stack = ExitStack()
+
+    def __enter__(self) -> IncomingCheckpoint:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def expect(self, size: int | None) -> None:
+        """Refuse a request by the length it announces, before any of it is read."""
+        limit = self._max_bytes + _FORM_BYTES
+        if size is not None and size > limit:
+            setting = "MODSERVE_MAX_CHECKPOINT_BYTES"
+            raise TooLarge("the checkpoint, in bytes", got=size, limit=limit, setting=setting)
+
+    def open(self, part: str, file: str) -> Upload:
+        """Open the upload of one file.
+
+        Args:
+            part: what it is: ``symbol``, ``symbols[20]`` of a bucket, ``params`` or ``states``.
+            file: its name.
+
+        Raises:
+            Invalid: another part, one that came before, or a name that is none.
+        """
+        kind = "symbol" if _SYMBOL_OF_KEY.fullmatch(part) else part
+        if kind not in _SUFFIXES:
+            expected = "symbol, symbols[BUCKET_KEY], params or states as the name of a file's part"
+            raise Invalid(part or "part", file, expected)
+        check_name(file, part)
+        if not file.endswith(_SUFFIXES[kind]):
+            raise Invalid(part, file, f"a file whose name ends with {_SUFFIXES[kind]}")
+        if part in self._parts or file in self.files:
+            raise Invalid(part, file, "each part and each file once")
+        left = self._max_bytes - sum(upload.size for upload in self.files.values())
+        limit, setting = left, "MODSERVE_MAX_CHECKPOINT_BYTES"
+        if kind == "symbol" and self._max_symbol_bytes < left:
+            limit, setting = self._max_symbol_bytes, "MODSERVE_MAX_BODY_BYTES"
+        upload = self._stack.enter_context(
+            Upload(self._directory / file, limit=limit, what=f"file {file!r}", setting=setting)
+        )
+        self._parts[part] = file
+        self.files[file] = upload
+        return upload
+
+    @property
+    def has_params(self) -> bool:
+        """Tell whether there are parameters.
+
+        Raises:
+            Invalid: there are none, and yet an optimizer's states.
+        """
+        if "params" not in self._parts and "states" in self._parts:
+            raise Invalid("params", "nothing", "the parameters that the states belong to")
+        return "params" in self._parts
+
+    def symbol(self) -> bytes | None:
+        """Return the symbol, None where there is none."""
+        return self._read("symbol")
+
+    def symbols(self) -> dict[str, bytes]:
+        """Return the symbols by the bucket key that was given."""
+        found = {}
+        for part in self._parts:
+            if (key := _SYMBOL_OF_KEY.fullmatch(part)) and (text := self._read(part)) is not None:
+                found[key[1]] = text
+        return found
+
+    def tag(self, epoch: str | None = None) -> CheckpointTag:
+        """Return the tag: the epoch stated, else the one in the name of the parameters' file.
+
+        Raises:
+            Invalid: the epoch is none, or neither says one.
+        """
+        if epoch is not None:
+            return CheckpointTag.parse(epoch)
+        name = self._parts.get("params", "")
+        found = _EPOCH.fullmatch(name)
+        if found is None:
+            expected = "an epoch, for the name is not like net-0010.params"
+            raise Invalid("epoch", f"file {name!r}", expected)
+        return CheckpointTag(int(found[1]))
+
+    def digests(self) -> dict[str, str]:
+        """Return the SHA-256 of each file by its name."""
+        return {name: upload.finish().sha256 for name, upload in self.files.items()}
+
+    def _read(self, part: str) -> bytes | None:
+        if part not in self._parts:
+            return None
+        upload = self.files[self._parts[part]]
+        upload.finish()
+        return upload.path.read_bytes()

@@ -1,0 +1,260 @@
+"""Foreign checkpoints in one request: a form with the files as MXNet wrote them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+import core as mx
+from app.main import create_app
+from app.settings import Settings
+from served.network import BATCH, BIND, CLASSES, FEATURES, NETWORK
+from served.params_file import write_params
+
+SYMBOL = json.dumps(NETWORK).encode()
+VALUES = {
+    "fc_weight": np.random.RandomState(1).rand(CLASSES, FEATURES).astype(np.float32),
+    "fc_bias": np.arange(CLASSES, dtype=np.float32),
+}
+PARAMS = write_params(VALUES, {})
+
+
+def files(**changes: Any) -> dict[str, Any]:
+    """Return the files of the form; a change of None leaves one out."""
+    given = {"symbol": ("my-symbol.json", SYMBOL), "params": ("my-0010.params", PARAMS), **changes}
+    return {part: file for part, file in given.items() if file is not None}
+
+
+async def upload(
+    api: httpx.AsyncClient, status: int = 201, given: Any = None, **fields: Any
+) -> dict[str, Any]:
+    response = await api.post("/v1/modules", data={"name": "my", **fields}, files=given or files())
+    assert response.status_code == status, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+async def test_one_request_creates_and_loads(api: httpx.AsyncClient) -> None:
+    created = await upload(api)
+    assert (created["stage"], created["params"], created["checkpoint"]) == (
+        "CREATED",
+        "checkpoint",
+        "10",
+    )
+    stored = await api.get("/v1/modules/my/checkpoints/10/files/my-0010.params")
+    assert stored.content == PARAMS
+    assert (await api.get("/v1/modules/my/checkpoints/10/files/my-symbol.json")).content == SYMBOL
+    bound = await api.post("/v1/modules/my/bind", json=BIND)
+    assert bound.json()["stage"] == "INITIALIZED"
+    x = np.random.RandomState(2).rand(BATCH, FEATURES).astype(np.float32)
+    answer = await api.post("/v1/modules/my/predict", json={"inputs": {"data": x.tolist()}})
+    got = answer.json()["outputs"]["softmax_output"]
+    scores = x @ VALUES["fc_weight"].T + VALUES["fc_bias"]
+    expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(np.reshape(got["data"], got["shape"]), expected, rtol=1e-4)
+
+
+async def test_states_go_along(api: httpx.AsyncClient, tmp_path: Path) -> None:
+    """As ``Module.save_checkpoint`` with the optimizer's states writes them."""
+    module = mx.mod.Module(mx.sym.load_json(SYMBOL.decode()))
+    module.bind([("data", (BATCH, FEATURES))], [("softmax_label", (BATCH,))])
+    module.init_params(mx.init.One())
+    module.init_optimizer(optimizer_params={"learning_rate": 0.1, "momentum": 0.9})
+    zeros = mx.nd.zeros((BATCH, FEATURES))
+    module.forward_backward(mx.io.DataBatch([zeros], [mx.nd.zeros((BATCH,))]))
+    module.update()
+    module.save_checkpoint(str(tmp_path / "my"), 7, save_optimizer_states=True)
+    parts = {
+        "symbol": ("my-symbol.json", (tmp_path / "my-symbol.json").read_bytes()),
+        "params": ("my-0007.params", (tmp_path / "my-0007.params").read_bytes()),
+        "states": ("my-0007.states", (tmp_path / "my-0007.states").read_bytes()),
+    }
+    assert (await upload(api, given=parts))["checkpoint"] == "7"
+    await api.post("/v1/modules/my/bind", json=BIND)
+    body = {"name": "sgd", "options": {"learning_rate": 0.1, "momentum": 0.9}}
+    await api.post("/v1/modules/my/optimizer", json=body)
+    loaded = await api.post("/v1/modules/my/load", json={"epoch": 7, "optimizer_states": True})
+    assert loaded.status_code == 200, loaded.text
+    states = await api.get("/v1/modules/my/optimizer/states")
+    assert states.content == (tmp_path / "my-0007.states").read_bytes()
+
+
+async def test_fields_say_what_a_json_body_would(api: httpx.AsyncClient) -> None:
+    created = await upload(
+        api,
+        epoch="3.20",
+        data_names=["data"],
+        label_names="",
+        fixed_param_names=["fc_bias"],
+        status=422,
+    )
+    assert created["errors"][0]["field"] == "label_names"
+    created = await upload(api, epoch="3.20", data_names=["data"], fixed_param_names=["fc_bias"])
+    assert created["checkpoint"] == "3.20"
+    assert created["fixed_param_names"] == ["fc_bias"]
+
+
+async def test_a_symbol_for_each_bucket(api: httpx.AsyncClient) -> None:
+    given = {
+        "symbols[5]": ("my-5-symbol.json", SYMBOL),
+        "symbols[9]": ("my-9-symbol.json", SYMBOL),
+        "params": ("my-0001.params", PARAMS),
+    }
+    created = await upload(api, given=given, default_bucket_key="9")
+    assert (created["kind"], created["bucket_keys"]) == ("bucketing", ["5", "9"])
+    assert created["params"] == "checkpoint"
+
+
+async def test_a_form_without_parameters_creates(api: httpx.AsyncClient) -> None:
+    created = await upload(api, given=files(params=None))
+    assert (created["params"], created["checkpoint"]) == (None, None)
+
+
+async def test_extra_parameters_are_named_or_passed_over(api: httpx.AsyncClient) -> None:
+    more = write_params({**VALUES, "old_head": np.ones(2, np.float32)}, {})
+    given = files(params=("my-0010.params", more))
+    assert (await upload(api, 422, given))["errors"][0]["field"] == "old_head"
+    assert (await api.get("/v1/modules/my")).status_code == 404
+    assert (await upload(api, 201, given, allow_extra="true"))["checkpoint"] == "10"
+
+
+async def test_what_is_refused_leaves_nothing(api: httpx.AsyncClient, tmp_path: Path) -> None:
+    given = files(params=("my-0010.params", PARAMS[:-9]))
+    refused = await upload(api, 422, given)
+    assert refused["code"] == "damaged"
+    assert (await api.get("/v1/modules/my")).status_code == 404
+    assert not list((tmp_path / "uploads").iterdir())
+    assert (await upload(api))["checkpoint"] == "10"
+    again = await upload(api, 409)
+    assert again["code"] == "already_exists"
+    assert (await api.get("/v1/modules/my")).json()["checkpoint"] == "10"
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        (files(params=("../my-0010.params", PARAMS)), "params"),
+        (files(params=("..%2fmy-0010.params/..", PARAMS)), "params"),
+        (files(params=("/etc/my-0010.params", PARAMS)), "params"),
+        (files(params=("my-0010.bin", PARAMS)), "params"),
+        (files(params=("my.params", PARAMS)), "epoch"),
+        (files(symbol=("my-symbol.json", b"{")), "symbol"),
+        (files(symbol=("my-symbol.json", b"[]")), "symbol"),
+        (files(symbol=None), "symbol"),
+        (files(weights=("my-0010.params", PARAMS)), "weights"),
+        (files(params=None, states=("my-0010.states", b"")), "params"),
+        (files(params=("same.json", PARAMS), symbol=("same.json", SYMBOL)), "params"),
+    ],
+)
+async def test_files_that_do_not_fit(api: httpx.AsyncClient, given: Any, field: str) -> None:
+    refused = await upload(api, 422, given)
+    assert refused["errors"][0]["field"] == field
+    assert (await api.get("/v1/modules")).json()["items"] == []
+
+
+async def test_fields_that_do_not_fit(api: httpx.AsyncClient) -> None:
+    for fields, field in (
+        ({"nmae": "x"}, "nmae"),
+        ({"epoch": "ten"}, "epoch"),
+        ({"allow_extra": "perhaps"}, "allow_extra"),
+        ({"executor": ["cpu(0)", "cpu(0)"]}, "executor"),
+        ({"executor": "x" * 70_000}, "executor"),
+    ):
+        assert (await upload(api, 422, **fields))["errors"][0]["field"] == field
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("multipart/form-data", b"--x--"),
+        ("multipart/form-data; boundary=x", b""),
+        ("multipart/form-data; boundary=x", b"no boundary"),
+        (
+            "multipart/form-data; boundary=x",
+            b"--x\r\nContent-Disposition: form-data\r\n\r\n\r\n--x--",
+        ),
+        (
+            "multipart/form-data; boundary=x",
+            b'--x\r\nContent-Disposition: form-data; name="name"\r\n\r\nmy',
+        ),
+        (
+            "multipart/form-data; boundary=x",
+            b'--x\r\nContent-Disposition: form-data; name="name"\r\n\r\n\xff\r\n--x--',
+        ),
+        ("multipart/form-data; boundary=" + "x" * 500, b"--x--"),
+    ],
+)
+async def test_what_is_no_form(api: httpx.AsyncClient, content_type: str, body: bytes) -> None:
+    headers = {"Content-Type": content_type}
+    response = await api.post("/v1/modules", content=body, headers=headers)
+    assert (response.status_code, response.json()["code"]) == (400, "malformed"), response.text
+
+
+async def test_too_many_parts(api: httpx.AsyncClient) -> None:
+    fields = {"data_names": ["data"] * 300}
+    assert (await upload(api, 422, **fields))["errors"][0]["expected"] == "at most 256"
+
+
+async def test_limits_hold_before_and_while_files_come(tmp_path: Path) -> None:
+    symbol = ("my-symbol.json", SYMBOL + b" " * 1024)
+    settings = Settings(
+        data_dir=tmp_path,
+        executor_form="in_process",
+        max_checkpoint_bytes=len(PARAMS) + len(symbol[1]) - 1,
+        max_body_bytes=len(symbol[1]) - 1,
+        log_level="error",
+    )
+    app = create_app(settings)
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as api:
+            small = ("my-symbol.json", symbol[1][:-1])
+            refused = await upload(
+                api, 413, files(symbol=small, params=("my-0010.params", PARAMS + b"  "))
+            )
+            assert "MODSERVE_MAX_CHECKPOINT_BYTES" in refused["detail"]
+            large = files(params=("my-0010.params", bytes(3 << 20)))
+            assert (await upload(api, 413, large))["detail"].startswith("the checkpoint")
+            long = files(symbol=symbol, params=None)
+            assert "MODSERVE_MAX_BODY_BYTES" in (await upload(api, 413, long))["detail"]
+            assert not list((tmp_path / "uploads").iterdir())
+            assert (await upload(api, given=files(params=None)))["name"] == "my"
+
+
+async def test_a_repeated_request_is_answered_as_the_first(api: httpx.AsyncClient) -> None:
+    headers = {"Idempotency-Key": "once"}
+    fields = {"name": "my"}
+    first = await api.post("/v1/modules", data=fields, files=files(), headers=headers)
+    second = await api.post("/v1/modules", data=fields, files=files(), headers=headers)
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert first.json() == second.json()
+    changed = files(params=("my-0010.params", PARAMS[:-1] + b"x"))
+    other = await api.post("/v1/modules", data=fields, files=changed, headers=headers)
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency_mismatch")
+    assert (await api.get("/v1/modules/my")).status_code == 200
+
+
+async def test_a_form_adds_a_checkpoint(initialized: httpx.AsyncClient) -> None:
+    path = "/v1/modules/net/checkpoints"
+    for _ in range(2):  # the second takes the place of the first
+        added = await initialized.post(path, files=files())
+        assert added.status_code == 201, added.text
+        assert added.headers["location"] == f"{path}/10"
+        assert set(added.json()["files"]) == {"my-symbol.json", "my-0010.params"}
+    loaded = await initialized.post("/v1/modules/net/load", json={"epoch": 10})
+    assert loaded.status_code == 200, loaded.text
+    weight = (await initialized.get("/v1/modules/net/params")).json()["params"]["fc_weight"]
+    np.testing.assert_array_equal(
+        np.reshape(weight["data"], weight["shape"]).astype(np.float32), VALUES["fc_weight"]
+    )
+    missing = await initialized.post(path, files=files(params=None))
+    assert (missing.status_code, missing.json()["errors"][0]["field"]) == (422, "params")
+    named = await initialized.post(path, data={"name": "net"}, files=files())
+    assert (named.status_code, named.json()["errors"][0]["field"]) == (422, "name")
+    nowhere = await initialized.post("/v1/modules/other/checkpoints", files=files())
+    assert nowhere.status_code == 404
