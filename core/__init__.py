@@ -19,11 +19,13 @@ from core import (
     module,
     monitor,
     ndarray,
+    operator,
     optimizer,
     profiler,
     recordio,
     rnn,
     symbol,
+    visualization,
 )
 from core import checkpoint as model
 from core import initializer as init
@@ -33,6 +35,7 @@ from core import monitor as mon
 from core import name as name
 from core import ndarray as nd
 from core import symbol as sym
+from core import visualization as viz
 from core.attribute import AttrScope
 from core.device import Context, cpu, cpu_pinned, current_context, gpu
 from core.errors import MXNetError
@@ -73,6 +76,7 @@ __all__ = [
     "ndarray",
     "np_shape",
     "num_gpus",
+    "operator",
     "optimizer",
     "profiler",
     "random",
@@ -82,6 +86,8 @@ __all__ = [
     "sym",
     "symbol",
     "use_np_shape",
+    "visualization",
+    "viz",
     "waitall",
 ]
 

@@ -15,7 +15,7 @@ CORE_LAYERS = [
     {"device", "random", "backends"},
     {"ops"},
     {"ndarray"},
-    {"autograd", "symbol", "name", "attribute"},
+    {"autograd", "symbol", "name", "attribute", "operator"},
     {"checkpoint"},
     {"executor"},
     {
@@ -28,6 +28,7 @@ CORE_LAYERS = [
         "rnn",
         "monitor",
         "callback",
+        "visualization",
     },
     {"module", "gluon"},
     {"testing"},
