@@ -331,8 +331,9 @@ class Deconvolution(_Filtering):
             )
         return outputs
 
-    def _padding(self, sizes: Shape) -> Window:
-        """Return the window whose padding leads to ``target_shape``."""
+    def window_for(self, sizes: Shape) -> Window:
+        """Return the window for data of these spatial sizes: its padding leads to
+        ``target_shape``."""
         if not any(self.target_shape):
             return self.window
         window = self.window
@@ -363,5 +364,5 @@ class Deconvolution(_Filtering):
             correlation.correlate(grad, weight, data_grad)
 
     def _correlation(self, run: Run, data: Array, out: Array) -> Correlation:
-        window = self._padding(data.shape[2:])
+        window = self.window_for(data.shape[2:])
         return Correlation(run, window, self.num_group, out.shape, data.shape, out.dtype)

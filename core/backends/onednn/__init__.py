@@ -5,10 +5,12 @@ from __future__ import annotations
 from core.backends.kernels import Kernel, KernelRequest, KernelTable, Prepare
 from core.backends.onednn.batch_norm import batch_norm, batch_norm_backward
 from core.backends.onednn.convolution import convolution, convolution_backward
+from core.backends.onednn.deconvolution import deconvolution, deconvolution_backward
 from core.backends.onednn.eltwise import activation, activation_backward
 from core.backends.onednn.fused import fused_convolution, fused_inner_product
 from core.backends.onednn.inner_product import inner_product, inner_product_backward
 from core.backends.onednn.joining import addition, concatenation
+from core.backends.onednn.layer_norm import layer_norm
 from core.backends.onednn.library import is_available, library
 from core.backends.onednn.loss import softmax_output_backward
 from core.backends.onednn.pooling import pooling, pooling_backward
@@ -24,7 +26,9 @@ _FORWARD: dict[str, Prepare] = {
     "Concat": concatenation,
     "Convolution": convolution,
     "Convolution_v1": convolution,
+    "Deconvolution": deconvolution,
     "FullyConnected": inner_product,
+    "LayerNorm": layer_norm,
     "Pooling": pooling,
     "RNN": recurrent,
     "SoftmaxOutput": softmax_output,
@@ -41,6 +45,7 @@ _BACKWARD: dict[str, Prepare] = {
     "BatchNorm_v1": batch_norm_backward,
     "Convolution": convolution_backward,
     "Convolution_v1": convolution_backward,
+    "Deconvolution": deconvolution_backward,
     "FullyConnected": inner_product_backward,
     "Pooling": pooling_backward,
     "RNN": recurrent_backward,

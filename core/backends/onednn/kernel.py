@@ -23,6 +23,7 @@ from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
 from core.types import Array
 
 __all__ = [
+    "Launches",
     "Operand",
     "PrimitiveKernel",
     "are_float32",
@@ -75,6 +76,7 @@ def in_grad(index: int = 0) -> Operand:
 workspace = Operand("workspace")
 
 Launch = tuple[Primitive, Mapping[Argument, Operand]]
+Launches = list[Launch]
 
 
 class PrimitiveKernel(Kernel):

@@ -85,6 +85,7 @@ _MAKERS: dict[str, str] = {
     "binary": "Eimmm",
     "sum": "EmiFM",
     "concat": "EmiiM",
+    "layer_normalization_forward": "Eimmmfu",
     "vanilla_rnn_forward": f"Eiii{'m' * 7}uff",
     "vanilla_rnn_backward": f"Eiii{'m' * 14}uffp",
     "lstm_forward": f"Eii{'m' * 11}u",

@@ -48,6 +48,10 @@ _REFERENCE = {
     "softmax-softmax_cold",
     "softmax-softmax_hot",
     "softmax-softmax_to_float64",
+    # Another axis than the last.
+    "norm-layer_axis",
+    "norm-layer_first_axis",
+    "norm-layer_mean_var",
     # Channels that are not axis 1.
     "norm-first_axis",
     "norm-last_axis",
