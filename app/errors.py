@@ -349,6 +349,8 @@ def to_problem(error: BaseException, request_id: str, instance: str) -> Problem:
     }
     if isinstance(error, ServiceError):
         return Problem(kind.status, body | error.extensions(), error.headers())
+    if isinstance(error, HostError) and kind is not _INTERNAL:
+        body |= error.extensions
     retry = {"Retry-After": "1"} if kind.status == 503 else {}
     return Problem(kind.status, body, retry)
 
@@ -364,9 +366,11 @@ def _detail(error: BaseException, kind: ErrorKind) -> str:
 def _field_errors(error: BaseException) -> tuple[FieldError, ...]:
     if isinstance(error, ServiceError):
         return error.field_errors()
-    if isinstance(error, HostError) and error.field_name and error_kind(error) is not _INTERNAL:
-        return (FieldError(error.field_name, "", error.message),)
-    return ()
+    if not isinstance(error, HostError) or error_kind(error) is _INTERNAL:
+        return ()
+    if error.errors:
+        return tuple(FieldError(**row) for row in error.errors)
+    return (FieldError(error.field_name, "", error.message),) if error.field_name else ()
 
 
 def _echo(value: object) -> str:

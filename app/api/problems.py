@@ -85,5 +85,5 @@ def _request_id(request: Request) -> str:
 def _field_error(row: dict[str, Any]) -> FieldError:
     location = [str(part) for part in row["loc"] if part not in ("body", "path", "query")]
     got = "nothing" if row["type"] == "missing" else repr(row.get("input"))[:120]
-    message = str(row["msg"])
+    message = str(row["msg"]).removeprefix("Input should be ")
     return FieldError(".".join(location) or "body", got, message[:1].lower() + message[1:])

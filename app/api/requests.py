@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import ConfigDict, Field
 
 from app.domain.codec import STRICT_FIELDS, canonical_json
 from app.domain.module import SINGLE, BucketShapes, ModuleKind, ModuleRecord
 from app.domain.names import BucketKey
-from app.errors import Invalid
+from app.errors import Invalid, Malformed
+from app.tensors.json_ import parse_json
 
 __all__ = ["BucketBody", "CheckpointBody", "LearningRateBody", "LoadBody", "ModuleBody"]
+
+
+Length: TypeAlias = Annotated[int, Field(gt=0, lt=2**31)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,9 +24,12 @@ class ModuleBody:
     """A module to create.
 
     Attributes:
-        symbol: parsed symbol JSON, for a module without buckets.
-        symbols: parsed symbol JSON by bucket key (JSON text: ``20``, ``[10,20]``), for one with.
-        default_bucket_key: the bucket that ``bind`` binds; it must have every parameter.
+        symbol: symbol JSON, parsed or as text, for a module without buckets.
+        symbols: the same by bucket key (JSON text: ``20``, ``[10,20]``), for one with.
+        buckets: lengths, for a module with a bucket of each from the one ``symbol``, which must
+            hold for any; ``bind`` then has open axes.
+        default_bucket_key: the bucket that ``bind`` binds; it must have every parameter. The
+            largest where ``buckets`` are given.
         executor: device that holds it; the first one where None.
         contexts: logical devices its batches are spread over; the executor's where empty.
     """
@@ -30,8 +37,9 @@ class ModuleBody:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
     name: str
-    symbol: dict[str, Any] | None = None
-    symbols: dict[str, dict[str, Any]] | None = None
+    symbol: dict[str, Any] | str | None = None
+    symbols: dict[str, dict[str, Any] | str] | None = None
+    buckets: Annotated[tuple[Length, ...], Field(max_length=256)] = ()
     default_bucket_key: BucketKey | None = None
     data_names: tuple[str, ...] = ("data",)
     label_names: tuple[str, ...] = ("softmax_label",)
@@ -46,16 +54,12 @@ class ModuleBody:
         Args:
             executor: where it goes unless the body says.
         """
-        if (self.symbol is None) == (self.symbols is None):
-            got = "neither" if self.symbol is None else "both"
-            raise Invalid("symbol", got, "either symbol, or symbols by bucket key")
-        given = {SINGLE: self.symbol} if self.symbols is None else self.symbols
-        symbols = {key: canonical_json(symbol) for key, symbol in given.items()}
+        has_buckets = self.symbols is not None or bool(self.buckets)
         chosen = self.executor or executor
         return ModuleRecord(
             name=self.name,
-            kind=ModuleKind.MODULE if self.symbols is None else ModuleKind.BUCKETING,
-            symbols=symbols,
+            kind=ModuleKind.BUCKETING if has_buckets else ModuleKind.MODULE,
+            symbols=self._symbols(),
             default_bucket_key=self._default_key(),
             data_names=self.data_names,
             label_names=self.label_names,
@@ -65,12 +69,42 @@ class ModuleBody:
             contexts=self.contexts or (chosen,),
         )
 
-    def _default_key(self) -> str:
+    def _symbols(self) -> dict[str, str]:
+        if (self.symbol is None) == (self.symbols is None):
+            got = "neither" if self.symbol is None else "both"
+            raise Invalid("symbol", got, "either symbol, or symbols by bucket key")
         if self.symbols is None:
+            keys = sorted({str(length) for length in self.buckets}) or [SINGLE]
+            return dict.fromkeys(keys, _symbol_text(self.symbol, "symbol"))
+        if self.buckets:
+            raise Invalid("buckets", list(self.buckets), "none beside symbols, whose keys they are")
+        return {
+            key: _symbol_text(symbol, f"symbols[{key}]") for key, symbol in self.symbols.items()
+        }
+
+    def _default_key(self) -> str:
+        if self.symbols is None and not self.buckets:
+            if self.default_bucket_key is not None:
+                expected = "none for a module without buckets"
+                raise Invalid("default_bucket_key", self.default_bucket_key, expected)
             return SINGLE
+        if self.default_bucket_key is None and self.symbols is None:
+            return str(max(self.buckets))
         if self.default_bucket_key is None:
+            assert self.symbols is not None
             raise Invalid("default_bucket_key", None, f"one of {', '.join(self.symbols)}")
         return self.default_bucket_key
+
+
+def _symbol_text(symbol: Any, field: str) -> str:
+    if isinstance(symbol, str):
+        try:
+            symbol = parse_json(symbol.encode())
+        except (Malformed, UnicodeError):
+            raise Invalid(field, symbol, "the symbol's JSON, parsed or as text") from None
+    if not isinstance(symbol, dict):
+        raise Invalid(field, symbol, "a symbol: an object with nodes, arg_nodes and heads")
+    return canonical_json(symbol)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, TypeVar
 
 import orjson
@@ -60,6 +61,23 @@ _EXPECTED = {
     "unexpected_keyword_argument": "no field of this name",
 }
 
+_WRONG_FORMS = frozenset(
+    {"missing", "tuple_type", "list_type", "dict_type", "dataclass_type", "dataclass_exact_type"}
+)
+_EXAMPLES = {
+    "data_shapes": '[{"name": "data", "shape": [64, 3, 32, 32]}]',
+    "label_shapes": '[{"name": "softmax_label", "shape": [64]}]',
+    "shape": "[64, 3, 32, 32]",
+    "inputs": '{"data": {"array": "train_images"}}',
+    "optimizer": '{"name": "sgd", "options": {"learning_rate": 0.1}}',
+    "initializer": '{"initializer": "xavier", "options": {"magnitude": 2}}',
+    "options": '{"learning_rate": 0.1}',
+    "checkpoint": '{"epochs": 1}',
+    "metrics": '["accuracy"]',
+    "bucket_keys": "[10, 20, 30]",
+}
+"""What fields of these names look like, for those who sent something of another form."""
+
 _adapters: dict[type, TypeAdapter[Any]] = {}
 
 
@@ -78,7 +96,11 @@ def _field_error(prefix: str, row: dict[str, Any]) -> FieldError:
             path += f".{part}" if path else str(part)
     got = "nothing" if row["type"] == "missing" else repr(row.get("input"))[:120]
     expected = _EXPECTED.get(row["type"]) or _sentence(row["msg"])
-    return FieldError(path or "body", got, expected)
+    example = _EXAMPLES.get(re.sub(r"\[\d+\]$", "", path).rpartition(".")[2])
+    is_form = row["type"] in _WRONG_FORMS
+    return FieldError(
+        path or "body", got, expected, f"for example {example}" if example and is_form else ""
+    )
 
 
 def _sentence(message: str) -> str:

@@ -67,7 +67,7 @@ class SocketChannel:
 
     def refuse(self, request: Request, error: HostError) -> None:
         """Answer a call with an error."""
-        self._send({"id": request.id, "error": [error.code, error.message, error.field_name]})
+        self._send({"id": request.id, "error": error.to_row()})
 
     def emit(self, event: dict[str, Any]) -> None:
         """Report an event of a job."""

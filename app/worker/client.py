@@ -6,7 +6,7 @@ a Ray actor (cluster).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -59,13 +59,35 @@ class Buffers:
 
 
 class HostError(Exception):
-    """A call was refused by the host, with the code of the error table of ``app.errors``."""
+    """A call was refused by the host, with the code of the error table of ``app.errors``.
 
-    def __init__(self, code: str, message: str, field_name: str | None = None) -> None:
+    Attributes:
+        code: what it is over HTTP.
+        message: for the client to read.
+        field_name: the first field at fault, if one is.
+        errors: every field at fault, as plain ``FieldError`` values, where that is known.
+        extensions: members of the answer that only this error has.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        field_name: str | None = None,
+        errors: Sequence[Mapping[str, str]] = (),
+        extensions: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.field_name = field_name
+        self.errors = errors
+        self.extensions = extensions or {}
+
+    def to_row(self) -> list[Any]:
+        """Return the arguments that make it again, as plain values."""
+        errors, extensions = [dict(one) for one in self.errors], dict(self.extensions)
+        return [self.code, self.message, self.field_name, errors, extensions]
 
 
 class ExecutorGone(Exception):

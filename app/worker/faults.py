@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -33,8 +34,9 @@ def to_host_error(error: ServiceError | MXNetError) -> HostError:
     """Return the refusal for an error that is an answer."""
     if isinstance(error, MXNetError):
         return HostError(error_code(error), _text(error))
-    rows = error.field_errors()
-    return HostError(error_code(error), error.message, rows[0].field if rows else None)
+    rows = [dataclasses.asdict(row) for row in error.field_errors()]
+    field = rows[0]["field"] if rows else None
+    return HostError(error_code(error), error.message, field, rows, error.extensions())
 
 
 def _text(error: BaseException) -> str:

@@ -19,7 +19,7 @@ from app.domain.module import (
     require,
 )
 from app.errors import Conflict, InUse, Invalid
-from app.worker.bind_checks import check_bind, check_label_names, describe_inputs
+from app.worker.bind_checks import check_bind, check_label_names, check_names_of, describe_inputs
 from app.worker.engine_optimizer import (
     Engine,
     Parked,
@@ -96,6 +96,7 @@ class HostedModule:
                 self.symbols[canonical_json(parse_key(key, "symbols"))] = load_json(text)
         self.default_key = parse_key(record.default_bucket_key, "default_bucket_key")
         self._symbol_of(self.default_key, "default_bucket_key")
+        check_names_of(self.default_symbol, record)
         self.data_names: list[str] = list(record.data_names)
         self.label_names: list[str] = check_label_names(self.default_symbol, record)
         self.engine = self._make_engine()
@@ -246,10 +247,10 @@ class HostedModule:
             self._parked = park_optimizer(self.engine)
             self._install_parked()
 
-    def init_optimizer(self, spec: OptimizerSpec, field: str) -> None:
-        """Install an optimizer, in the place of one that is there; errors name ``field``."""
+    def init_optimizer(self, spec: OptimizerSpec, prefix: str) -> None:
+        """Install an optimizer in the place of one that is there; see ``install_optimizer``."""
         self.require("init_optimizer")
-        install_optimizer(self.engine, spec, field)
+        install_optimizer(self.engine, spec, prefix)
         self._parked = None
         self.record = self.record.evolve(optimizer=spec)
 
@@ -315,7 +316,7 @@ class HostedModule:
         spec, bound = self.record.optimizer, self.record.bind
         if spec is None or bound is None or not bound.for_training:
             return
-        install_optimizer(self.engine, spec, "optimizer")
+        install_optimizer(self.engine, spec, "optimizer.")
         if self._parked is not None:
             unpark_optimizer(self.engine, self._parked)
             self._parked = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from app import errors
@@ -21,6 +23,7 @@ from app.errors import (
     to_problem,
 )
 from app.worker.client import ExecutorGone, HostError
+from app.worker.faults import to_host_error
 from core import errors as engine
 
 
@@ -105,6 +108,14 @@ def test_fields_are_named_with_got_and_expected() -> None:
     ]
     (row,) = to_problem(HostError("invalid", "bad", "data"), "r", "/").body["errors"]
     assert row["field"] == "data"
+
+
+def test_what_an_executor_refuses_is_answered_as_if_it_were_refused_here() -> None:
+    stage = WrongStage("predict", needs="INITIALIZED", is_="BOUND", call="POST .../params/init")
+    invalid = Invalid.from_errors([FieldError("a", "1", "2", "do z"), FieldError("b", "x", "y")])
+    for error in (stage, invalid, TooLarge("body", got=2, limit=1, setting="S")):
+        sent = HostError(*json.loads(json.dumps(to_host_error(error).to_row())))
+        assert to_problem(sent, "r", "/").body == to_problem(error, "r", "/").body
 
 
 def test_several_errors_keep_their_class_and_text() -> None:

@@ -350,3 +350,51 @@ async def test_states_that_run_code_are_refused(ready: httpx.AsyncClient) -> Non
     assert response.status_code == 422, response.text
     assert not os.path.exists("/tmp/modserve-was-here")
     await still_works(ready)
+
+
+async def test_what_the_executor_refuses_has_got_and_expected(bound: httpx.AsyncClient) -> None:
+    response = await bound.post("/v1/modules/net/predict", json=GOOD)
+    problem = await refused(response, 409, "wrong_stage")
+    assert problem["call"] == "POST /v1/modules/net/params/init"
+    assert (problem["needs"], problem["is"]) == ("INITIALIZED", "BOUND")
+    await bound.post("/v1/modules/net/params/init")
+    response = await bound.post("/v1/modules/net/predict", json={"inputs": {"data": [[1]]}})
+    (row,) = (await refused(response, 422, "invalid"))["errors"]
+    assert row == {
+        "field": "data",
+        "got": "shape (1, 1)",
+        "expected": "shape (n, 5)",
+        "hint": "",
+    }
+    await still_works(bound)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ({"data_names": ["x"]}, "arguments of the symbol: data, softmax_label"),
+        ({"state_names": ["begin"]}, "arguments of the symbol: data, softmax_label"),
+        ({"fixed_param_names": ["fc_wight"]}, "; did you mean 'fc_weight'?"),
+    ],
+)
+async def test_names_of_no_argument(
+    api: httpx.AsyncClient, network: dict, names: dict[str, list[str]], expected: str
+) -> None:
+    response = await api.post("/v1/modules", json={"name": "net", "symbol": network, **names})
+    (row,) = (await refused(response, 422, "invalid"))["errors"]
+    ((field, (got,)),) = names.items()
+    assert (row["field"], row["got"]) == (field, got)
+    assert expected in row["expected"]
+
+
+async def test_a_symbol_as_text(api: httpx.AsyncClient, network: dict) -> None:
+    for text in ("lenet-symbol.json", "[1]", '{"nodes": ', "\ud800"):
+        body = json.dumps({"name": "net", "symbol": text}).encode()
+        response = await api.post("/v1/modules", content=body)
+        assert response.status_code in (400, 422), response.text
+    body = {"name": "net", "symbol": json.dumps(network)}
+    assert (await api.post("/v1/modules", json=body)).status_code == 201
+    symbol = await api.get("/v1/modules/net/symbol")
+    assert symbol.json()["nodes"] == network["nodes"]
+    body = {"name": "two", "symbols": {"5": json.dumps(network)}, "default_bucket_key": 5}
+    assert (await api.post("/v1/modules", json=body)).status_code == 201

@@ -87,7 +87,7 @@ async def test_json_is_read_as_curl_sends_it(created: httpx.AsyncClient, kind: s
         ("application/json", b"[1]", 422, "invalid"),
         ("application/json", b'"text"', 422, "invalid"),
         ("application/json", b"", 422, "invalid"),
-        ("application/json", b'{"epoch": "1"}', 422, "invalid"),
+        ("application/json", b'{"epoch": 1.5}', 422, "invalid"),
         ("application/json", b'{"epoch": 1, "epoc": 2}', 422, "invalid"),
     ],
 )
@@ -95,6 +95,6 @@ async def test_other_bodies_are_refused(
     initialized: httpx.AsyncClient, kind: str, content: bytes, status: int, code: str
 ) -> None:
     answer = await initialized.post(
-        "/v1/modules/net/checkpoints", content=content, headers={"Content-Type": kind}
+        "/v1/modules/net/load", content=content, headers={"Content-Type": kind}
     )
     assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text

@@ -76,7 +76,8 @@ class EchoHost:
         return {"order": self.order}, {}
 
     def do_refuse(self, params: dict[str, Any], tensors: Arrays) -> Any:
-        raise HostError("invalid", "no", "field")
+        row = {"field": "field", "got": "1", "expected": "2", "hint": "do this"}
+        raise HostError("invalid", "no", "field", [row], {"call": "POST /first"})
 
     def do_fail(self, params: dict[str, Any], tensors: Arrays) -> Any:
         raise ValueError("a bug")

@@ -159,6 +159,8 @@ async def test_errors_of_the_host_come_as_they_are(executor):
     with pytest.raises(HostError, match="no") as refusal:
         await executor.call("refuse")
     assert (refusal.value.code, refusal.value.field_name) == ("invalid", "field")
+    assert [one["hint"] for one in refusal.value.errors] == ["do this"]
+    assert refusal.value.extensions == {"call": "POST /first"}
     with pytest.raises(HostError, match="ValueError: a bug") as refusal:
         await executor.call("fail", {}, {"x": np.zeros(3)})
     assert refusal.value.code == "internal"

@@ -1,0 +1,105 @@
+"""Domain values from plain ones: strict, and every field at fault is named."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from app.domain.codec import canonical_json, from_plain, to_plain
+from app.domain.job_params import FitParams
+from app.domain.module import BindSpec, BucketShapes, InputDesc, OptimizerSpec
+from app.errors import FieldError, Invalid
+
+BIND = BindSpec(
+    data_shapes=(InputDesc(name="data", shape=(64, 10), layout="NC"),),
+    grad_req={"fc_weight": "add"},
+    buckets={"20": BucketShapes(data_shapes=(InputDesc(name="data", shape=(64, 20)),))},
+)
+
+
+def test_what_is_written_reads_as_the_same() -> None:
+    plain = to_plain(BIND)
+    assert plain["data_shapes"][0]["shape"] == [64, 10]
+    assert from_plain(BindSpec, plain) == BIND
+
+
+def faults(cls: type, data: Any, field: str = "") -> list[FieldError]:
+    with pytest.raises(Invalid) as refused:
+        from_plain(cls, data, field)
+    return list(refused.value.field_errors())
+
+
+@pytest.mark.parametrize(
+    ("cls", "data", "field", "got", "expected"),
+    [
+        (BindSpec, {}, "data_shapes", "nothing", "a value; the field is required"),
+        (BindSpec, [], "body", "[]", "an object"),
+        (
+            BindSpec,
+            {"data_shapes": [{"name": "data", "shape": [64, "10"]}]},
+            "data_shapes[0].shape[1]",
+            "'10'",
+            "a valid integer",
+        ),
+        (BindSpec, {"data_shapes": [], "dta": 1}, "dta", "1", "no field of this name"),
+        (OptimizerSpec, {"name": 5}, "name", "5", "a valid string"),
+        (
+            FitParams,
+            {"dataset": "d", "epochs": 0, "batch_size": 1},
+            "epochs",
+            "0",
+            "greater than 0",
+        ),
+        (
+            FitParams,
+            {"dataset": "d", "epochs": True, "batch_size": 1},
+            "epochs",
+            "True",
+            "a valid integer",
+        ),
+        (
+            FitParams,
+            {"dataset": "d", "epochs": 1, "batch_size": 1, "last_batch": "keep"},
+            "last_batch",
+            "'keep'",
+            "'pad', 'discard' or 'roll_over'",
+        ),
+    ],
+)
+def test_a_fault_is_named(cls: type, data: Any, field: str, got: str, expected: str) -> None:
+    (fault,) = faults(cls, data)
+    assert (fault.field, fault.got, fault.expected) == (field, got, expected)
+
+
+def test_every_fault_is_named() -> None:
+    found = faults(FitParams, {"epochs": -1, "batch_size": 1.5, "epoch": 2}, "job")
+    assert {fault.field for fault in found} == {
+        "job.dataset",
+        "job.epochs",
+        "job.batch_size",
+        "job.epoch",
+    }
+
+
+@pytest.mark.parametrize(
+    "shapes", [None, {"data": [64, 10]}, [["data", [64, 10]]], "data", [{"name": "data"}]]
+)
+def test_a_wrong_form_is_answered_with_an_example(shapes: Any) -> None:
+    (fault,) = faults(BindSpec, {"data_shapes": shapes})
+    assert fault.hint.startswith("for example [")
+    assert "[64, 3, 32, 32]" in fault.hint
+
+
+def test_numbers_that_json_has_not_are_refused() -> None:
+    (fault,) = faults(OptimizerSpec, {"options": {"learning_rate": {1, 2}}}, "optimizer")
+    assert (fault.field, fault.expected[:17]) == ("optimizer", "plain JSON values")
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        canonical_json(math.nan)
+
+
+def test_canonical_json_is_equal_for_equal_values() -> None:
+    assert canonical_json({"b": [1, 2], "a": "ü"}) == '{"a":"\\u00fc","b":[1,2]}'
+    assert canonical_json((10, 20)) == canonical_json([10, 20]) == "[10,20]"
+    assert canonical_json(None) == "null"
