@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -329,7 +331,8 @@ class Executor:
     def _plan(self, mode: _Mode) -> Plan:
         found = self._plans.get(mode)
         if found is None:
-            found = self._plans[mode] = self._compile(mode)
+            with _without_collector():
+                found = self._plans[mode] = self._compile(mode)
         return found
 
     def _compile(self, mode: _Mode) -> Plan:
@@ -425,6 +428,18 @@ def _bindings(bound: Bound, outputs: Outputs) -> Bindings:
         outputs=[array.data for array in outputs.arrays],
         versions=[array.version for array in (*bound.arguments, *bound.auxiliaries)],
     )
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Let no garbage be searched for: a compiler makes many objects that stay, and no cycles."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _by_name(names: Sequence[str], arrays: Sequence[Any]) -> dict[str, Any]:

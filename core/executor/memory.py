@@ -29,6 +29,9 @@ ALIGNMENT = 64
 _MOST_BY_SIZE = 2000
 """Up to so many values, a placement that takes quadratic time is tried."""
 
+_TOLERATED_HOLES = 100
+"""It is not tried either where holes are less than this part of the memory needed."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Lifetime:
@@ -156,7 +159,7 @@ def plan_memory(lives: Mapping[int, Lifetime]) -> MemoryPlan:
     """
     peak = _peak_live(lives)
     offsets, nbytes = _place_in_order(lives)
-    if nbytes > peak and len(lives) <= _MOST_BY_SIZE:
+    if nbytes - peak > peak // _TOLERATED_HOLES and len(lives) <= _MOST_BY_SIZE:
         others, fewer = _place_by_size(lives)
         if fewer < nbytes:
             offsets, nbytes = others, fewer
