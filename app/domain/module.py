@@ -15,9 +15,9 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import ConfigDict
+from pydantic import BeforeValidator, ConfigDict, WithJsonSchema
 
 from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import STRICT_FIELDS, canonical_json
@@ -40,6 +40,11 @@ __all__ = [
 ]
 
 GradReq = Literal["write", "add", "null"]
+Dim: TypeAlias = Annotated[
+    int,
+    BeforeValidator(lambda dim: 0 if dim is None else dim),
+    WithJsonSchema({"type": ["integer", "null"]}),
+]
 
 SINGLE = canonical_json(None)
 """The bucket key under which a module that has no buckets keeps its only symbol."""
@@ -79,12 +84,15 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputDesc:
-    """One input of a bound module, as MXNet's ``DataDesc``: the shape includes the batch."""
+    """One input of a bound module, as MXNet's ``DataDesc``: the shape includes the batch.
+
+    An axis of 0, in a body also ``null``, is as long as the bucket.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[Dim, ...]
     dtype: str = "float32"
     layout: str = "NCHW"
 

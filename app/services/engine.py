@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import structlog
 
+from app.domain.bucket_lengths import fill_lengths
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.module import (
     BindSpec,
@@ -175,7 +176,11 @@ class ModuleEngine:
     # -- binding, parameters, optimizer -----------------------------------------------------
 
     async def bind(self, name: str, spec: BindSpec) -> ModuleRecord:
-        """Bind a module, or bind it anew; its parameters stay."""
+        """Bind a module, or bind it anew; its parameters stay.
+
+        Axes that are left open make a bucket of each length.
+        """
+        spec = fill_lengths(await self.record(name), spec)
         call = calls.Bind(module=name, spec=spec)
         return await self._change(name, "bind", call, lambda record: record.evolve(bind=spec))
 

@@ -1,0 +1,157 @@
+"""Buckets of one symbol that holds for any length: created, bound, trained, asked."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+import core as mx
+
+LENGTHS, FEATURES, CLASSES, BATCH = (3, 5, 8), 4, 3, 4
+OPEN: dict[str, Any] = {
+    "data_shapes": [
+        {"name": "data", "shape": [BATCH, None, FEATURES], "layout": "NTC"},
+        {"name": "lengths", "shape": [BATCH]},
+    ],
+    "label_shapes": [{"name": "softmax_label", "shape": [BATCH]}],
+}
+
+
+def symbol() -> dict[str, Any]:
+    """Return a classifier of the mean of the first steps of a sequence."""
+    data, lengths = mx.sym.Variable("data"), mx.sym.Variable("lengths")
+    steps = mx.sym.SwapAxis(data, dim1=0, dim2=1)
+    masked = mx.sym.SequenceMask(steps, lengths, use_sequence_length=True)
+    mean = mx.sym.broadcast_div(mx.sym.sum(masked, axis=0), mx.sym.Reshape(lengths, shape=(-1, 1)))
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mean, num_hidden=CLASSES), name="softmax")
+    parsed: dict[str, Any] = json.loads(net.tojson())
+    return parsed
+
+
+def body(**changes: Any) -> dict[str, Any]:
+    given = {"name": "net", "symbol": symbol(), "buckets": LENGTHS}
+    return {**given, "data_names": ["data", "lengths"], **changes}
+
+
+def sequences(count: int = 40) -> bytes:
+    """Return sequences of 2 to 8 steps, one after the other; each class has its feature."""
+    random = np.random.RandomState(4)
+    labels, lengths = random.randint(0, CLASSES, count), random.randint(2, 9, count)
+    frames = random.normal(size=(lengths.sum(), FEATURES)).astype(np.float32)
+    frames[np.arange(len(frames)), np.repeat(labels, lengths)] += 2
+    stream = io.BytesIO()
+    np.savez(stream, frames=frames, lengths=lengths, labels=labels)
+    return stream.getvalue()
+
+
+@pytest.fixture
+async def created(api: httpx.AsyncClient) -> httpx.AsyncClient:
+    """The client, with a module of three buckets."""
+    response = await api.post("/v1/modules", json=body())
+    assert response.status_code == 201, response.text
+    answer = response.json()
+    assert (answer["kind"], answer["default_bucket_key"]) == ("bucketing", "8")
+    assert sorted(answer["bucket_keys"]) == ["3", "5", "8"]
+    return api
+
+
+async def test_bind_makes_a_bucket_of_each_length(created: httpx.AsyncClient) -> None:
+    bound = await created.post("/v1/modules/net/bind", json=OPEN)
+    assert bound.status_code == 200, bound.text
+    await created.post("/v1/modules/net/params/init", json={"initializer": "xavier", "seed": 1})
+    live = (await created.get("/v1/modules/net")).json()["live"]
+    shapes = {key: one["data_shapes"][0]["shape"] for key, one in live["buckets"].items()}
+    assert shapes == {str(length): [BATCH, length, FEATURES] for length in LENGTHS}
+    for steps, bucket in ((2, "3"), (3, "3"), (4, "5"), (8, "8")):
+        x = np.random.RandomState(steps).rand(2, steps, FEATURES)
+        inputs = {"data": x.tolist(), "lengths": [steps, steps]}
+        answer = await created.post("/v1/modules/net/predict", json={"inputs": inputs})
+        assert answer.json()["bucket"] == bucket
+        whole = {"inputs": inputs, "bucket": 8}
+        in_largest = await created.post("/v1/modules/net/predict", json=whole)
+        np.testing.assert_allclose(
+            answer.json()["outputs"]["softmax_output"]["data"],
+            in_largest.json()["outputs"]["softmax_output"]["data"],
+            rtol=1e-5,
+        )
+    inputs = {"data": np.zeros((1, 9, FEATURES)).tolist(), "lengths": [9]}
+    refused = await created.post("/v1/modules/net/predict", json={"inputs": inputs})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "data")
+
+
+async def test_a_bucket_may_have_shapes_of_its_own(created: httpx.AsyncClient) -> None:
+    own = json.loads(json.dumps(OPEN).replace("null", "3").replace(f"[{BATCH}", "[2"))
+    bound = await created.post("/v1/modules/net/bind", json={**OPEN, "buckets": {"3": own}})
+    assert bound.status_code == 200, bound.text
+    buckets = bound.json()["bind"]["buckets"]
+    assert buckets["3"]["data_shapes"][0]["shape"] == [2, 3, FEATURES]
+    assert buckets["5"]["data_shapes"][0]["shape"] == [BATCH, 5, FEATURES]
+
+
+async def test_a_fit_takes_each_example_to_its_bucket(created: httpx.AsyncClient) -> None:
+    await created.put("/v1/datasets/sequences?kind=npz", content=sequences())
+    await created.post("/v1/modules/net/bind", json=OPEN)
+    inputs = {
+        "data": {"array": "frames", "lengths": "lengths"},
+        "lengths": {"array": "lengths"},
+        "softmax_label": {"array": "labels"},
+    }
+    fit = {
+        "dataset": "sequences",
+        "inputs": inputs,
+        "epochs": 15,
+        "batch_size": BATCH,
+        "optimizer": {"name": "sgd", "options": {"learning_rate": 0.5}},
+        "checkpoint": {"epochs": 0},
+    }
+    job = (await created.post("/v1/modules/net/fit", json=fit)).json()
+    async with created.stream("GET", f"/v1/jobs/{job['id']}/events") as events:
+        async for _ in events.aiter_lines():
+            pass
+    done = (await created.get(f"/v1/jobs/{job['id']}")).json()
+    assert done["status"] == "succeeded", done["error"]
+    assert done["result"]["train"]["accuracy"] > 0.9
+    buckets = (await created.get("/v1/modules/net/buckets")).json()["items"]
+    assert sorted(buckets) == ["3", "5", "8"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"buckets": [0]}, "buckets[0]"),
+        ({"buckets": [True]}, "buckets[0]"),
+        ({"buckets": list(range(1, 400))}, "buckets"),
+        ({"default_bucket_key": 4}, "default_bucket_key"),
+        ({"buckets": [], "default_bucket_key": 4}, "default_bucket_key"),
+        ({"symbol": None}, "symbol"),
+        ({"symbol": None, "symbols": {"3": symbol()}, "default_bucket_key": 3}, "buckets"),
+    ],
+)
+async def test_lengths_that_do_not_fit(
+    api: httpx.AsyncClient, changes: dict[str, Any], field: str
+) -> None:
+    refused = await api.post("/v1/modules", json=body(**changes))
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, field)
+
+
+async def test_axes_that_must_not_be_open(api: httpx.AsyncClient) -> None:
+    async def refusal(name: str, shapes: Any) -> str:
+        refused = await api.post(f"/v1/modules/{name}/bind", json=shapes)
+        assert refused.status_code == 422, refused.text
+        return refused.json()["errors"][0]["field"]
+
+    await api.post("/v1/modules", json=body())
+    batch = json.loads(json.dumps(OPEN).replace(f"[{BATCH}, null", f"[null, {BATCH}"))
+    assert await refusal("net", batch) == "data_shapes[0].shape"
+    await api.post("/v1/modules", json=body(name="plain", buckets=[]))
+    assert await refusal("plain", OPEN) == "data_shapes[0].shape"
+    named = body(name="named", symbol=None, symbols={'"small"': symbol()}, buckets=[])
+    assert (
+        await api.post("/v1/modules", json={**named, "default_bucket_key": '"small"'})
+    ).status_code == 201
+    assert await refusal("named", OPEN) == "data_shapes"
