@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Set
 
-from core.backends.kernels import KernelTable, kernels
+from core.backends.kernels import KernelTable
+from core.backends.kernels import kernels as all_kernels
 from core.executor.fuse import fuse
+from core.executor.fuse_training import fuse_norms
 from core.executor.gradient import append_gradients
 from core.executor.ir import Program
 from core.executor.layout import choose_kernels
@@ -34,7 +36,7 @@ class CompileOptions:
     rewrite: bool = True
     plan: bool = True
     check_kernels: bool = False
-    table: KernelTable | None = kernels
+    table: KernelTable | None = all_kernels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +92,9 @@ def compile_graph(
             rewrite(program)
             verify_program(program, requests, after=rewrite.__name__)
     if options.rewrite and options.table is not None:
-        fuse(program, options.table.operators(backend), constants)
+        kernels = options.table.operators(backend)
+        fuse(program, kernels, constants)
+        fuse_norms(program, kernels)
         verify_program(program, requests, after="fuse")
     if options.table is not None and choose_kernels(
         program, options.table, backend, constants, keep_reference=options.check_kernels

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from core.backends.kernels import Kernel, KernelRequest, KernelTable, Prepare
-from core.backends.onednn.batch_norm import batch_norm, batch_norm_backward
+from core.backends.onednn.batch_norm import (
+    batch_norm,
+    batch_norm_backward,
+    batch_norm_relu,
+    batch_norm_relu_backward,
+)
 from core.backends.onednn.convolution import convolution, convolution_backward
 from core.backends.onednn.deconvolution import deconvolution, deconvolution_backward
 from core.backends.onednn.eltwise import activation, activation_backward
@@ -33,6 +38,7 @@ _FORWARD: dict[str, Prepare] = {
     "RNN": recurrent,
     "SoftmaxOutput": softmax_output,
     "_plan_accumulate": addition,
+    "_plan_batch_norm_relu": batch_norm_relu,
     "_plan_convolution": fused_convolution,
     "_plan_fully_connected": fused_inner_product,
     "elemwise_add": addition,
@@ -50,6 +56,7 @@ _BACKWARD: dict[str, Prepare] = {
     "Pooling": pooling_backward,
     "RNN": recurrent_backward,
     "SoftmaxOutput": softmax_output_backward,
+    "_plan_batch_norm_relu": batch_norm_relu_backward,
 }
 """By canonical name of the operator."""
 

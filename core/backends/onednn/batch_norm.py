@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -22,19 +24,27 @@ from core.backends.onednn.memory import MemoryDesc, any_layout, desc_of
 from core.backends.onednn.primitive import Primitive, launch
 from core.types import Array
 
-__all__ = ["batch_norm", "batch_norm_backward"]
+__all__ = [
+    "batch_norm",
+    "batch_norm_backward",
+    "batch_norm_relu",
+    "batch_norm_relu_backward",
+]
 
 _FLOAT32 = np.dtype("float32")
+_ALIGNMENT = 64
 
 
 class _BatchNorm(Kernel):
-    """The forward pass. Its workspace is the variance, which the operator shows as 1 / sqrt."""
+    """The forward pass. Its workspace is the variance, which the operator shows as 1 / sqrt, and
+    with a ReLU behind it, the mask of what that lets through."""
 
     name = "onednn:batch_norm"
 
-    def __init__(self, request: KernelRequest, primitive: Primitive) -> None:
-        self._operator, self._primitive = request.operator, primitive
-        self._uses_batch = _uses_batch(request)
+    def __init__(self, request: KernelRequest, norm: _Norm, primitive: Primitive) -> None:
+        self._operator, self._primitive = norm.operator, primitive
+        self._uses_batch = norm.uses_batch
+        self._has_relu = norm.has_relu
         operands = {Argument.SRC: input_(0), Argument.DST: output()}
         self.layouts = layouts_of(request, ((primitive, operands),))
         self.inplace = ((0, 0),)
@@ -42,7 +52,9 @@ class _BatchNorm(Kernel):
         assert moving_var is not None
         self._channels = moving_var.shape
         if self._uses_batch:
-            self.workspace_bytes = moving_var.shape[0] * _FLOAT32.itemsize
+            self.workspace_bytes = _mask_start(moving_var.shape[0])
+        if self._has_relu:
+            self.workspace_bytes += primitive.desc(Argument.WORKSPACE).nbytes
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
         """Return a closure that normalizes and writes the statistics."""
@@ -50,7 +62,7 @@ class _BatchNorm(Kernel):
         out, mean, inverse = map(present, arrays.outputs)
         variance = moving_var
         if self._uses_batch:
-            variance = present(arrays.workspace).view(_FLOAT32)
+            variance = _variance(arrays, moving_var.shape[0])
         tensors = {
             Argument.SRC: data,
             Argument.DST: out,
@@ -60,6 +72,8 @@ class _BatchNorm(Kernel):
         }
         if not self._operator.fix_gamma:
             tensors[Argument.SCALE] = gamma
+        if self._has_relu:
+            tensors[Argument.WORKSPACE] = _mask(arrays, moving_var.shape[0])
         normalize = launch(self._primitive, tensors, resources)
         given_mean = None if self._uses_batch else moving_mean
         eps = np.float32(self._operator.eps)
@@ -83,9 +97,10 @@ class _BatchNormBackward(Kernel):
     backward_outputs = (1,)
     inplace = ()
 
-    def __init__(self, request: KernelRequest, primitive: Primitive) -> None:
-        self._operator, self._primitive = request.operator, primitive
-        self._uses_batch = _uses_batch(request)
+    def __init__(self, request: KernelRequest, norm: _Norm, primitive: Primitive) -> None:
+        self._operator, self._primitive = norm.operator, primitive
+        self._uses_batch = norm.uses_batch
+        self._has_relu = norm.has_relu
         operands = {
             Argument.SRC: input_(0),
             Argument.DIFF_DST: out_grad(),
@@ -100,7 +115,7 @@ class _BatchNormBackward(Kernel):
         mean, variance = moving_mean, moving_var
         if self._uses_batch:
             mean = present(arrays.outputs[1])
-            variance = present(arrays.workspace).view(_FLOAT32)
+            variance = _variance(arrays, gamma.shape[0])
 
         def own(array: Array | None) -> Array:
             return resources.allocate(gamma.shape, _FLOAT32) if array is None else array
@@ -115,6 +130,8 @@ class _BatchNormBackward(Kernel):
         }
         if not self._operator.fix_gamma:
             tensors.update({Argument.SCALE: gamma, Argument.DIFF_SCALE: own(gamma_grad)})
+        if self._has_relu:
+            tensors[Argument.WORKSPACE] = _mask(arrays, gamma.shape[0])
         differentiate = launch(self._primitive, tensors, resources)
         zeroed = gamma_grad if self._operator.fix_gamma else None
         moved = ((moving_mean, mean), (moving_var, variance)) if self._uses_batch else ()
@@ -134,62 +151,110 @@ class _BatchNormBackward(Kernel):
         return call
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Norm:
+    """What a kernel has to do.
+
+    Attributes:
+        operator: the batch norm.
+        uses_batch: whether the statistics are those of the batch.
+        has_relu: whether a ReLU follows.
+    """
+
+    operator: Any
+    uses_batch: bool
+    has_relu: bool
+
+    @classmethod
+    def of(cls, request: KernelRequest, *, has_relu: bool) -> _Norm:
+        """Return what a request asks for."""
+        operator = request.operator.norm if has_relu else request.operator
+        return cls(operator, request.is_train and not operator.use_global_stats, has_relu)
+
+    def flags(self) -> Normalization:
+        """Return the flags of the primitives."""
+        flags = Normalization.USE_SHIFT
+        if not self.operator.fix_gamma:
+            flags |= Normalization.USE_SCALE
+        if not self.uses_batch:
+            flags |= Normalization.USE_GLOBAL_STATISTICS
+        if self.has_relu:
+            flags |= Normalization.FUSE_RELU
+        return flags
+
+    def forward(self, request: KernelRequest, data: MemoryDesc) -> Primitive:
+        """Return the forward primitive, in the layout of the data."""
+        return Primitive.of(
+            "batch_normalization_forward",
+            forward_propagation(request),
+            data,
+            any_layout(data.dims),
+            self.operator.eps,
+            self.flags(),
+        )
+
+
 def batch_norm(request: KernelRequest) -> Kernel | None:
     """Prepare the forward pass, in the layout of the data."""
-    data = request.inputs[0]
-    if not _holds(request) or data is None:
-        return None
-    return _BatchNorm(request, _forward(request, desc_of(data)))
+    return _forward(request, _Norm.of(request, has_relu=False))
 
 
 def batch_norm_backward(request: KernelRequest) -> Kernel | None:
     """Prepare the backward pass, in the layout of the data."""
+    return _backward(request, _Norm.of(request, has_relu=False))
+
+
+def batch_norm_relu(request: KernelRequest) -> Kernel | None:
+    """Prepare the forward pass with a ReLU behind it."""
+    return _forward(request, _Norm.of(request, has_relu=True))
+
+
+def batch_norm_relu_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the backward pass of both."""
+    return _backward(request, _Norm.of(request, has_relu=True))
+
+
+def _forward(request: KernelRequest, norm: _Norm) -> Kernel | None:
     data = request.inputs[0]
-    if not _holds(request) or data is None or request.in_grads[0] is None:
+    if not _holds(request, norm) or data is None:
         return None
-    if _uses_batch(request) and not isinstance(request.forward, _BatchNorm):
+    return _BatchNorm(request, norm, norm.forward(request, desc_of(data)))
+
+
+def _backward(request: KernelRequest, norm: _Norm) -> Kernel | None:
+    data = request.inputs[0]
+    if not _holds(request, norm) or data is None or request.in_grads[0] is None:
         return None
-    desc, operator = desc_of(data), request.operator
-    grad = any_layout(data.shape)
+    if norm.uses_batch and not isinstance(request.forward, _BatchNorm):
+        return None
+    desc, grad = desc_of(data), any_layout(data.shape)
     primitive = Primitive.of(
         "batch_normalization_backward",
         Propagation.BACKWARD,
         grad,
         grad,
         desc,
-        operator.eps,
-        _flags(request),
-        _forward(request, desc),
+        norm.operator.eps,
+        norm.flags(),
+        norm.forward(request, desc),
     )
-    return _BatchNormBackward(request, primitive)
+    return _BatchNormBackward(request, norm, primitive)
 
 
-def _forward(request: KernelRequest, data: MemoryDesc) -> Primitive:
-    return Primitive.of(
-        "batch_normalization_forward",
-        forward_propagation(request),
-        data,
-        any_layout(data.dims),
-        request.operator.eps,
-        _flags(request),
-    )
-
-
-def _flags(request: KernelRequest) -> Normalization:
-    flags = Normalization.USE_SHIFT
-    if not request.operator.fix_gamma:
-        flags |= Normalization.USE_SCALE
-    if not _uses_batch(request):
-        flags |= Normalization.USE_GLOBAL_STATISTICS
-    return flags
-
-
-def _uses_batch(request: KernelRequest) -> bool:
-    uses_batch: bool = request.is_train and not request.operator.use_global_stats
-    return uses_batch
-
-
-def _holds(request: KernelRequest) -> bool:
-    data, operator = request.inputs[0], request.operator
+def _holds(request: KernelRequest, norm: _Norm) -> bool:
+    data = request.inputs[0]
     assert data is not None
-    return are_float32(request) and operator.axis % len(data.shape) == 1
+    return are_float32(request) and norm.operator.axis % len(data.shape) == 1
+
+
+def _mask_start(channels: int) -> int:
+    """Return where in the workspace the mask begins, behind the variance."""
+    return -(-channels * _FLOAT32.itemsize // _ALIGNMENT) * _ALIGNMENT
+
+
+def _variance(arrays: KernelArrays, channels: int) -> Array:
+    return present(arrays.workspace)[: channels * _FLOAT32.itemsize].view(_FLOAT32)
+
+
+def _mask(arrays: KernelArrays, channels: int) -> Array:
+    return present(arrays.workspace)[_mask_start(channels) :]

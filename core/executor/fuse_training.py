@@ -1,0 +1,163 @@
+"""Fusion in plans with a backward pass: a batch norm and the ReLU behind it become one step.
+
+What the ReLU lets through is then kept as a mask, and neither the normalized data nor the gradient
+between the two is ever written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence, Set
+
+import numpy as np
+
+from core.executor.ir import Place, Program, Step
+from core.executor.primitives import Primitive
+from core.ops import Operator, Reads, Run
+from core.types import Array
+
+__all__ = ["NormRelu", "fuse_norms"]
+
+_FLOAT32 = np.dtype("float32")
+
+
+class NormRelu(Primitive):
+    """A batch norm with a ReLU on its output.
+
+    Attributes:
+        norm: the batch norm, whose inputs, statistics and auxiliary states these are.
+    """
+
+    names = ("_plan_batch_norm_relu",)
+
+    def __init__(self, norm: Operator) -> None:
+        self.norm = norm
+
+    def input_names(self) -> tuple[str, ...]:
+        return self.norm.input_names()
+
+    def auxiliary_names(self) -> tuple[str, ...]:
+        return self.norm.auxiliary_names()
+
+    def output_names(self) -> tuple[str, ...]:
+        return self.norm.output_names()
+
+    def visible_outputs(self) -> int:
+        return 1
+
+    def backward_reads(self) -> Reads:
+        reads = self.norm.backward_reads()
+        return Reads(inputs=reads.inputs, outputs=(0, *reads.outputs))
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Normalize, then clip at zero."""
+        self.norm.forward(run, inputs, outputs)
+        run.xp.maximum(outputs[0], 0, out=outputs[0])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        """Mask the gradient, then differentiate the batch norm."""
+        grad, shown = out_grads[0], run.scratch(outputs[0].shape, "bool")
+        masked = run.scratch(grad.shape, grad.dtype)
+        run.xp.greater(outputs[0], 0, out=shown)
+        run.xp.multiply(grad, shown, out=masked)
+        self.norm.backward(run, [masked, *out_grads[1:]], inputs, outputs, in_grads)
+
+
+def fuse_norms(program: Program, kernels: Set[str]) -> None:
+    """Fuse where only the ReLU sees the normalized data, and only the norm its gradient.
+
+    Args:
+        program: changed in place.
+        kernels: names of the operators there are kernels for.
+    """
+    if program.is_train and program.backward_steps and NormRelu.names[0] in kernels:
+        _Fuser(program).run()
+
+
+class _Fuser:
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._reads = Counter(value for step in program.steps for value in step.reads())
+        self._readers = {value: step for step in program.steps for value in step.reads()}
+        self._backward = {step.source: step for step in program.backward_steps}
+        viewed = (value.base for value in program.values if value.base is not None)
+        self._kept = {*program.outputs, *program.gradients.values(), *viewed}
+
+    def run(self) -> None:
+        program = self._program
+        replaced: dict[Step, Step | None] = {}
+        for norm in program.forward_steps:
+            relu = self._relu_behind(norm)
+            if relu is None:
+                continue
+            fused = Step(
+                NormRelu(norm.op),
+                norm.node,
+                norm.inputs,
+                (relu.outputs[0], *norm.outputs[1:]),
+                updates=norm.updates,
+            )
+            norm_back, relu_back = self._backward[norm], self._backward[relu]
+            replaced.update({norm: None, relu: fused, relu_back: None})
+            replaced[norm_back] = Step(
+                fused.op,
+                norm.node,
+                norm_back.inputs,
+                (relu.outputs[0], *norm_back.outputs[1:]),
+                (relu_back.out_grads[0], *norm_back.out_grads[1:]),
+                norm_back.in_grads,
+                source=fused,
+                updates=norm_back.updates,
+            )
+        program.replace_steps(
+            self._kept_steps(program.forward_steps, replaced),
+            self._kept_steps(program.backward_steps, replaced),
+        )
+
+    def _kept_steps(self, steps: Sequence[Step], replaced: dict[Step, Step | None]) -> list[Step]:
+        found = (replaced.get(step, step) for step in steps)
+        return [step for step in found if step is not None]
+
+    def _relu_behind(self, norm: Step) -> Step | None:
+        """Return the ReLU that can be fused with a step, if it is a batch norm."""
+        if not self._is_norm(norm):
+            return None
+        relu = self._only_reader(norm.outputs[0])
+        if relu is None or relu.op.names[0] != "Activation":
+            return None
+        if getattr(relu.op, "act_type", "") != "relu" or relu.is_backward:
+            return None
+        norm_back, relu_back = self._backward.get(norm), self._backward.get(relu)
+        if norm_back is None or relu_back is None or norm_back.in_grads[0] is None:
+            return None
+        between = relu_back.in_grads[0]
+        is_handed_on = between is not None and norm_back.out_grads[0] == between
+        return relu if is_handed_on and self._only_reader(between) is norm_back else None
+
+    def _is_norm(self, step: Step) -> bool:
+        if step.is_backward or step.op.names[0] not in ("BatchNorm", "BatchNorm_v1"):
+            return False
+        data = step.inputs[0]
+        assert data is not None
+        value = self._program.values[data]
+        return (
+            not getattr(step.op, "use_global_stats", False)
+            and getattr(step.op, "axis", None) == 1
+            and step.op.visible_outputs() == 1
+            and value.dtype == _FLOAT32
+            and len(value.shape) > 2
+        )
+
+    def _only_reader(self, slot: int | None) -> Step | None:
+        """Return the only step that reads a value nobody else can see."""
+        if slot is None or self._reads[slot] != 1 or slot in self._kept:
+            return None
+        is_hidden = self._program.values[slot].place is Place.ARENA
+        return self._readers[slot] if is_hidden else None

@@ -1,0 +1,142 @@
+"""Which batch norms take in the ReLU behind them in training, and that numbers stay as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.backends.onednn import is_available
+from core.executor import bind
+from core.executor.compile import CompileOptions
+from core.executor.fuse_training import NormRelu
+
+pytestmark = pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
+
+UNFUSED = CompileOptions(table=None)
+SHAPE = (4, 16, 6, 5)
+
+
+def norm(data: mx.sym.Symbol, name: str = "norm", **attributes: Any) -> mx.sym.Symbol:
+    return mx.sym.BatchNorm(data, name=name, **{"fix_gamma": False, **attributes})
+
+
+def relu(data: mx.sym.Symbol) -> mx.sym.Symbol:
+    return mx.sym.Activation(data, act_type="relu", name="relu")
+
+
+def convolution(data: mx.sym.Symbol) -> mx.sym.Symbol:
+    return mx.sym.Convolution(data, kernel=(3, 3), num_filter=16, no_bias=True, name="conv")
+
+
+def executor_of(
+    symbol: mx.sym.Symbol,
+    options: CompileOptions | None = None,
+    requests: str | dict[str, str] = "write",
+) -> Any:
+    random = np.random.RandomState(5)
+    shapes, _, aux_shapes = symbol.infer_shape(data=SHAPE)
+    arguments = {
+        name: mx.nd.array(random.randn(*shape))
+        for name, shape in zip(symbol.list_arguments(), shapes, strict=True)
+    }
+    auxiliary = {
+        name: mx.nd.array(random.uniform(0.5, 1.5, shape))
+        for name, shape in zip(symbol.list_auxiliary_states(), aux_shapes, strict=True)
+    }
+    gradients = {name: mx.nd.zeros(one.shape) for name, one in arguments.items()}
+    return bind(
+        symbol, mx.cpu(), arguments, gradients, requests, aux_states=auxiliary, options=options
+    )
+
+
+def fused_steps(executor: Any) -> int:
+    (plan,) = executor._plans.values()
+    return sum(isinstance(step.op, NormRelu) for step in plan.compiled.program.steps)
+
+
+def results(executor: Any, steps: int = 2) -> dict[str, np.ndarray]:
+    random = np.random.RandomState(6)
+    for _ in range(steps):
+        outputs = executor.forward(is_train=True)
+        executor.backward([mx.nd.array(random.randn(*one.shape)) for one in outputs])
+    found = {f"output{i}": one.asnumpy() for i, one in enumerate(executor.outputs)}
+    found |= {name: one.asnumpy() for name, one in executor.grad_dict.items() if one is not None}
+    return found | {name: one.asnumpy() for name, one in executor.aux_dict.items()}
+
+
+def assert_equal_to_unfused(
+    symbol: mx.sym.Symbol, requests: str | dict[str, str] = "write", check: bool = False
+) -> None:
+    got = results(executor_of(symbol, CompileOptions(check_kernels=check), requests))
+    expected = results(executor_of(symbol, UNFUSED, requests))
+    assert got.keys() == expected.keys()
+    for name, wanted in expected.items():
+        scale = max(float(np.abs(wanted).max()), 1e-6)
+        np.testing.assert_allclose(got[name] / scale, wanted / scale, atol=2e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize(
+    "attributes", [{}, {"fix_gamma": True}, {"momentum": 0.5, "eps": 1e-2}], ids=str
+)
+def test_a_norm_takes_in_its_relu(attributes: dict[str, Any], check: bool) -> None:
+    symbol = relu(norm(mx.sym.Variable("data"), **attributes))
+    assert fused_steps(executor_of(symbol)) == 2
+    assert_equal_to_unfused(symbol, check=check)
+
+
+def test_in_a_blocked_layout() -> None:
+    symbol = relu(norm(convolution(mx.sym.Variable("data"))))
+    symbol = mx.sym.Convolution(symbol, kernel=(3, 3), num_filter=32, no_bias=True, name="next")
+    assert fused_steps(executor_of(symbol)) == 2
+    assert_equal_to_unfused(symbol)
+
+
+def test_where_two_read_the_relu() -> None:
+    shown = relu(norm(mx.sym.Variable("data")))
+    symbol = mx.sym.Pooling(shown, kernel=(2, 2), pool_type="max") + mx.sym.Pooling(
+        shown, kernel=(2, 2), pool_type="avg"
+    )
+    assert fused_steps(executor_of(symbol)) == 2
+    assert_equal_to_unfused(symbol)
+
+
+def test_gradients_are_added_where_wanted() -> None:
+    symbol = relu(norm(mx.sym.Variable("data")))
+    requests = {"data": "add", "norm_gamma": "write", "norm_beta": "add"}
+    assert_equal_to_unfused(symbol, requests)
+
+
+@pytest.mark.parametrize(
+    "symbol",
+    [
+        mx.sym.Activation(norm(mx.sym.Variable("data")), act_type="tanh"),
+        relu(norm(mx.sym.Variable("data"), use_global_stats=True)),
+        relu(norm(mx.sym.Variable("data"), axis=3)),
+        mx.sym.Group([(shared := norm(mx.sym.Variable("data"))), relu(shared)]),
+        relu(shared) + shared,
+        relu(mx.sym.Reshape(norm(mx.sym.Variable("data")), shape=(0, -1))),
+    ],
+    ids=["tanh", "global", "last axis", "an output", "read twice", "reshaped"],
+)
+def test_what_is_not_fused(symbol: mx.sym.Symbol) -> None:
+    assert fused_steps(executor_of(symbol)) == 0
+    assert_equal_to_unfused(symbol)
+
+
+def test_a_norm_whose_data_needs_no_gradient_is_left_alone() -> None:
+    symbol = relu(norm(mx.sym.Variable("data")))
+    requests = {"data": "null", "norm_gamma": "write", "norm_beta": "write"}
+    assert fused_steps(executor_of(symbol, None, requests)) == 0
+    assert_equal_to_unfused(symbol, requests)
+
+
+def test_a_monitor_sees_the_norm_by_itself() -> None:
+    executor = executor_of(relu(norm(mx.sym.Variable("data"))))
+    seen: list[str] = []
+    executor.set_monitor_callback(lambda name, _: seen.append(name))
+    executor.forward(is_train=True)
+    assert "norm_output" in seen
