@@ -264,8 +264,12 @@ class KernelTable:
 
     def operators(self, backend: str) -> frozenset[str]:
         """Return the canonical names of the operators the backend has kernels for."""
+        return frozenset(operator for operator, _ in self.entries(backend))
+
+    def entries(self, backend: str) -> frozenset[tuple[str, bool]]:
+        """Return (operator, whether its backward is meant) of all that has a kernel."""
         return frozenset(
-            key[1] for key, found in self._prepares.items() if key[0] == backend and found
+            key[1:] for key, found in self._prepares.items() if key[0] == backend and found
         )
 
     def select(self, backend: str, request: KernelRequest) -> Kernel | None:

@@ -52,7 +52,11 @@ class Fused(Primitive):
         if self.has_residual:
             run.xp.add(out, inputs[-1], out=out)
         if self.activation is not None:
-            self.activation.forward(run, [out], [out])
+            source = out
+            if (0, 0) not in self.activation.inplace_forward():
+                source = run.scratch(out.shape, out.dtype)
+                run.xp.copyto(source, out)
+            self.activation.forward(run, [source], [out])
 
 
 class FusedConvolution(Fused):
@@ -72,7 +76,15 @@ _LAYERS: dict[str, type[Fused]] = {
     "Convolution_v1": FusedConvolution,
     "FullyConnected": FusedDense,
 }
-_ACTIVATIONS = ("relu", "sigmoid", "tanh")
+_ACTIVATIONS = {
+    "Activation": ("relu", "sigmoid", "softrelu", "tanh"),
+    "LeakyReLU": ("elu", "gelu", "leaky"),
+    "clip": (None,),
+    "relu": (None,),
+    "sigmoid": (None,),
+    "tanh": (None,),
+}
+"""Operators, and their ``act_type``, that end a chain."""
 
 
 def fuse(program: Program, kernels: Set[str], constants: Set[int]) -> None:
@@ -139,7 +151,7 @@ class _Fuser:
         name, out = follower.op.names[0], last.outputs[0]
         if fused.activation is not None:
             return False
-        if name == "Activation" and getattr(follower.op, "act_type", "") in _ACTIVATIONS:
+        if getattr(follower.op, "act_type", None) in _ACTIVATIONS.get(name, ()):
             fused.activation = follower.op
             return True
         if not isinstance(fused, FusedConvolution) or fused.has_residual:

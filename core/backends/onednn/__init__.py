@@ -34,6 +34,7 @@ _FORWARD: dict[str, Prepare] = {
     "Deconvolution": deconvolution,
     "FullyConnected": inner_product,
     "LayerNorm": layer_norm,
+    "LeakyReLU": activation,
     "Pooling": pooling,
     "RNN": recurrent,
     "SoftmaxOutput": softmax_output,
@@ -43,7 +44,9 @@ _FORWARD: dict[str, Prepare] = {
     "_plan_fully_connected": fused_inner_product,
     "elemwise_add": addition,
     "log_softmax": log_softmax,
+    "sigmoid": activation,
     "softmax": softmax,
+    "tanh": activation,
 }
 _BACKWARD: dict[str, Prepare] = {
     "Activation": activation_backward,
@@ -57,6 +60,8 @@ _BACKWARD: dict[str, Prepare] = {
     "RNN": recurrent_backward,
     "SoftmaxOutput": softmax_output_backward,
     "_plan_batch_norm_relu": batch_norm_relu_backward,
+    "sigmoid": activation_backward,
+    "tanh": activation_backward,
 }
 """By canonical name of the operator."""
 

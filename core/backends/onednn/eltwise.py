@@ -1,6 +1,8 @@
-"""Activation functions, element by element in whatever layout arrives."""
+"""Functions of one number, element by element in whatever layout arrives."""
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 from core.backends.kernels import Kernel, KernelRequest
 from core.backends.onednn.constants import Algorithm, Argument
@@ -16,34 +18,70 @@ from core.backends.onednn.kernel import (
 from core.backends.onednn.memory import any_layout, desc_of
 from core.backends.onednn.primitive import Primitive
 
-__all__ = ["FUNCTIONS", "activation", "activation_backward"]
+__all__ = ["Function", "activation", "activation_backward", "function_of"]
 
-FUNCTIONS = {
-    "relu": (Algorithm.ELTWISE_RELU, 0.0),
-    "sigmoid": (Algorithm.ELTWISE_LOGISTIC, 0.0),
-    "softrelu": (Algorithm.ELTWISE_SOFT_RELU, 1.0),
-    "tanh": (Algorithm.ELTWISE_TANH, 0.0),
+
+class Function(NamedTuple):
+    """A function as oneDNN names it, with its two parameters."""
+
+    algorithm: Algorithm
+    alpha: float = 0.0
+    beta: float = 0.0
+
+
+_RELU = Function(Algorithm.ELTWISE_RELU)
+_SIGMOID = Function(Algorithm.ELTWISE_LOGISTIC)
+_TANH = Function(Algorithm.ELTWISE_TANH)
+
+_BY_OPERATOR = {"relu": _RELU, "sigmoid": _SIGMOID, "tanh": _TANH}
+_BY_ATTRIBUTE = {
+    "relu": _RELU,
+    "sigmoid": _SIGMOID,
+    "softrelu": Function(Algorithm.ELTWISE_SOFT_RELU, 1.0),
+    "tanh": _TANH,
 }
-"""Algorithm and its parameter alpha by ``act_type``."""
 
 _FROM_OUTPUT = {
-    "relu": Algorithm.ELTWISE_RELU_FROM_OUTPUT,
-    "sigmoid": Algorithm.ELTWISE_LOGISTIC_FROM_OUTPUT,
-    "tanh": Algorithm.ELTWISE_TANH_FROM_OUTPUT,
+    _RELU: Algorithm.ELTWISE_RELU_FROM_OUTPUT,
+    _SIGMOID: Algorithm.ELTWISE_LOGISTIC_FROM_OUTPUT,
+    _TANH: Algorithm.ELTWISE_TANH_FROM_OUTPUT,
 }
+
+
+def function_of(operator: Any) -> Function | None:
+    """Return the function an operator applies; None where oneDNN has it not.
+
+    ReLU and clip make a number of NaN here. MXNet's ``Activation`` does so, too, but not its
+    ``relu`` and ``clip``: these run here only where they are fused into a layer.
+    """
+    match operator.names[0], getattr(operator, "act_type", None):
+        case "Activation", function:
+            return _BY_ATTRIBUTE.get(str(function))
+        case "LeakyReLU", "leaky":
+            return Function(Algorithm.ELTWISE_RELU, operator.slope)
+        case "LeakyReLU", "elu":
+            return Function(Algorithm.ELTWISE_ELU, operator.slope)
+        case "LeakyReLU", "gelu":
+            return Function(Algorithm.ELTWISE_GELU_ERF)
+        case "clip", _:
+            return Function(Algorithm.ELTWISE_CLIP, operator.a_min, operator.a_max)
+        case name, _:
+            return _BY_OPERATOR.get(name)
 
 
 def activation(request: KernelRequest) -> Kernel | None:
     """Prepare the forward pass."""
-    function = request.operator.act_type
-    if function not in FUNCTIONS or not are_float32(request):
+    function, data = function_of(request.operator), request.inputs[0]
+    if function is None or not are_float32(request) or data is None:
         return None
-    data = request.inputs[0]
-    assert data is not None
     desc = desc_of(data)
-    algorithm, alpha = FUNCTIONS[function]
     primitive = Primitive.of(
-        "eltwise_forward", forward_propagation(request), algorithm, desc, desc, alpha, 0.0
+        "eltwise_forward",
+        forward_propagation(request),
+        function.algorithm,
+        desc,
+        desc,
+        *function[1:],
     )
     operands = {Argument.SRC: input_(0), Argument.DST: output()}
     return PrimitiveKernel("activation", request, (primitive, operands))
@@ -51,19 +89,22 @@ def activation(request: KernelRequest) -> Kernel | None:
 
 def activation_backward(request: KernelRequest) -> Kernel | None:
     """Prepare the backward pass, which reads the output."""
-    function = request.operator.act_type
-    if function not in _FROM_OUTPUT or not are_float32(request):
+    function, out = function_of(request.operator), request.outputs[0]
+    if function is None or function not in _FROM_OUTPUT or not are_float32(request):
         return None
-    out = request.outputs[0]
     assert out is not None
     desc = desc_of(out)
-    algorithm, alpha = FUNCTIONS[function]
     hint = Primitive.of(
-        "eltwise_forward", forward_propagation(request), algorithm, desc, desc, alpha, 0.0
+        "eltwise_forward",
+        forward_propagation(request),
+        function.algorithm,
+        desc,
+        desc,
+        *function[1:],
     )
     grad = any_layout(out.shape)
     primitive = Primitive.of(
-        "eltwise_backward", _FROM_OUTPUT[function], grad, grad, desc, alpha, 0.0, hint
+        "eltwise_backward", _FROM_OUTPUT[function], grad, grad, desc, *function[1:], hint
     )
     operands = {
         Argument.DST: output(),

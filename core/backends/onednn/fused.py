@@ -9,10 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import Kernel, KernelArrays, KernelRequest, KernelResources
+from core.backends.kernels import (
+    Kernel,
+    KernelArrays,
+    KernelRequest,
+    KernelResources,
+    KernelUnavailable,
+)
 from core.backends.onednn.constants import Argument
 from core.backends.onednn.convolution import Problem, has_channels_first
-from core.backends.onednn.eltwise import FUNCTIONS
+from core.backends.onednn.eltwise import function_of
 from core.backends.onednn.inner_product import inner_product
 from core.backends.onednn.kernel import (
     Operand,
@@ -137,5 +143,7 @@ def fused_inner_product(request: KernelRequest) -> Kernel | None:
 def _activation(fused: Any) -> tuple[PostOperation, ...]:
     if fused.activation is None:
         return ()
-    algorithm, alpha = FUNCTIONS[fused.activation.act_type]
-    return (("eltwise", algorithm, alpha, 0.0),)
+    function = function_of(fused.activation)
+    if function is None:
+        raise KernelUnavailable(f"oneDNN has no function for {fused.activation.names[0]}")
+    return (("eltwise", *function),)

@@ -108,14 +108,29 @@ def test_batch_norm_is_folded(case):
     assert_equal_to_reference(symbol, shape, "convolution_folded")
 
 
-@pytest.mark.parametrize("function", ["relu", "sigmoid", "tanh"])
+FUNCTIONS = {
+    "relu": lambda x: mx.sym.Activation(x, act_type="relu"),
+    "sigmoid": lambda x: mx.sym.Activation(x, act_type="sigmoid"),
+    "softrelu": lambda x: mx.sym.Activation(x, act_type="softrelu"),
+    "tanh": lambda x: mx.sym.Activation(x, act_type="tanh"),
+    "leaky": lambda x: mx.sym.LeakyReLU(x, act_type="leaky", slope=0.1),
+    "elu": lambda x: mx.sym.LeakyReLU(x, act_type="elu", slope=0.3),
+    "gelu": lambda x: mx.sym.LeakyReLU(x, act_type="gelu"),
+    "relu6": lambda x: mx.sym.clip(x, a_min=0, a_max=0.6),
+    "relu_operator": mx.sym.relu,
+    "sigmoid_operator": mx.sym.sigmoid,
+    "tanh_operator": mx.sym.tanh,
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("no_bias", [True, False])
 def test_activation_is_fused(function, no_bias):
     layer = convolution(X, no_bias=no_bias)
-    symbol = mx.sym.Activation(layer, act_type=function)
+    symbol = FUNCTIONS[function](layer)
     assert_equal_to_reference(symbol, IMAGES, "convolution_fused")
     dense = mx.sym.FullyConnected(X, num_hidden=7, no_bias=no_bias, name="f")
-    symbol = mx.sym.Activation(dense, act_type=function)
+    symbol = FUNCTIONS[function](dense)
     executor, _ = bound(symbol, (3, 5))
     assert kernels_of(executor)[-1] == "inner_product"
     assert len([k for k in kernels_of(executor) if k != "reorder"]) == 1
