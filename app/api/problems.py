@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from app.errors import (
     ERROR_TABLE,
@@ -24,6 +25,8 @@ from app.worker.client import HostError
 __all__ = ["PROBLEM_JSON", "install_error_handlers", "problem_response"]
 
 PROBLEM_JSON = "application/problem+json"
+
+_VERBS = ("DELETE", "GET", "PATCH", "POST", "PUT")
 
 _log = structlog.get_logger(__name__)
 
@@ -72,9 +75,22 @@ async def _on_http(request: Request, error: Exception) -> JSONResponse:
     if error.status_code == 404:
         return problem_response(request, NotFound("path", request.url.path, "see /docs"))
     if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "")
-        return problem_response(request, MethodNotAllowed(request.method, allowed))
+        return problem_response(request, MethodNotAllowed(request.method, _allowed(request)))
     return problem_response(request, Malformed(str(error.detail)))
+
+
+def _allowed(request: Request) -> str:
+    """Return the verbs of all routes of the path; Starlette's own answer knows only the first."""
+    scope = {"type": "http", "path": request.url.path, "root_path": "", "headers": []}
+    served = (
+        verb
+        for verb in _VERBS
+        if any(
+            route.matches({**scope, "method": verb})[0] is Match.FULL
+            for route in request.app.routes
+        )
+    )
+    return ", ".join(served)
 
 
 def _request_id(request: Request) -> str:

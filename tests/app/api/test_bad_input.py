@@ -277,6 +277,8 @@ async def test_media_types_and_verbs(initialized: httpx.AsyncClient) -> None:
     response = await initialized.put("/v1/modules/net/predict", json=GOOD)
     await refused(response, 405, "method_not_allowed", "POST")
     assert response.headers["allow"] == "POST"
+    response = await initialized.patch("/v1/modules")
+    await refused(response, 405, "method_not_allowed", "use GET, POST")
 
 
 async def test_optimizer_that_cannot_be(initialized: httpx.AsyncClient) -> None:
