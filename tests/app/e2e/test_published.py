@@ -92,9 +92,9 @@ def test_parameters_of_another_symbol_are_refused(client: Client) -> None:
         load(client, "lstnet_small", meta)
     assert refused.value.problem["errors"] == [
         {
-            "field": "convolution0_bias",
-            "got": "shape (10,)",
-            "expected": "shape (1,)",
+            "field": "convolution0_weight",
+            "got": "shape (10, 1, 2, 5)",
+            "expected": "shape (1, 1, 6, 321)",
             "hint": "",
         }
     ]
