@@ -11,7 +11,7 @@ import io
 import numbers
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,6 +120,24 @@ class MXRecordIO:
             parts.append(part[:length])
             if kind in (_WHOLE, _LAST):
                 return _MAGIC.join(parts)
+
+    def places(self) -> Iterator[int]:
+        """Yield where each record starts, reading the file from its start."""
+        self.reset()
+        while True:
+            place = self._stream.tell()
+            if self.read() is None:
+                return
+            yield place
+
+    def read_at(self, place: int) -> bytes:
+        """Return the record that starts at a place; FormatError where there is none."""
+        self._check_pid(allow_reset=True)
+        self._stream.seek(place)
+        record = self.read()
+        if record is None:
+            raise FormatError(f"{self.uri}: no record starts at byte {place}")
+        return record
 
     def __del__(self) -> None:
         if getattr(self, "is_open", False):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -121,13 +120,15 @@ class _Table:
 
 
 def _count_parameters(node: Json, channels: int, shapes: Mapping[str, Shape] | None) -> int:
-    op, attributes = node["op"], node.get("attrs", {})
+    op: str = node["op"]
+    attributes: dict[str, str] = node.get("attrs", {})
     has_bias = attributes.get("no_bias") != "True"
     if op == "Convolution":
         filters = int(attributes["num_filter"])
-        weights = channels * filters // int(attributes.get("num_group", "1"))
-        size: int = math.prod(int(length) for length in _numbers(attributes["kernel"]))
-        return weights * size + (filters if has_bias else 0)
+        count = channels * filters // int(attributes.get("num_group", "1"))
+        for length in _numbers(attributes["kernel"]):
+            count *= int(length)
+        return count + (filters if has_bias else 0)
     if op == "FullyConnected":
         return (channels + has_bias) * int(attributes["num_hidden"])
     if op == "BatchNorm" and shapes is not None:

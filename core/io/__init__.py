@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.io.batch import DataBatch, DataDesc
+from core.io.image_record_iter import ImageRecordIter
 from core.io.iterator import DataIter, ResizeIter
 from core.io.mnist_iter import MNISTIter
 from core.io.ndarray_iter import NDArrayIter
@@ -14,6 +15,7 @@ __all__ = [
     "DataBatch",
     "DataDesc",
     "DataIter",
+    "ImageRecordIter",
     "LibSVMIter",
     "MNISTIter",
     "NDArrayIter",
