@@ -20,7 +20,7 @@ from core.profiler.recorder import profiler
 from core.random import device_random
 from core.types import Array, DType, Shape, is_known
 
-__all__ = ["execute", "operator_of", "run_of"]
+__all__ = ["execute", "forget_operators", "operator_of", "run_of"]
 
 Spec = tuple[Shape, DType]
 
@@ -37,6 +37,12 @@ def operator_of(name: str, attributes: Mapping[str, Any]) -> Operator:
 @lru_cache(maxsize=4096, typed=True)
 def _cached_operator(name: str, attributes: tuple[tuple[str, Any], ...]) -> Operator:
     return make_operator(name, name, dict(attributes))
+
+
+def forget_operators() -> None:
+    """Forget parsed operators and what was inferred with them: one of them now means another."""
+    _cached_operator.cache_clear()
+    _specs.cache_clear()
 
 
 @lru_cache(maxsize=256)

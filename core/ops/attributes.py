@@ -50,7 +50,8 @@ def attribute(
 
 def attribute_fields(operator: type) -> dict[str, dataclasses.Field[Any]]:
     """Return the attribute fields of an operator class by name, in the order of declaration."""
-    return {field.name: field for field in dataclasses.fields(operator)}
+    rest: str | None = operator.rest_attribute  # type: ignore[attr-defined]
+    return {field.name: field for field in dataclasses.fields(operator) if field.name != rest}
 
 
 def parse_attributes(operator: type, node: str, raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,8 +67,12 @@ def parse_attributes(operator: type, node: str, raw: Mapping[str, Any]) -> dict[
     hints = _type_hints(operator)
     ignored: frozenset[str] = operator.ignored_attributes  # type: ignore[attr-defined]
     values: dict[str, Any] = {}
+    rest: dict[str, str] | None = {} if operator.rest_attribute else None  # type: ignore[attr-defined]
     for key, value in raw.items():
         if (key.startswith("__") and key.endswith("__")) or key in ignored:
+            continue
+        if rest is not None and key not in fields:
+            rest[key] = format_attribute(value)
             continue
         if key not in fields:
             raise AttributeValueError(
@@ -78,6 +83,8 @@ def parse_attributes(operator: type, node: str, raw: Mapping[str, Any]) -> dict[
     for name, field in fields.items():
         if name not in values and field.default is dataclasses.MISSING:
             raise AttributeValueError(f"{where}: attribute {name!r} is required and missing")
+    if rest is not None:
+        values[operator.rest_attribute] = tuple(rest.items())  # type: ignore[attr-defined]
     return values
 
 

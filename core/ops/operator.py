@@ -79,6 +79,10 @@ class Operator:
     ignored_attributes: ClassVar[frozenset[str]] = frozenset()
     """Attributes accepted and without effect here (``cudnn_off``, ``workspace``)."""
 
+    rest_attribute: ClassVar[str | None] = None
+    """The field that takes all attributes that no other field is for, as pairs of name and text;
+    without one they are refused."""
+
     variadic: ClassVar[str | None] = None
     """The attribute that counts the inputs (``num_args``), for operators with any number of them;
     ``""`` where no attribute counts them."""

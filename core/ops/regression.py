@@ -6,6 +6,7 @@ They ignore the gradient that arrives at their output; their label gets none.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from core.errors import ShapeError
 from core.ops.attributes import attribute
@@ -22,6 +23,9 @@ class _Regression(Operator):
     The label has data's shape; a label of another shape with as many elements per sample is
     taken too.
     """
+
+    ignored_attributes: ClassVar[frozenset[str]] = frozenset({"out_grad"})
+    """Published models have it; MXNet passes over any attribute here that it does not know."""
 
     grad_scale: float
 

@@ -121,10 +121,6 @@ class _Deformable(Operator):
 
     def __post_init__(self) -> None:
         check_window(self.kernel, stride=self.stride, dilate=self.dilate, pad=self.pad)
-        if len(self.kernel) != 2 or self.layout not in (None, "NCHW"):
-            raise AttributeValueError(
-                f"kernel is {self.kernel} and layout {self.layout}; expected two axes, NCHW"
-            )
         if self.num_filter % self.num_group:
             raise AttributeValueError(
                 f"num_filter is {self.num_filter}; expected a multiple of num_group "
@@ -146,6 +142,10 @@ class _Deformable(Operator):
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:
+        if len(self.kernel) != 2 or self.layout not in (None, "NCHW"):
+            raise AttributeValueError(
+                f"kernel is {self.kernel} and layout {self.layout}; expected two axes, NCHW"
+            )
         data = self.expect("data", inputs[0], (0, 0, 0, 0))
         assert data is not None
         for name in ("num_group", "num_deformable_group"):

@@ -1,0 +1,240 @@
+"""The operator ``Custom``: one that a script writes in Python and registers by name.
+
+What scripts see, ``CustomOp`` and ``CustomOpProp``, is in ``core.operator``; this module knows them
+by what they offer, and gets the way to call them from there.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from core.errors import ShapeError, TypeInferenceError, UnknownOperator, did_you_mean
+from core.ops.attributes import attribute
+from core.ops.operator import ALL, Operator, Reads, Run
+from core.ops.registry import register
+from core.types import Array, DType, Shape, is_known, to_dtype
+
+__all__ = ["Custom", "CustomCalls", "Properties", "custom_names", "register_custom", "set_calls"]
+
+
+class Properties(Protocol):
+    """What a ``CustomOpProp`` answers."""
+
+    def list_arguments(self) -> list[str]: ...
+    def list_outputs(self) -> list[str]: ...
+    def list_auxiliary_states(self) -> list[str]: ...
+    def infer_shape(self, in_shape: list[list[int]]) -> Any: ...
+    def infer_type(self, in_type: list[Any]) -> Any: ...
+    def declare_backward_dependency(
+        self, out_grad: list[int], in_data: list[int], out_data: list[int]
+    ) -> list[int]: ...
+
+
+class CustomCalls(Protocol):
+    """How custom operators are made and called with raw arrays; ``arrays`` by MXNet's names."""
+
+    def create(self, properties: Properties, inputs: Sequence[Array]) -> Any: ...
+    def forward(
+        self, op: Any, is_train: bool, req: list[str], **arrays: Sequence[Array]
+    ) -> None: ...
+    def backward(self, op: Any, req: list[str], **arrays: Sequence[Array]) -> None: ...
+
+
+_properties: dict[str, Callable[..., Properties]] = {}
+_calls: list[CustomCalls] = []
+
+
+def register_custom(name: str, make: Callable[..., Properties]) -> None:
+    """Let ``Custom`` of this ``op_type`` have the properties that ``make(**attributes)`` gives.
+
+    The last one registered under a name counts.
+    """
+    _properties[name] = make
+
+
+def custom_names() -> list[str]:
+    """Return what is registered, sorted."""
+    return sorted(_properties)
+
+
+def set_calls(calls: CustomCalls) -> None:
+    """Tell how custom operators are called."""
+    _calls[:] = [calls]
+
+
+class _Instances:
+    """The operators made so far. One belongs to the output that it writes and lives as long."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Any, weakref.ref[Any]]] = {}
+
+    def of(self, output: Array, make: Callable[[], Any]) -> Any:
+        """Return the operator that writes an output, made where it is new."""
+        key = id(output)
+        if key not in self._found:
+            reference = weakref.ref(output, lambda _: self._found.pop(key, None))
+            self._found[key] = (make(), reference)
+        return self._found[key][0]
+
+
+_instances = _Instances()
+
+
+@register("Custom")
+class Custom(Operator):
+    """An operator registered with ``mx.operator.register(op_type)``.
+
+    All further attributes go to the registered class as text.
+    """
+
+    variadic: ClassVar[str | None] = ""
+    rest_attribute: ClassVar[str | None] = "arguments"
+
+    op_type: str = attribute(doc="the name it is registered under")
+    arguments: tuple[tuple[str, str], ...] = attribute(())
+
+    def __post_init__(self) -> None:
+        if self.op_type not in _properties:
+            raise UnknownOperator(
+                f"Custom operator {self.op_type!r} is not registered"
+                f"{did_you_mean(self.op_type, _properties)}; register its class with "
+                f"mx.operator.register({self.op_type!r})"
+            )
+
+    @functools.cached_property
+    def properties(self) -> Properties:
+        """The registered class with these attributes."""
+        return _properties[self.op_type](**dict(self.arguments))
+
+    # -- names ------------------------------------------------------------------------------
+
+    def input_names(self) -> tuple[str, ...]:
+        return (*self.properties.list_arguments(), *self.auxiliary_names())
+
+    def auxiliary_names(self) -> tuple[str, ...]:
+        return tuple(self.properties.list_auxiliary_states())
+
+    def output_names(self) -> tuple[str, ...]:
+        return tuple(self.properties.list_outputs())
+
+    def backward_reads(self) -> Reads:
+        outputs, inputs = len(self.output_names()), len(self.properties.list_arguments())
+        numbers = iter(range(2 * outputs + inputs))
+        out_grad, in_data, out_data = (
+            [next(numbers) for _ in range(count)] for count in (outputs, inputs, outputs)
+        )
+        read = self.properties.declare_backward_dependency(out_grad, in_data, out_data)
+        return Reads(out_grads=any(i in out_grad for i in read), inputs=(ALL,), outputs=(ALL,))
+
+    # -- inference --------------------------------------------------------------------------
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        count = len(self.properties.list_arguments())
+        try:
+            answer = self.properties.infer_shape([list(shape or ()) for shape in inputs[:count]])
+        except Exception as error:
+            if not self.check_known(inputs[:count]):
+                return inputs, outputs
+            raise ShapeError(f"{self.op_type}.infer_shape failed: {error!r}") from error
+        in_shapes, out_shapes, aux_shapes = self._parts("infer_shape", answer)
+        given = [shape or None for shape in map(tuple, (*in_shapes, *aux_shapes))]
+        found = [
+            self.expect(name, shape, expected)
+            for name, shape, expected in zip(self.input_names(), inputs, given, strict=True)
+        ]
+        if not all(is_known(shape) for shape in found[:count]):
+            return found, outputs
+        return found, [
+            self.expect(name, shape, tuple(expected))
+            for name, shape, expected in zip(self.output_names(), outputs, out_shapes, strict=True)
+        ]
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        count = len(self.properties.list_arguments())
+        first = next((dtype for dtype in (*inputs, *outputs) if dtype is not None), None)
+        if first is None:
+            return inputs, outputs
+        known = [(dtype or first).type for dtype in inputs[:count]]
+        try:
+            answer = self.properties.infer_type(list(known))
+        except Exception as error:
+            raise TypeInferenceError(f"{self.op_type}.infer_type failed: {error!r}") from error
+        in_types, out_types, aux_types = self._parts("infer_type", answer)
+        names = (*self.input_names(), *self.output_names())
+        expected = [to_dtype(np.dtype(x)) for x in (*in_types, *aux_types, *out_types)]
+        found = [
+            self.expect_dtype(name, dtype, wanted)
+            for name, dtype, wanted in zip(names, (*inputs, *outputs), expected, strict=True)
+        ]
+        return found[: len(inputs)], found[len(inputs) :]
+
+    def _parts(self, method: str, answer: Any) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return what a method said of inputs, outputs and auxiliary states."""
+        parts = [list(part) for part in answer]
+        if len(parts) == 2:
+            parts.append([])
+        counts = (
+            len(self.properties.list_arguments()),
+            len(self.output_names()),
+            len(self.auxiliary_names()),
+        )
+        if tuple(len(part) for part in parts) != counts:
+            raise ShapeError(
+                f"{self.op_type}.{method} returned {[len(part) for part in parts]} entries; "
+                f"expected {counts[0]} for inputs, {counts[1]} for outputs and {counts[2]} for "
+                f"auxiliary states"
+            )
+        return parts[0], parts[1], parts[2]
+
+    # -- arithmetic -------------------------------------------------------------------------
+
+    def _instance(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Any:
+        count = len(self.properties.list_arguments())
+        return _instances.of(outputs[0], lambda: _calls[0].create(self.properties, inputs[:count]))
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        count = len(self.properties.list_arguments())
+        _calls[0].forward(
+            self._instance(inputs, outputs),
+            run.is_train,
+            ["write"] * len(outputs),
+            in_data=inputs[:count],
+            out_data=outputs,
+            aux=inputs[count:],
+        )
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        count = len(self.properties.list_arguments())
+        targets, req = [], []
+        for array, target in zip(inputs[:count], in_grads, strict=False):
+            req.append("null" if target is None else "write")
+            targets.append(run.scratch(array.shape, array.dtype) if target is None else target)
+        grads = [
+            run.xp.zeros(output.shape, output.dtype) if grad is None else grad
+            for grad, output in zip(out_grads, outputs, strict=True)
+        ]
+        _calls[0].backward(
+            self._instance(inputs, outputs),
+            req,
+            out_grad=grads,
+            in_data=inputs[:count],
+            out_data=outputs,
+            in_grad=targets,
+            aux=inputs[count:],
+        )
