@@ -17,8 +17,17 @@ from app.tensors.json_ import parse_json
 
 __all__ = ["checkpoint_form", "module_form", "read_checkpoint_form", "read_module_form"]
 
-_LISTS = ("data_names", "label_names", "state_names", "fixed_param_names", "contexts")
-_TEXTS = ("name", "executor", "default_bucket_key")
+_LISTS = (
+    "data_names",
+    "label_names",
+    "state_names",
+    "fixed_param_names",
+    "fixed_param_patterns",
+    "excluded_param_patterns",
+    "contexts",
+)
+_TEXTS = ("name", "kind", "executor", "default_bucket_key")
+_JSON_TEXTS = ("buckets", "compression_params")
 _FLAGS = {"true": True, "false": False}
 
 _FILE = {"type": "string", "format": "binary"}
@@ -64,6 +73,7 @@ def module_form() -> dict[str, Any]:
     fields = {
         **{name: {"type": "string"} for name in _TEXTS},
         **lists,
+        **{name: {"type": "string", "description": "As JSON."} for name in _JSON_TEXTS},
         **_EPOCH,
         "allow_extra": {"type": "string", "enum": list(_FLAGS)},
         "symbol": _FILE,

@@ -30,6 +30,10 @@ class ModuleBody:
             hold for any; ``bind`` then has open axes.
         default_bucket_key: the bucket that ``bind`` binds; it must have every parameter. The
             largest where ``buckets`` are given.
+        kind: as the symbol or symbols say where None.
+        fixed_param_names, fixed_param_patterns, excluded_param_patterns: parameters that are not
+            trained: by name, and by parts of names, those apart that have an excluded part.
+        compression_params: of gradients between contexts: ``{"type": "2bit", "threshold": 0.5}``.
         executor: device that holds it; the first one where None.
         contexts: logical devices its batches are spread over; the executor's where empty.
     """
@@ -45,6 +49,10 @@ class ModuleBody:
     label_names: tuple[str, ...] = ("softmax_label",)
     state_names: tuple[str, ...] = ()
     fixed_param_names: tuple[str, ...] = ()
+    fixed_param_patterns: tuple[str, ...] = ()
+    excluded_param_patterns: tuple[str, ...] = ()
+    compression_params: dict[str, Any] | None = None
+    kind: ModuleKind | None = None
     executor: str | None = None
     contexts: tuple[str, ...] = ()
 
@@ -54,20 +62,31 @@ class ModuleBody:
         Args:
             executor: where it goes unless the body says.
         """
-        has_buckets = self.symbols is not None or bool(self.buckets)
         chosen = self.executor or executor
         return ModuleRecord(
             name=self.name,
-            kind=ModuleKind.BUCKETING if has_buckets else ModuleKind.MODULE,
+            kind=self._kind(),
             symbols=self._symbols(),
             default_bucket_key=self._default_key(),
             data_names=self.data_names,
             label_names=self.label_names,
             state_names=self.state_names,
             fixed_param_names=self.fixed_param_names,
+            fixed_param_patterns=self.fixed_param_patterns,
+            excluded_param_patterns=self.excluded_param_patterns,
+            compression_params=self.compression_params,
             executor=chosen,
             contexts=self.contexts or (chosen,),
         )
+
+    def _kind(self) -> ModuleKind:
+        has_buckets = self.symbols is not None or bool(self.buckets)
+        implied = ModuleKind.BUCKETING if has_buckets else ModuleKind.MODULE
+        chosen = self.kind or implied
+        if (chosen is ModuleKind.BUCKETING) != has_buckets:
+            expected = "bucketing with symbols or buckets, another kind without"
+            raise Invalid("kind", chosen.value, expected)
+        return chosen
 
     def _symbols(self) -> dict[str, str]:
         if (self.symbol is None) == (self.symbols is None):

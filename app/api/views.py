@@ -83,6 +83,9 @@ class ModuleView(BaseModel):
     label_names: list[str]
     state_names: list[str]
     fixed_param_names: list[str]
+    fixed_param_patterns: list[str]
+    excluded_param_patterns: list[str]
+    compression_params: dict[str, Any] | None
     bucket_keys: list[str] = Field(description="Empty for a module without buckets.")
     default_bucket_key: str | None
     executor: str = Field(examples=["cpu(0)"])

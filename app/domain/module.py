@@ -51,10 +51,19 @@ SINGLE = canonical_json(None)
 
 
 class ModuleKind(StrEnum):
-    """Which class of the Module family it is."""
+    """Which class of the Module family it is.
+
+    A chain (``SequentialModule``) is one symbol, composed by the client; Python code is never
+    taken from clients. Neither is a kind.
+    """
 
     MODULE = "module"
     BUCKETING = "bucketing"
+    """A symbol, or a shape, per bucket key; all buckets have the same parameters."""
+    MUTABLE = "mutable"
+    """Bound at the largest shapes expected; a batch of any other shape is computed all the same."""
+    DETECTION = "detection"
+    """Fixed parameters only by parts of their names, as SimpleDet's ``DetModule``."""
 
 
 class ParamsSource(StrEnum):
@@ -173,6 +182,11 @@ class ModuleRecord:
         default_bucket_key: the key whose shapes are ``bind.data_shapes``.
         executor: name of the executor process that holds it: ``cpu(0)``.
         contexts: the logical devices its batches are spread over.
+        fixed_param_names: parameters that are not trained.
+        fixed_param_patterns: nor are those whose names contain one of these,
+        excluded_param_patterns: unless they contain one of these.
+        compression_params: of the gradients between contexts, as MXNet has it:
+            ``{"type": "2bit", "threshold": 0.5}``; the optimizer's kvstore must be ``device``.
         bind, init, optimizer: the specifications of the calls made, None before the call.
         params: where the parameters came from, None while there are none.
         checkpoint: the newest durable state of its parameters.
@@ -189,6 +203,9 @@ class ModuleRecord:
     label_names: tuple[str, ...] = ("softmax_label",)
     state_names: tuple[str, ...] = ()
     fixed_param_names: tuple[str, ...] = ()
+    fixed_param_patterns: tuple[str, ...] = ()
+    excluded_param_patterns: tuple[str, ...] = ()
+    compression_params: Mapping[str, Any] | None = None
     executor: str = "cpu(0)"
     contexts: tuple[str, ...] = ("cpu(0)",)
     bind: BindSpec | None = None

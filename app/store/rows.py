@@ -31,7 +31,15 @@ __all__ = [
     "module_values",
 ]
 
-_MODULE_TUPLES = ("data_names", "label_names", "state_names", "fixed_param_names", "contexts")
+_MODULE_TUPLES = (
+    "data_names",
+    "label_names",
+    "state_names",
+    "fixed_param_names",
+    "fixed_param_patterns",
+    "excluded_param_patterns",
+    "contexts",
+)
 
 
 def module_of(row: Row[Any], symbols: Mapping[str, str]) -> ModuleRecord:
@@ -55,7 +63,9 @@ def module_of(row: Row[Any], symbols: Mapping[str, str]) -> ModuleRecord:
         created_at=row.created_at,
         updated_at=row.updated_at,
         default_bucket_key=row.spec["default_bucket_key"],
-        **{name: tuple(row.spec[name]) for name in _MODULE_TUPLES},
+        compression_params=row.spec.get("compression_params"),
+        # What older servers did not know of, their rows do not have.
+        **{name: tuple(row.spec.get(name, ())) for name in _MODULE_TUPLES},
     )
 
 
@@ -63,6 +73,7 @@ def module_values(record: ModuleRecord) -> dict[str, Any]:
     """Return the columns of a module, id and symbols apart."""
     spec: dict[str, Any] = {name: list(getattr(record, name)) for name in _MODULE_TUPLES}
     spec["default_bucket_key"] = record.default_bucket_key
+    spec["compression_params"] = _plain_dict(record.compression_params)
     return {
         "name": record.name,
         "kind": record.kind.value,
@@ -176,6 +187,10 @@ def dataset_values(record: DatasetRecord) -> dict[str, Any]:
 def manifest_of(row: Row[Any]) -> CheckpointManifest:
     """Build a checkpoint's manifest from its row."""
     return from_plain(CheckpointManifest, row.manifest)
+
+
+def _plain_dict(value: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if value is None else dict(value)
 
 
 def _plain(value: BindSpec | InitSpec | OptimizerSpec | None) -> Any:

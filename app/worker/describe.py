@@ -8,6 +8,7 @@ from typing import Any
 from app.domain.codec import to_plain
 from app.domain.module import BucketShapes
 from app.worker.engine_optimizer import holder_of, optimizer_of
+from app.worker.engines import fixed_names
 from app.worker.hosted_module import HostedModule
 from app.worker.symbol_specs import infer_specs
 from core.symbol import Symbol
@@ -99,7 +100,7 @@ def _bound_facts(module: HostedModule, symbol: Symbol, shapes: BucketShapes) -> 
 
 
 def _names_only(module: HostedModule, symbol: Symbol) -> list[dict[str, Any]]:
-    fixed = set(module.record.fixed_param_names)
+    fixed = set(fixed_names(module.record, symbol))
     rows: list[dict[str, Any]] = []
     for name in symbol.list_arguments():
         rows.append({"name": name, "role": _role(module, name), "fixed": name in fixed})

@@ -29,13 +29,14 @@ from app.worker.engine_optimizer import (
     park_optimizer,
     unpark_optimizer,
 )
+from app.worker.engines import check_kind, make_engine
 from app.worker.faults import client_fault
 from app.worker.inference import Inference
 from app.worker.predictor import Parameters
 from core.backends import backend_of
 from core.device import Context
 from core.errors import DeviceError
-from core.module import BucketingModule, Module
+from core.module import BucketingModule
 from core.ndarray import NDArray
 from core.symbol import Symbol, load_json
 
@@ -99,6 +100,7 @@ class HostedModule:
         check_names_of(self.default_symbol, record)
         self.data_names: list[str] = list(record.data_names)
         self.label_names: list[str] = check_label_names(self.default_symbol, record)
+        check_kind(record, self.default_symbol)
         self.engine = self._make_engine()
         self.has_unsaved = False
         self.job_id: int | None = None
@@ -250,6 +252,9 @@ class HostedModule:
     def init_optimizer(self, spec: OptimizerSpec, prefix: str) -> None:
         """Install an optimizer in the place of one that is there; see ``install_optimizer``."""
         self.require("init_optimizer")
+        if self.record.compression_params is not None and "device" not in (spec.kvstore or ""):
+            expected = "device, the store that compresses gradients as the module says"
+            raise Invalid(f"{prefix}kvstore", spec.kvstore, expected)
         install_optimizer(self.engine, spec, prefix)
         self._parked = None
         self.record = self.record.evolve(optimizer=spec)
@@ -260,22 +265,16 @@ class HostedModule:
     def inference(self) -> Inference:
         """What makes predictions with the module's present parameters, beside its training."""
         if self._inference is None:
-            self._inference = Inference(self.symbols, self.buckets(), self.on_device)
+            is_mutable = self.record.kind is ModuleKind.MUTABLE
+            self._inference = Inference(
+                self.symbols, self.buckets(), self.on_device, any_shape=is_mutable
+            )
         return self._inference
 
     # -- inside -------------------------------------------------------------------------------
 
     def _make_engine(self) -> Engine:
-        record = self.record
-        options: dict[str, Any] = {
-            "context": self.contexts,
-            "fixed_param_names": list(record.fixed_param_names),
-            "state_names": list(record.state_names),
-        }
-        with client_fault("symbols"):
-            if record.kind is ModuleKind.BUCKETING:
-                return BucketingModule(self._generate, self.default_key, **options)
-            return Module(self.default_symbol, self.data_names, self.label_names, **options)
+        return make_engine(self.record, self._generate, self.default_key, self.contexts)
 
     def _generate(self, key: Any) -> tuple[Symbol, list[str], list[str]]:
         return self._symbol_of(key, "bucket"), self.data_names, self.label_names

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import NamedTuple
@@ -23,6 +25,7 @@ __all__ = ["Inference", "pick_bucket"]
 
 
 _NO_AXES: frozenset[int] = frozenset()
+_SHAPES_KEPT = 8
 
 
 class RaggedAxis(NamedTuple):
@@ -42,7 +45,19 @@ class Inference:
         symbols: Mapping[str, Symbol],
         buckets: Mapping[str, BucketShapes],
         parameters: Callable[[], Parameters],
+        *,
+        any_shape: bool = False,
     ) -> None:
+        """Prepare.
+
+        Args:
+            symbols: by bucket key.
+            buckets: shapes by bucket key.
+            parameters: returns the arrays to compute with.
+            any_shape: examples may have other shapes than bound; each has a predictor.
+        """
+        self._any_shape = any_shape
+        self._by_shape: OrderedDict[BucketShapes, Predictor] = OrderedDict()
         self._symbols = symbols
         self._buckets = buckets
         self._parameters = parameters
@@ -52,12 +67,7 @@ class Inference:
     def predictor(self, key: str) -> Predictor:
         """Return what runs a bucket, made on first use."""
         if key not in self._predictors:
-            self._predictors[key] = Predictor(
-                self._symbols[key],
-                self._parameters(),
-                describe_inputs(self._buckets[key].data_shapes),
-                self._memory,
-            )
+            self._predictors[key] = self._make(key, self._buckets[key])
         return self._predictors[key]
 
     def run(self, tensors: Arrays, bucket: str | None) -> tuple[str, Arrays]:
@@ -73,12 +83,31 @@ class Inference:
         key = pick_bucket(self._buckets, tensors, bucket, self._ragged_inputs)
         descs = self._buckets[key].data_shapes
         check_names(tensors, [one.name for one in descs], may_miss=False)
+        if self._any_shape:
+            return key, self._predictor_of(key, tensors).run(tensors)
         padded = {
             one.name: _pad(tensors[one.name], one, self._ragged_inputs.get(one.name, _NO_AXES))
             for one in descs
         }
         outputs = self.predictor(key).run(padded)
         return key, {name: self._cut(name, output, tensors) for name, output in outputs.items()}
+
+    def _predictor_of(self, key: str, tensors: Arrays) -> Predictor:
+        """Return what runs examples of any shape, the number of them apart."""
+        descs = tuple(_reshaped(one, tensors[one.name]) for one in self._buckets[key].data_shapes)
+        shapes = BucketShapes(data_shapes=descs)
+        predictor = self._by_shape.get(shapes)
+        if predictor is None:
+            predictor = self._make(key, shapes)
+            self._by_shape[shapes] = predictor
+            if len(self._by_shape) > _SHAPES_KEPT:
+                self._by_shape.popitem(last=False)
+        self._by_shape.move_to_end(shapes)
+        return predictor
+
+    def _make(self, key: str, shapes: BucketShapes) -> Predictor:
+        inputs = describe_inputs(shapes.data_shapes)
+        return Predictor(self._symbols[key], self._parameters(), inputs, self._memory)
 
     def nbytes(self) -> int:
         """Return the bytes of the memory that all predictors share."""
@@ -199,6 +228,18 @@ def _holds(desc: InputDesc, got: Shape, ragged: frozenset[int]) -> bool:
         for position, (have, want) in enumerate(zip(desc.shape, got, strict=True))
         if position != axis
     )
+
+
+def _reshaped(desc: InputDesc, tensor: np.ndarray) -> InputDesc:
+    """Return the description of an input with another shape, the batch as long as bound."""
+    if tensor.ndim != len(desc.shape):
+        raise Invalid(desc.name, f"shape {tensor.shape}", f"{len(desc.shape)} dimensions")
+    axis = DataDesc.get_batch_axis(desc.layout)
+    dims = [
+        bound if position == axis else have
+        for position, (have, bound) in enumerate(zip(tensor.shape, desc.shape, strict=True))
+    ]
+    return dataclasses.replace(desc, shape=tuple(dims))
 
 
 def _pad(tensor: np.ndarray, desc: InputDesc, ragged: frozenset[int]) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import update
 
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag, FileDigest
 from app.domain.dataset import ArrayInfo, DatasetKind, DatasetRecord
@@ -44,6 +45,7 @@ from app.store.modules import (
     save_module,
 )
 from app.store.pages import check_limit
+from app.store.schema import modules
 from app.store.store import Store
 
 FULL = ModuleRecord(
@@ -55,6 +57,9 @@ FULL = ModuleRecord(
     label_names=(),
     state_names=("h",),
     fixed_param_names=("w",),
+    fixed_param_patterns=("conv",),
+    excluded_param_patterns=("bias",),
+    compression_params={"type": "2bit", "threshold": 0.5},
     executor="cpu(1)",
     contexts=("cpu(1)", "cpu(2)"),
     bind=BindSpec(data_shapes=(InputDesc(name="data", shape=(4, 8)),), grad_req={"w": "add"}),
@@ -209,3 +214,21 @@ def test_bucket_keys_stay_apart(store: Store) -> None:
     with store.write() as connection:
         insert_module(connection, ModuleRecord(name="m", symbols={SINGLE: "s"}))
         assert get_module(connection, "m").symbols == {"null": "s"}
+
+
+def test_rows_of_older_servers_lack_what_these_did_not_know(store: Store) -> None:
+    with store.write() as connection:
+        record = insert_module(connection, FULL)
+        spec = {
+            "default_bucket_key": "20",
+            "data_names": ["data"],
+            "label_names": [],
+            "state_names": [],
+            "fixed_param_names": ["w"],
+            "contexts": ["cpu(0)"],
+        }
+        connection.execute(update(modules).where(modules.c.id == record.id).values(spec=spec))
+    with store.read() as connection:
+        found = get_module(connection, "full")
+    assert (found.fixed_param_names, found.fixed_param_patterns) == (("w",), ())
+    assert found.compression_params is None
