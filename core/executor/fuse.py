@@ -2,7 +2,7 @@
 
 For plans without a backward pass only, whose values between the steps nobody sees. A convolution
 takes in the inference batch norm behind it, the addition of a residual, and an activation; a fully
-connected layer takes in an activation.
+connected layer takes in an activation; an inference batch norm that is left takes in a ReLU.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from core.executor.primitives import Primitive
 from core.ops import Operator, Run
 from core.types import Array
 
-__all__ = ["Fused", "FusedConvolution", "FusedDense", "fuse"]
+__all__ = ["Fused", "FusedConvolution", "FusedDense", "FusedNorm", "fuse"]
 
 
 class Fused(Primitive):
@@ -71,7 +71,22 @@ class FusedDense(Fused):
     names = ("_plan_fully_connected",)
 
 
+class FusedNorm(Fused):
+    """An inference batch norm, whose statistics nobody reads, with a ReLU."""
+
+    names = ("_plan_batch_norm",)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Run one after the other."""
+        statistics = [run.scratch(inputs[1].shape, inputs[1].dtype) for _ in range(2)]
+        self.layer.forward(run, inputs, [outputs[0], *statistics])
+        if self.activation is not None:
+            self.activation.forward(run, outputs, outputs)
+
+
 _LAYERS: dict[str, type[Fused]] = {
+    "BatchNorm": FusedNorm,
+    "BatchNorm_v1": FusedNorm,
     "Convolution": FusedConvolution,
     "Convolution_v1": FusedConvolution,
     "FullyConnected": FusedDense,
@@ -123,7 +138,11 @@ class _Fuser:
     def _grow(self, step: Step) -> None:
         """Fuse a layer with as many of its followers as possible; they run in the last's place."""
         kind = _LAYERS.get(step.op.names[0])
-        if kind is None or kind.names[0] not in self._kernels or step in self._absorbed:
+        if kind is None or kind.names[0] not in self._kernels:
+            return
+        if step in self._absorbed or step in self._fused:
+            return
+        if kind is FusedNorm and not self._is_inference(step):
             return
         fused, inputs, last = kind(step.op), list(step.inputs), step
         while True:
@@ -132,7 +151,7 @@ class _Fuser:
                 break
             self._absorbed.add(last)
             last = follower
-        if last is not step:
+        if last is not step or kind is FusedNorm:
             self._absorbed.discard(last)
             self._fused[last] = Step(fused, last.node, tuple(inputs), last.outputs[:1])
 
@@ -150,6 +169,11 @@ class _Fuser:
         """Add a follower to a fused operator; tell whether that was possible."""
         name, out = follower.op.names[0], last.outputs[0]
         if fused.activation is not None:
+            return False
+        if isinstance(fused, FusedNorm) and "relu" not in (
+            name,
+            getattr(follower.op, "act_type", ""),
+        ):
             return False
         if getattr(follower.op, "act_type", None) in _ACTIVATIONS.get(name, ()):
             fused.activation = follower.op
@@ -169,14 +193,21 @@ class _Fuser:
     def _is_foldable(self, fused: Fused, inputs: list[int | None], norm: Step) -> bool:
         values, data = self._program.values, norm.inputs[0]
         assert data is not None
-        uses_batch = self._program.is_train and not getattr(norm.op, "use_global_stats", False)
         return (
             fused.batch_norm is None
-            and not uses_batch
+            and self._is_inference(norm)
             and self._constants >= {*inputs[1:], *norm.inputs[1:]}
-            and getattr(norm.op, "axis", None) == 1
             and getattr(fused.layer, "layout", None) in (None, "NCW", "NCHW", "NCDHW")
-            and not any(self._reads[hidden] for hidden in norm.outputs[1:] if hidden is not None)
-            and not any(hidden in self._kept for hidden in norm.outputs[1:])
             and values[data].dtype.itemsize == 4
+        )
+
+    def _is_inference(self, norm: Step) -> bool:
+        """Tell whether a batch norm over the channels has given statistics that nobody reads."""
+        uses_batch = self._program.is_train and not getattr(norm.op, "use_global_stats", False)
+        hidden = norm.outputs[1:]
+        return (
+            not uses_batch
+            and getattr(norm.op, "axis", None) == 1
+            and not any(self._reads[value] for value in hidden if value is not None)
+            and not any(value in self._kept for value in hidden)
         )

@@ -12,7 +12,11 @@ from core.backends.onednn.batch_norm import (
 from core.backends.onednn.convolution import convolution, convolution_backward
 from core.backends.onednn.deconvolution import deconvolution, deconvolution_backward
 from core.backends.onednn.eltwise import activation, activation_backward
-from core.backends.onednn.fused import fused_convolution, fused_inner_product
+from core.backends.onednn.fused import (
+    fused_batch_norm,
+    fused_convolution,
+    fused_inner_product,
+)
 from core.backends.onednn.inner_product import inner_product, inner_product_backward
 from core.backends.onednn.joining import addition, concatenation
 from core.backends.onednn.layer_norm import layer_norm
@@ -39,6 +43,7 @@ _FORWARD: dict[str, Prepare] = {
     "RNN": recurrent,
     "SoftmaxOutput": softmax_output,
     "_plan_accumulate": addition,
+    "_plan_batch_norm": fused_batch_norm,
     "_plan_batch_norm_relu": batch_norm_relu,
     "_plan_convolution": fused_convolution,
     "_plan_fully_connected": fused_inner_product,

@@ -16,7 +16,7 @@ from core.backends.kernels import (
     KernelResources,
     KernelUnavailable,
 )
-from core.backends.onednn.constants import Argument
+from core.backends.onednn.constants import Argument, Normalization, Propagation
 from core.backends.onednn.convolution import Problem, has_channels_first
 from core.backends.onednn.eltwise import function_of
 from core.backends.onednn.inner_product import inner_product
@@ -28,12 +28,12 @@ from core.backends.onednn.kernel import (
     output,
     present,
 )
-from core.backends.onednn.memory import layout_of, plain
+from core.backends.onednn.memory import any_layout, desc_of, layout_of, plain
 from core.backends.onednn.primitive import PostOperation, Primitive, launch
 from core.backends.onednn.reorder import make_reorder
 from core.types import Array
 
-__all__ = ["fused_convolution", "fused_inner_product"]
+__all__ = ["fused_batch_norm", "fused_convolution", "fused_inner_product"]
 
 _FLOAT32 = np.dtype("float32")
 _SUM: PostOperation = ("sum", 1.0)
@@ -132,6 +132,37 @@ def fused_convolution(request: KernelRequest) -> Kernel | None:
     if problem.bias:
         operands[Argument.BIAS] = input_(2)
     return _Fused(request, primitive, operands)
+
+
+def fused_batch_norm(request: KernelRequest) -> Kernel | None:
+    """Prepare an inference batch norm with its ReLU, in the layout of the data."""
+    norm, data = request.operator.layer, request.inputs[0]
+    if not are_float32(request) or data is None:
+        return None
+    flags = Normalization.USE_GLOBAL_STATISTICS | Normalization.USE_SHIFT
+    if not norm.fix_gamma:
+        flags |= Normalization.USE_SCALE
+    if request.operator.activation is not None:
+        flags |= Normalization.FUSE_RELU
+    desc = desc_of(data)
+    primitive = Primitive.of(
+        "batch_normalization_forward",
+        Propagation.FORWARD_INFERENCE,
+        desc,
+        any_layout(desc.dims),
+        norm.eps,
+        flags,
+    )
+    operands = {
+        Argument.SRC: input_(0),
+        Argument.SHIFT: input_(2),
+        Argument.MEAN: input_(3),
+        Argument.VARIANCE: input_(4),
+        Argument.DST: output(),
+    }
+    if not norm.fix_gamma:
+        operands[Argument.SCALE] = input_(1)
+    return PrimitiveKernel("batch_norm_fused", request, (primitive, operands), inplace=((0, 0),))
 
 
 def fused_inner_product(request: KernelRequest) -> Kernel | None:

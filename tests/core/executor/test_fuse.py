@@ -12,7 +12,7 @@ from core.executor.trace import Graph, specs_of, trace
 from core.executor.verify import verify_program
 from core.symbol.infer import infer_graph
 
-KERNELS = frozenset({"_plan_convolution", "_plan_fully_connected"})
+KERNELS = frozenset({"_plan_batch_norm", "_plan_convolution", "_plan_fully_connected"})
 X = mx.sym.Variable("data")
 
 
@@ -94,12 +94,22 @@ def test_other_axis_than_the_channels_is_not_folded():
     assert [kind for kind, _ in steps(norm)] == ["Convolution", "BatchNorm"]
 
 
+def test_batch_norm_that_is_left_takes_a_relu_only():
+    norm = mx.sym.BatchNorm(X, name="b")
+    assert steps(relu(norm)) == [("batch_norm", "r")]
+    assert steps(mx.sym.relu(norm, name="r")) == [("batch_norm", "r")]
+    assert [kind for kind, _ in steps(mx.sym.tanh(norm))] == ["batch_norm", "tanh"]
+    assert [kind for kind, _ in steps(relu(norm), is_train=True)] == ["BatchNorm", "Activation"]
+    shown = mx.sym.BatchNorm(X, name="b", output_mean_var=True)
+    assert [kind for kind, _ in steps(shown)] == ["BatchNorm"]
+
+
 @pytest.mark.parametrize("missing", range(1, 7))
 def test_every_array_that_is_folded_must_have_a_version(missing):
     norm = mx.sym.BatchNorm(convolution(X), name="b")
     assert [kind for kind, _ in steps(norm, constants=set(range(7)))] == ["convolution"]
     constants = set(range(7)) - {missing}
-    assert [kind for kind, _ in steps(norm, constants=constants)] == ["Convolution", "BatchNorm"]
+    assert [kind for kind, _ in steps(norm, constants=constants)] == ["Convolution", "batch_norm"]
 
 
 def test_nothing_is_fused_without_kernels():

@@ -108,6 +108,22 @@ def test_batch_norm_is_folded(case):
     assert_equal_to_reference(symbol, shape, "convolution_folded")
 
 
+@pytest.mark.parametrize("fix_gamma", [True, False])
+@pytest.mark.parametrize("shape", [IMAGES, ROWS, VOLUMES, (5, 7)])
+def test_batch_norm_runs_alone_and_with_relu(fix_gamma, shape):
+    alone = norm(X, fix_gamma=fix_gamma)
+    assert_equal_to_reference(alone, shape, "batch_norm_fused")
+    symbol = mx.sym.Activation(alone, act_type="relu")
+    assert_equal_to_reference(symbol, shape, "batch_norm_fused")
+    assert "activation" not in kernels_of(bound(symbol, shape)[0])
+
+
+def test_batch_norm_before_a_convolution_keeps_its_layout():
+    pooled = mx.sym.Pooling(convolution(X, num_filter=32), kernel=(1, 1), pool_type="max")
+    symbol = convolution(mx.sym.Activation(norm(pooled), act_type="relu"), "c2")
+    assert_equal_to_reference(symbol, (2, 32, 9, 11), "batch_norm_fused")
+
+
 FUNCTIONS = {
     "relu": lambda x: mx.sym.Activation(x, act_type="relu"),
     "sigmoid": lambda x: mx.sym.Activation(x, act_type="sigmoid"),
