@@ -42,7 +42,7 @@ class BatchNorm(Operator):
     """
 
     ignored_attributes: ClassVar[frozenset[str]] = frozenset(
-        {"cudnn_off", "max_calib_range", "min_calib_range"}
+        {"cudnn_off", "max_calib_range", "min_calib_range", "mkldnn_off"}
     )
 
     eps: float = attribute(1e-3)

@@ -133,7 +133,7 @@ class Pooling(Operator):
                 f"dimensions"
             )
         expected = list(data)
-        for interval in self._intervals(data):
+        for interval in self.intervals(data):
             expected[interval.axis] = interval.count
         output = self.expect("output", outputs[0], tuple(expected))
         assert output is not None
@@ -150,7 +150,8 @@ class Pooling(Operator):
             raise TypeInferenceError(f"data has dtype {inputs[0]}; expected a floating point type")
         return inputs, outputs
 
-    def _intervals(self, data: Shape) -> list[_Interval]:
+    def intervals(self, data: Shape) -> list[_Interval]:
+        """Return the windows along each spatial axis of data of a shape."""
         first = 1 if is_channels_last(self.layout) else 2
         spatial = data[first : first + len(data) - 2]
         if self.global_pool:
@@ -192,7 +193,7 @@ class Pooling(Operator):
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         xp, data, out = run.xp, inputs[0], outputs[0]
-        intervals = self._intervals(data.shape)
+        intervals = self.intervals(data.shape)
         if self.pool_type == "max":
             self._maxima(run, data, out, intervals)
             return
@@ -218,7 +219,7 @@ class Pooling(Operator):
         data_grad = in_grads[0]
         if data_grad is None:
             return
-        intervals = self._intervals(data_grad.shape)
+        intervals = self.intervals(data_grad.shape)
         if self.pool_type == "max":
             self._maxima_backward(run, out_grads[0], inputs[0], outputs[0], data_grad, intervals)
             return

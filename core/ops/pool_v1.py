@@ -1,0 +1,132 @@
+"""Pooling as MXNet's first version has it, under the name that old files give it."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+
+from core.errors import ShapeError
+from core.ops.attributes import attribute
+from core.ops.operator import Operator, Reads, Run
+from core.ops.pool import Pooling
+from core.ops.precision import wide_backward, wide_forward
+from core.ops.registry import make_operator, register
+from core.ops.window import check_window
+from core.types import Array, Shape
+
+__all__ = ["PoolingV1"]
+
+
+@register("Pooling_v1")
+class PoolingV1(Operator):
+    """The maximum, sum or mean of windows of images (batch, channels, height, width).
+
+    Unlike ``Pooling`` it counts padding as zeros in the maximum too, divides by the whole window
+    also where that ends outside, and gives every element that is the maximum the whole gradient.
+    """
+
+    kernel: Shape = attribute((), minimum=1)
+    pool_type: str = attribute("max", choices=("max", "avg", "sum"))
+    global_pool: bool = attribute(False)
+    pooling_convention: str = attribute("valid", choices=("valid", "full"))
+    stride: Shape = attribute((), minimum=1)
+    pad: Shape = attribute((), minimum=0)
+
+    def __post_init__(self) -> None:
+        if not self.global_pool:
+            check_window(self.kernel, stride=self.stride, pad=self.pad)
+
+    @functools.cached_property
+    def _pooling(self) -> Pooling:
+        """What pools the padded image, but for the mean's divisor."""
+        attributes = {
+            "kernel": self.kernel,
+            "pool_type": "max" if self.pool_type == "max" else "sum",
+            "global_pool": self.global_pool,
+            "pooling_convention": self.pooling_convention,
+            "stride": self.stride,
+        }
+        pooling = make_operator("Pooling", "pooling", attributes)
+        assert isinstance(pooling, Pooling)
+        return pooling
+
+    def _pads(self) -> Shape:
+        return (0, 0) if self.global_pool or not self.pad else self.pad
+
+    def _divisor(self, data: Shape) -> int:
+        if self.pool_type != "avg":
+            return 1
+        height, width = data[2:] if self.global_pool else self.kernel
+        return height * width
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0,), outputs=(0,)) if self.pool_type == "max" else Reads()
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = inputs[0]
+        if data is None:
+            return inputs, outputs
+        if len(data) != 4 or not (self.global_pool or len(self.kernel) == 2):
+            raise ShapeError(f"data has shape {data} and kernel {self.kernel}; expected images")
+        pads = self._pads()
+        padded = tuple(n + 2 * pad if n else 0 for n, pad in zip(data[2:], pads, strict=True))
+        _, outputs = self._pooling.infer_shape([(*data[:2], *padded)], outputs)
+        return [data], outputs
+
+    def _padded(self, run: Run, data: Array) -> Array:
+        top, left = self._pads()
+        if not top and not left:
+            return data
+        batch, channels, height, width = data.shape
+        padded = run.scratch((batch, channels, height + 2 * top, width + 2 * left), data.dtype)
+        padded.fill(0)
+        padded[:, :, top : top + height, left : left + width] = data
+        return padded
+
+    @wide_forward
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        self._pooling.forward(run, [self._padded(run, inputs[0])], outputs)
+        if self.pool_type == "avg":
+            out = outputs[0]
+            out /= self._divisor(inputs[0].shape)
+
+    @wide_backward
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        xp, grad, data_grad = run.xp, out_grads[0], in_grads[0]
+        assert data_grad is not None
+        top, left = self._pads()
+        batch, channels, height, width = data_grad.shape
+        sizes = (batch, channels, height + 2 * top, width + 2 * left)
+        padded = run.scratch(sizes, grad.dtype)
+        padded.fill(0)
+        source = self._padded(run, inputs[0]) if self.pool_type == "max" else None
+        for outer, inner in self._positions(sizes):
+            share = grad[outer]
+            if source is not None:
+                share = share * (source[inner] == outputs[0][outer])
+            target = padded[inner]
+            target += share
+        inside = padded[:, :, top : top + height, left : left + width]
+        xp.divide(inside, self._divisor(data_grad.shape), out=data_grad)
+
+    def _positions(self, sizes: Shape) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+        """Yield for each position of the window where it lies in the output and in the image."""
+        rows, columns = self._pooling.intervals(sizes)
+        every = (slice(None), slice(None))
+        for (outer_row, row), (outer_column, column) in itertools.product(
+            rows.slices(), columns.slices()
+        ):
+            yield (
+                (*every, outer_row[-1], outer_column[-1]),
+                (*every, row[-1], column[-1]),
+            )
