@@ -1,0 +1,77 @@
+"""Which servers live, told by locks that the kernel drops."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.services.presence import Presence
+
+OTHER = """
+import sys, time
+from pathlib import Path
+from app.services.presence import Presence
+presence = Presence(Path(sys.argv[1]))
+presence.enter()
+print(presence.server, flush=True)
+time.sleep(60)
+"""
+
+
+def test_two_servers_see_each_other(tmp_path: Path) -> None:
+    one, two = Presence(tmp_path / "servers"), Presence(tmp_path / "servers")
+    assert one.server != two.server
+    one.enter()
+    two.enter()
+    assert not one.is_dead(two.server)
+    assert not two.is_dead(one.server)
+    two.leave()
+    assert one.is_dead(two.server)
+    assert two.is_dead(two.server)
+    one.leave()
+
+
+def test_leaving_twice_does_nothing(tmp_path: Path) -> None:
+    presence = Presence(tmp_path)
+    presence.enter()
+    presence.leave()
+    presence.leave()
+    assert presence.is_dead(presence.server)
+
+
+def test_of_a_server_elsewhere_nothing_is_known(tmp_path: Path) -> None:
+    presence = Presence(tmp_path)
+    presence.enter()
+    assert not presence.is_dead("0" * 32)
+    presence.leave()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_server_is_known_to_be_dead(tmp_path: Path, how: signal.Signals) -> None:
+    presence = Presence(tmp_path)
+    presence.enter()
+    with subprocess.Popen(
+        [sys.executable, "-c", OTHER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as other:
+        server = other.stdout.readline().strip()
+        assert not presence.is_dead(server)
+        other.send_signal(how)
+        other.wait()
+        assert presence.is_dead(server)
+    presence.leave()
+
+
+def test_files_of_the_dead_are_removed_unless_a_job_names_them(tmp_path: Path) -> None:
+    living, needed, dead = (Presence(tmp_path) for _ in range(3))
+    for one in (living, needed, dead):
+        one.enter()
+    needed.leave()
+    dead.leave()
+    living.forget_dead({needed.server})
+    assert {path.stem for path in tmp_path.iterdir()} == {living.server, needed.server}
+    assert living.is_dead(needed.server)
+    living.leave()
