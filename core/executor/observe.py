@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from core.device import Context
+from core.executor.allocate import zeros
 from core.executor.ir import Place, Program, Step
 from core.executor.lower import Lowering
 from core.executor.plan import Observer
 from core.executor.primitives import Primitive
 from core.ndarray import NDArray
+from core.types import Array
 
 __all__ = ["MonitorCallback", "observer_of"]
 
@@ -23,24 +25,46 @@ def observer_of(callback: MonitorCallback, monitor_all: bool, context: Context) 
     def observe(step: Step, lowering: Lowering, is_before: bool) -> None:
         if isinstance(step.op, Primitive) or (is_before and not monitor_all):
             return
-        names = _inputs(step, lowering.program) if is_before else _outputs(step, lowering.program)
-        for name, value in names:
-            callback(name, NDArray(lowering.array(value), context))
+        if is_before:
+            arrays = _read(_inputs(step, lowering.program), lowering)
+        elif step.source is None:
+            arrays = _read(_outputs(step, lowering.program), lowering)
+        else:
+            arrays = _gradients(step, step.source, lowering, context)
+        for name, array in arrays:
+            callback(name, NDArray(array, context))
 
     return observe
 
 
+def _read(named: Iterable[tuple[str, int]], lowering: Lowering) -> Iterator[tuple[str, Array]]:
+    for name, value in named:
+        yield name, lowering.array(value)
+
+
 def _outputs(step: Step, program: Program) -> Iterator[tuple[str, int]]:
-    """Yield what a step has written: ``fc1_output``, ``fc1_backward_output0``."""
-    if step.source is None:
-        for value in step.writes():
-            yield program.values[value].name, value
-        return
+    """Yield what a forward step has written: ``fc1_output``."""
+    for value in step.writes():
+        yield program.values[value].name, value
+
+
+def _gradients(
+    step: Step, forward: Step, lowering: Lowering, context: Context
+) -> Iterator[tuple[str, Array]]:
+    """Yield what a backward step has written: ``fc1_backward_output0``.
+
+    MXNet shows gradients that nobody wants, too; what they hold is left open there, and zeros here.
+    """
     count = len(step.in_grads) - len(step.op.auxiliary_names())
-    for index, gradient in enumerate(step.in_grads):
+    for index, gradient in enumerate(step.in_grads[:count]):
+        number = index if count > 1 else ""
+        name = f"{step.node}_backward_output{number}"
+        given = forward.inputs[index]
         if gradient is not None:
-            number = index if count > 1 else ""
-            yield f"{step.node}_backward_output{number}", gradient
+            yield name, lowering.array(gradient)
+        elif given is not None:
+            spec = lowering.program.values[given].spec
+            yield name, zeros(spec.shape, spec.dtype, context).data
 
 
 def _inputs(step: Step, program: Program) -> Iterator[tuple[str, int]]:

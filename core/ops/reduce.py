@@ -200,10 +200,24 @@ def _to_extremes(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
     run.xp.multiply(dy, is_extreme, out=dx)
 
 
+def _square_sum(run: Run, x: Array, axes: Axes, y: Array) -> None:
+    squares = run.scratch(x.shape, x.dtype)
+    run.xp.multiply(x, x, out=squares)
+    _sum(run, squares, axes, y)
+
+
+def _square_sum_gradient(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
+    run.xp.multiply(x, dy, out=dx)
+    dx *= 2
+
+
 _BOTH = Reads(inputs=(0,), outputs=(0,))
 
 REDUCTIONS = (
     ReduceRow(("sum", "sum_axis", "_sparse_sum"), "Sum", _sum, _spread, Reads()),
+    ReduceRow(
+        ("_square_sum",), "Sum of squares", _square_sum, _square_sum_gradient, Reads(inputs=(0,))
+    ),
     ReduceRow(("mean", "_sparse_mean"), "Mean", _mean, _spread_mean, Reads()),
     ReduceRow(("prod",), "Product", _product, _product_gradient, _BOTH),
     ReduceRow(("nansum",), "Sum without NaN", _nansum, _nansum_gradient, Reads(inputs=(0,))),

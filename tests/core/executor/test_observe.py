@@ -20,6 +20,7 @@ FORWARD = [
 ]
 BACKWARD = [
     "softmax_backward_output0",
+    "softmax_backward_output1",
     "fl_backward_output",
     "bn_backward_output0",
     "bn_backward_output1",
@@ -67,7 +68,6 @@ def test_outputs_of_every_operator_in_both_passes(watched):
     assert names == FORWARD
     names.clear()
     watched.backward()
-    # MXNet also shows the label's gradient, which is always zero.
     assert names == BACKWARD
     names.clear()
     watched.forward(is_train=False)

@@ -33,6 +33,7 @@ _DRAWN = (
 )
 
 _WITHOUT_CASE = {
+    "_square_sum": "test_reduce.py",
     **dict.fromkeys(_DRAWN, "test_random.py"),
     "WarpCTC": "test_ctc.py",
     "Custom": "test_operator.py",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import core as mx
 from core.errors import AttributeValueError, ShapeError
 from oracle.apply import apply, make
 
@@ -64,3 +65,15 @@ def test_positions_have_the_dtype_of_the_data() -> None:
 def test_position_of_nan() -> None:
     data = np.float32([[1, np.nan, 3]])
     assert apply("argmax", {"axis": 1}, [data]).outputs[0].tolist() == [1.0]
+
+
+def test_square_sum() -> None:
+    # The example of MXNet's documentation, and its gradient by hand.
+    data = mx.nd.array([[0, 0], [1, 2], [0, 0], [3, 4], [0, 0]])
+    square_sum = mx.nd._internal._square_sum
+    assert square_sum(data.tostype("row_sparse"), axis=1).asnumpy().tolist() == [0, 5, 0, 25, 0]
+    data.attach_grad()
+    with mx.autograd.record():
+        loss = square_sum(data, axis=0, keepdims=True)
+    loss.backward(mx.nd.array([[1, 10]]))
+    np.testing.assert_array_equal(data.grad.asnumpy(), 2 * data.asnumpy() * [1, 10])
