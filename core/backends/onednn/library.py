@@ -144,6 +144,8 @@ class Library:
             self._declare(f"dnnl_{name}_primitive_desc_create", parameters)
         # Its parameters are not declared: those who call it pass C types, which saves time.
         self.execute: Callable[..., int] = self._functions["dnnl_primitive_execute"]
+        self._set_threads = self._functions["omp_set_num_threads"]
+        self._set_threads.restype = None
         self.engine = self.create("engine_create", _CPU_ENGINE, 0)
         self.stream = self.create("stream_create", self.engine, _STREAM_FLAGS)
 
@@ -174,7 +176,23 @@ class Library:
 
     def set_threads(self, count: int) -> None:
         """Let primitives called from this thread run on so many threads."""
-        self._functions.omp_set_num_threads(c_int(count))
+        self._set_threads(c_int(count))
+
+    def on_one_thread(self, call: Callable[[], int]) -> Callable[[], int]:
+        """Return a closure that makes a call whose primitive runs on the calling thread only."""
+        many = self.threads()
+        if many == 1:
+            return call
+        use_one = functools.partial(self._set_threads, c_int(1))
+        use_many = functools.partial(self._set_threads, c_int(many))
+
+        def call_on_one() -> int:
+            use_one()
+            status = call()
+            use_many()
+            return status
+
+        return call_on_one
 
     def threads(self) -> int:
         """Return how many threads primitives called from this thread run on."""

@@ -24,6 +24,10 @@ _SLOW = "ref"
 _SWIFT_REFERENCES = ("reorder", "vanilla_rnn", "lstm", "lbr_gru")
 """Kinds whose references are fast all the same: those of recurrent layers call the GEMM."""
 
+_LIGHT = ("binary", "concat", "eltwise", "pooling", "reorder", "softmax")
+_LIGHT_BYTES = 1 << 16
+"""Kinds, and the size of the largest tensor up to which, one thread is done before others join."""
+
 PostOperation = tuple[Any, ...]
 """("sum", scale), ("eltwise", algorithm, alpha, beta) or ("binary", algorithm, descriptor)."""
 
@@ -75,17 +79,19 @@ class Primitive:
 
     Attributes:
         handle: oneDNN's.
+        kind: as in ``Primitive.of``.
         description: of the primitive; a hint for those of the backward pass.
         implementation: name of what oneDNN chose, for example ``"jit:avx512_core"``.
     """
 
-    __slots__ = ("__weakref__", "_descs", "description", "handle", "implementation")
+    __slots__ = ("__weakref__", "_descs", "description", "handle", "implementation", "kind")
 
     def __init__(
         self, kind: str, parameters: tuple[Any, ...], post_operations: tuple[PostOperation, ...]
     ) -> None:
         api = loaded()
         attributes = _attributes(post_operations)
+        self.kind = kind
         self.description = api.create(
             f"{kind}_primitive_desc_create", *map(_as_c, parameters), attributes.handle
         )
@@ -165,6 +171,9 @@ class Launch:
             ctypes.c_int(len(memories)),
             address,
         )
+        largest = max(primitive.desc(argument).nbytes for argument in memories)
+        if primitive.kind.startswith(_LIGHT) and largest <= _LIGHT_BYTES:
+            self.call = api.on_one_thread(self.call)
 
     def __call__(self) -> None:
         """Run it; raise DeviceError where that fails."""

@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from core.backends.onednn import is_available
+import core as mx
+from core.backends.onednn import is_available, library
 from core.backends.threads import PATIENCE, openmp_environment
 
 COUNTS = """
@@ -57,3 +59,20 @@ def test_what_the_user_says_of_waiting_stays(clean_environment, monkeypatch, nam
         assert os.environ[name] == value
         assert os.environ.get("GOMP_SPINCOUNT") in (None, "7")
         assert "OMP_NUM_THREADS" not in os.environ
+
+
+@pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
+def test_light_primitives_run_on_one_thread_and_leave_the_others_as_they_were():
+    api = library()
+    before = api.threads()
+    api.set_threads(3)
+    try:
+        seen = []
+        assert api.on_one_thread(lambda: seen.append(api.threads()) or 5)() == 5
+        assert seen == [1]
+        assert api.threads() == 3
+        exe = mx.sym.tanh(mx.sym.Variable("x")).bind(mx.cpu(), {"x": mx.nd.ones((3, 5))})
+        assert exe.forward()[0].asnumpy() == pytest.approx(np.tanh(np.ones((3, 5))))
+        assert api.threads() == 3
+    finally:
+        api.set_threads(before)
