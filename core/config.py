@@ -16,10 +16,14 @@ class Config:
     Attributes:
         threads: of one executor's kernels and of BLAS (``MODSERVE_THREADS``), 0 for all cores.
         check_kernels: run every fast kernel against its reference (``CORE_CHECK_KERNELS``).
+        mirror: let backward passes recompute what is cheap (``MXNET_BACKWARD_DO_MIRROR``).
+        mirror_step: of so many such steps, one is kept all the same (``MXNET_MIRROR_STEP``).
     """
 
     threads: int = 0
     check_kernels: bool = False
+    mirror: bool = False
+    mirror_step: int = 100
 
 
 def read_config(environ: Mapping[str, str]) -> Config:
@@ -27,10 +31,22 @@ def read_config(environ: Mapping[str, str]) -> Config:
     threads = environ.get("MODSERVE_THREADS", "0")
     if not threads.isdecimal():
         raise ValueError(f"MODSERVE_THREADS is {threads!r}; expected 0 (all cores) or a count")
-    check = environ.get("CORE_CHECK_KERNELS", "0")
-    if check not in ("0", "1"):
-        raise ValueError(f"CORE_CHECK_KERNELS is {check!r}; expected 0 or 1")
-    return Config(threads=int(threads), check_kernels=check == "1")
+    step = environ.get("MXNET_MIRROR_STEP", "100")
+    if not step.isdecimal() or int(step) == 0:
+        raise ValueError(f"MXNET_MIRROR_STEP is {step!r}; expected a positive count")
+    return Config(
+        threads=int(threads),
+        check_kernels=_read_flag(environ, "CORE_CHECK_KERNELS"),
+        mirror=_read_flag(environ, "MXNET_BACKWARD_DO_MIRROR"),
+        mirror_step=int(step),
+    )
+
+
+def _read_flag(environ: Mapping[str, str], name: str) -> bool:
+    value = environ.get(name, "0")
+    if value not in ("0", "1"):
+        raise ValueError(f"{name} is {value!r}; expected 0 or 1")
+    return value == "1"
 
 
 config = read_config(os.environ)

@@ -13,6 +13,7 @@ from core.executor.gradient import append_gradients
 from core.executor.ir import Program
 from core.executor.layout import choose_kernels
 from core.executor.memory import Lifetime, MemoryPlan, assign_inplace, lifetimes, plan_memory
+from core.executor.mirror import NO_MIRRORING, Mirroring, forced_steps, mirror
 from core.executor.rewrite import REWRITES
 from core.executor.trace import Graph, SpecOf, trace
 from core.executor.verify import verify_memory, verify_program
@@ -31,12 +32,14 @@ class CompileOptions:
         check_kernels: keep what is needed to run every kernel's reference with it, and let every
             operator infer its outputs a second time.
         table: where kernels come from; None for references only.
+        mirroring: what the backward pass computes again instead of keeping it.
     """
 
     rewrite: bool = True
     plan: bool = True
     check_kernels: bool = False
     table: KernelTable | None = all_kernels
+    mirroring: Mirroring = NO_MIRRORING
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +90,9 @@ def compile_graph(
     if requests:
         append_gradients(program, requests, pass_on=options.rewrite)
     verify_program(program, requests, after="gradient", operators=options.check_kernels)
+    if options.rewrite and requests:
+        mirror(program, options.mirroring, forced_steps(graph))
+        verify_program(program, requests, after="mirror")
     if options.rewrite:
         for rewrite in REWRITES:
             rewrite(program)

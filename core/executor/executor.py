@@ -20,6 +20,7 @@ from core.executor.bound import Bound
 from core.executor.compile import CompileOptions, compile_graph
 from core.executor.describe import describe_plan
 from core.executor.lower import Bindings
+from core.executor.mirror import Mirroring
 from core.executor.observe import MonitorCallback, observer_of
 from core.executor.outputs import Outputs
 from core.executor.plan import Plan, PlanMemory
@@ -117,7 +118,10 @@ class Executor:
         self._ctx = context
         self.bound = bound
         self._group2ctx = group2ctx
-        self._options = options or CompileOptions(check_kernels=config.check_kernels)
+        self._options = options or CompileOptions(
+            check_kernels=config.check_kernels,
+            mirroring=Mirroring(config.mirror, config.mirror_step),
+        )
         self.arena = arena
         self.arg_arrays = bound.arguments
         self.grad_arrays = bound.gradients

@@ -145,6 +145,7 @@ class Program:
         head_gradients: what the caller gives to the backward pass for each head; None where
             nothing reads it.
         strided: bound values whose arrays are not C-contiguous.
+        recomputed: values that the backward pass computes a second time.
     """
 
     is_train: bool
@@ -155,6 +156,7 @@ class Program:
     gradients: dict[int, int] = dataclasses.field(default_factory=dict)
     head_gradients: list[int | None] = dataclasses.field(default_factory=list)
     strided: frozenset[int] = frozenset()
+    recomputed: frozenset[int] = frozenset()
 
     def new_value(
         self, name: str, shape: Shape, dtype: DType, place: Place = Place.ARENA, index: int = -1

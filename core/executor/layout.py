@@ -130,11 +130,21 @@ class _Chooser:
 
     def _read_what_the_kernel_reads(self, step: Step, source: Step, kernel: Kernel) -> None:
         if kernel.backward_inputs is not None:
-            step.inputs = self._only(source.inputs, kernel.backward_inputs, step.inputs)
+            inputs = self._newest(source.inputs, step.inputs)
+            step.inputs = self._only(inputs, kernel.backward_inputs, step.inputs)
         if kernel.backward_outputs is not None:
-            step.outputs = self._only(source.outputs, kernel.backward_outputs, step.outputs)
+            outputs = self._newest(source.outputs, step.outputs)
+            step.outputs = self._only(outputs, kernel.backward_outputs, step.outputs)
         if source.kernel is not None:
             step.workspace = source.workspace
+
+    def _newest(self, forward: Slots, backward: Slots) -> Slots:
+        """Return what the forward step had, but what is computed again where it is."""
+        recomputed = self._program.recomputed
+        return tuple(
+            again if again is not None and again in recomputed else slot
+            for slot, again in zip(forward, backward, strict=True)
+        )
 
     def _wanted(self, slots: Slots, layouts: Sequence[Layout | None]) -> Slots:
         """Return the values to read instead, so that each has the layout wanted."""

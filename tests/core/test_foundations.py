@@ -59,8 +59,19 @@ class TestConfig:
     def test_values(self) -> None:
         config = read_config({"MODSERVE_THREADS": "3", "CORE_CHECK_KERNELS": "1"})
         assert (config.threads, config.check_kernels) == (3, True)
+        assert (config.mirror, config.mirror_step) == (False, 100)
+        config = read_config({"MXNET_BACKWARD_DO_MIRROR": "1", "MXNET_MIRROR_STEP": "7"})
+        assert (config.mirror, config.mirror_step) == (True, 7)
 
-    @pytest.mark.parametrize("name", ["MODSERVE_THREADS", "CORE_CHECK_KERNELS"])
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "MODSERVE_THREADS",
+            "CORE_CHECK_KERNELS",
+            "MXNET_BACKWARD_DO_MIRROR",
+            "MXNET_MIRROR_STEP",
+        ],
+    )
     def test_malformed_values_are_refused_by_name(self, name: str) -> None:
         with pytest.raises(ValueError, match=name):
             read_config({name: "yes"})

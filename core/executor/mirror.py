@@ -1,0 +1,149 @@
+"""Recomputation: less memory for training, at the price of some steps running twice.
+
+The output of a mirrored step dies in the forward pass, and is computed anew where the backward pass
+first reads it (Chen et al., "Training Deep Nets with Sublinear Memory Cost", arXiv:1604.06174).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Set
+
+from core.executor.ir import Place, Program, Slots, Step
+from core.executor.trace import Graph
+
+__all__ = ["NO_MIRRORING", "Mirroring", "forced_steps", "mirror"]
+
+_KEPT = frozenset({"Convolution", "FullyConnected", "Concat", "SoftmaxOutput", "BatchNorm"})
+"""Too much work to be done twice (MXNet's list)."""
+
+_LEAVE_STATES = frozenset({"BatchNorm", "BatchNorm_v1"})
+"""Their backward updates auxiliary states, their forward does not."""
+
+_TRUE = ("1", "true", "True")
+
+
+@dataclasses.dataclass(frozen=True)
+class Mirroring:
+    """What is recomputed, besides the nodes that ask for it.
+
+    Attributes:
+        is_on: whether cheap steps are (``MXNET_BACKWARD_DO_MIRROR``), but for those that read what
+            would have to be kept for them alone.
+        interval: of so many of these, one is kept all the same (``MXNET_MIRROR_STEP``).
+    """
+
+    is_on: bool = False
+    interval: int = 100
+
+
+NO_MIRRORING = Mirroring()
+"""Only nodes that ask for it are recomputed."""
+
+
+def forced_steps(graph: Graph) -> frozenset[int]:
+    """Return the positions of the forward steps whose nodes say ``force_mirroring``."""
+    operators = [node for node in graph.nodes if node.op is not None]
+    return frozenset(
+        position
+        for position, node in enumerate(operators)
+        if node.attrs.get("__force_mirroring__") in _TRUE
+    )
+
+
+def mirror(program: Program, mirroring: Mirroring, forced: Set[int] = frozenset()) -> None:
+    """Let the backward pass recompute what mirrored steps write.
+
+    Steps that draw random numbers, write outputs or update auxiliary states run once, whatever
+    their nodes say.
+
+    Args:
+        program: with its backward pass; changed in place.
+        mirroring: which steps.
+        forced: positions of forward steps that are mirrored in any case.
+    """
+    chosen = _choose(program, mirroring, forced)
+    if chosen:
+        _Recomputation(program, chosen).run()
+
+
+def _choose(program: Program, mirroring: Mirroring, forced: Set[int]) -> set[Step]:
+    chosen: set[Step] = set()
+    count = 0
+    # What is there in the backward pass: bound arrays, what it reads anyway, what is recomputed.
+    read = {value for step in program.backward_steps for value in step.reads()}
+    present = {value.id for value in program.values if value.place is not Place.ARENA} | read
+    for position, step in enumerate(program.forward_steps):
+        if not _is_repeatable(program, step):
+            continue
+        if position not in forced:
+            if (
+                not mirroring.is_on
+                or step.op.names[0] in _KEPT
+                or not present.issuperset(step.reads())
+            ):
+                continue
+            count += 1
+            if count % mirroring.interval == 0:
+                continue
+        chosen.add(step)
+        present.update(step.writes())
+    return chosen
+
+
+def _is_repeatable(program: Program, step: Step) -> bool:
+    hidden = all(program.values[value].place is Place.ARENA for value in step.writes())
+    leaves_states = not step.updates or step.op.names[0] in _LEAVE_STATES
+    return hidden and leaves_states and not step.op.uses_random
+
+
+class _Recomputation:
+    def __init__(self, program: Program, chosen: Set[Step]) -> None:
+        self._program = program
+        self._makers = {value: step for step in chosen for value in step.writes()}
+        self._again: dict[Step, Step] = {}
+        self._values: dict[int, int] = {}
+        self._steps: list[Step] = []
+
+    def run(self) -> None:
+        program = self._program
+        for step in program.backward_steps:
+            step.inputs = self._recomputed(step.inputs)
+            if step.source is not None:
+                step.outputs = self._recomputed(step.outputs)
+                step.source = self._again.get(step.source, step.source)
+            self._steps.append(step)
+        program.replace_steps(program.forward_steps, self._steps)
+        program.recomputed = frozenset(self._values.values())
+
+    def _recomputed(self, slots: Slots) -> Slots:
+        return tuple(None if slot is None else self._value(slot) for slot in slots)
+
+    def _value(self, slot: int) -> int:
+        maker = self._makers.get(slot)
+        if maker is None:
+            return slot
+        if slot not in self._values:
+            self._repeat(maker)
+        return self._values[slot]
+
+    def _repeat(self, step: Step) -> None:
+        """Append a step once more, behind what it reads."""
+        program = self._program
+        inputs = self._recomputed(step.inputs)
+        outputs: list[int | None] = []
+        is_view = step.op.is_identity(program.is_train)
+        for index, slot in enumerate(step.outputs):
+            if slot is None:
+                outputs.append(None)
+                continue
+            like, name = program.values[slot], f"{program.values[slot].name}_again"
+            if is_view and index == 0 and inputs[0] is not None:
+                again = program.new_view(inputs[0], like, name)
+            else:
+                again = program.new_value(name, like.shape, like.dtype)
+            self._values[slot] = again.id
+            outputs.append(again.id)
+        if not is_view:
+            self._again[step] = Step(step.op, step.node, inputs, tuple(outputs))
+            self._steps.append(self._again[step])
