@@ -1,0 +1,80 @@
+"""The application: nothing is opened before its lifespan, and all is closed after it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.main import create_app
+from app.settings import Settings
+
+
+def settings(folder: Path) -> Settings:
+    return Settings(data_dir=folder / "var", executor_form="in_process", log_level="error")
+
+
+def test_making_the_application_opens_nothing(tmp_path: Path) -> None:
+    before = threading.active_count()
+    app = create_app(settings(tmp_path))
+    assert app.openapi()["info"]["title"] == "modserve"
+    assert not list(tmp_path.iterdir())
+    assert threading.active_count() == before
+
+
+async def test_the_lifespan_opens_and_closes_everything(tmp_path: Path) -> None:
+    app = create_app(settings(tmp_path))
+    before = threading.active_count()
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            assert (await client.get("/readyz")).json()["status"] == "ready"
+        assert (tmp_path / "var" / "modserve.db").exists()
+        assert threading.active_count() > before
+    executors = [one.name for one in threading.enumerate() if one.name.startswith("executor")]
+    assert executors == []
+
+
+async def test_one_data_directory_serves_one_life_after_the_other(tmp_path: Path) -> None:
+    for names in (["a"], ["a", "b"]):
+        app = create_app(settings(tmp_path))
+        async with app.router.lifespan_context(app):
+            transport = httpx.ASGITransport(app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+                symbol = {
+                    "nodes": [{"op": "null", "name": "data", "inputs": []}],
+                    "arg_nodes": [0],
+                    "heads": [[0, 0, 0]],
+                }
+                body = {"name": names[-1], "symbol": symbol}
+                assert (await client.post("/v1/modules", json=body)).status_code == 201
+                listed = (await client.get("/v1/modules")).json()["items"]
+                assert [one["name"] for one in listed] == names
+
+
+async def test_a_data_directory_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "var").write_text("a file")
+    app = create_app(settings(tmp_path))
+    with pytest.raises(FileExistsError):
+        await app.router.lifespan_context(app).__aenter__()
+
+
+@pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
+async def test_the_documentation_is_served(tmp_path: Path, path: str) -> None:
+    transport = httpx.ASGITransport(create_app(settings(tmp_path)))
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        assert (await client.get(path)).status_code == 200
+
+
+async def test_misspelt_query_parameters_are_refused(tmp_path: Path) -> None:
+    app = create_app(settings(tmp_path))
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            answer = await client.get("/v1/modules?limt=5")
+            assert answer.status_code == 422
+            assert answer.json()["errors"][0]["field"] == "limt"
+            assert "cursor, limit" in answer.json()["detail"]
+            assert (await client.get("/v1/modules?limit=5")).status_code == 200
