@@ -12,7 +12,7 @@ from core.ops.operator import Operator, Reads, Run
 from core.ops.registry import declares_attributes, register
 from core.types import Array, Shape, normalize_axis, shape_size
 
-__all__ = ["Concat", "Repeat", "Stack", "Tile"]
+__all__ = ["Concat", "RNNParamConcat", "Repeat", "Stack", "Tile"]
 
 
 @declares_attributes
@@ -88,6 +88,11 @@ class Concat(_Joining):
         ends = itertools.accumulate((x.shape[axis] for x in inputs), initial=0)
         lead = (slice(None),) * axis
         return (output[(*lead, slice(*bounds))] for bounds in itertools.pairwise(ends))
+
+
+@register("_rnn_param_concat")
+class RNNParamConcat(Concat):
+    """``Concat`` as Gluon's recurrent layers write it into their files: their flat parameters."""
 
 
 @register("stack")

@@ -1,7 +1,25 @@
-"""Operators of MXNet's ``contrib`` namespace that take more than a few lines: detection."""
+"""Operators of MXNet's ``contrib`` namespace that take many lines: detection, attention."""
 
 from __future__ import annotations
 
-from core.ops.contrib import boxes, deformable, multibox, proposal, regions, roi_pooling, rotated
+from core.ops.contrib import (
+    attention,
+    boxes,
+    deformable,
+    multibox,
+    proposal,
+    regions,
+    roi_pooling,
+    rotated,
+)
 
-__all__ = ["boxes", "deformable", "multibox", "proposal", "regions", "roi_pooling", "rotated"]
+__all__ = [
+    "attention",
+    "boxes",
+    "deformable",
+    "multibox",
+    "proposal",
+    "regions",
+    "roi_pooling",
+    "rotated",
+]

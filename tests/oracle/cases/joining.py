@@ -9,6 +9,13 @@ CASES = (
     Case("concat_first", "concat", {"dim": 0}, {"a": (2, 3), "b": (1, 3)}, positional=True),
     Case("concat_last", "Concat", {"dim": -1}, {"a": (2, 3, 1), "b": (2, 3, 2)}, positional=True),
     Case("concat_maps", "Concat", {}, {"a": (2, 3, 2, 2), "b": (2, 1, 2, 2)}, positional=True),
+    Case(
+        "rnn_parameters",
+        "_rnn_param_concat",
+        {"dim": 0},
+        {"a": (6,), "b": (4,), "c": (2,)},
+        positional=True,
+    ),
     Case("concat_one", "Concat", {"dim": 1}, {"a": (2, 3)}, positional=True),
     Case(
         "concat_float16",
