@@ -18,7 +18,7 @@ from core.backends.onednn.fused import (
     fused_inner_product,
 )
 from core.backends.onednn.inner_product import inner_product, inner_product_backward
-from core.backends.onednn.joining import addition, concatenation
+from core.backends.onednn.joining import arithmetic, concatenation
 from core.backends.onednn.layer_norm import layer_norm
 from core.backends.onednn.library import is_available, library
 from core.backends.onednn.loss import softmax_output_backward
@@ -42,12 +42,17 @@ _FORWARD: dict[str, Prepare] = {
     "Pooling": pooling,
     "RNN": recurrent,
     "SoftmaxOutput": softmax_output,
-    "_plan_accumulate": addition,
+    "_plan_accumulate": arithmetic,
     "_plan_batch_norm": fused_batch_norm,
     "_plan_batch_norm_relu": batch_norm_relu,
     "_plan_convolution": fused_convolution,
     "_plan_fully_connected": fused_inner_product,
-    "elemwise_add": addition,
+    "broadcast_add": arithmetic,
+    "broadcast_mul": arithmetic,
+    "broadcast_sub": arithmetic,
+    "elemwise_add": arithmetic,
+    "elemwise_mul": arithmetic,
+    "elemwise_sub": arithmetic,
     "log_softmax": log_softmax,
     "sigmoid": activation,
     "softmax": softmax,

@@ -1,4 +1,4 @@
-"""Sums and concatenations, in the layout of their first input."""
+"""Arithmetic of two tensors, and concatenations, in the layout of an input."""
 
 from __future__ import annotations
 
@@ -9,19 +9,57 @@ from core.backends.onednn.constants import Algorithm, Argument
 from core.backends.onednn.kernel import Operand, PrimitiveKernel, are_float32, input_, output
 from core.backends.onednn.memory import MemoryDesc, desc_of, plain
 from core.backends.onednn.primitive import Primitive
+from core.types import Shape
 
-__all__ = ["addition", "concatenation"]
+__all__ = ["arithmetic", "concatenation"]
 
 
-def addition(request: KernelRequest) -> Kernel | None:
-    """Prepare the sum of two tensors of equal shapes."""
-    specs = [spec for spec in request.inputs if spec is not None]
-    if not are_float32(request) or len({spec.shape for spec in specs}) > 1:
+_ALGORITHMS = {
+    "_plan_accumulate": Algorithm.BINARY_ADD,
+    "broadcast_add": Algorithm.BINARY_ADD,
+    "broadcast_mul": Algorithm.BINARY_MULTIPLY,
+    "broadcast_sub": Algorithm.BINARY_SUBTRACT,
+    "elemwise_add": Algorithm.BINARY_ADD,
+    "elemwise_mul": Algorithm.BINARY_MULTIPLY,
+    "elemwise_sub": Algorithm.BINARY_SUBTRACT,
+}
+
+
+def arithmetic(request: KernelRequest) -> Kernel | None:
+    """Prepare the sum, product or difference of two tensors.
+
+    One of them has the result's shape; the other has it too, or is one number for each channel or
+    for each channel of each sample.
+    """
+    left, right = request.inputs
+    out = request.outputs[0]
+    if not are_float32(request) or left is None or right is None or out is None:
         return None
-    desc = _common(specs)
-    primitive = Primitive.of("binary", Algorithm.BINARY_ADD, desc, desc, desc)
-    operands = {Argument.SRC: input_(0), Argument.SRC_1: input_(1), Argument.DST: output()}
-    return PrimitiveKernel("add", request, (primitive, operands))
+    algorithm = _ALGORITHMS[request.operator.names[0]]
+    if left.shape == right.shape:
+        wide = narrow = _common([left, right])
+        order = (0, 1)
+    else:
+        order = (0, 1) if left.shape == out.shape else (1, 0)
+        specs = [(left, right)[index] for index in order]
+        if specs[0].shape != out.shape or not _is_per_channel(specs[1].shape, out.shape):
+            return None
+        if order == (1, 0) and algorithm is Algorithm.BINARY_SUBTRACT:
+            return None
+        wide, narrow = desc_of(specs[0]), plain(specs[1].shape)
+    primitive = Primitive.of("binary", algorithm, wide, narrow, wide)
+    operands = {
+        Argument.SRC: input_(order[0]),
+        Argument.SRC_1: input_(order[1]),
+        Argument.DST: output(),
+    }
+    inplace = None if wide is narrow else ((order[0], 0),)
+    return PrimitiveKernel("arithmetic", request, (primitive, operands), inplace=inplace)
+
+
+def _is_per_channel(narrow: Shape, wide: Shape) -> bool:
+    is_one = all(size == 1 for size in narrow[2:])
+    return len(narrow) == len(wide) > 2 and is_one and narrow[1] == wide[1]
 
 
 def concatenation(request: KernelRequest) -> Kernel | None:

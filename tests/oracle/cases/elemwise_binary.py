@@ -100,6 +100,18 @@ CASES = (
     Case("broadcast_all", "broadcast_mul", {}, {"lhs": (1, 1, 1, 1), "rhs": (2, 3, 2, 3)}),
     *(
         Case(
+            f"broadcast_{kind}_{which}",
+            f"broadcast_{kind}",
+            {},
+            {"lhs": (2, 3, 2, 3), "rhs": narrow},
+        )
+        for kind in ("add", "mul", "sub")
+        for which, narrow in (("channels", (1, 3, 1, 1)), ("sample_channels", (2, 3, 1, 1)))
+    ),
+    Case("broadcast_mul_left", "broadcast_mul", {}, {"lhs": (2, 3, 1, 1), "rhs": (2, 3, 2, 3)}),
+    Case("broadcast_sub_left", "broadcast_sub", {}, {"lhs": (2, 3, 1, 1), "rhs": (2, 3, 2, 3)}),
+    *(
+        Case(
             f"{kind}_ties",
             f"_{kind}",
             {},

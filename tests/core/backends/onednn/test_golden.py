@@ -35,6 +35,14 @@ _REFERENCE = {
     "activation-selu_2d",
     "activation-selu_large",
     "activation-softsign_2d",
+    # Broadcast along other axes than those behind the channels, or from the left of a difference.
+    "elemwise_binary-broadcast_add",
+    "elemwise_binary-broadcast_all",
+    "elemwise_binary-broadcast_mul",
+    "elemwise_binary-broadcast_ranks",
+    "elemwise_binary-broadcast_ranks_left",
+    "elemwise_binary-broadcast_sub",
+    "elemwise_binary-broadcast_sub_left",
     # A softmax along another axis than the last.
     "loss-multi",
     "loss-multi_batch",
