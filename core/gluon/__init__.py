@@ -1,20 +1,26 @@
-"""Parameters, trainers and saved models as blocks (``mx.gluon``)."""
+"""Parameters, trainers and blocks (``mx.gluon``)."""
 
 from __future__ import annotations
 
+from core.gluon import nn
 from core.gluon import splitting as utils
+from core.gluon.block import Block
 from core.gluon.constant import Constant
+from core.gluon.hybrid_block import HybridBlock
 from core.gluon.parameter import DeferredInitializationError, Parameter
 from core.gluon.parameter_dict import ParameterDict
 from core.gluon.symbol_block import SymbolBlock
 from core.gluon.trainer import Trainer
 
 __all__ = [
+    "Block",
     "Constant",
     "DeferredInitializationError",
+    "HybridBlock",
     "Parameter",
     "ParameterDict",
     "SymbolBlock",
     "Trainer",
+    "nn",
     "utils",
 ]

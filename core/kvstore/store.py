@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from core import autograd
 from core.checkpoint import write_atomically
 from core.errors import UsageError, did_you_mean
 from core.kvstore.base import KVStoreBase
@@ -27,7 +28,7 @@ class KVStore(KVStoreBase):
 
     With an optimizer (or an updater) a push is a gradient that updates the stored value; without
     one the sum replaces it. Keys are numbers or texts; several are given as a list, with a list of
-    values, or of lists of values by device.
+    values, or of lists of values by device. Nothing that it does is recorded by autograd.
 
     Args:
         kind: the name it is made by.
@@ -83,8 +84,9 @@ class KVStore(KVStoreBase):
         Raises:
             UsageError: a key that is not initialized.
         """
-        for one, arrays in self._pairs(key, value):
-            self._receive(one, arrays)
+        with autograd.pause():
+            for one, arrays in self._pairs(key, value):
+                self._receive(one, arrays)
 
     def pull(
         self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
@@ -102,7 +104,8 @@ class KVStore(KVStoreBase):
             stored = self._stored(one)
             for target in arrays:
                 if target.stype == "default" or not ignore_sparse:
-                    stored.copyto(target)
+                    with autograd.pause():
+                        stored.copyto(target)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         """Push, then pull to ``out``, by default to the arrays pushed."""
@@ -133,7 +136,8 @@ class KVStore(KVStoreBase):
                         f"row_sparse_pull of key {one!r}: stored is a {stored.stype} array, out "
                         f"a {target.stype} one; both must be row_sparse, else call pull"
                     )
-                stored.retain(np.unique(ids.asnumpy())).copyto(target)
+                with autograd.pause():
+                    stored.retain(np.unique(ids.asnumpy())).copyto(target)
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
         """Compress gradients on their way, as ``{'type': '2bit', 'threshold': 0.5}`` says.

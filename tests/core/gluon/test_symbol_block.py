@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import numpy as np
@@ -77,8 +78,10 @@ def test_executors_are_used_again(tmp_path: Path) -> None:
         losses.append(loss.asscalar())
     assert losses[-1] < losses[0]
     del loss
+    gc.collect()
     (pool,) = block._pools.values()
-    assert len(pool._idle[True]) == 1
+    # A pass may begin before the recording of the one before is gone, but not more.
+    assert len(pool._idle[True]) in (1, 2)
 
 
 def test_running_statistics_move_while_recording_only(tmp_path: Path) -> None:

@@ -1,0 +1,134 @@
+"""Blocks that run array by array or as one compiled graph (``mx.gluon.HybridBlock``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core import ndarray, symbol
+from core.errors import UsageError
+from core.gluon.block import Block
+from core.gluon.parameter import DeferredInitializationError
+from core.gluon.parameter_dict import ParameterDict
+from core.gluon.symbol_block import SymbolBlock
+from core.ndarray import NDArray
+from core.symbol import Symbol
+
+__all__ = ["HybridBlock"]
+
+
+class HybridBlock(Block):
+    """Base of blocks written once for arrays and symbols.
+
+    A subclass defines ``hybrid_forward(F, x, ..., weight)``: ``F`` is ``mx.nd`` or ``mx.sym``, the
+    parameters come by name. After ``hybridize()`` the block is compiled as a symbol is.
+
+    Args:
+        prefix, params: as of ``Block``.
+    """
+
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
+        super().__init__(prefix, params)
+        self._active = False
+        self._compiled: SymbolBlock | None = None
+
+    def register_child(self, block: Block, name: str | None = None) -> None:
+        """Add a child that can be compiled, too.
+
+        Raises:
+            ValueError: a ``Block`` that is no ``HybridBlock``.
+        """
+        if not isinstance(block, HybridBlock):
+            raise ValueError(
+                f"Children of HybridBlock must also be HybridBlock, but {block!r} has type "
+                f"{type(block)}. If you are using Sequential, please try HybridSequential instead."
+            )
+        super().register_child(block, name)
+        self._compiled = None
+
+    def hybridize(self, active: bool = True, **kwargs: Any) -> None:
+        """Compile the block when it is next called; ``active=False`` goes back to arrays.
+
+        Args:
+            active: whether to compile.
+            **kwargs: MXNet's flags (``static_alloc`` ...), which change nothing here: a compiled
+                block always runs in memory planned once.
+        """
+        self._active = active
+        self._compiled = None
+        super().hybridize(active, **kwargs)
+
+    def cast(self, dtype: Any) -> None:
+        """Change the dtype of all parameters."""
+        self._compiled = None
+        super().cast(dtype)
+
+    def infer_shape(self, *args: Any) -> None:
+        """Find the shapes of parameters from those of inputs."""
+        graph, names = self._trace(len(args))
+        known = {name: one.shape for name, one in zip(names, args, strict=True)}
+        params = self.collect_params()
+        arguments, _, auxiliary = graph.infer_shape_partial(**known)
+        for found, listed in (
+            (arguments, graph.list_arguments()),
+            (auxiliary, graph.list_auxiliary_states()),
+        ):
+            for name, shape in zip(listed, found or (), strict=True):
+                if name in params and shape and 0 not in shape:
+                    params[name].shape = shape
+
+    def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
+        """Write ``path-symbol.json`` and ``path-NNNN.params``; the block must have been called.
+
+        Raises:
+            UsageError: it has not been hybridized and called.
+        """
+        if self._compiled is None:
+            raise UsageError(
+                "Please first call block.hybridize() and then run forward with this block at least "
+                "once before calling export."
+            )
+        self._compiled.export(path, epoch, remove_amp_cast)
+
+    def forward(self, *args: Any) -> Any:
+        """Compute the outputs of arrays or symbols."""
+        if isinstance(args[0], Symbol):
+            return self._with_params(symbol, args, {k: v.var() for k, v in self._params_used()})
+        if not isinstance(args[0], NDArray):
+            raise UsageError(
+                f"a HybridBlock is called with NDArrays or Symbols, got {type(args[0]).__name__}"
+            )
+        if self._active:
+            return self._compile(len(args))(*args)
+        context = args[0].context
+        try:
+            values = {name: param.data(context) for name, param in self._params_used()}
+        except DeferredInitializationError:
+            self.infer_shape(*args)
+            for _, param in self._params_used():
+                param._finish_deferred_init()
+            values = {name: param.data(context) for name, param in self._params_used()}
+        return self._with_params(ndarray, args, values)
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Compute outputs by the functions of ``F``; parameters come as keyword arguments."""
+        raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward")
+
+    def _params_used(self) -> list[tuple[str, Any]]:
+        return list(self._reg_params.items())
+
+    def _with_params(self, functions: Any, args: tuple[Any, ...], values: dict[str, Any]) -> Any:
+        with self.name_scope():
+            return self.hybrid_forward(functions, *args, **values)
+
+    def _trace(self, count: int) -> tuple[Symbol, list[str]]:
+        """Return the block as a symbol, and the names of its inputs."""
+        names = ["data"] if count == 1 else [f"data{place}" for place in range(count)]
+        found = self.forward(*(symbol.Variable(name) for name in names))
+        return (found if isinstance(found, Symbol) else symbol.Group(list(found))), names
+
+    def _compile(self, count: int) -> SymbolBlock:
+        if self._compiled is None:
+            graph, names = self._trace(count)
+            inputs = [symbol.Variable(name) for name in names]
+            self._compiled = SymbolBlock(graph, inputs, self.collect_params())
+        return self._compiled

@@ -1,0 +1,131 @@
+"""The layers of a multilayer perceptron."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from core.gluon.hybrid_block import HybridBlock
+from core.gluon.parameter_dict import ParameterDict
+
+__all__ = ["Activation", "Dense", "Dropout", "Flatten"]
+
+
+class Activation(HybridBlock):
+    """An activation function by its name: ``"relu"``, ``"tanh"``, ...
+
+    Args:
+        activation: the name.
+        prefix, params: as of ``Block``.
+    """
+
+    def __init__(
+        self, activation: str, prefix: str | None = None, params: ParameterDict | None = None
+    ) -> None:
+        self._act_type = activation
+        super().__init__(prefix, params)
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Apply it to every element."""
+        return F.Activation(x, act_type=self._act_type, name="fwd")
+
+
+class Dense(HybridBlock):
+    """``activation(x W^T + b)``.
+
+    Args:
+        units: width of the output.
+        activation: name of an activation function, if any.
+        use_bias: add ``b``.
+        flatten: treat all axes but the first as one; else only the last is changed.
+        dtype: of the parameters.
+        weight_initializer, bias_initializer: initializers or their names.
+        in_units: width of the input; 0 finds it at the first call.
+        prefix, params: as of ``Block``.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: str | None = None,
+        use_bias: bool = True,
+        flatten: bool = True,
+        dtype: Any = np.float32,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_units: int = 0,
+        prefix: str | None = None,
+        params: ParameterDict | None = None,
+    ) -> None:
+        super().__init__(prefix, params)
+        self._units, self._in_units, self._flatten = units, in_units, flatten
+        self._use_bias = use_bias
+        self.act: Activation | None = None
+        with self.name_scope():
+            self.weight = self.params.get(
+                "weight",
+                shape=(units, in_units),
+                init=weight_initializer,
+                dtype=dtype,
+                allow_deferred_init=True,
+            )
+            if use_bias:
+                self.bias = self.params.get(
+                    "bias",
+                    shape=(units,),
+                    init=bias_initializer,
+                    dtype=dtype,
+                    allow_deferred_init=True,
+                )
+            if activation is not None:
+                self.act = Activation(activation, prefix=f"{activation}_")
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Apply the layer."""
+        found = F.FullyConnected(
+            x,
+            *(kwargs[name] for name in ("weight", "bias") if name in kwargs),
+            no_bias=not self._use_bias,
+            num_hidden=self._units,
+            flatten=self._flatten,
+            name="fwd",
+        )
+        return found if self.act is None else self.act(found)
+
+    def __repr__(self) -> str:
+        activation = "linear" if self.act is None else self.act._act_type
+        width = self.weight.shape[1] if self.weight.shape and self.weight.shape[1] else None
+        return f"Dense({width} -> {self._units}, {activation})"
+
+
+class Dropout(HybridBlock):
+    """Sets a random part to zero while training.
+
+    Args:
+        rate: the part.
+        axes: axes along which the same elements are dropped.
+        prefix, params: as of ``Block``.
+    """
+
+    def __init__(
+        self,
+        rate: float,
+        axes: tuple[int, ...] = (),
+        prefix: str | None = None,
+        params: ParameterDict | None = None,
+    ) -> None:
+        super().__init__(prefix, params)
+        self._rate, self._axes = rate, axes
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Drop elements."""
+        return F.Dropout(x, p=self._rate, axes=self._axes, name="fwd") if self._rate > 0 else x
+
+
+class Flatten(HybridBlock):
+    """Makes all axes but the first one axis."""
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Flatten."""
+        return F.Flatten(x)
