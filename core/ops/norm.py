@@ -22,7 +22,14 @@ from core.ops.standardize import (
 )
 from core.types import Array, DType, Shape, normalize_axis, shape_size
 
-__all__ = ["BatchNorm", "BatchNormV1", "GroupNorm", "InstanceNorm", "LayerNorm"]
+__all__ = [
+    "BatchNorm",
+    "BatchNormV1",
+    "GroupNorm",
+    "InstanceNorm",
+    "LayerNorm",
+    "SyncBatchNorm",
+]
 
 _FLOAT32 = np.dtype("float32")
 
@@ -182,6 +189,17 @@ class BatchNorm(Operator):
 @register("BatchNorm_v1")
 class BatchNormV1(BatchNorm):
     """``BatchNorm`` as old files name it; MXNet keeps both names apart."""
+
+
+@register("_contrib_SyncBatchNorm")
+class SyncBatchNorm(BatchNorm):
+    """``BatchNorm`` as networks for several devices have it; here each device has its own batch.
+
+    MXNet's joins the statistics of ``ndev`` devices where they are trained together.
+    """
+
+    ndev: int = attribute(1, minimum=1, doc="devices that were trained together")
+    key: str = attribute(doc="which layers belong together")
 
 
 class _SampleNorm(Operator, abc.ABC):

@@ -21,6 +21,7 @@ _PREFIXES = {module: f"_{module}_" for module in MODULES if module not in ("op",
 
 
 _DIFFERENT = {
+    "_contrib_SyncBatchNorm",  # Has BatchNorm's axis here.
     "BatchNorm_v1",  # An alias of BatchNorm here; MXNet hides its auxiliary states.
     "_linspace",  # MXNet lists the attributes of _arange, and refuses them.
 }

@@ -47,6 +47,15 @@ def _sample_norm(name: str, op: str, data: tuple[int, ...], length: int, **attrs
 
 
 CASES = (
+    _batch_norm("sync", op="_contrib_SyncBatchNorm", key="bn", fix_gamma=False),
+    _batch_norm("sync_inference", op="_contrib_SyncBatchNorm", key="bn", ndev=4, train=False),
+    _batch_norm(
+        "sync_global",
+        op="_contrib_SyncBatchNorm",
+        key="bn",
+        use_global_stats=True,
+        fix_gamma=False,
+    ),
     _batch_norm("default"),
     _batch_norm("gamma", fix_gamma=False),
     _batch_norm("gamma_eps", fix_gamma=False, eps=1e-5, momentum=0.5, cudnn_off=True),
