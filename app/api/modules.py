@@ -73,7 +73,11 @@ async def create_module(
     services: ServicesOf,
     idempotency_key: IdempotencyKey = None,
 ) -> ModuleView:
-    """Create a module from its symbol, or from a symbol per bucket key.
+    """Create a module from its symbol, from a symbol per bucket key, or `from` another module.
+
+    The last begins with the parameters of that module's checkpoint. To tune a model to another
+    task, name an internal `output` to cut the symbol at and the `head` to put there, and fix the
+    parameters below it by `fixed_param_patterns`.
 
     A form has these as files (`symbol`, or `symbols[KEY]` of each bucket), and on request a
     foreign checkpoint's `params` and `states`. The parameters are loaded; the states wait for an
@@ -83,12 +87,24 @@ async def create_module(
         record = await _create_from_form(request, services, idempotency_key)
     else:
         body = await read_object(request, ModuleBody)
-        record = await services.engine.create(
-            body.to_record(services.executors.names[0]), idempotency_key
-        )
+        record = await _create_from_body(body, services, idempotency_key)
     response.headers["Location"] = f"/v1/modules/{record.name}"
     response.headers["ETag"] = record.etag
     return module_view(record)
+
+
+async def _create_from_body(
+    body: ModuleBody, services: Services, idempotency_key: str | None
+) -> ModuleRecord:
+    executor = services.executors.names[0]
+    if body.source is None:
+        return await services.engine.create(body.to_record(executor), idempotency_key)
+    body.check_derived()
+    derived = await services.engine.derive(
+        body.source.module, body.source.tag, body.output, body.head
+    )
+    record = body.to_derived(derived, executor)
+    return await services.engine.create_derived(record, idempotency_key)
 
 
 async def _create_from_form(

@@ -7,16 +7,47 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import ConfigDict, Field
 
+from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import STRICT_FIELDS, canonical_json
 from app.domain.module import SINGLE, BucketShapes, ModuleKind, ModuleRecord
 from app.domain.names import BucketKey
+from app.domain.origin import Head
 from app.errors import Invalid, Malformed
 from app.tensors.json_ import parse_json
 
 __all__ = ["BucketBody", "CheckpointBody", "LearningRateBody", "LoadBody", "ModuleBody"]
 
 
+_OF_THE_SYMBOL = (
+    "symbol",
+    "symbols",
+    "buckets",
+    "default_bucket_key",
+    "data_names",
+    "label_names",
+    "state_names",
+)
 Length: TypeAlias = Annotated[int, Field(gt=0, lt=2**31)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceBody:
+    """The checkpoint that a module is made from.
+
+    Attributes:
+        module: whose it is.
+        epoch: its tag; the newest where None.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    module: str
+    epoch: int | str | None = None
+
+    @property
+    def tag(self) -> CheckpointTag | None:
+        """The tag, None for the newest."""
+        return None if self.epoch is None else CheckpointTag.parse(self.epoch, "from.epoch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +65,10 @@ class ModuleBody:
         fixed_param_names, fixed_param_patterns, excluded_param_patterns: parameters that are not
             trained: by name, and by parts of names, those apart that have an excluded part.
         compression_params: of gradients between contexts: ``{"type": "2bit", "threshold": 0.5}``.
+        source: ``from`` in JSON: a checkpoint of another module, for one with its symbol and its
+            parameters,
+        output: cut at this internal output,
+        head: with this new last layer, whose parameters ``params/init`` or ``fit`` initializes.
         executor: device that holds it; the first one where None.
         contexts: logical devices its batches are spread over; the executor's where empty.
     """
@@ -53,6 +88,9 @@ class ModuleBody:
     excluded_param_patterns: tuple[str, ...] = ()
     compression_params: dict[str, Any] | None = None
     kind: ModuleKind | None = None
+    source: Annotated[SourceBody | None, Field(alias="from")] = None
+    output: str | None = None
+    head: Head | None = None
     executor: str | None = None
     contexts: tuple[str, ...] = ()
 
@@ -62,8 +100,13 @@ class ModuleBody:
         Args:
             executor: where it goes unless the body says.
         """
-        chosen = self.executor or executor
-        return ModuleRecord(
+        if self.source is not None:
+            raise Invalid("from", self.source.module, "none in a form; send JSON, without files")
+        for field in ("output", "head"):
+            if getattr(self, field) is not None:
+                expected = "a module whose symbol is to be changed"
+                raise Invalid("from", "nothing", expected, f"{field} says where")
+        record = ModuleRecord(
             name=self.name,
             kind=self._kind(),
             symbols=self._symbols(),
@@ -71,6 +114,34 @@ class ModuleBody:
             data_names=self.data_names,
             label_names=self.label_names,
             state_names=self.state_names,
+        )
+        return self._completed(record, executor)
+
+    def to_derived(self, derived: ModuleRecord, executor: str) -> ModuleRecord:
+        """Return the record to create of a module made from another one.
+
+        Args:
+            derived: symbols and names, as the other module has them.
+            executor: where it goes unless the body says.
+        """
+        kind = self.kind or derived.kind
+        if (kind is ModuleKind.BUCKETING) != (derived.kind is ModuleKind.BUCKETING):
+            expected = f"{derived.kind}, as module {derived.name!r} is"
+            raise Invalid("kind", kind.value, expected)
+        return self._completed(derived.evolve(name=self.name, kind=kind), executor)
+
+    def check_derived(self) -> None:
+        """Raise Invalid unless what goes with ``from`` is all that the body says."""
+        for field in _OF_THE_SYMBOL:
+            if getattr(self, field) != ModuleBody.__dataclass_fields__[field].default:
+                expected = "none beside from: symbol and inputs are the other module's"
+                raise Invalid(field, getattr(self, field), expected)
+        if self.head is not None and self.output is None:
+            raise Invalid("output", None, "the internal output that the head is put on")
+
+    def _completed(self, record: ModuleRecord, executor: str) -> ModuleRecord:
+        chosen = self.executor or executor
+        return record.evolve(
             fixed_param_names=self.fixed_param_names,
             fixed_param_patterns=self.fixed_param_patterns,
             excluded_param_patterns=self.excluded_param_patterns,

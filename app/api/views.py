@@ -86,6 +86,7 @@ class ModuleView(BaseModel):
     fixed_param_patterns: list[str]
     excluded_param_patterns: list[str]
     compression_params: dict[str, Any] | None
+    origin: dict[str, Any] | None = Field(description="The module it was made from.")
     bucket_keys: list[str] = Field(description="Empty for a module without buckets.")
     default_bucket_key: str | None
     executor: str = Field(examples=["cpu(0)"])

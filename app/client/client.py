@@ -129,6 +129,20 @@ class Client:
             }
             return self._json("POST", "/v1/modules", data={"name": name, **texts}, files=opened)
 
+    def create_from_module(
+        self, name: str, source: str, epoch: int | str | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """Create a module that begins with a checkpoint of another one.
+
+        Args:
+            name: of the new module.
+            source: the other module.
+            epoch: of its checkpoint; the newest where None.
+            **options: ``output`` to cut the symbol at, ``head`` to put there, and others.
+        """
+        body = {"name": name, "from": {"module": source, "epoch": epoch}, **options}
+        return self._json("POST", "/v1/modules", json=body)
+
     def module(self, name: str) -> dict[str, Any]:
         """Return a module's description."""
         return self._json("GET", f"/v1/modules/{name}")

@@ -21,6 +21,7 @@ from pydantic import BeforeValidator, ConfigDict, WithJsonSchema
 
 from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import STRICT_FIELDS, canonical_json
+from app.domain.origin import Origin
 from app.errors import Conflict, WrongStage
 
 __all__ = [
@@ -185,6 +186,7 @@ class ModuleRecord:
         fixed_param_names: parameters that are not trained.
         fixed_param_patterns: nor are those whose names contain one of these,
         excluded_param_patterns: unless they contain one of these.
+        origin: the module that it was made from, if from one.
         compression_params: of the gradients between contexts, as MXNet has it:
             ``{"type": "2bit", "threshold": 0.5}``; the optimizer's kvstore must be ``device``.
         bind, init, optimizer: the specifications of the calls made, None before the call.
@@ -206,6 +208,7 @@ class ModuleRecord:
     fixed_param_patterns: tuple[str, ...] = ()
     excluded_param_patterns: tuple[str, ...] = ()
     compression_params: Mapping[str, Any] | None = None
+    origin: Origin | None = None
     executor: str = "cpu(0)"
     contexts: tuple[str, ...] = ("cpu(0)",)
     bind: BindSpec | None = None

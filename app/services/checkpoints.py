@@ -18,6 +18,7 @@ from pathlib import Path
 
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.job import TERMINAL, Job, JobStatus
+from app.domain.module import ModuleRecord
 from app.domain.names import check_name
 from app.errors import Damaged, InUse, Invalid, NotFound
 from app.services.checkpoint_files import (
@@ -87,6 +88,12 @@ class CheckpointService:
     def directory(self, module: str, tag: CheckpointTag) -> Path:
         """Return the directory of one checkpoint, which may not be there."""
         return self.root(module) / str(tag)
+
+    def base(self, record: ModuleRecord) -> Path | None:
+        """Return the directory of what a module keeps of another one; None for all the others."""
+        if record.origin is None or record.origin.head is None:
+            return None
+        return module_directory(self._data_dir, record.name) / "base" / record.origin.epoch
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -228,6 +235,28 @@ class CheckpointService:
         with self._store.write() as connection:
             put_checkpoint(connection, manifest)
         return manifest
+
+    def take_over(self, record: ModuleRecord) -> None:
+        """Link the parameters that a module was made from: no byte is copied.
+
+        Where it has a new head they are what is kept when it is initialized, else a checkpoint.
+
+        Raises:
+            NotFound, Damaged: there is no such checkpoint, or it is not sound.
+        """
+        assert record.origin is not None
+        tag = CheckpointTag.parse(record.origin.epoch)
+        source = self.verify(record.origin.module, tag)
+        manifest = read_manifest(source)
+        base = self.base(record)
+        root = self.root(record.name) if base is None else base.parent
+        with write_checkpoint(root, tag, module=record.name, prefix=manifest.prefix) as writer:
+            for name in manifest.files:
+                if name.endswith(".params"):
+                    os.link(source / name, writer.directory / name)
+        if base is None:
+            with self._store.write() as connection:
+                put_checkpoint(connection, read_manifest(root / str(tag)))
 
     def delete(self, module: str, tag: CheckpointTag) -> None:
         """Remove a checkpoint; a damaged one as well.

@@ -22,7 +22,8 @@ from app.domain.module import (
     ParamsSource,
     require,
 )
-from app.errors import ServiceError
+from app.domain.origin import Head, Origin
+from app.errors import Conflict, ServiceError
 from app.services.checkpoints import CheckpointService
 from app.services.executors import Executors
 from app.services.incoming_checkpoint import IncomingCheckpoint
@@ -108,6 +109,65 @@ class ModuleEngine:
             await self.delete(record.name)
             raise
 
+    async def derive(
+        self, module: str, tag: CheckpointTag | None, output: str | None, head: Head | None
+    ) -> ModuleRecord:
+        """Return the record of another module, cut and with a new head, for one to be made of it.
+
+        Args:
+            module: the other module.
+            tag: of its checkpoint to begin with; the newest where None.
+            output: the internal output to cut at; None keeps the symbol.
+            head: the new last layer.
+
+        Raises:
+            NotFound, Conflict: there is no such checkpoint, or none at all.
+        """
+        source = await self.record(module)
+        tag = tag or source.checkpoint
+        if tag is None:
+            raise Conflict(
+                f"module {module!r} has no checkpoint to begin from; save one first by "
+                f"POST /v1/modules/{module}/checkpoints"
+            )
+        await asyncio.to_thread(self._checkpoints.get, module, tag)
+        call = calls.CutSymbols(module=module, output=output, head=head)
+        reply = await self.ask(source, call)
+        reply.release()
+        return ModuleRecord(
+            name=module,
+            kind=source.kind,
+            symbols=reply.result["symbols"],
+            default_bucket_key=source.default_bucket_key,
+            origin=Origin(module=module, epoch=str(tag), output=output, head=head),
+            data_names=tuple(reply.result["data_names"]),
+            label_names=tuple(reply.result["label_names"]),
+            state_names=tuple(reply.result["state_names"]),
+        )
+
+    async def create_derived(
+        self, record: ModuleRecord, idempotency_key: str | None = None
+    ) -> ModuleRecord:
+        """Create a module made from another one, whose parameters it begins with.
+
+        Without a new head it has all of them and they are loaded; else they are kept when the
+        module is initialized.
+        """
+        created = await self.create(record, idempotency_key)
+        base = self._checkpoints.base(created)
+        if created.params is not None or (base is not None and base.is_dir()):
+            return created  # by an earlier request of the same key
+        assert record.origin is not None
+        try:
+            await asyncio.to_thread(self._checkpoints.take_over, record)
+            if base is not None:
+                return created
+            tag = CheckpointTag.parse(record.origin.epoch)
+            return await self.load_checkpoint(record.name, tag, {"allow_extra": True})
+        except Exception:
+            await self.delete(record.name)
+            raise
+
     async def delete(self, name: str, etag: str | None = None) -> None:
         """Delete a module with its files; refused while it has unfinished jobs."""
         async with self._lock(name):
@@ -155,7 +215,7 @@ class ModuleEngine:
             load = calls.LoadCheckpoint(module=name, directory=str(directory), allow_extra=True)
             await self._call(client, load)
         elif record.params is ParamsSource.INIT and record.init is not None and record.bind:
-            await self._call(client, calls.InitParams(module=name, spec=record.init))
+            await self._call(client, self._init_call(record, record.init))
         if record.optimizer is not None and record.bind and record.params is not None:
             await self._call(client, calls.InitOptimizer(module=name, spec=record.optimizer))
             await self._restore_states(client, record)
@@ -211,8 +271,8 @@ class ModuleEngine:
         return await self._change(name, "bind_bucket", call, alter)
 
     async def init_params(self, name: str, spec: InitSpec) -> ModuleRecord:
-        """Initialize a module's parameters."""
-        call = calls.InitParams(module=name, spec=spec)
+        """Initialize a module's parameters, but for those it keeps of another module."""
+        call = self._init_call(await self.record(name), spec)
         return await self._change(
             name,
             "init_params",
@@ -332,6 +392,12 @@ class ModuleEngine:
             reply = await client.call(method, params, tensors)
             reply.release()
             return await asyncio.to_thread(self._modules.change, name, alter)
+
+    def _init_call(self, record: ModuleRecord, spec: InitSpec) -> calls.InitParams:
+        base = self._checkpoints.base(record)
+        return calls.InitParams(
+            module=record.name, spec=spec, base=None if base is None else str(base)
+        )
 
     async def _hold(self, client: ExecutorClient, record: ModuleRecord) -> bool:
         """Have an executor hold a module; False where it holds one of the name already."""

@@ -58,12 +58,14 @@ class JobRuns:
         records = [self._datasets.get(name) for name in dataset_names(params)]
         resume = self._checkpoints.resume_from(job) if job.kind is JobKind.FIT else None
         is_predict = isinstance(params, PredictParams)
+        module = self._modules.get(job.module)
+        base = self._checkpoints.base(module)
         return JobStart(
             job_id=job.id,
             attempt=job.attempt,
             kind=job.kind,
             params=job.params,
-            module=self._modules.get(job.module),
+            module=module,
             datasets={
                 record.name: DatasetFile(record=record, path=str(self._datasets.path(record)))
                 for record in records
@@ -71,6 +73,7 @@ class JobRuns:
             checkpoint_root=str(self._checkpoints.root(job.module)),
             resume=None if resume is None else str(resume),
             output_path=str(self._output_path(job)) if is_predict else None,
+            base=None if base is None else str(base),
         )
 
     def enter(self, message: ExecutorEvent) -> bool:

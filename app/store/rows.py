@@ -19,6 +19,7 @@ from app.domain.module import (
     OptimizerSpec,
     ParamsSource,
 )
+from app.domain.origin import Origin
 
 __all__ = [
     "dataset_of",
@@ -64,6 +65,7 @@ def module_of(row: Row[Any], symbols: Mapping[str, str]) -> ModuleRecord:
         updated_at=row.updated_at,
         default_bucket_key=row.spec["default_bucket_key"],
         compression_params=row.spec.get("compression_params"),
+        origin=_origin_of(row.spec.get("origin")),
         # What older servers did not know of, their rows do not have.
         **{name: tuple(row.spec.get(name, ())) for name in _MODULE_TUPLES},
     )
@@ -73,6 +75,7 @@ def module_values(record: ModuleRecord) -> dict[str, Any]:
     """Return the columns of a module, id and symbols apart."""
     spec: dict[str, Any] = {name: list(getattr(record, name)) for name in _MODULE_TUPLES}
     spec["default_bucket_key"] = record.default_bucket_key
+    spec["origin"] = None if record.origin is None else to_plain(record.origin)
     spec["compression_params"] = _plain_dict(record.compression_params)
     return {
         "name": record.name,
@@ -187,6 +190,10 @@ def dataset_values(record: DatasetRecord) -> dict[str, Any]:
 def manifest_of(row: Row[Any]) -> CheckpointManifest:
     """Build a checkpoint's manifest from its row."""
     return from_plain(CheckpointManifest, row.manifest)
+
+
+def _origin_of(plain: Any) -> Origin | None:
+    return None if plain is None else from_plain(Origin, plain)
 
 
 def _plain_dict(value: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -23,6 +23,7 @@ from app.domain.module import (
     ModuleRecord,
     OptimizerSpec,
 )
+from app.domain.origin import Head
 from app.worker.job_messages import JobControl, JobStart
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "BindBucket",
     "Call",
     "CreateModule",
+    "CutSymbols",
     "DeleteModule",
     "DescribeModule",
     "ExecutorInfo",
@@ -94,6 +96,22 @@ class CreateModule(_Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CutSymbols(OfModule):
+    """Ask for a module's symbols, cut at an internal output, and the inputs that they have.
+
+    Answers ``symbols`` (JSON text by bucket key), ``data_names``, ``label_names`` and
+    ``state_names``.
+
+    Attributes:
+        output: where to cut; None leaves the symbols whole.
+        head: a new last layer.
+    """
+
+    output: str | None = None
+    head: Head | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteModule(OfModule):
     """Let a module and its memory go; ``in_use`` while a job runs on it."""
 
@@ -139,9 +157,15 @@ class BindBucket(OfModule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitParams(OfModule):
-    """Initialize parameters. Tensors: values of some of them, which the initializer leaves."""
+    """Initialize parameters. Tensors: values of some of them, which the initializer leaves.
+
+    Attributes:
+        spec: how.
+        base: directory of the checkpoint whose parameters a module made from another one keeps.
+    """
 
     spec: InitSpec
+    base: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,6 +337,7 @@ CALL_NAMES: Mapping[type[Any], str] = {
     ExecutorInfo: "executor_info",
     ListModules: "list_modules",
     CreateModule: "create_module",
+    CutSymbols: "cut_symbols",
     DeleteModule: "delete_module",
     DescribeModule: "describe_module",
     GetOptimizer: "get_optimizer",

@@ -24,7 +24,7 @@ from app.worker.job_board import JobBoard
 from app.worker.job_messages import JobControl, JobStart
 from app.worker.loop import Arrays, Emit, Priority
 from app.worker.memory_limits import available_bytes
-from app.worker.module_files import load_module, save_module
+from app.worker.module_files import load_module, read_base, save_module
 from app.worker.module_params import get_params, init_params, set_params
 from app.worker.randomness import RandomStreams
 from app.worker.resident import resident_bytes
@@ -44,6 +44,7 @@ _CONTROL = frozenset(
         "list_modules",
         "create_module",
         "delete_module",
+        "cut_symbols",
         "describe_module",
         "get_optimizer",
         "start_job",
@@ -139,6 +140,9 @@ class ModuleHost:
         module = self._get(call.module)
         return describe_module(module) | {"sequence": self._steppers[module.name].sequence}, {}
 
+    def _cut_symbols(self, call: calls.CutSymbols, tensors: Arrays) -> Answer:
+        return self._get(call.module).derive(call.output, call.head), {}
+
     def _get_optimizer(self, call: calls.GetOptimizer, tensors: Arrays) -> Answer:
         module = self._get(call.module)
         module.require("get_optimizer")
@@ -175,7 +179,8 @@ class ModuleHost:
             self._random.enter(module.name)
         else:
             self._random.seed(module.name, call.spec.seed, module.contexts)
-        init_params(module, call.spec, tensors, "")
+        kept = read_base(module, Path(call.base)) if call.base is not None else {}
+        init_params(module, call.spec, tensors, "", kept)
         return {}, {}
 
     def _set_params(self, call: calls.SetParams, tensors: Arrays) -> Answer:

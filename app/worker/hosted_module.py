@@ -18,6 +18,7 @@ from app.domain.module import (
     ParamsSource,
     require,
 )
+from app.domain.origin import Head
 from app.errors import Conflict, InUse, Invalid
 from app.worker.bind_checks import check_bind, check_label_names, check_names_of, describe_inputs
 from app.worker.engine_optimizer import (
@@ -33,6 +34,7 @@ from app.worker.engines import check_kind, make_engine
 from app.worker.faults import client_fault
 from app.worker.inference import Inference
 from app.worker.predictor import Parameters
+from app.worker.symbol_surgery import cut
 from core.backends import backend_of
 from core.device import Context
 from core.errors import DeviceError
@@ -164,6 +166,23 @@ class HostedModule:
             return {}
         default = BucketShapes(data_shapes=spec.data_shapes, label_shapes=spec.label_shapes)
         return {self.record.default_bucket_key: default, **spec.buckets}
+
+    def derive(self, output: str | None, head: Head | None) -> dict[str, Any]:
+        """Return the symbols, cut and with a new head, and their inputs; see ``CutSymbols``."""
+        cut_symbols = {
+            key: symbol if output is None else cut(symbol, output, head)
+            for key, symbol in self.symbols.items()
+        }
+        arguments = cut_symbols[self.record.default_bucket_key].list_arguments()
+        labels = [name for name in self.label_names if name in arguments]
+        if head is not None and "softmax_label" not in labels:
+            labels.append("softmax_label")
+        return {
+            "symbols": {key: symbol.tojson() for key, symbol in cut_symbols.items()},
+            "data_names": [name for name in self.data_names if name in arguments],
+            "label_names": labels,
+            "state_names": [name for name in self.record.state_names if name in arguments],
+        }
 
     # -- binding ----------------------------------------------------------------------------
 

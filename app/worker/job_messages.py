@@ -68,6 +68,7 @@ class JobStart:
             ``app.services.checkpoint_files.write_checkpoint``.
         resume: directory of the complete checkpoint to go on from; None begins anew.
         output_path: where a predict job writes its npz; None for the others.
+        base: directory of the checkpoint whose parameters the module keeps when it is initialized.
     """
 
     job_id: int
@@ -79,6 +80,7 @@ class JobStart:
     checkpoint_root: str
     resume: str | None = None
     output_path: str | None = None
+    base: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

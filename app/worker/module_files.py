@@ -20,12 +20,13 @@ from app.worker.module_params import check_values
 from app.worker.optimizer_specs import get_position, set_position
 from core.checkpoint import load_params_file
 from core.errors import MXNetError
-from core.ndarray import array
+from core.ndarray import NDArray, array
 from core.ndarray import save as save_arrays
 
 __all__ = [
     "STATE_FILE",
     "load_module",
+    "read_base",
     "read_state",
     "read_values",
     "save_module",
@@ -136,19 +137,42 @@ def read_values(
     allow_extra: bool = False,
 ) -> Values:
     """Return a checkpoint's parameters, checked against the module."""
+    return check_values(
+        module,
+        _read_params(manifest, directory),
+        allow_missing=allow_missing,
+        allow_extra=allow_extra,
+        allow_nonfinite=True,
+    )
+
+
+def read_base(module: HostedModule, directory: Path) -> dict[str, NDArray]:
+    """Return the parameters that a module made from another one keeps, by name.
+
+    Raises:
+        NotFound, Damaged: there is no checkpoint, or its files are not what its manifest says.
+        Invalid: it lacks one of them.
+    """
+    origin = module.record.origin
+    assert origin is not None
+    new = () if origin.head is None else origin.head.params
+    saved = _read_params(verify_checkpoint(directory), directory)
+    names = [name for part in module.param_names() for name in part if name not in new]
+    for name in names:
+        if name not in saved:
+            expected = f"a parameter of checkpoint {origin.epoch} of module {origin.module!r}"
+            raise Invalid(name, "no tensor", expected)
+    return {name: saved[name] for name in names}
+
+
+def _read_params(manifest: CheckpointManifest, directory: Path) -> dict[str, NDArray]:
     path = _only_file(manifest, directory, ".params")
     try:
         arguments, auxiliary = load_params_file(str(path))
     except (MXNetError, ValueError) as error:
         text = str(error).removeprefix(f"{path}: ")
         raise Damaged(path.name, text, "parameters as MXNet saves them") from error
-    return check_values(
-        module,
-        {**arguments, **auxiliary},
-        allow_missing=allow_missing,
-        allow_extra=allow_extra,
-        allow_nonfinite=True,
-    )
+    return {**arguments, **auxiliary}
 
 
 def _states_of(manifest: CheckpointManifest, directory: Path) -> Path:

@@ -67,17 +67,30 @@ def set_params(
     module.has_unsaved = True
 
 
-def init_params(module: HostedModule, spec: InitSpec, given: Arrays, prefix: str) -> None:
-    """Initialize the parameters, but for those given.
+def init_params(
+    module: HostedModule,
+    spec: InitSpec,
+    given: Arrays,
+    prefix: str,
+    kept: Mapping[str, NDArray] | None = None,
+) -> None:
+    """Initialize the parameters, but for those given and those kept.
 
-    ``prefix`` leads to the specification in the request (``initializer.``), for errors. The
-    initializer draws from the random stream that the caller has entered.
+    The initializer draws from the random stream that the caller has entered.
+
+    Args:
+        module: is bound.
+        spec: the initializer.
+        given: by the client, by name.
+        prefix: leads to the specification in the request (``initializer.``), for errors.
+        kept: of the module that this one was made from, by name; those given go before.
     """
     module.require("init_params")
     with client_fault(f"{prefix}initializer"):
         fill = initializer.create(spec.initializer, **spec.options)
     present = module.on_device()
-    values = {name: array(tensor, dtype=tensor.dtype) for name, tensor in given.items()}
+    values = dict(kept or {})
+    values |= {name: array(tensor, dtype=tensor.dtype) for name, tensor in given.items()}
     _check_each(values, {**present.arguments, **present.auxiliary}, allow_nonfinite=False)
     arguments, auxiliary = _split(module, values)
     with client_fault(f"{prefix}initializer"):

@@ -36,7 +36,7 @@ from app.worker.fit_state import FitState, read_fit, write_fit
 from app.worker.job_context import JobContext, finite
 from app.worker.job_messages import ExecutorEvent, JobCheckpoint, JobDone, JobPrepared
 from app.worker.losses import LossMeter, make_metrics, update_metric
-from app.worker.module_files import read_values, write_files
+from app.worker.module_files import read_base, read_values, write_files
 from app.worker.module_params import init_params
 from app.worker.optimizer_specs import get_position, set_position
 from app.worker.randomness import RandomStreams
@@ -155,7 +155,9 @@ class FitJob:
         if init is not None:
             assert init.seed is not None
             self._random.seed(self._stream, init.seed, module.contexts)
-            init_params(module, init, {}, "initializer.")
+            base = context.start.base
+            kept = {} if base is None else read_base(module, Path(base))
+            init_params(module, init, {}, "initializer.", kept)
         optimizer = choose_optimizer(context, params)
         if params.optimizer is not None or optimizer_of(module.engine) is None:
             module.init_optimizer(optimizer, "optimizer.")

@@ -76,12 +76,14 @@ def test_model_of_your_own(tmp_path: Path) -> None:
     module.bind([("data", (1, 1, 28, 28))], [("softmax_label", (1,))])
     module.init_params(mx.init.Xavier())
     module.save_checkpoint(str(tmp_path / "my"), 10)
-    examine, serve = blocks("A model of your own", "bash")
+    examine, serve, tune = blocks("A model of your own", "bash")
     with running_server(tmp_path / "server", environment=ENVIRONMENT) as server:
         found = paste(examine, server.url, tmp_path, cwd=tmp_path)
         assert "It loads, binds and runs." in found
         answers = paste(serve, server.url, tmp_path, cwd=tmp_path)
         assert json.loads(answers[answers.rindex('{"name":"my"') :])["stage"] == "INITIALIZED"
+        made = json.loads(paste(tune, server.url, tmp_path, cwd=tmp_path))
+        assert made["origin"]["head"]["num_hidden"] == 5
 
 
 def test_script_in_python(tmp_path: Path) -> None:
