@@ -78,7 +78,7 @@ def test_files(tmp_path: Path) -> None:
     other = _network()
     other.load_parameters(path)
     np.testing.assert_array_equal(other(_data()).asnumpy(), expected)
-    with pytest.raises(UsageError, match="first call block.hybridize"):
+    with pytest.raises(UsageError, match="Please first call"):
         net.export(str(tmp_path / "e"))
     net.hybridize()
     net(_data())

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["COMPRESSIONS", "LAZY", "compressed", "lazy", "record", "reduced"]
+__all__ = ["COMPRESSIONS", "LAZY", "compressed", "lazy", "record", "reduced", "trained"]
 
 DEVICES = 3
 SHAPE = (5, 4)
@@ -86,9 +86,34 @@ def reduced(mx: Any) -> dict[str, np.ndarray]:
     return {"some": out.asnumpy(), "all": dense.asnumpy()}
 
 
+def trained(mx: Any) -> dict[str, np.ndarray]:
+    """Train over two devices whose gradients are compressed; return the parameters."""
+    x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=6, name="fc1")
+    x = mx.sym.FullyConnected(mx.sym.Activation(x, act_type="relu"), num_hidden=3, name="fc2")
+    module = mx.mod.Module(
+        mx.sym.SoftmaxOutput(x, name="softmax"),
+        context=[mx.cpu(0), mx.cpu(1)],
+        compression_params={"type": "2bit", "threshold": 0.2},
+    )
+    module.bind([("data", (8, 5))], [("softmax_label", (8,))])
+    random = np.random.RandomState(5)
+    shapes = {"fc1_weight": (6, 5), "fc1_bias": (6,), "fc2_weight": (3, 6), "fc2_bias": (3,)}
+    start = {name: mx.nd.array(random.normal(size=shape)) for name, shape in shapes.items()}
+    module.init_params(arg_params=start, aux_params={})
+    options = {"learning_rate": 0.3, "momentum": 0.5}
+    module.init_optimizer(kvstore="device", optimizer="sgd", optimizer_params=options)
+    for _ in range(STEPS):
+        data = mx.nd.array(random.normal(size=(8, 5)))
+        label = mx.nd.array(random.randint(0, 3, 8))
+        module.forward_backward(mx.io.DataBatch([data], [label]))
+        module.update()
+    return {name: array.asnumpy() for name, array in module.get_params()[0].items()}
+
+
 def record(mx: Any) -> dict[str, np.ndarray]:
     """Return everything computed here."""
     results = {f"reduced/{key}": array for key, array in reduced(mx).items()}
+    results.update({f"trained/{key}": array for key, array in trained(mx).items()})
     for case_id in COMPRESSIONS:
         for key, array in compressed(mx, case_id).items():
             results[f"compressed/{case_id}/{key}"] = array

@@ -1,0 +1,90 @@
+"""Executors over devices under MXNet's name, with the memory they share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import core as mx
+from core.module.executor_group import DataParallelExecutorGroup
+
+CONTEXTS = [mx.cpu(0), mx.cpu(1)]
+SHAPES = {"data_shapes": [("data", (8, 6))], "label_shapes": [("softmax_label", (8, 6))]}
+
+
+def _language_model(layers: int) -> mx.sym.Symbol:
+    stack = mx.rnn.SequentialRNNCell()
+    for layer in range(layers):
+        stack.add(mx.rnn.LSTMCell(num_hidden=5, prefix=f"lstm_l{layer}_"))
+    embedded = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=20, output_dim=4, name="embed")
+    outputs, _ = stack.unroll(6, inputs=embedded, merge_outputs=True)
+    x = mx.sym.FullyConnected(mx.sym.Reshape(outputs, shape=(-1, 5)), num_hidden=20, name="pred")
+    label = mx.sym.Reshape(mx.sym.Variable("softmax_label"), shape=(-1,))
+    return mx.sym.SoftmaxOutput(x, label=label, name="softmax")
+
+
+def _group(
+    symbol: mx.sym.Symbol, names: list[str], shared: DataParallelExecutorGroup | None = None
+) -> DataParallelExecutorGroup:
+    return DataParallelExecutorGroup(
+        symbol=symbol,
+        contexts=CONTEXTS,
+        workload=[1, 1],
+        param_names=names,
+        for_training=True,
+        inputs_need_grad=False,
+        shared_group=shared,
+        **SHAPES,
+    )
+
+
+def _are_same(first: mx.nd.NDArray, second: mx.nd.NDArray) -> bool:
+    return bool(np.shares_memory(first.data, second.data))
+
+
+def test_groups_share_parameters_gradients_and_inputs() -> None:
+    small, large = _language_model(1), _language_model(2)
+    names = [one for one in small.list_arguments() if one not in ("data", "softmax_label")]
+    first = _group(small, names)
+    for arrays in first.shared_data_arrays:
+        assert set(arrays) == {"data", "softmax_label"}
+    second = _group(large, names, first)
+    others = {name for name in large.list_arguments() if name not in names}
+    for device in range(2):
+        assert set(second.shared_data_arrays[device]) == others
+        assert second.shared_data_arrays[device] is first.shared_data_arrays[device]
+        mine, yours = second.execs[device], first.execs[device]
+        for name in names:
+            assert _are_same(mine.arg_dict[name], yours.arg_dict[name])
+            assert _are_same(mine.grad_dict[name], yours.grad_dict[name])
+        for name in ("data", "softmax_label"):
+            assert _are_same(mine.arg_dict[name], yours.arg_dict[name])
+    assert {second.grad_req[name] for name in names} == {"write"}
+    assert {second.grad_req[name] for name in others} == {"null"}
+
+
+def test_arrays_and_their_rows() -> None:
+    symbol = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    group = DataParallelExecutorGroup(
+        symbol, CONTEXTS, None, [("data", (6, 3))], None, ["fc_weight", "fc_bias"], True, True
+    )
+    assert [rows for rows, _ in group.data_arrays[0]] == [slice(0, 3), slice(3, 6)]
+    assert group.label_arrays is None
+    assert [one.shape for one in group.input_grad_arrays[0]] == [(3, 3), (3, 3)]
+    assert group._total_exec_bytes > 0
+
+
+def test_bytes_stay_when_a_bucket_is_bound_again() -> None:
+    def generate(key: int) -> tuple[mx.sym.Symbol, tuple[str], None]:
+        x = mx.sym.sum(mx.sym.Variable("data"), axis=1, keepdims=True)
+        return mx.sym.FullyConnected(x, num_hidden=4, name="fc"), ("data",), None
+
+    module = mx.mod.BucketingModule(generate, 10)
+    module.bind([("data", (4, 10))])
+    module.init_params()
+    module.switch_bucket(5, [("data", (4, 5))])
+    default, before = module._buckets[10], module._buckets[10]._total_exec_bytes
+    shared = module._buckets[5]._exec_group.execs[0].arg_dict["data"]
+    assert _are_same(shared, default._exec_group.execs[0].arg_dict["data"])
+    del module._buckets[5]
+    module.switch_bucket(5, [("data", (4, 5))])
+    assert default._total_exec_bytes == before
