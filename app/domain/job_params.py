@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 
 from app.domain.codec import STRICT_FIELDS, from_plain
 from app.domain.job import JobKind
@@ -62,18 +63,32 @@ class ArraySource:
     padding: float = 0.0
 
 
+class _OrName:
+    """In the schema: a name may stand for an ``ArraySource``, see ``_expand_names``."""
+
+    @staticmethod
+    def __get_pydantic_json_schema__(
+        schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [handler(schema), {"type": "string", "minLength": 1}]}
+
+
+ArrayOrName: TypeAlias = Annotated[ArraySource, _OrName]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetSource:
     """A dataset and how its arrays become the module's inputs.
 
     Attributes:
-        inputs: input name to array; an input not named takes the array of its own name.
+        inputs: input name to array, or to an array's name; an input not named takes the array of
+            its own name.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
     dataset: Text
-    inputs: dict[str, ArraySource] = field(default_factory=dict)
+    inputs: dict[str, ArrayOrName] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,13 +188,27 @@ _TYPES: Mapping[JobKind, type[FitParams] | type[ScoreParams] | type[PredictParam
 
 def parse_job_params(kind: JobKind, data: Any) -> JobParams:
     """Check the parameters of a job; raise Invalid naming every field at fault."""
-    params: JobParams = from_plain(_TYPES[kind], data)
+    params: JobParams = from_plain(_TYPES[kind], _expand_names(data))
     check_name(params.dataset, "dataset")
     if isinstance(params, FitParams) and params.validation is not None:
         check_name(params.validation.dataset, "validation.dataset")
     if isinstance(params, PredictParams):
         check_name(params.output, "output")
     return params
+
+
+def _expand_names(source: Any) -> Any:
+    """Return a source in which no name of an array stands for an ``ArraySource`` any more."""
+    if not isinstance(source, Mapping):
+        return source
+    expanded = dict(source)
+    if isinstance(inputs := source.get("inputs"), Mapping):
+        expanded["inputs"] = {
+            name: {"array": one} if isinstance(one, str) else one for name, one in inputs.items()
+        }
+    if "validation" in source:
+        expanded["validation"] = _expand_names(source["validation"])
+    return expanded
 
 
 def dataset_names(params: JobParams) -> tuple[str, ...]:

@@ -5,18 +5,26 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection
 
 from app.domain.codec import canonical_json, to_plain
+from app.domain.dataset import DatasetRecord
 from app.domain.job import TERMINAL, EventRow, Job, JobEvent, JobKind
-from app.domain.job_params import FitParams, JobParams, dataset_names, parse_job_params
+from app.domain.job_params import (
+    DatasetSource,
+    FitParams,
+    JobParams,
+    dataset_names,
+    parse_job_params,
+)
 from app.domain.module import ModuleRecord, require
 from app.errors import Invalid
 from app.services.bell import Bell
+from app.services.job_inputs import check_arrays, sources_of
 from app.store import queue
 from app.store.datasets import get_datasets
 from app.store.events import events_after, newest_event_id
@@ -96,6 +104,7 @@ class JobService:
                     return get_job(connection, int(earlier))
             _check_possible(connection, get_module(connection, module), kind, checked)
             datasets = get_datasets(connection, dataset_names(checked))
+            _check_inputs(get_module(connection, module), checked, datasets)
             job = Job(
                 kind=kind,
                 module=module,
@@ -212,6 +221,19 @@ def _check_possible(
             )
     elif module.params is None:
         require(module, _CALLS[kind])
+
+
+def _check_inputs(
+    module: ModuleRecord, params: JobParams, datasets: Sequence[DatasetRecord]
+) -> None:
+    """Refuse arrays that the datasets do not have; labels may be none of the symbol's inputs."""
+    records = {record.name: record for record in datasets}
+    sources: dict[str, DatasetSource] = {"": params}
+    if isinstance(params, FitParams) and params.validation is not None:
+        sources["validation."] = params.validation
+    for prefix, source in sources.items():
+        names = [*module.data_names, *source.inputs]
+        check_arrays(sources_of(source, names), records[source.dataset], prefix)
 
 
 def _fingerprint(*parts: Any) -> str:

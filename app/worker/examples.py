@@ -14,6 +14,7 @@ from app.domain.job_params import ArraySource, DatasetSource
 from app.domain.module import InputDesc
 from app.errors import Invalid
 from app.services.dataset_formats import load_arrays
+from app.services.job_inputs import check_arrays, sources_of
 from app.worker.epoch_plan import PlannedBatch
 from app.worker.job_messages import DatasetFile
 from core.errors import did_you_mean
@@ -126,7 +127,7 @@ class Examples:
                 near = did_you_mean(name, wanted)
                 expected = f"inputs of the module: {', '.join(wanted)}{near}"
                 raise Invalid(f"{prefix}inputs.{name}", "an array", expected)
-        sources = {name: source.inputs.get(name, ArraySource(array=name)) for name in wanted}
+        sources = sources_of(source, wanted)
         arrays = _load(sources, files[source.dataset], prefix)
         self._inputs = [
             _Input(
@@ -176,20 +177,9 @@ class Examples:
 def _load(
     sources: Mapping[str, ArraySource], file: DatasetFile, prefix: str
 ) -> dict[str, npt.NDArray[Any]]:
-    there = [array.name for array in file.record.arrays]
-    wanted: dict[str, None] = {}
-    for name, source in sources.items():
-        for which, array in (("array", source.array), ("lengths", source.lengths)):
-            if array is None:
-                continue
-            if array not in there:
-                raise Invalid(
-                    f"{prefix}inputs.{name}.{which}",
-                    array,
-                    f"an array of dataset {file.record.name!r}: {', '.join(there) or 'it has none'}"
-                    f"{did_you_mean(array, there)}",
-                )
-            wanted[array] = None
+    check_arrays(sources, file.record, prefix)
+    both = [array for one in sources.values() for array in (one.array, one.lengths)]
+    wanted = dict.fromkeys(array for array in both if array is not None)
     return load_arrays(Path(file.path), file.record.kind, list(wanted))
 
 

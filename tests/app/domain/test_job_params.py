@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from app.domain.job import JobKind
-from app.domain.job_params import FitParams, PredictParams, dataset_names, parse_job_params
+from app.domain.job_params import (
+    ArraySource,
+    DatasetSource,
+    FitParams,
+    PredictParams,
+    dataset_names,
+    parse_job_params,
+)
 from app.errors import Invalid
 
 FIT = {"dataset": "mnist", "epochs": 2, "batch_size": 64}
@@ -29,6 +36,21 @@ def test_fit_has_mxnets_defaults_and_takes_nested_values() -> None:
     assert dataset_names(params) == ("mnist", "test")
 
 
+def test_a_name_stands_for_an_array() -> None:
+    inputs = {"data": "images", "lengths": {"array": "frames"}}
+    validation = {"dataset": "test", "inputs": {"data": "others"}}
+    params = parse_job_params(JobKind.FIT, FIT | {"inputs": inputs, "validation": validation})
+    assert isinstance(params, FitParams)
+    assert params.inputs == {
+        "data": ArraySource(array="images"),
+        "lengths": ArraySource(array="frames"),
+    }
+    assert params.validation == DatasetSource(
+        dataset="test", inputs={"data": ArraySource(array="others")}
+    )
+    assert inputs["data"] == "images", "what was given is not changed"
+
+
 def test_predict_names_its_output() -> None:
     params = parse_job_params(JobKind.PREDICT, {"dataset": "d", "batch_size": 1, "output": "o"})
     assert isinstance(params, PredictParams)
@@ -47,6 +69,15 @@ def test_predict_names_its_output() -> None:
         (JobKind.FIT, {"dataset": "../x"}, "dataset"),
         (JobKind.FIT, {"validation": {"dataset": "a/b"}}, "validation.dataset"),
         (JobKind.FIT, {"inputs": {"data": {"array": ""}}}, "inputs.data.array"),
+        (JobKind.FIT, {"inputs": {"data": ""}}, "inputs.data.array"),
+        (JobKind.FIT, {"inputs": {"data": 5}}, "inputs.data"),
+        (JobKind.FIT, {"inputs": "data"}, "inputs"),
+        (JobKind.FIT, {"validation": "test"}, "validation"),
+        (
+            JobKind.FIT,
+            {"validation": {"dataset": "d", "inputs": {"data": {"aray": "x"}}}},
+            "validation.inputs.data.aray",
+        ),
         (JobKind.FIT, {"checkpoint": {"seconds": 0}}, "checkpoint.seconds"),
         (JobKind.SCORE, {}, "epochs"),
         (JobKind.PREDICT, {}, "epochs"),

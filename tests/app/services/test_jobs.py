@@ -39,6 +39,19 @@ def test_submitted_job_is_queued_with_its_parameters_filled_in(bench) -> None:
         ("a", {"validation": {"dataset": "nothing"}}, NotFound, "dataset 'nothing'"),
         ("a", {"epochs": 0}, Invalid, "epochs"),
         ("a", {"optimizer": None}, Invalid, "optimizer"),
+        ("a", {"inputs": {"data": "dta"}}, Invalid, r"inputs.data.array: .* did you mean 'data'"),
+        (
+            "a",
+            {"inputs": {"data": {"array": "data", "lengths": "sizes"}}},
+            Invalid,
+            "inputs.data.lengths: got sizes, expected an array of dataset 'digits'",
+        ),
+        (
+            "a",
+            {"validation": {"dataset": "digits", "inputs": {"data": "images"}}},
+            Invalid,
+            "validation.inputs.data.array",
+        ),
     ],
 )
 def test_job_that_could_only_fail_is_refused(bench, module, changes, error, message) -> None:
