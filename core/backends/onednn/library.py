@@ -7,13 +7,14 @@ references run.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import logging
 import platform
 import site
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from ctypes import POINTER, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
 from pathlib import Path
 from typing import Any
@@ -193,6 +194,16 @@ class Library:
             return status
 
         return call_on_one
+
+    @contextlib.contextmanager
+    def one_thread(self) -> Iterator[None]:
+        """Let primitives made or run in the block use the calling thread only."""
+        many = self.threads()
+        self.set_threads(1)
+        try:
+            yield
+        finally:
+            self.set_threads(many)
 
     def threads(self) -> int:
         """Return how many threads primitives called from this thread run on."""

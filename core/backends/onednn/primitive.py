@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
+import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -25,8 +28,11 @@ _SWIFT_REFERENCES = ("reorder", "vanilla_rnn", "lstm", "lbr_gru")
 """Kinds whose references are fast all the same: those of recurrent layers call the GEMM."""
 
 _LIGHT = ("binary", "concat", "eltwise", "pooling", "reorder", "softmax")
-_LIGHT_BYTES = 1 << 16
-"""Kinds, and the size of the largest tensor up to which, one thread is done before others join."""
+_LIGHT_ELEMENTS = 1 << 14
+"""Kinds, and the elements of the largest tensor up to which, one thread is done before others
+join."""
+_LIGHT_PRODUCTS = 1 << 18
+"""The same for inner products, in multiplications."""
 
 PostOperation = tuple[Any, ...]
 """("sum", scale), ("eltwise", algorithm, alpha, beta) or ("binary", algorithm, descriptor)."""
@@ -79,19 +85,22 @@ class Primitive:
 
     Attributes:
         handle: oneDNN's.
-        kind: as in ``Primitive.of``.
+        is_light: whether it is made for one thread, and to be run on one.
         description: of the primitive; a hint for those of the backward pass.
         implementation: name of what oneDNN chose, for example ``"jit:avx512_core"``.
     """
 
-    __slots__ = ("__weakref__", "_descs", "description", "handle", "implementation", "kind")
+    __slots__ = ("__weakref__", "_descs", "description", "handle", "implementation", "is_light")
 
     def __init__(
         self, kind: str, parameters: tuple[Any, ...], post_operations: tuple[PostOperation, ...]
     ) -> None:
+        self.is_light = _is_light(kind, parameters)
+        with loaded().one_thread() if self.is_light else nullcontext():
+            self._create(kind, parameters, _attributes(post_operations))
+
+    def _create(self, kind: str, parameters: tuple[Any, ...], attributes: Attributes) -> None:
         api = loaded()
-        attributes = _attributes(post_operations)
-        self.kind = kind
         self.description = api.create(
             f"{kind}_primitive_desc_create", *map(_as_c, parameters), attributes.handle
         )
@@ -171,8 +180,7 @@ class Launch:
             ctypes.c_int(len(memories)),
             address,
         )
-        largest = max(primitive.desc(argument).nbytes for argument in memories)
-        if primitive.kind.startswith(_LIGHT) and largest <= _LIGHT_BYTES:
+        if primitive.is_light:
             self.call = api.on_one_thread(self.call)
 
     def __call__(self) -> None:
@@ -210,6 +218,17 @@ def scratchpad_bytes(*primitives: Primitive) -> int:
     """Return the size of a scratchpad that serves each of these primitives."""
     descs = [one.optional_desc(Argument.SCRATCHPAD) for one in primitives]
     return max((desc.nbytes for desc in descs if desc is not None), default=0)
+
+
+def _is_light(kind: str, parameters: tuple[Any, ...]) -> bool:
+    flat = itertools.chain.from_iterable(
+        one if isinstance(one, tuple) else (one,) for one in parameters
+    )
+    sizes = [(len(one.dims), math.prod(one.dims)) for one in flat if isinstance(one, MemoryDesc)]
+    if kind.startswith("inner_product"):
+        # Rows, weights and results: each of the three lengths is in two of the sizes.
+        return math.isqrt(math.prod(n for axes, n in sizes if axes > 1)) <= _LIGHT_PRODUCTS
+    return kind.startswith(_LIGHT) and max(n for _, n in sizes) <= _LIGHT_ELEMENTS
 
 
 def _as_c(parameter: Any) -> Any:
