@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 from core.ndarray.array import NDArray
+from core.ndarray.control_flow import cond, foreach, while_loop
 from core.ndarray.functions import make_function
 from core.ops.namespace import OperatorNamespace
 
-__all__ = ["isfinite", "isinf", "isnan"]
+__all__ = ["cond", "foreach", "isfinite", "isinf", "isnan", "while_loop"]
 
 
 def isinf(data: NDArray) -> NDArray:
