@@ -31,6 +31,7 @@ from typing import Any, Self
 
 from app.worker.client import ExecutorGone, HostError
 from core import errors as engine
+from core.errors import did_you_mean
 
 __all__ = [
     "ERROR_TABLE",
@@ -54,6 +55,7 @@ __all__ = [
     "Unavailable",
     "UnsupportedMedia",
     "WrongStage",
+    "did_you_mean",
     "error_code",
     "error_kind",
     "to_problem",

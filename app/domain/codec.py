@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from typing import Any, TypeVar
@@ -9,7 +10,7 @@ from typing import Any, TypeVar
 import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from app.errors import FieldError, Invalid
+from app.errors import FieldError, Invalid, did_you_mean
 
 __all__ = ["STRICT_FIELDS", "canonical_json", "from_plain", "to_plain"]
 
@@ -43,7 +44,7 @@ def from_plain(cls: type[T], data: Any, field: str = "") -> T:
         raise Invalid(field or "body", data, f"plain JSON values ({error})") from None
     except ValidationError as error:
         raise Invalid.from_errors(
-            _field_error(field, dict(row)) for row in error.errors(include_url=False)
+            _field_error(cls, field, dict(row)) for row in error.errors(include_url=False)
         ) from None
     return built
 
@@ -87,7 +88,7 @@ def _adapter(cls: type) -> TypeAdapter[Any]:
     return _adapters[cls]
 
 
-def _field_error(prefix: str, row: dict[str, Any]) -> FieldError:
+def _field_error(cls: type, prefix: str, row: dict[str, Any]) -> FieldError:
     path = prefix
     for part in row["loc"]:
         if isinstance(part, int):
@@ -96,6 +97,9 @@ def _field_error(prefix: str, row: dict[str, Any]) -> FieldError:
             path += f".{part}" if path else str(part)
     got = "nothing" if row["type"] == "missing" else repr(row.get("input"))[:120]
     expected = _EXPECTED.get(row["type"]) or _sentence(row["msg"])
+    if row["type"] == "unexpected_keyword_argument" and len(row["loc"]) == 1:
+        known = [one.name for one in dataclasses.fields(cls)]
+        expected = f"one of the fields {', '.join(known)}{did_you_mean(str(row['loc'][0]), known)}"
     example = _EXAMPLES.get(re.sub(r"\[\d+\]$", "", path).rpartition(".")[2])
     is_form = row["type"] in _WRONG_FORMS
     return FieldError(
@@ -104,6 +108,6 @@ def _field_error(prefix: str, row: dict[str, Any]) -> FieldError:
 
 
 def _sentence(message: str) -> str:
-    for opening in ("Value error, ", "Input should be "):
+    for opening in ("Value error, ", "Input should be ", "String should have "):
         message = message.removeprefix(opening)
     return message[:1].lower() + message[1:]

@@ -18,6 +18,8 @@ BIND = BindSpec(
     buckets={"20": BucketShapes(data_shapes=(InputDesc(name="data", shape=(64, 20)),))},
 )
 
+AT_LEAST_ONE = "at least 1 character"
+
 
 def test_what_is_written_reads_as_the_same() -> None:
     plain = to_plain(BIND)
@@ -43,7 +45,21 @@ def faults(cls: type, data: Any, field: str = "") -> list[FieldError]:
             "'10'",
             "a valid integer",
         ),
-        (BindSpec, {"data_shapes": [], "dta": 1}, "dta", "1", "no field of this name"),
+        (
+            OptimizerSpec,
+            {"nme": "sgd"},
+            "nme",
+            "'sgd'",
+            "one of the fields name, options, kvstore; did you mean 'name'?",
+        ),
+        (
+            BindSpec,
+            {"data_shapes": [{"name": "data", "shape": [1], "kind": 2}]},
+            "data_shapes[0].kind",
+            "2",
+            "no field of this name",
+        ),
+        (FitParams, {"dataset": "", "epochs": 1, "batch_size": 1}, "dataset", "''", AT_LEAST_ONE),
         (OptimizerSpec, {"name": 5}, "name", "5", "a valid string"),
         (
             FitParams,
