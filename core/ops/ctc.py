@@ -238,7 +238,7 @@ class CTCLoss(Operator):
             label_lengths = given["label_lengths"].astype("int64").clip(0, labels.shape[1])
         else:
             padding = 0 if self.blank_label == "first" else -1
-            label_lengths = run.xp.cumprod(labels != padding, axis=1).sum(axis=1)
+            label_lengths = run.xp.cumprod((labels != padding).astype("int64"), axis=1).sum(axis=1)
         blank = 0 if self.blank_label == "first" else channels - 1
         return _Lattice(run, data, labels, label_lengths, data_lengths, blank)
 

@@ -203,8 +203,10 @@ class MultiBoxTarget(WithoutGradient):
                 f"overlap no object by negative_mining_thresh {self.negative_mining_thresh}; "
                 f"lower negative_mining_ratio or raise the threshold"
             )
+        if not count:
+            return candidates[:0]
         scores = predictions[:, candidates]
-        scores = xp.exp(scores - scores.max(axis=0, initial=-xp.inf))
+        scores = xp.exp(scores - scores.max(axis=0))
         background = scores[0] / scores.sum(axis=0)
         return candidates[xp.argsort(background, kind="stable")[:count]]
 

@@ -36,6 +36,8 @@ class Suppression:
         ``classes`` (n,) are whole numbers; boxes of different ones leave each other alone.
         """
         count = len(boxes.left)
+        if not count:
+            return self.xp.ones(0, dtype="bool")
         pairs = self._close_pairs(boxes, classes) if self.threshold > 0 else None
         if pairs is None:
             return self._by_blocks(boxes, classes)
@@ -60,7 +62,7 @@ class Suppression:
         left, right = boxes.left.astype("float64"), boxes.right.astype("float64")
         reach = left + (1 - self.threshold) * (right - left)
         reach += 1e-4 * abs(right - left) + 1e-6 * (abs(left) + abs(right))
-        span = float(reach.max(initial=0) - left.min(initial=0))
+        span = float(reach.max() - left.min())
         if not math.isfinite(span):
             return None
         if classes is not None:
@@ -73,6 +75,8 @@ class Suppression:
         total = int(counts.sum())
         if total > _MOST_PAIRS:
             return None
+        if not total:
+            return order[:0], order[:0]
         starts = xp.cumsum(counts) - counts
         one = xp.cumsum(xp.bincount(starts[counts > 0], minlength=total)[:total]) - 1
         one = place[counts > 0][one]
