@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.gluon import nn
+from core.gluon import loss, nn
 from core.gluon import splitting as utils
 from core.gluon.block import Block
 from core.gluon.constant import Constant
@@ -21,6 +21,7 @@ __all__ = [
     "ParameterDict",
     "SymbolBlock",
     "Trainer",
+    "loss",
     "nn",
     "utils",
 ]

@@ -97,7 +97,7 @@ class HybridBlock(Block):
             raise UsageError(
                 f"a HybridBlock is called with NDArrays or Symbols, got {type(args[0]).__name__}"
             )
-        if self._active:
+        if self._active and all(isinstance(one, NDArray) for one in args):
             return self._compile(len(args))(*args)
         context = args[0].context
         try:
