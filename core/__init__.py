@@ -28,6 +28,8 @@ from core import (
     visualization,
 )
 from core import checkpoint as model
+from core import device as context
+from core import errors as base
 from core import initializer as init
 from core import kvstore as kv
 from core import module as mod
@@ -41,6 +43,7 @@ from core.device import Context, cpu, cpu_pinned, current_context, gpu
 from core.errors import MXNetError
 from core.executor import Executor
 from core.ndarray import random as random
+from core.ndarray import random as rnd
 from core.ndarray import waitall
 from core.ndarray.np_shape import is_np_shape, np_shape, set_np_shape, use_np_shape
 from core.optimizer import lr_scheduler
@@ -52,7 +55,9 @@ __all__ = [
     "MXNetError",
     "attribute",
     "autograd",
+    "base",
     "callback",
+    "context",
     "cpu",
     "cpu_pinned",
     "current_context",
@@ -81,6 +86,7 @@ __all__ = [
     "profiler",
     "random",
     "recordio",
+    "rnd",
     "rnn",
     "set_np_shape",
     "sym",
