@@ -90,12 +90,36 @@ class _Weights:
     rows: Array
     columns: Array
 
-    def by_image(self, xp: Any, count: int) -> Iterator[tuple[int, Array]]:
-        """Yield each image that has regions, and their numbers."""
-        for image in range(count):
-            regions = xp.nonzero(self.images == image)[0]
-            if regions.size:
-                yield image, regions
+    def by_region(self, xp: Any) -> Iterator[tuple[int, int, _Crop]]:
+        """Yield the number of each region with an image, its image, and what it sees of it."""
+        images = self.images.tolist()
+        extents = zip(_extents(xp, self.rows), _extents(xp, self.columns), strict=True)
+        for region, (image, (down, across)) in enumerate(zip(images, extents, strict=True)):
+            if image >= 0:
+                rows, columns = self.rows[region][:, down], self.columns[region][:, across]
+                yield region, image, _Crop(down, across, rows, columns)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Crop:
+    """The part of an image that a region takes anything from, and the weights within it."""
+
+    down: slice
+    across: slice
+    rows: Array
+    columns: Array
+
+    def of(self, image: Array) -> Array:
+        """Return the part of an image whose last axes are height and width."""
+        return image[..., self.down, self.across]
+
+
+def _extents(xp: Any, weights: Array) -> list[slice]:
+    """Return for each region from which to which element there are weights."""
+    used = (weights != 0).any(axis=1)
+    starts = used.argmax(axis=1)
+    ends = xp.where(used.any(axis=1), used.shape[1] - used[:, ::-1].argmax(axis=1), 0)
+    return [slice(*pair) for pair in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
 class _Weighted(OnRegions):
@@ -109,41 +133,28 @@ class _Weighted(OnRegions):
         """Return into how many groups, down and across, the channels are arranged."""
         return None
 
-    def _places(self, groups: Shape) -> Iterator[tuple[int, int, int]]:
-        """Yield row and column of each place, and which channel of its group it reads."""
-        height, width = self.pooled()
-        for row in range(height):
-            for column in range(width):
-                down, across = row * groups[0] // height, column * groups[1] // width
-                yield row, column, down * groups[1] + across
+    def _place_groups(self, xp: Any, groups: Shape) -> tuple[Array, Array]:
+        """Return the group of each row, (height, 1), and of each column of the output."""
+        down, across = (
+            xp.arange(size) * count // size
+            for size, count in zip(self.pooled(), groups, strict=True)
+        )
+        return down[:, None], across
 
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        data, out = inputs[0], outputs[0]
+        xp, data, out = run.xp, inputs[0], outputs[0]
         out.fill(0)
-        weights = self.weigh(run.xp, inputs[1], data.shape)
-        for image, regions in weights.by_image(run.xp, len(data)):
-            rows, columns = weights.rows[regions], weights.columns[regions]
-            out[regions] = self._pool(run.xp, data[image], rows, columns)
-
-    def _pool(self, xp: Any, data: Array, rows: Array, columns: Array) -> Array:
-        """Return (regions, channels, height, width) of one image."""
-        (count, height, size), width = rows.shape, columns.shape[1]
-        groups = self.groups()
-        if groups is None:
-            # (regions · height, size) by (size, channels · width of the data).
-            lines = rows.reshape(-1, size) @ data.transpose(1, 0, 2).reshape(size, -1)
-            lines = lines.reshape(count, -1, data.shape[2])
-            pooled = lines @ columns.transpose(0, 2, 1)
-            return pooled.reshape(count, height, -1, width).transpose(0, 2, 1, 3)
-        channels = len(data) // (groups[0] * groups[1])
-        grouped = data.reshape(channels, -1, *data.shape[1:])
-        pooled = xp.empty((count, channels, height, width), dtype=data.dtype)
-        for row, column, group in self._places(groups):
-            source = grouped[:, group].transpose(1, 0, 2).reshape(size, -1)
-            lines = (rows[:, row] @ source).reshape(count, channels, -1)
-            pooled[:, :, row, column] = (lines @ columns[:, column, :, None])[..., 0]
-        return pooled
+        weights, groups = self.weigh(xp, inputs[1], data.shape), self.groups()
+        for region, image, crop in weights.by_region(xp):
+            part = crop.of(data[image])
+            if groups is None:
+                xp.matmul(xp.matmul(crop.rows, part), crop.columns.T, out=out[region])
+                continue
+            split = part.reshape(out.shape[1], *groups, *part.shape[1:])
+            placed = split[:, *self._place_groups(xp, groups)]
+            lines = (placed * crop.columns[:, None]).sum(axis=4)
+            out[region] = (lines * crop.rows[:, None]).sum(axis=3)
 
     @wide_backward
     def backward(
@@ -154,30 +165,21 @@ class _Weighted(OnRegions):
         outputs: Sequence[Array],
         in_grads: Sequence[Array | None],
     ) -> None:
-        data_grad = in_grads[0]
+        xp, grad, data_grad = run.xp, out_grads[0], in_grads[0]
         assert data_grad is not None
         data_grad.fill(0)
-        weights = self.weigh(run.xp, inputs[1], data_grad.shape)
-        for image, regions in weights.by_image(run.xp, len(data_grad)):
-            rows, columns = weights.rows[regions], weights.columns[regions]
-            self._spread(run.xp, out_grads[0][regions], rows, columns, data_grad[image])
-
-    def _spread(self, xp: Any, grad: Array, rows: Array, columns: Array, target: Array) -> None:
-        """Write the gradient of one image."""
-        channels, size, width = target.shape
-        groups = self.groups()
-        if groups is None:
-            # (regions, height, channels · width of the data)
-            lines = (grad.transpose(0, 2, 1, 3).reshape(len(grad), -1, grad.shape[3])) @ columns
-            lines = lines.reshape(-1, channels * width)
-            spread = rows.reshape(-1, size).T @ lines
-            target[...] = spread.reshape(size, channels, width).transpose(1, 0, 2)
-            return
-        grouped = target.reshape(grad.shape[1], -1, size, width)
-        for row, column, group in self._places(groups):
-            lines = grad[:, :, row, column, None] * columns[:, column, None]
-            spread = rows[:, row].T @ lines.reshape(len(grad), -1)
-            grouped[:, group] += spread.reshape(size, -1, width).transpose(1, 0, 2)
+        weights, groups = self.weigh(xp, inputs[1], data_grad.shape), self.groups()
+        for region, image, crop in weights.by_region(xp):
+            target = crop.of(data_grad[image])
+            if groups is None:
+                target += xp.matmul(xp.matmul(crop.rows.T, grad[region]), crop.columns)
+                continue
+            lines = grad[region][..., None] * crop.rows[:, None]
+            share = lines[..., None] * crop.columns[:, None]
+            # The target is a view of the gradient; its channels can be split, not its rows.
+            split = data_grad[image].reshape(grad.shape[1], *groups, *data_grad.shape[2:])
+            index = (slice(None), *self._place_groups(xp, groups))
+            xp.add.at(crop.of(split), index, share)
 
 
 @register("_contrib_ROIAlign")

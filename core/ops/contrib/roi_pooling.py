@@ -47,16 +47,17 @@ class ROIPooling(OnRegions):
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         data, out = inputs[0], outputs[0]
         out.fill(0)
+        last = _channels_last(run, data)
         for region, image, rows, columns in self._regions(run.xp, inputs[1], data.shape):
             top, left = rows[0][0], columns[0][0]
-            crop = data[image, :, top : rows[-1][1], left : columns[-1][1]]
-            lines = run.xp.zeros((*crop.shape[:2], len(columns)), dtype=data.dtype)
-            for i, (start, end) in enumerate(columns):
+            crop = last[image, top : rows[-1][1], left : columns[-1][1]]
+            lines = run.xp.zeros((len(columns), len(crop), data.shape[1]), dtype=data.dtype)
+            for line, (start, end) in zip(lines, columns, strict=True):
                 if end > start:
-                    run.xp.max(crop[:, :, start - left : end - left], axis=2, out=lines[:, :, i])
+                    run.xp.max(crop[:, start - left : end - left], axis=1, out=line)
             for i, (start, end) in enumerate(rows):
                 if end > start:
-                    out[region, :, i] = lines[:, start - top : end - top].max(axis=1)
+                    out[region, :, i] = lines[:, start - top : end - top].max(axis=1).T
 
     @wide_backward
     def backward(
@@ -76,7 +77,7 @@ class ROIPooling(OnRegions):
             if not filled:
                 continue
             places = xp.stack(
-                [_first_maximum(data[image, :, :, slice(*columns[i])]) for i in filled], axis=2
+                [data[image, :, :, slice(*columns[i])].argmax(axis=2) for i in filled], axis=2
             )
             places += xp.asarray([columns[i][0] for i in filled])
             lines = xp.take_along_axis(data[image], places, axis=2)
@@ -112,5 +113,9 @@ def _bins(xp: Any, start: Array, end: Array, places: int, length: int) -> list[_
     return [[(first, last) for first, last in region] for region in bins.tolist()]
 
 
-def _first_maximum(lines: Array) -> Array:
-    return lines.argmax(axis=2)
+def _channels_last(run: Run, data: Array) -> Array:
+    """Return (images, height, width, channels): maxima are taken of whole rows of channels."""
+    images, channels, *sizes = data.shape
+    last = run.scratch((images, *sizes, channels), data.dtype)
+    run.xp.copyto(last, run.xp.moveaxis(data, 1, -1))
+    return last
