@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from core.backends import backend_of
+from core.backends.kernels import Version
 from core.device import Context
 from core.errors import ShapeError, did_you_mean
 from core.executor.trace import SpecOf
@@ -30,6 +31,8 @@ class Allocator:
             the same name and shape.
         lent_names: the arguments it lends.
         buffer: arrays by name, used where large enough; those made anew are put in.
+        inputs: variables that change at every run; the arrays made for others have a version, so
+            that kernels keep what they make of them.
 
     Raises:
         ValueError: a lent name that the lender does not have, or no lender.
@@ -43,6 +46,7 @@ class Allocator:
         lender: Executor | None,
         lent_names: list[str] | None,
         buffer: dict[str, NDArray] | None,
+        inputs: Collection[str] = (),
     ) -> None:
         self._context = context
         self._group2ctx = group2ctx or {}
@@ -52,6 +56,7 @@ class Allocator:
         self._auxiliaries = {} if lender is None else lender.aux_dict
         self._lent = frozenset(lent_names or ())
         self._buffer = buffer
+        self._inputs = inputs
         for name in lent_names or ():
             if name not in self._arguments:
                 raise ValueError(
@@ -65,11 +70,11 @@ class Allocator:
         if node.name in self._lent:
             return _matching(node.name, self._arguments[node.name], shape, dtype)
         if self._buffer is None:
-            return self._zeros(node)
+            return self._variable(node)
         found = self._buffer.get(node.name)
         if found is not None and found.size >= shape_size(shape) and found.data.dtype == dtype:
             return resized(found, shape)
-        made = self._buffer[node.name] = self._zeros(node)
+        made = self._buffer[node.name] = self._variable(node)
         return made
 
     def gradient(self, node: Node) -> NDArray:
@@ -84,7 +89,12 @@ class Allocator:
         lent = self._auxiliaries.get(node.name)
         if lent is not None and (lent.shape, lent.data.dtype) == (shape, dtype):
             return lent
-        return self._zeros(node)
+        return self._variable(node)
+
+    def _variable(self, node: Node) -> NDArray:
+        array = self._zeros(node)
+        array.version = None if node.name in self._inputs else Version()
+        return array
 
     def _zeros(self, node: Node) -> NDArray:
         context = self._group2ctx.get(node.attrs.get("__ctx_group__", ""), self._context)

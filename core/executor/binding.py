@@ -121,7 +121,9 @@ def simple_bind(
     dtypes = {name: to_dtype(dtype) for name, dtype in (type_dict or {}).items()}
     spec_of = _infer(graph, known, dtypes)
     requests = _requests(grad_req, [node.name for node in graph.arguments])
-    allocator = Allocator(ctx, group2ctx, spec_of, shared_exec, shared_arg_names, shared_buffer)
+    allocator = Allocator(
+        ctx, group2ctx, spec_of, shared_exec, shared_arg_names, shared_buffer, known
+    )
     arguments = [allocator.argument(node) for node in graph.arguments]
     gradients = [
         None if request == "null" else allocator.gradient(node)

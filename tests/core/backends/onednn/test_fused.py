@@ -253,3 +253,23 @@ def test_executors_of_one_arena_keep_one_copy():
         executor.forward()
         kept.append(executor.memory_report().kept)
     assert kept[0] == kept[1] > 0
+
+
+def test_simple_bind_folds_what_is_no_input():
+    symbol = norm(convolution(X))
+    executor = symbol.simple_bind(mx.cpu(), grad_req="null", data=IMAGES)
+    assert "convolution_folded" in kernels_of(executor)
+    assert executor.arg_dict["data"].version is None
+    _, raw = arrays_of(symbol, IMAGES, versions=False)
+    for round_ in range(2):
+        for name, target in {**executor.arg_dict, **executor.aux_dict}.items():
+            target[:] = raw[name] + 0.1 * round_
+        reference, other = bound(symbol, IMAGES, REFERENCE)
+        for name, array in other.items():
+            array[...] = raw[name] + np.float32(0.1 * round_)
+        np.testing.assert_allclose(
+            executor.forward()[0].asnumpy(),
+            reference.forward()[0].asnumpy(),
+            rtol=1e-4,
+            atol=1e-4,
+        )
