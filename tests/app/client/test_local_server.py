@@ -34,7 +34,7 @@ def test_a_server_is_ready_and_ends_with_the_block(tmp_path: Path) -> None:
 
 def test_a_server_that_cannot_start_tells_why(tmp_path: Path) -> None:
     environment = {**ENVIRONMENT, "MODSERVE_LEASE_SECONDS": "-1"}
-    with pytest.raises(RuntimeError, match=r"did not start:\n(.|\n)*lease_seconds"):
+    with pytest.raises(RuntimeError, match=r"did not start:\n(.|\n)*MODSERVE_LEASE_SECONDS"):
         start_server(tmp_path, environment=environment)
 
 
