@@ -35,7 +35,11 @@ def update_sparse(
     arrays = [weight, *states]
     backend = backend_of(weight.context)
     with backend.scope():
-        whole = [array.dense() for array in arrays]
+        whole = [
+            # Dense arrays are written to: data, not dense(), says so to their versions.
+            array.dense() if isinstance(array, BaseSparseNDArray) else array.data
+            for array in arrays
+        ]
         if lazy and isinstance(grad, RowSparseNDArray):
             rows = grad.indices.data
             pieces = [backend.xp.ascontiguousarray(raw[rows]) for raw in whole]

@@ -1,0 +1,126 @@
+"""Every way to write to an array is seen by its version, and reading is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.backends.kernels import Version
+
+
+def make():
+    version = Version()
+    return mx.nd.NDArray(np.arange(6, dtype=np.float32).reshape(2, 3), version=version), version
+
+
+def sgd_with_sparse_gradient(x):
+    gradient = mx.nd.sparse.row_sparse_array((np.ones((1, 3)), [1]), shape=(2, 3))
+    mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=1.0))(0, gradient, x)
+
+
+def sgd(x):
+    mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=1.0, momentum=0.9))(0, x.copy(), x)
+
+
+def initialize(x):
+    mx.init.Uniform(0.5)(mx.init.InitDesc("x_weight"), x)
+
+
+def add_in_place(x):
+    x += 1
+
+
+def assign(x):
+    x[:] = 7
+
+
+def assign_to_a_row(x):
+    x[1] = 7
+
+
+def assign_to_a_view(x):
+    x[0:1][:] = 9
+
+
+def assign_to_a_reshaped_view(x):
+    x.reshape((3, 2))[0:1] = 9
+
+
+def assign_to_a_detached(x):
+    x.detach()[:] = 9
+
+
+def pull_from_a_store(x):
+    store = mx.kv.create("local")
+    store.init("x", mx.nd.ones((2, 3)))
+    store.pull("x", out=x)
+
+
+WRITES = {
+    function.__name__: function
+    for function in (
+        add_in_place,
+        assign,
+        assign_to_a_detached,
+        assign_to_a_reshaped_view,
+        assign_to_a_row,
+        assign_to_a_view,
+        initialize,
+        pull_from_a_store,
+        sgd,
+        sgd_with_sparse_gradient,
+    )
+} | {
+    "copyto": lambda x: mx.nd.ones((2, 3)).copyto(x),
+    "out": lambda x: mx.nd.sqrt(mx.nd.ones((2, 3)), out=x),
+    "random": lambda x: mx.nd.random.uniform(shape=(2, 3), out=x),
+    "raw": lambda x: x.data.fill(3),
+}
+
+
+@pytest.mark.parametrize("way", WRITES)
+def test_writing_is_seen(way):
+    x, version = make()
+    before, clock, values = version.count, Version.clock, x.asnumpy()
+    WRITES[way](x)
+    assert (x.asnumpy() != values).any()
+    assert version.count != before
+    assert Version.clock != clock
+
+
+def test_reading_is_not_a_change():
+    x, version = make()
+    before = version.count
+    x.asnumpy()
+    x[0], x[0:1], x.reshape((6,)), x.shape, x.dense(), x + 1, x.copy()
+    mx.nd.dot(x, x.T)
+    assert version.count == before
+
+
+def test_change_of_a_whole_is_one_of_its_parts_but_not_the_other_way_round():
+    whole = Version()
+    parts = [Version(whole), Version(whole)]
+    counts = [one.count for one in (whole, *parts)]
+    whole.bump()
+    assert all(
+        new != old for new, old in zip([one.count for one in (whole, *parts)], counts, strict=True)
+    )
+    counts = [one.count for one in (whole, *parts)]
+    parts[0].bump()
+    assert (whole.count, parts[1].count) == (counts[0], counts[2])
+    assert parts[0].count != counts[1]
+
+
+def test_array_lent_for_writing_may_change_at_any_time(monkeypatch):
+    monkeypatch.setattr(Version, "_unknown", 0)
+    monkeypatch.setattr(Version, "clock", 0)
+    x, version = make()
+    mx.nd.to_dlpack_for_read(x)
+    assert version.count == version.count
+    mx.nd.to_dlpack_for_write(x)
+    assert version.count != version.count
+    other = Version()
+    other.bump()
+    assert Version.clock != Version.clock, "plans look at all versions from now on"
+    assert other.count == other.count
