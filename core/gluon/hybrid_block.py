@@ -29,7 +29,7 @@ class HybridBlock(Block):
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix, params)
         self._active = False
-        self._compiled: SymbolBlock | None = None
+        self._compiled: dict[int, SymbolBlock] = {}
 
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Add a child that can be compiled, too.
@@ -43,7 +43,7 @@ class HybridBlock(Block):
                 f"{type(block)}. If you are using Sequential, please try HybridSequential instead."
             )
         super().register_child(block, name)
-        self._compiled = None
+        self._compiled = {}
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
         """Compile the block when it is next called; ``active=False`` goes back to arrays.
@@ -54,12 +54,12 @@ class HybridBlock(Block):
                 block always runs in memory planned once.
         """
         self._active = active
-        self._compiled = None
+        self._compiled = {}
         super().hybridize(active, **kwargs)
 
     def cast(self, dtype: Any) -> None:
         """Change the dtype of all parameters."""
-        self._compiled = None
+        self._compiled = {}
         super().cast(dtype)
 
     def infer_shape(self, *args: Any) -> None:
@@ -82,12 +82,13 @@ class HybridBlock(Block):
         Raises:
             UsageError: it has not been hybridized and called.
         """
-        if self._compiled is None:
+        if not self._compiled:
             raise UsageError(
                 "Please first call block.hybridize() and then run forward with this block at least "
                 "once before calling export."
             )
-        self._compiled.export(path, epoch, remove_amp_cast)
+        newest = list(self._compiled.values())[-1]
+        newest.export(path, epoch, remove_amp_cast)
 
     def forward(self, *args: Any) -> Any:
         """Compute the outputs of arrays or symbols."""
@@ -127,8 +128,8 @@ class HybridBlock(Block):
         return (found if isinstance(found, Symbol) else symbol.Group(list(found))), names
 
     def _compile(self, count: int) -> SymbolBlock:
-        if self._compiled is None:
+        if count not in self._compiled:
             graph, names = self._trace(count)
             inputs = [symbol.Variable(name) for name in names]
-            self._compiled = SymbolBlock(graph, inputs, self.collect_params())
-        return self._compiled
+            self._compiled[count] = SymbolBlock(graph, inputs, self.collect_params())
+        return self._compiled[count]

@@ -11,6 +11,7 @@ from core import symbol as sym
 from core.checkpoint import save_checkpoint
 from core.device import Context
 from core.errors import UsageError
+from core.gluon.block import Block
 from core.gluon.graph_function import ExecutorPool
 from core.gluon.parameter import Parameter, is_shape_known
 from core.gluon.parameter_dict import ParameterDict
@@ -21,7 +22,7 @@ from core.symbol import Symbol
 __all__ = ["SymbolBlock"]
 
 
-class SymbolBlock:
+class SymbolBlock(Block):
     """A symbol with its parameters.
 
         net = mx.gluon.SymbolBlock.imports("model-symbol.json", ["data"], "model-0010.params")
@@ -44,6 +45,7 @@ class SymbolBlock:
         inputs: Symbol | Sequence[Symbol],
         params: ParameterDict | None = None,
     ) -> None:
+        super().__init__(prefix="")
         self._inputs = _input_names([inputs] if isinstance(inputs, Symbol) else list(inputs))
         self._symbol = outputs if isinstance(outputs, Symbol) else sym.Group(list(outputs))
         self._params = ParameterDict("", params)
@@ -96,11 +98,6 @@ class SymbolBlock:
             f"{type(self).__name__}(\n{self._symbol!r} : {len(self._inputs)} -> {len(outputs)}\n)"
         )
 
-    @property
-    def params(self) -> ParameterDict:
-        """The parameters, auxiliary states with ``grad_req="null"``."""
-        return self._params
-
     def collect_params(self, select: str | None = None) -> ParameterDict:
         """Return the parameters, or those whose names a regular expression matches."""
         if select is None:
@@ -135,8 +132,13 @@ class SymbolBlock:
             param.cast("float32" if name in kept else dtype)
         self._pools.clear()
 
-    def save_parameters(self, filename: str) -> None:
-        """Write the parameters to a file that ``load_parameters`` and ``imports`` read."""
+    def save_parameters(self, filename: str, deduplicate: bool = False) -> None:
+        """Write the parameters to a file that ``load_parameters`` and ``imports`` read.
+
+        Args:
+            filename: the file.
+            deduplicate: of no use here: no two names stand for one parameter.
+        """
         self._params.save(filename)
 
     def load_parameters(
@@ -163,10 +165,6 @@ class SymbolBlock:
             {name: one for name, one in values.items() if name in auxiliary},
             remove_amp_cast,
         )
-
-    def __call__(self, *inputs: Any) -> Any:
-        """Return the output, or the list of outputs, of arrays or symbols."""
-        return self.forward(*inputs)
 
     def forward(self, *inputs: Any) -> Any:
         """Return the output, or the list of outputs, of arrays or symbols.

@@ -12,7 +12,7 @@ import numpy as np
 
 from core.checkpoint import load_params
 from core.device import Context
-from core.errors import StageError
+from core.errors import StageError, UsageError
 from core.initializer import Uniform
 from core.io import DataDesc
 from core.module.base_module import BaseModule, Params
@@ -346,6 +346,41 @@ class BucketingModule(BaseModule):
             default_bucket_key = max(keys) if default_bucket_key is None else default_bucket_key
         module = BucketingModule(sym_gen, default_bucket_key, **kwargs)
         module._preloaded = (arguments, auxiliary)
+        return module
+
+    @staticmethod
+    def load_dict(
+        sym_dict: Mapping[Any, Symbol] | None = None,
+        sym_gen: SymGen | None = None,
+        default_bucket_key: Any = None,
+        arg_params: Params | None = None,
+        aux_params: Params | None = None,
+        **kwargs: Any,
+    ) -> BucketingModule:
+        """Return a module from symbols by bucket key and parameters by name.
+
+        Args:
+            sym_dict: symbols; other buckets get theirs from ``sym_gen``.
+            sym_gen: as of the class; says the names of data and labels, too.
+            default_bucket_key: the bucket bound by ``bind``.
+            arg_params, aux_params: the parameters.
+            **kwargs: other arguments of the class.
+
+        Raises:
+            UsageError: one of the five is missing.
+        """
+        if sym_dict is None or sym_gen is None or default_bucket_key is None:
+            raise UsageError("load_dict needs sym_dict, sym_gen and default_bucket_key")
+        if arg_params is None or aux_params is None:
+            raise UsageError("load_dict needs arg_params and aux_params")
+        generate, symbols = sym_gen, dict(sym_dict)
+
+        def generate_or_take(key: Any) -> tuple[Symbol, Any, Any]:
+            symbol, data_names, label_names = generate(key)
+            return symbols.get(key, symbol), data_names, label_names
+
+        module = BucketingModule(generate_or_take, default_bucket_key, **kwargs)
+        module._preloaded = (arg_params, aux_params)
         return module
 
     # -- inside -----------------------------------------------------------------------------

@@ -168,3 +168,27 @@ def test_checkpoint_with_every_bucket(tmp_path: Path) -> None:
     (tmp_path / "net.buckets").unlink()
     with pytest.raises(ValueError, match="pass the sym_gen"):
         mx.mod.BucketingModule.load(str(tmp_path / "net"), 1, default_bucket_key=8)
+
+
+def test_made_of_symbols_and_parameters() -> None:
+    trained = ready()
+    for key in (8, 3):
+        step(trained, key)
+    expected = weights(trained)
+    doubled = 2 * generate(3)[0]
+    module = mx.mod.BucketingModule.load_dict({3: doubled}, generate, 8, *trained.get_params())
+    module.bind([("data", (2, 8, 5))], [("softmax_label", (2,))])
+    for name, values in weights(module).items():
+        np.testing.assert_array_equal(values, expected[name])
+    for key, factor in ((3, 2), (8, 1)):
+        trained.forward(batch(key), is_train=False)
+        module.forward(batch(key), is_train=False)
+        np.testing.assert_allclose(
+            module.get_outputs()[0].asnumpy(),
+            factor * trained.get_outputs()[0].asnumpy(),
+            rtol=1e-6,
+        )
+    with pytest.raises(AssertionError, match="needs sym_dict"):
+        mx.mod.BucketingModule.load_dict(None, generate, 8, {}, {})
+    with pytest.raises(AssertionError, match="needs arg_params"):
+        mx.mod.BucketingModule.load_dict({}, generate, 8)
