@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Header, Path, Query, Request
 
-from app.domain.names import NAME_PATTERN
+from app.domain.names import NAME_PATTERN, Pattern
 from app.errors import Invalid
 from app.services.services import Services
 
@@ -18,6 +18,7 @@ __all__ = [
     "JobId",
     "Limit",
     "ModuleName",
+    "NamePattern",
     "ServicesOf",
     "refuse_unknown_query",
 ]
@@ -54,6 +55,9 @@ Cursor = Annotated[
     str | None, Query(description="`next_cursor` of the page before; absent for the first.")
 ]
 Limit = Annotated[int, Query(ge=1, le=200, description="Items a page.")]
+NamePattern = Annotated[
+    Pattern, Query(description="Names as of files: `*` stands for any letters, `?` for one.")
+]
 IdempotencyKey = Annotated[
     str | None,
     Header(

@@ -6,9 +6,10 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from app.api.dependencies import ModuleName, ServicesOf
+from app.api.dependencies import ModuleName, NamePattern, ServicesOf
 from app.api.openapi import problems, tensor_answer, tensor_body
-from app.api.tensor_io import PredictFields, answer, read_step, read_tensors
+from app.api.tensor_io import PassFields, PredictFields, StepFields, answer, read_step, read_tensors
+from app.api.views import PageView, StatisticView
 from app.domain.codec import from_plain
 from app.domain.module import ModuleKind
 from app.worker import calls
@@ -25,6 +26,7 @@ _FIELDS: dict[str, Any] = {
     "generation": {"type": ["integer", "null"]},
     "sequence": {"type": ["integer", "null"]},
 }
+_PASS_FIELDS = {**_FIELDS, "monitor": {"type": ["string", "null"], "minLength": 1}}
 _BUCKET_TAKEN = {
     "bucket": {"type": "string", "description": "Key of the bucket taken, where there are some."}
 }
@@ -35,13 +37,15 @@ async def _forward(
     module: str, request: Request, services: ServicesOf, stage_of: str, backward: bool
 ) -> Response:
     record = await services.engine.held(module)
-    tensors, fields = await read_step(request, (*record.data_names, *record.label_names))
+    names = (*record.data_names, *record.label_names)
+    tensors, fields = await read_step(request, names, PassFields)
     call = calls.Forward(
         module=module,
         is_train=True if backward else fields.is_train,
         bucket=fields.bucket,
         backward=backward,
         with_outputs=fields.with_outputs,
+        monitor=fields.monitor,
         generation=fields.generation,
         sequence=fields.sequence,
     )
@@ -52,7 +56,7 @@ async def _forward(
 @router.post(
     "/forward",
     summary="Forward pass",
-    openapi_extra=tensor_body(_BATCH, _FIELDS),
+    openapi_extra=tensor_body(_BATCH, _PASS_FIELDS),
     responses={**tensor_answer("outputs"), **_ERRORS},
 )
 async def forward(module: ModuleName, request: Request, services: ServicesOf) -> Response:
@@ -63,7 +67,7 @@ async def forward(module: ModuleName, request: Request, services: ServicesOf) ->
 @router.post(
     "/forward_backward",
     summary="Forward and backward pass",
-    openapi_extra=tensor_body({"inputs": _BATCH["inputs"]}, _FIELDS),
+    openapi_extra=tensor_body({"inputs": _BATCH["inputs"]}, _PASS_FIELDS),
     responses={**tensor_answer("outputs"), **_ERRORS},
 )
 async def forward_backward(module: ModuleName, request: Request, services: ServicesOf) -> Response:
@@ -79,7 +83,7 @@ async def forward_backward(module: ModuleName, request: Request, services: Servi
 )
 async def backward(module: ModuleName, request: Request, services: ServicesOf) -> dict[str, Any]:
     """Compute the gradients of the last training pass; a loss needs no gradients given."""
-    tensors, fields = await read_step(request, ())
+    tensors, fields = await read_step(request, (), StepFields)
     call = calls.Backward(module=module, generation=fields.generation, sequence=fields.sequence)
     reply = await services.engine.ask_at(module, "backward", call, tensors)
     reply.release()
@@ -94,7 +98,7 @@ async def backward(module: ModuleName, request: Request, services: ServicesOf) -
 )
 async def update(module: ModuleName, request: Request, services: ServicesOf) -> dict[str, Any]:
     """Update the parameters from the gradients of the last backward pass."""
-    _, fields = await read_step(request, ())
+    _, fields = await read_step(request, (), StepFields)
     call = calls.Update(module=module, generation=fields.generation, sequence=fields.sequence)
     reply = await services.engine.ask_at(module, "update", call)
     reply.release()
@@ -111,6 +115,21 @@ async def get_outputs(module: ModuleName, request: Request, services: ServicesOf
     call = calls.GetOutputs(module=module)
     reply = await services.engine.ask_at(module, "get_outputs", call)
     return answer(request, reply, "outputs")
+
+
+@router.get("/monitor", summary="Statistics of arrays", responses=problems(404, 409, 422, 503))
+async def get_statistics(
+    module: ModuleName, services: ServicesOf, pattern: NamePattern = "*"
+) -> PageView[StatisticView]:
+    """Return statistics of parameters, auxiliary states and gradients whose names match.
+
+    Before them come the outputs of operators, if the last `forward` or `forward_backward` had
+    a `monitor`.
+    """
+    call = calls.GetStatistics(module=module, pattern=pattern)
+    reply = await services.engine.ask_at(module, "monitor", call)
+    reply.release()
+    return PageView(items=[StatisticView(**row) for row in reply.result["statistics"]])
 
 
 @router.get(

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from fastapi import Request, Response
 from pydantic import ConfigDict
 
 from app.api.bodies import read_body
 from app.domain.codec import STRICT_FIELDS, from_plain
-from app.domain.names import BucketKey
+from app.domain.names import BucketKey, Pattern
 from app.settings import Settings
 from app.tensors.codec import Tensors, decode, encode, negotiate
 from app.worker.client import Reply
 
-__all__ = ["PredictFields", "StepFields", "answer", "read_step", "read_tensors"]
+__all__ = ["PassFields", "PredictFields", "StepFields", "answer", "read_step", "read_tensors"]
+
+
+F = TypeVar("F", bound="StepFields")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,20 @@ class StepFields:
     with_outputs: bool = True
     generation: int | None = None
     sequence: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassFields(StepFields):
+    """What a forward pass says beside its tensors.
+
+    Attributes:
+        monitor: collect statistics of the operators' outputs whose names match this pattern, as
+            of files: ``fc*_output``.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    monitor: Pattern | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +83,14 @@ async def read_tensors(request: Request, names: Sequence[str]) -> tuple[Tensors,
     )
 
 
-async def read_step(request: Request, names: Sequence[str]) -> tuple[Tensors, StepFields]:
+async def read_step(request: Request, names: Sequence[str], cls: type[F]) -> tuple[Tensors, F]:
     """Return the tensors and fields of a step-level call; an empty body has neither."""
     if request.headers.get("content-length", "0") == "0" and not request.headers.get(
         "transfer-encoding"
     ):
-        return {}, StepFields()
+        return {}, cls()
     tensors, rest = await read_tensors(request, names)
-    return tensors, from_plain(StepFields, rest)
+    return tensors, from_plain(cls, rest)
 
 
 def answer(

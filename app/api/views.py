@@ -22,6 +22,7 @@ __all__ = [
     "ModuleView",
     "PageView",
     "ProblemView",
+    "StatisticView",
     "StatusView",
     "checkpoint_view",
     "dataset_view",
@@ -172,6 +173,25 @@ class CheckpointView(BaseModel):
     job_id: int | None
     size: int
     created_at: float
+
+
+class StatisticView(BaseModel):
+    """Statistics of one array; those of its elements that are finite."""
+
+    name: str = Field(examples=["fc_weight"])
+    of: str = Field(
+        examples=["gradient"],
+        description="Output of an operator, backward (gradient of an operator's input), "
+        "parameter, gradient of a parameter, or auxiliary.",
+    )
+    device: str = Field(examples=["cpu(0)"])
+    shape: list[int]
+    magnitude: float | None = Field(description="Norm / sqrt(size), as MXNet's Monitor has it.")
+    mean: float | None
+    std: float | None
+    min: float | None
+    max: float | None
+    nonfinite: int = Field(description="Elements that are NaN or infinite.")
 
 
 class ExecutorView(BaseModel):

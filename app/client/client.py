@@ -178,6 +178,12 @@ class Client:
         """Return the outputs by name for a batch of inputs by name."""
         return _tensors(self._send_tensors("POST", f"/v1/modules/{name}/predict", inputs))
 
+    def statistics(self, name: str, pattern: str = "*") -> list[dict[str, Any]]:
+        """Return statistics of arrays whose names match, of those of a monitored pass as well."""
+        path = f"/v1/modules/{name}/monitor"
+        rows: list[dict[str, Any]] = self._json("GET", path, params={"pattern": pattern})["items"]
+        return rows
+
     def params(self, name: str) -> Arrays:
         """Return all parameters by name."""
         return _tensors(self.request("GET", f"/v1/modules/{name}/params", headers={"Accept": NPZ}))

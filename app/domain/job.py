@@ -80,6 +80,7 @@ class JobEvent(StrEnum):
     CLAIMED = "claimed"
     PROGRESS = "progress"
     METRIC = "metric"
+    STATISTICS = "statistics"
     LOG = "log"
     CHECKPOINT = "checkpoint"
     PAUSE_REQUESTED = "pause_requested"
@@ -106,6 +107,7 @@ _TABLE: Mapping[JobStatus, Mapping[JobEvent, JobStatus]] = {
     _S.RUNNING: {
         _E.PROGRESS: _S.RUNNING,
         _E.METRIC: _S.RUNNING,
+        _E.STATISTICS: _S.RUNNING,
         _E.LOG: _S.RUNNING,
         _E.CHECKPOINT: _S.RUNNING,
         _E.PAUSE_REQUESTED: _S.RUNNING,
@@ -131,6 +133,7 @@ _OF_AN_ATTEMPT = frozenset(
     {
         _E.PROGRESS,
         _E.METRIC,
+        _E.STATISTICS,
         _E.LOG,
         _E.CHECKPOINT,
         _E.SUCCEEDED,

@@ -22,7 +22,7 @@ from pydantic_core import CoreSchema
 from app.domain.codec import STRICT_FIELDS, from_plain
 from app.domain.job import JobKind
 from app.domain.module import InitSpec, OptimizerSpec
-from app.domain.names import check_name
+from app.domain.names import Pattern, check_name
 
 __all__ = [
     "ArraySource",
@@ -30,6 +30,7 @@ __all__ = [
     "DatasetSource",
     "FitParams",
     "JobParams",
+    "MonitorSpec",
     "PredictParams",
     "ScoreParams",
     "dataset_names",
@@ -112,6 +113,21 @@ class CheckpointCadence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MonitorSpec:
+    """Statistics of arrays as a fit goes on, as MXNet's ``Monitor`` collects them.
+
+    Attributes:
+        interval: batches from one collection to the next, from the first of an epoch.
+        pattern: of the names of outputs, parameters and gradients, as of files: ``fc*``.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    interval: Positive = 100
+    pattern: Pattern = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FitParams(DatasetSource):
     """``BaseModule.fit`` as a job.
 
@@ -130,6 +146,7 @@ class FitParams(DatasetSource):
         metrics: names of metrics, for training and validation.
         callbacks: options of a callback by its name: ``{"speedometer": {"frequent": 50}}``.
         checkpoint: when to save.
+        monitor: report statistics of arrays as events of kind ``statistics``; None reports none.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -147,6 +164,7 @@ class FitParams(DatasetSource):
     metrics: tuple[str, ...] = ("accuracy",)
     callbacks: dict[str, dict[str, Any]] = field(default_factory=dict)
     checkpoint: CheckpointCadence = CheckpointCadence()
+    monitor: MonitorSpec | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

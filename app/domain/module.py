@@ -282,6 +282,7 @@ CALLS: Mapping[str, Call] = {
     "forward": Call(Stage.INITIALIZED),
     "get_outputs": Call(Stage.INITIALIZED),
     "states": Call(Stage.INITIALIZED),
+    "monitor": Call(Stage.INITIALIZED),
     "predict": Call(Stage.INITIALIZED),
     "score": Call(Stage.INITIALIZED),
     "predict_dataset": Call(Stage.INITIALIZED),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Annotated, TypeAlias
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from app.errors import Invalid
 
-__all__ = ["NAME_PATTERN", "BucketKey", "check_name"]
+__all__ = ["NAME_PATTERN", "BucketKey", "Pattern", "check_name"]
 
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 """Names of modules, datasets and files. No separator and no leading dot: never a path."""
@@ -21,6 +21,11 @@ BucketKey: TypeAlias = Annotated[
     WithJsonSchema({"type": ["string", "integer"], "examples": ["20", 20, "[10,20]"]}),
 ]
 """A bucket's key in a body: its JSON text (``20``, ``[10,20]``), or simply a number."""
+
+Pattern: TypeAlias = Annotated[
+    str, Field(min_length=1, max_length=200, examples=["*_output", "fc?_weight"])
+]
+"""Names by a pattern as of files: ``*`` stands for any letters, ``?`` for one."""
 
 _EXPECTED = "1 to 128 of A-Z a-z 0-9 . _ - beginning with a letter or digit"
 

@@ -30,6 +30,7 @@ from app.worker.job_messages import (
     JobPaused,
     JobPrepared,
     JobProgress,
+    JobStatistics,
 )
 
 __all__ = ["JobQueue"]
@@ -40,6 +41,7 @@ _KEY_LIFE_SECONDS = 24 * 3600.0
 _REPORTS = {
     JobProgress: JobEvent.PROGRESS,
     JobMetric: JobEvent.METRIC,
+    JobStatistics: JobEvent.STATISTICS,
     JobLog: JobEvent.LOG,
     JobCheckpoint: JobEvent.CHECKPOINT,
 }
@@ -154,11 +156,12 @@ class JobQueue:
         return [job for job in taken if job is not None]
 
     def tidy(self, job_ids: Iterable[int]) -> None:
-        """Keep only the newest progress reports and log lines of jobs, and forget old keys."""
+        """Keep only a job's newest progress reports, log lines, statistics; forget old keys."""
         for job_id in job_ids:
             with self._store.write() as connection:
                 thin_out(connection, job_id, JobEvent.PROGRESS, self._keep)
                 thin_out(connection, job_id, JobEvent.LOG, self._keep)
+                thin_out(connection, job_id, JobEvent.STATISTICS, self._keep)
         with self._store.write() as connection:
             forget_keys_before(connection, self._clock() - _KEY_LIFE_SECONDS)
 

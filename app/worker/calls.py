@@ -44,6 +44,7 @@ __all__ = [
     "GetOutputs",
     "GetParams",
     "GetStates",
+    "GetStatistics",
     "InitOptimizer",
     "InitParams",
     "ListModules",
@@ -240,12 +241,15 @@ class Forward(StepCall):
         bucket: of a bucketing module; None takes the smallest that has the tensors' shapes.
         backward: compute the gradients too.
         with_outputs: send the outputs with the answer.
+        monitor: collect statistics of the operators' outputs whose names match, for
+            ``GetStatistics``.
     """
 
     is_train: bool | None = None
     bucket: str | None = None
     backward: bool = False
     with_outputs: bool = True
+    monitor: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,6 +265,16 @@ class Update(StepCall):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetOutputs(OfModule):
     """Fetch the outputs of the last forward pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetStatistics(OfModule):
+    """Ask for ``statistics`` of parameters, auxiliary states and gradients whose names match.
+
+    Before them come those of outputs, if the last forward pass was monitored.
+    """
+
+    pattern: str = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,6 +371,7 @@ CALL_NAMES: Mapping[type[Any], str] = {
     GetOutputs: "get_outputs",
     GetInputGrads: "get_input_grads",
     GetStates: "get_states",
+    GetStatistics: "get_statistics",
     SetStates: "set_states",
     Predict: "predict",
     SaveCheckpoint: "save_checkpoint",

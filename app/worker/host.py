@@ -248,6 +248,9 @@ class ModuleHost:
     def _get_outputs(self, call: calls.GetOutputs, tensors: Arrays) -> Answer:
         return {}, self._stepper(call.module).outputs()
 
+    def _get_statistics(self, call: calls.GetStatistics, tensors: Arrays) -> Answer:
+        return {"statistics": self._stepper(call.module).statistics(call.pattern)}, {}
+
     def _get_input_grads(self, call: calls.GetInputGrads, tensors: Arrays) -> Answer:
         return {}, self._stepper(call.module).input_grads()
 

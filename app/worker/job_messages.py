@@ -8,7 +8,8 @@ To the executor, as parameters of two host methods:
 From the executor, through ``ExecutorClient.events()``, each naming the job and the attempt:
 
     JobPrepared                                             a fit only, before its first batch
-    JobProgress  JobMetric  JobLog  JobCheckpoint           while it runs
+    JobProgress  JobMetric  JobStatistics                   while it runs
+    JobLog  JobCheckpoint                                   while it runs
     JobDone  JobFailed  JobPaused  JobCancelled             once, last
 
 ``JobPaused`` comes after a ``JobCheckpoint`` of the place where it stopped. A message of an
@@ -41,6 +42,7 @@ __all__ = [
     "JobPrepared",
     "JobProgress",
     "JobStart",
+    "JobStatistics",
     "control_from_wire",
     "event_from_wire",
     "start_from_wire",
@@ -147,6 +149,18 @@ class JobMetric:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatistics:
+    """Statistics of arrays in one batch, counted from 0; see ``app.worker.statistics.Row``."""
+
+    type: Literal["statistics"] = "statistics"
+    job_id: int
+    attempt: int
+    epoch: int
+    batch: int
+    arrays: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobLog:
     """One line for the reader of the job's log."""
 
@@ -217,6 +231,7 @@ ExecutorEvent: TypeAlias = (
     JobPrepared
     | JobProgress
     | JobMetric
+    | JobStatistics
     | JobLog
     | JobCheckpoint
     | JobDone
@@ -229,6 +244,7 @@ _EVENTS: Mapping[str, type[ExecutorEvent]] = {
     "prepared": JobPrepared,
     "progress": JobProgress,
     "metric": JobMetric,
+    "statistics": JobStatistics,
     "log": JobLog,
     "checkpoint": JobCheckpoint,
     "done": JobDone,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from app.domain.module import InputDesc
@@ -14,6 +16,7 @@ from app.worker.hosted_module import HostedModule, parse_key
 from app.worker.inference import pick_bucket
 from app.worker.inputs import check_castable, check_names
 from app.worker.loop import Arrays
+from app.worker.statistics import Row, held_statistics, watched
 from core.errors import StageError
 from core.io import DataBatch, DataDesc
 from core.ndarray import NDArray, array
@@ -37,6 +40,7 @@ class Stepper:
         self._last_sequence = 0
         self._last_answer: Callable[[], Answer] | None = None
         self._forwarded: Any = None
+        self._observed: list[Row] = []
 
     @property
     def sequence(self) -> int:
@@ -72,6 +76,13 @@ class Stepper:
             names = [desc.name for desc in module.engine.data_shapes]
             return _named(names, module.engine.get_input_grads())
 
+    def statistics(self, pattern: str) -> list[Row]:
+        """Return statistics of the last monitored pass's outputs, parameters and gradients."""
+        module = self._module
+        module.require("monitor")
+        observed = [row for row in self._observed if fnmatch.fnmatchcase(row["name"], pattern)]
+        return [*observed, *held_statistics(module, pattern)]
+
     def states(self) -> Arrays:
         """Return the states by name."""
         module = self._module
@@ -98,6 +109,7 @@ class Stepper:
         """Forget the last pass; a job works on the module now."""
         self._forwarded = None
         self._last_answer = None
+        self._observed = []
 
     # -- inside -----------------------------------------------------------------------------
 
@@ -140,7 +152,10 @@ class Stepper:
         if training is None:
             training = module.record.bind.for_training
         batch = make_batch(module, tensors, call.bucket, needs_labels=training)
-        with client_fault("data"):
+        self._observed = []
+        with client_fault("data"), ExitStack() as stack:
+            if call.monitor is not None:
+                self._observed = stack.enter_context(watched(module.engine, call.monitor))
             module.engine.forward(batch, is_train=training)
             self._forwarded = module.record.bind
             if call.backward:

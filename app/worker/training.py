@@ -34,13 +34,20 @@ from app.worker.fit_setup import (
 )
 from app.worker.fit_state import FitState, read_fit, write_fit
 from app.worker.job_context import JobContext, finite
-from app.worker.job_messages import ExecutorEvent, JobCheckpoint, JobDone, JobPrepared
+from app.worker.job_messages import (
+    ExecutorEvent,
+    JobCheckpoint,
+    JobDone,
+    JobPrepared,
+    JobStatistics,
+)
 from app.worker.losses import LossMeter, make_metrics, update_metric
 from app.worker.module_files import read_base, read_values, write_files
 from app.worker.module_params import init_params
 from app.worker.optimizer_specs import get_position, set_position
 from app.worker.randomness import RandomStreams
 from app.worker.scoring import Evaluation, as_arrays
+from app.worker.statistics import held_statistics, watched
 from core.checkpoint import BatchEndParam
 from core.io import DataBatch, DataDesc
 from core.ndarray import NDArray
@@ -263,7 +270,7 @@ class FitJob:
     def _train(self, planned: PlannedBatch, batches: int) -> None:
         engine, state = self._module.engine, self._state
         given = as_arrays(self._examples.fill(planned))
-        engine.forward_backward(self._as_batch(given, planned))
+        self._forward_backward(self._as_batch(given, planned))
         outputs = dict(zip(engine.output_names, engine.get_outputs(), strict=True))
         labels = {name: given[name] for name in self._module.label_names}
         count = len(planned.rows) - planned.pad
@@ -280,6 +287,24 @@ class FitJob:
         self._module.has_unsaved = True
         state.batch += 1
         state.samples += count
+
+    def _forward_backward(self, batch: DataBatch) -> None:
+        context, monitor, state = self._context, self._params.monitor, self._state
+        if monitor is None or state.batch % monitor.interval:
+            self._module.engine.forward_backward(batch)
+            return
+        with watched(self._module.engine, monitor.pattern) as rows:
+            self._module.engine.forward_backward(batch)
+        rows += held_statistics(self._module, monitor.pattern)
+        context.send(
+            JobStatistics(
+                job_id=context.job_id,
+                attempt=context.attempt,
+                epoch=state.epoch,
+                batch=state.batch,
+                arrays=tuple(rows),
+            )
+        )
 
     def _as_batch(self, given: dict[str, NDArray], planned: PlannedBatch) -> DataBatch:
         module = self._module

@@ -43,6 +43,9 @@ EVENTS: list[ExecutorEvent] = [
     ),
     messages.JobProgress(**WHO, epoch=1, epochs=2, batch=3, metrics={"accuracy": 0.5}),
     messages.JobMetric(**WHO, epoch=1, part="validation", metrics={"accuracy": None}),
+    messages.JobStatistics(
+        **WHO, epoch=1, batch=3, arrays=({"name": "fc_weight", "shape": [2, 3], "mean": None},)
+    ),
     messages.JobLog(**WHO, level="warning", message="hm"),
     messages.JobCheckpoint(**WHO, epoch=1, batch=5),
     messages.JobDone(**WHO, result={"accuracy": 0.5}),
