@@ -2,7 +2,8 @@
 
 For plans without a backward pass only, whose values between the steps nobody sees. A convolution
 takes in the inference batch norm behind it, the addition of a residual, and an activation; a fully
-connected layer takes in an activation; an inference batch norm that is left takes in a ReLU.
+connected layer takes in an activation; an inference batch norm that is left takes in a ReLU; an
+LRN loses the output that only a backward pass reads.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from core.executor.primitives import Primitive
 from core.ops import Operator, Run
 from core.types import Array
 
-__all__ = ["Fused", "FusedConvolution", "FusedDense", "FusedNorm", "fuse"]
+__all__ = ["Fused", "FusedConvolution", "FusedDense", "FusedLocalResponse", "FusedNorm", "fuse"]
 
 
 class Fused(Primitive):
@@ -84,12 +85,24 @@ class FusedNorm(Fused):
             self.activation.forward(run, outputs, outputs)
 
 
+class FusedLocalResponse(Fused):
+    """An LRN whose sums nobody reads."""
+
+    names = ("_plan_local_response",)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Run it with sums in scratch."""
+        sums = run.scratch(outputs[0].shape, outputs[0].dtype)
+        self.layer.forward(run, inputs, [outputs[0], sums])
+
+
 _LAYERS: dict[str, type[Fused]] = {
     "BatchNorm": FusedNorm,
     "BatchNorm_v1": FusedNorm,
     "Convolution": FusedConvolution,
     "Convolution_v1": FusedConvolution,
     "FullyConnected": FusedDense,
+    "LRN": FusedLocalResponse,
 }
 _ACTIVATIONS = {
     "Activation": ("relu", "sigmoid", "softrelu", "tanh"),
@@ -142,6 +155,9 @@ class _Fuser:
             return
         if step in self._absorbed or step in self._fused:
             return
+        is_alone = kind in (FusedNorm, FusedLocalResponse)
+        if is_alone and not self._hides_statistics(step):
+            return
         if kind is FusedNorm and not self._is_inference(step):
             return
         fused, inputs, last = kind(step.op), list(step.inputs), step
@@ -151,7 +167,7 @@ class _Fuser:
                 break
             self._absorbed.add(last)
             last = follower
-        if last is not step or kind is FusedNorm:
+        if last is not step or is_alone:
             self._absorbed.discard(last)
             self._fused[last] = Step(fused, last.node, tuple(inputs), last.outputs[:1])
 
@@ -168,7 +184,7 @@ class _Fuser:
     def _take(self, fused: Fused, inputs: list[int | None], last: Step, follower: Step) -> bool:
         """Add a follower to a fused operator; tell whether that was possible."""
         name, out = follower.op.names[0], last.outputs[0]
-        if fused.activation is not None:
+        if fused.activation is not None or isinstance(fused, FusedLocalResponse):
             return False
         if isinstance(fused, FusedNorm) and "relu" not in (
             name,
@@ -196,18 +212,20 @@ class _Fuser:
         return (
             fused.batch_norm is None
             and self._is_inference(norm)
+            and self._hides_statistics(norm)
             and self._constants >= {*inputs[1:], *norm.inputs[1:]}
             and getattr(fused.layer, "layout", None) in (None, "NCW", "NCHW", "NCDHW")
             and values[data].dtype.itemsize == 4
         )
 
     def _is_inference(self, norm: Step) -> bool:
-        """Tell whether a batch norm over the channels has given statistics that nobody reads."""
+        """Tell whether a batch norm is over the channels, with given statistics."""
         uses_batch = self._program.is_train and not getattr(norm.op, "use_global_stats", False)
-        hidden = norm.outputs[1:]
-        return (
-            not uses_batch
-            and getattr(norm.op, "axis", None) == 1
-            and not any(self._reads[value] for value in hidden if value is not None)
-            and not any(value in self._kept for value in hidden)
+        return not uses_batch and getattr(norm.op, "axis", None) == 1
+
+    def _hides_statistics(self, step: Step) -> bool:
+        """Tell whether nobody reads what a step writes besides its first output."""
+        hidden = step.outputs[1:]
+        return not any(
+            value in self._kept or self._reads[value] for value in hidden if value is not None
         )

@@ -21,6 +21,7 @@ from core.backends.onednn.inner_product import inner_product, inner_product_back
 from core.backends.onednn.joining import arithmetic, concatenation
 from core.backends.onednn.layer_norm import layer_norm
 from core.backends.onednn.library import is_available, library
+from core.backends.onednn.local_response import local_response
 from core.backends.onednn.loss import softmax_output_backward
 from core.backends.onednn.pooling import pooling, pooling_backward
 from core.backends.onednn.recurrent import recurrent, recurrent_backward
@@ -47,6 +48,7 @@ _FORWARD: dict[str, Prepare] = {
     "_plan_batch_norm_relu": batch_norm_relu,
     "_plan_convolution": fused_convolution,
     "_plan_fully_connected": fused_inner_product,
+    "_plan_local_response": local_response,
     "broadcast_add": arithmetic,
     "broadcast_mul": arithmetic,
     "broadcast_sub": arithmetic,

@@ -87,6 +87,7 @@ _MAKERS: dict[str, str] = {
     "sum": "EmiFM",
     "concat": "EmiiM",
     "layer_normalization_forward": "Eimmmfu",
+    "lrn_forward": "Eiimmlfff",
     "vanilla_rnn_forward": f"Eiii{'m' * 7}uff",
     "vanilla_rnn_backward": f"Eiii{'m' * 14}uffp",
     "lstm_forward": f"Eii{'m' * 11}u",
@@ -95,8 +96,8 @@ _MAKERS: dict[str, str] = {
     "lbr_gru_backward": f"Eii{'m' * 14}up",
 }
 """Parameters of ``dnnl_*_primitive_desc_create`` between the result and the attributes: engine E,
-int i, unsigned u, float f, dimensions d, descriptor of a memory m, of a primitive p, arrays of
-floats F and of descriptors M."""
+int i, unsigned u, 64-bit l, float f, dimensions d, descriptor of a memory m, of a primitive p,
+arrays of floats F and of descriptors M."""
 
 _LETTERS: dict[str, Any] = {
     "E": _HANDLE,
@@ -104,6 +105,7 @@ _LETTERS: dict[str, Any] = {
     "p": _HANDLE,
     "i": c_int,
     "u": c_uint,
+    "l": c_int64,
     "f": c_float,
     "d": _DIMS,
     "F": POINTER(c_float),

@@ -12,7 +12,9 @@ from core.executor.trace import Graph, specs_of, trace
 from core.executor.verify import verify_program
 from core.symbol.infer import infer_graph
 
-KERNELS = frozenset({"_plan_batch_norm", "_plan_convolution", "_plan_fully_connected"})
+KERNELS = frozenset(
+    {"_plan_batch_norm", "_plan_convolution", "_plan_fully_connected", "_plan_local_response"}
+)
 X = mx.sym.Variable("data")
 
 
@@ -92,6 +94,11 @@ def test_statistics_that_are_read_are_not_folded_away():
 def test_other_axis_than_the_channels_is_not_folded():
     norm = mx.sym.BatchNorm(convolution(X), name="b", axis=2)
     assert [kind for kind, _ in steps(norm)] == ["Convolution", "BatchNorm"]
+
+
+def test_sums_of_an_lrn_are_dropped():
+    lrn = mx.sym.LRN(X, nsize=3, name="l")
+    assert steps(relu(lrn)) == [("local_response", "l"), ("Activation", "r")]
 
 
 def test_batch_norm_that_is_left_takes_a_relu_only():

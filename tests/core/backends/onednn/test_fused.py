@@ -124,6 +124,14 @@ def test_batch_norm_before_a_convolution_keeps_its_layout():
     assert_equal_to_reference(symbol, (2, 32, 9, 11), "batch_norm_fused")
 
 
+@pytest.mark.parametrize("channels", [16, 32])
+def test_lrn_runs_in_the_layout_of_a_convolution(channels):
+    attributes = {"nsize": 5, "alpha": 2e-2, "beta": 0.75, "knorm": 1.5}
+    layer = convolution(X, num_filter=channels)
+    symbol = convolution(mx.sym.LRN(layer, **attributes), "c2")
+    assert_equal_to_reference(symbol, (2, 16, 9, 11), "local_response")
+
+
 FUNCTIONS = {
     "relu": lambda x: mx.sym.Activation(x, act_type="relu"),
     "sigmoid": lambda x: mx.sym.Activation(x, act_type="sigmoid"),
