@@ -1,0 +1,494 @@
+"""Linear algebra on stacks of matrices, which lie in the last two axes."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from core.errors import MXNetError, ShapeError
+from core.ops.attributes import attribute
+from core.ops.operator import Operator, Reads, Run
+from core.ops.registry import declares_attributes, register
+from core.types import Array, Shape, normalize_axis
+
+__all__ = [
+    "Determinant",
+    "Gemm",
+    "Gemm2",
+    "Inverse",
+    "Potrf",
+    "Potri",
+    "SignedLogDeterminant",
+    "SumLogDiagonal",
+    "Syrk",
+    "Trmm",
+    "Trsm",
+]
+
+
+def _turned(matrix: Array, transpose: bool = True) -> Array:
+    return matrix.swapaxes(-1, -2) if transpose else matrix
+
+
+def _compute(run: Run, function: str, matrix: Array, name: str) -> Any:
+    """Return what a function of ``xp.linalg`` gives; a matrix it cannot take names the operator."""
+    try:
+        return getattr(run.xp.linalg, function)(matrix)
+    except (np.linalg.LinAlgError, TypeError) as error:
+        raise MXNetError(f"{name}: {error}") from None
+
+
+def _inverse(run: Run, matrix: Array, name: str) -> Array:
+    return _compute(run, "inv", matrix, name)
+
+
+# -- products -------------------------------------------------------------------------------------
+
+
+class _Products(Operator):
+    """Base of products of two matrices."""
+
+    transpose_a: bool
+    transpose_b: bool
+    alpha: float
+    axis: int
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("A", "B")
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0, 1))
+
+    def _matrices(self, array: Array, xp: Any) -> Array:
+        """Return an array with its rows along the last axis but one."""
+        return xp.moveaxis(array, self.axis, -2)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        a, b = inputs[:2]
+        if a is None or b is None:
+            return inputs, outputs
+        if len(a) != len(b) or len(a) < 2:
+            raise ShapeError(f"A {a} and B {b} need equally many dimensions, at least 2")
+        rows = normalize_axis(self.axis, len(a))
+        if rows == len(a) - 1:
+            raise ShapeError(f"axis is {self.axis}; the columns lie along the last axis")
+        batch = self.expect("B", self._batch(b, rows), self._batch(a, rows))
+        assert batch is not None
+        m, k = (a[-1], a[rows]) if self.transpose_a else (a[rows], a[-1])
+        inner, n = (b[-1], b[rows]) if self.transpose_b else (b[rows], b[-1])
+        if k and inner and k != inner:
+            raise ShapeError(f"A {a} and B {b} are summed over {k} and {inner} elements")
+        expected = (*batch[:rows], m, *batch[rows:], n)
+        output = self.expect("output", outputs[0], expected)
+        others = [self.expect("C", shape, output) for shape in inputs[2:]]
+        return [a, b, *others], [output]
+
+    def _batch(self, shape: Shape, rows: int) -> Shape:
+        return shape[:rows] + shape[rows + 1 : -1]
+
+    def product(self, run: Run, inputs: Sequence[Array]) -> Array:
+        """Return the product with its factor, rows along the last axis but one."""
+        a, b = (self._matrices(array, run.xp) for array in inputs[:2])
+        return self.alpha * (_turned(a, self.transpose_a) @ _turned(b, self.transpose_b))
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        grad, a, b = (
+            self._matrices(array, run.xp) for array in (out_grads[0], inputs[0], inputs[1])
+        )
+        left, right = _turned(a, self.transpose_a), _turned(b, self.transpose_b)
+        if in_grads[0] is not None:
+            found = self.alpha * (grad @ _turned(right))
+            self._matrices(in_grads[0], run.xp)[...] = _turned(found, self.transpose_a)
+        if in_grads[1] is not None:
+            found = self.alpha * (_turned(left) @ grad)
+            self._matrices(in_grads[1], run.xp)[...] = _turned(found, self.transpose_b)
+
+
+@register("_linalg_gemm2", "linalg_gemm2")
+class Gemm2(_Products):
+    """``alpha · A B``, each transposed where asked for."""
+
+    transpose_a: bool = attribute(False)
+    transpose_b: bool = attribute(False)
+    alpha: float = attribute(1.0, doc="factor of the product")
+    axis: int = attribute(-2, doc="where the rows are; the columns are along the last axis")
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        self._matrices(outputs[0], run.xp)[...] = self.product(run, inputs)
+
+
+@register("_linalg_gemm", "linalg_gemm")
+class Gemm(_Products):
+    """``alpha · A B + beta · C``, A and B each transposed where asked for."""
+
+    transpose_a: bool = attribute(False)
+    transpose_b: bool = attribute(False)
+    alpha: float = attribute(1.0, doc="factor of the product")
+    beta: float = attribute(1.0, doc="factor of C")
+    axis: int = attribute(-2, doc="where the rows are; the columns are along the last axis")
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("A", "B", "C")
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        out = self._matrices(outputs[0], run.xp)
+        out[...] = self.product(run, inputs)
+        out += self.beta * self._matrices(inputs[2], run.xp)
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        super().backward(run, out_grads, inputs, outputs, in_grads)
+        if in_grads[2] is not None:
+            run.xp.multiply(out_grads[0], self.beta, out=in_grads[2])
+
+
+class _OfOne(Operator):
+    """Base of operators of one matrix A."""
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("A",)
+
+    def matrix(self, shape: Shape, square: bool = True) -> Shape:
+        """Check that a shape is that of (square) matrices."""
+        if len(shape) < 2 or (square and 0 not in shape[-2:] and shape[-1] != shape[-2]):
+            raise ShapeError(f"A has shape {shape}; expected {'square ' * square}matrices")
+        return shape
+
+
+@register("_linalg_syrk", "linalg_syrk")
+class Syrk(_OfOne):
+    """``alpha · A Aᵀ``, or ``alpha · Aᵀ A``."""
+
+    transpose: bool = attribute(False)
+    alpha: float = attribute(1.0)
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0,))
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        if inputs[0] is None:
+            return inputs, outputs
+        a = self.matrix(inputs[0], square=False)
+        size = a[-1] if self.transpose else a[-2]
+        return [a], [self.expect("output", outputs[0], (*a[:-2], size, size))]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        a = _turned(inputs[0], self.transpose)
+        outputs[0][...] = self.alpha * (a @ _turned(a))
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        assert in_grads[0] is not None
+        grad = self.alpha * (out_grads[0] + _turned(out_grads[0]))
+        in_grads[0][...] = inputs[0] @ grad if self.transpose else grad @ inputs[0]
+
+
+# -- triangular matrices --------------------------------------------------------------------------
+
+
+@declares_attributes
+class _Triangular(Operator, abc.ABC):
+    transpose: bool = attribute(False, doc="take A transposed")
+    rightside: bool = attribute(False, doc="A stands on the right")
+    lower: bool = attribute(True, doc="A is lower triangular, else upper; the rest is not read")
+    alpha: float = attribute(1.0)
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("A", "B")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        b = self.expect("B", inputs[1], outputs[0])
+        if b is None:
+            return inputs, outputs
+        if len(b) < 2:
+            raise ShapeError(f"B has shape {b}; expected matrices")
+        size = b[-1] if self.rightside else b[-2]
+        return [self.expect("A", inputs[0], (*b[:-2], size, size)), b], [b]
+
+    def operand(self, run: Run, a: Array) -> Array:
+        """Return what stands for A in the product."""
+        triangle = run.xp.tril(a) if self.lower else run.xp.triu(a)
+        return _turned(triangle, self.transpose)
+
+    def times(self, factor: Array, b: Array) -> Array:
+        """Return B multiplied from the side of A, and by alpha."""
+        product: Array = b @ factor if self.rightside else factor @ b
+        product *= self.alpha
+        return product
+
+    def into_triangle(self, run: Run, grad: Array, target: Array | None) -> None:
+        """Write the gradient of what stands for A as that of A."""
+        if target is not None:
+            grad = _turned(grad, self.transpose)
+            target[...] = run.xp.tril(grad) if self.lower else run.xp.triu(grad)
+
+
+@register("_linalg_trmm", "linalg_trmm")
+class Trmm(_Triangular):
+    """``alpha · A B`` with A triangular, or ``alpha · B A``."""
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0, 1))
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        outputs[0][...] = self.times(self.operand(run, inputs[0]), inputs[1])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        grad, (a, b) = out_grads[0], inputs
+        of_a = _turned(b) @ grad if self.rightside else grad @ _turned(b)
+        self.into_triangle(run, self.alpha * of_a, in_grads[0])
+        if in_grads[1] is not None:
+            in_grads[1][...] = self.times(_turned(self.operand(run, a)), grad)
+
+
+@register("_linalg_trsm", "linalg_trsm")
+class Trsm(_Triangular):
+    """The solution X of ``A X = alpha · B`` with A triangular, or of ``X A = alpha · B``."""
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0,), outputs=(0,))
+
+    def _inverse(self, run: Run, a: Array) -> Array:
+        return _inverse(run, self.operand(run, a), self.names[0])
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        outputs[0][...] = self.times(self._inverse(run, inputs[0]), inputs[1])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        grad, out = out_grads[0], outputs[0]
+        back = _turned(self._inverse(run, inputs[0]))
+        pull = grad @ back if self.rightside else back @ grad
+        of_a = _turned(out) @ pull if self.rightside else pull @ _turned(out)
+        self.into_triangle(run, -of_a, in_grads[0])
+        if in_grads[1] is not None:
+            run.xp.multiply(pull, self.alpha, out=in_grads[1])
+
+
+# -- one square matrix ----------------------------------------------------------------------------
+
+
+class _Square(_OfOne):
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        a = self.expect("A", inputs[0], outputs[0])
+        return ([a], [a]) if a is None else ([self.matrix(a)], [a])
+
+    def backward_reads(self) -> Reads:
+        return Reads(outputs=(0,))
+
+
+@register("_linalg_inverse", "linalg_inverse")
+class Inverse(_Square):
+    """The inverse of A."""
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        outputs[0][...] = _inverse(run, inputs[0], self.names[0])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        assert in_grads[0] is not None
+        back = _turned(outputs[0])
+        in_grads[0][...] = -(back @ out_grads[0] @ back)
+
+
+@register("_linalg_potrf", "linalg_potrf")
+class Potrf(_Square):
+    """The lower triangular L with ``L Lᵀ = A`` (Cholesky), for a symmetric, positive A."""
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        outputs[0][...] = _compute(run, "cholesky", inputs[0], self.names[0])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        assert in_grads[0] is not None
+        xp, lower = run.xp, outputs[0]
+        inverse = _inverse(run, lower, self.names[0])
+        half = xp.tril(_turned(lower) @ xp.tril(out_grads[0]))
+        symmetric = half + _turned(xp.tril(half, -1))
+        in_grads[0][...] = 0.5 * (_turned(inverse) @ symmetric @ inverse)
+
+
+@register("_linalg_potri", "linalg_potri")
+class Potri(_Square):
+    """The inverse of ``A Aᵀ`` for a lower triangular A; the rest of A is not read."""
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0,), outputs=(0,))
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        inverse = _inverse(run, run.xp.tril(inputs[0]), self.names[0])
+        outputs[0][...] = _turned(inverse) @ inverse
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        assert in_grads[0] is not None
+        lower = run.xp.tril(inputs[0])
+        grad = out_grads[0] + _turned(out_grads[0])
+        in_grads[0][...] = run.xp.tril(-(outputs[0] @ grad @ outputs[0] @ lower))
+
+
+# -- numbers of a matrix --------------------------------------------------------------------------
+
+
+class _Numbers(_OfOne):
+    """Base of operators that give numbers of each matrix."""
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0,), outputs=(0,))
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        if inputs[0] is None:
+            return inputs, outputs
+        a = self.matrix(inputs[0])
+        numbers = a[:-2] or (1,)
+        return [a], [self.expect("output", output, numbers) for output in outputs]
+
+
+@register("_linalg_sumlogdiag", "linalg_sumlogdiag")
+class SumLogDiagonal(_Numbers):
+    """The sum of the logarithms of the diagonal."""
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0,))
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        diagonal = run.xp.diagonal(inputs[0], axis1=-2, axis2=-1)
+        outputs[0][...] = run.xp.log(diagonal).sum(axis=-1)
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        target = in_grads[0]
+        assert target is not None
+        target.fill(0)
+        index = run.xp.arange(target.shape[-1])
+        grad = out_grads[0].reshape(*target.shape[:-2], 1)
+        target[..., index, index] = grad / inputs[0][..., index, index]
+
+
+@register("_linalg_det", "linalg_det")
+class Determinant(_Numbers):
+    """The determinant of A."""
+
+    def output_names(self) -> tuple[str, ...]:
+        return ("output0",)
+
+    def stored_outputs(self) -> int:
+        """MXNet hides the factors that it is computed from."""
+        return 3
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        outputs[0][...] = _compute(run, "det", inputs[0], self.names[0])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        target = in_grads[0]
+        assert target is not None
+        factor = (out_grads[0] * outputs[0]).reshape(*target.shape[:-2], 1, 1)
+        target[...] = factor * _turned(_inverse(run, inputs[0], self.names[0]))
+
+
+@register("_linalg_slogdet", "linalg_slogdet")
+class SignedLogDeterminant(_Numbers):
+    """The sign of the determinant, and the logarithm of its magnitude."""
+
+    def output_names(self) -> tuple[str, ...]:
+        return ("output0", "output1")
+
+    def stored_outputs(self) -> int:
+        """MXNet hides the factors that they are computed from."""
+        return 4
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0,))
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        found = _compute(run, "slogdet", inputs[0], self.names[0])
+        outputs[0][...], outputs[1][...] = found
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        target = in_grads[0]
+        assert target is not None
+        factor = out_grads[1].reshape(*target.shape[:-2], 1, 1)
+        target[...] = factor * _turned(_inverse(run, inputs[0], self.names[0]))
