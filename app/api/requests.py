@@ -18,6 +18,8 @@ from app.tensors.json_ import parse_json
 __all__ = ["BucketBody", "CheckpointBody", "LearningRateBody", "LoadBody", "ModuleBody"]
 
 
+_LARGEST_SYMBOLS = 1 << 27
+"""Letters of all symbols of a module, which go to its executor in one message."""
 _OF_THE_SYMBOL = (
     "symbol",
     "symbols",
@@ -165,7 +167,11 @@ class ModuleBody:
             raise Invalid("symbol", got, "either symbol, or symbols by bucket key")
         if self.symbols is None:
             keys = sorted({str(length) for length in self.buckets}) or [SINGLE]
-            return dict.fromkeys(keys, _symbol_text(self.symbol, "symbol"))
+            text = _symbol_text(self.symbol, "symbol")
+            if len(keys) * len(text) > _LARGEST_SYMBOLS:
+                most = max(1, _LARGEST_SYMBOLS // len(text))
+                raise Invalid("buckets", f"{len(keys)} lengths", f"at most {most} of this symbol")
+            return dict.fromkeys(keys, text)
         if self.buckets:
             raise Invalid("buckets", list(self.buckets), "none beside symbols, whose keys they are")
         return {

@@ -189,6 +189,8 @@ class ModuleRecord:
         origin: the module that it was made from, if from one.
         compression_params: of the gradients between contexts, as MXNet has it:
             ``{"type": "2bit", "threshold": 0.5}``; the optimizer's kvstore must be ``device``.
+            What was not sent yet is no part of a checkpoint: a fit that goes on after a death
+            begins without.
         bind, init, optimizer: the specifications of the calls made, None before the call.
         params: where the parameters came from, None while there are none.
         checkpoint: the newest durable state of its parameters.

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import core as mx
+from app.api.requests import ModuleBody
+from app.errors import Invalid
 
 LENGTHS, FEATURES, CLASSES, BATCH = (3, 5, 8), 4, 3, 4
 OPEN: dict[str, Any] = {
@@ -137,6 +139,15 @@ async def test_lengths_that_do_not_fit(
 ) -> None:
     refused = await api.post("/v1/modules", json=body(**changes))
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, field)
+
+
+def test_symbols_of_all_lengths_fit_in_a_message() -> None:
+    large = {"nodes": ["x" * 700_000]}
+    few = ModuleBody(name="net", symbol=large, buckets=tuple(range(1, 100)))
+    assert len(few.to_record("cpu(0)").symbols) == 99
+    many = ModuleBody(name="net", symbol=large, buckets=tuple(range(1, 257)))
+    with pytest.raises(Invalid, match="buckets: got 256 lengths, expected at most 191"):
+        many.to_record("cpu(0)")
 
 
 async def test_axes_that_must_not_be_open(api: httpx.AsyncClient) -> None:
