@@ -24,6 +24,7 @@ from core.backends.onednn.library import is_available, library
 from core.backends.onednn.local_response import local_response
 from core.backends.onednn.loss import softmax_output_backward
 from core.backends.onednn.pooling import pooling, pooling_backward
+from core.backends.onednn.product import product, product_backward
 from core.backends.onednn.recurrent import recurrent, recurrent_backward
 from core.backends.onednn.softmax import log_softmax, softmax, softmax_output
 
@@ -52,6 +53,8 @@ _FORWARD: dict[str, Prepare] = {
     "broadcast_add": arithmetic,
     "broadcast_mul": arithmetic,
     "broadcast_sub": arithmetic,
+    "batch_dot": product,
+    "dot": product,
     "elemwise_add": arithmetic,
     "elemwise_mul": arithmetic,
     "elemwise_sub": arithmetic,
@@ -69,6 +72,8 @@ _BACKWARD: dict[str, Prepare] = {
     "Deconvolution": deconvolution_backward,
     "FullyConnected": inner_product_backward,
     "Pooling": pooling_backward,
+    "batch_dot": product_backward,
+    "dot": product_backward,
     "RNN": recurrent_backward,
     "SoftmaxOutput": softmax_output_backward,
     "_plan_batch_norm_relu": batch_norm_relu_backward,

@@ -86,6 +86,7 @@ _MAKERS: dict[str, str] = {
     "binary": "Eimmm",
     "sum": "EmiFM",
     "concat": "EmiiM",
+    "matmul": "Emmmm",
     "layer_normalization_forward": "Eimmmfu",
     "lrn_forward": "Eiimmlfff",
     "vanilla_rnn_forward": f"Eiii{'m' * 7}uff",

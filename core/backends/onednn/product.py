@@ -1,0 +1,146 @@
+"""Matrix products: ``dot`` and ``batch_dot``, whose transposes are a matter of strides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from core.backends.kernels import Kernel, KernelArrays, KernelRequest, KernelResources
+from core.backends.onednn.constants import Argument
+from core.backends.onednn.kernel import Operand, are_float32, in_grad, input_, out_grad, output
+from core.backends.onednn.memory import MemoryDesc, strided
+from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
+from core.types import Shape
+
+__all__ = ["product", "product_backward"]
+
+
+class _Matrix(NamedTuple):
+    """A stack of matrices in memory: sizes (batch, rows, columns), and whether it is transposed:
+    whether memory holds the rows of (batch, columns, rows)."""
+
+    operand: Operand
+    shape: tuple[int, int, int]
+    is_transposed: bool
+
+    def transposed(self) -> _Matrix:
+        """Return the same memory seen the other way."""
+        batch, rows, columns = self.shape
+        return _Matrix(self.operand, (batch, columns, rows), not self.is_transposed)
+
+    def at(self, operand: Operand) -> _Matrix:
+        """Return a matrix of the same form in another tensor."""
+        return self._replace(operand=operand)
+
+    @property
+    def desc(self) -> MemoryDesc:
+        """As oneDNN takes it."""
+        _, rows, columns = self.shape
+        strides = (1, rows) if self.is_transposed else (columns, 1)
+        return strided(self.shape, (rows * columns, *strides))
+
+
+Product = tuple[_Matrix, _Matrix, _Matrix]
+"""Left, right, and what it is written to."""
+
+
+class _Products(Kernel):
+    """Products one after the other."""
+
+    inplace = ()
+    uses_scratch = False
+
+    def __init__(self, name: str, request: KernelRequest, products: list[Product]) -> None:
+        self.name = f"onednn:{name}"
+        self._products = [_upright(one) for one in products]
+        self._primitives = [
+            Primitive.of("matmul", left.desc, right.desc, None, target.desc)
+            for left, right, target in self._products
+        ]
+        self.scratchpad_bytes = scratchpad_bytes(*self._primitives)
+        if request.is_backward:
+            operands = {one.operand for left, right, _ in self._products for one in (left, right)}
+            inputs = (one.index for one in operands if one.field == "inputs")
+            self.backward_inputs = tuple(sorted(inputs))
+            self.backward_outputs = ()
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+        """Return a closure that computes all products."""
+        calls = [
+            launch(
+                primitive,
+                {
+                    Argument.SRC: left.operand.of(arrays),
+                    Argument.WEIGHTS: right.operand.of(arrays),
+                    Argument.DST: target.operand.of(arrays),
+                },
+                resources,
+            )
+            for primitive, (left, right, target) in zip(
+                self._primitives, self._products, strict=True
+            )
+        ]
+
+        def call() -> None:
+            for each in calls:
+                each()
+
+        return call
+
+
+def product(request: KernelRequest) -> Kernel | None:
+    """Prepare the forward pass."""
+    if not are_float32(request):
+        return None
+    left, right, out = _matrices(request)
+    return _Products("product", request, [(left, right, out)])
+
+
+def product_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the gradients that are wanted."""
+    if not are_float32(request):
+        return None
+    left, right, out = _matrices(request)
+    grad = out.at(out_grad())
+    wanted: list[Product] = []
+    if request.in_grads[0] is not None:
+        wanted.append((grad, right.transposed(), left.at(in_grad(0))))
+    if request.in_grads[1] is not None:
+        wanted.append((left.transposed(), grad, right.at(in_grad(1))))
+    return _Products("product_backward", request, wanted)
+
+
+def _matrices(request: KernelRequest) -> Product:
+    operator, (lhs, rhs) = request.operator, request.inputs[:2]
+    assert lhs is not None
+    assert rhs is not None
+    of = _stack if operator.names[0] == "batch_dot" else _flat
+    left = of(input_(0), lhs.shape, operator.transpose_a, inner_is_last=True)
+    right = of(input_(1), rhs.shape, operator.transpose_b, inner_is_last=False)
+    shape = (left.shape[0], left.shape[1], right.shape[2])
+    return left, right, _Matrix(output(), shape, is_transposed=False)
+
+
+def _stack(operand: Operand, shape: Shape, transpose: bool, *, inner_is_last: bool) -> _Matrix:
+    """Return the matrices in the last two axes."""
+    matrix = _Matrix(operand, (math.prod(shape[:-2]), shape[-2], shape[-1]), is_transposed=False)
+    return matrix.transposed() if transpose else matrix
+
+
+def _flat(operand: Operand, shape: Shape, transpose: bool, *, inner_is_last: bool) -> _Matrix:
+    """Return a tensor as one matrix: the axis summed over, and all others joined."""
+    if inner_is_last is not transpose:
+        sizes = (math.prod(shape[:-1]), shape[-1])
+    else:
+        sizes = (shape[0], math.prod(shape[1:]))
+    matrix = _Matrix(operand, (1, *sizes), is_transposed=False)
+    return matrix.transposed() if transpose else matrix
+
+
+def _upright(product: Product) -> Product:
+    """Return the product whose target is not transposed, both sides transposed if need be."""
+    left, right, target = product
+    if not target.is_transposed:
+        return product
+    return right.transposed(), left.transposed(), target.transposed()
