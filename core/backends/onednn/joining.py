@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from core.backends.kernels import Kernel, KernelRequest, TensorSpec
+from core.backends.kernels import Kernel, KernelRequest, KernelUnavailable, TensorSpec
 from core.backends.onednn.constants import Algorithm, Argument
 from core.backends.onednn.kernel import Operand, PrimitiveKernel, are_float32, input_, output
 from core.backends.onednn.memory import MemoryDesc, desc_of, plain
@@ -69,9 +69,15 @@ def concatenation(request: KernelRequest) -> Kernel | None:
         return None
     axis = request.operator.dim % len(specs[0].shape)
     descs = tuple(desc_of(spec) for spec in specs)
+    flat = tuple(plain(spec.shape) for spec in specs)
     if len({spec.layout is None for spec in specs}) > 1:
-        descs = tuple(plain(spec.shape) for spec in specs)
-    primitive = Primitive.of("concat", None, len(descs), axis, descs)
+        descs = flat
+    try:
+        primitive = Primitive.of("concat", None, len(descs), axis, descs)
+    except KernelUnavailable:
+        # Layouts too different from one another.
+        descs = flat
+        primitive = Primitive.of("concat", None, len(descs), axis, descs)
     operands: dict[Argument, Operand] = {Argument.DST: output()}
     for index in range(len(descs)):
         operands[cast("Argument", Argument.MULTIPLE_SRC + index)] = input_(index)

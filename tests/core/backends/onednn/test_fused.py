@@ -263,6 +263,14 @@ def test_executors_of_one_arena_keep_one_copy():
     assert kept[0] == kept[1] > 0
 
 
+def test_inputs_of_unlike_layouts_are_concatenated():
+    first = convolution(X, "c1", num_filter=64, kernel=(7, 7), pad=(3, 3), stride=(2, 2))
+    pooled = mx.sym.Pooling(first, kernel=(2, 2), stride=(2, 2), pool_type="max")
+    branch = convolution(pooled, "c2", num_filter=32, kernel=(1, 1), pad=(0, 0))
+    symbol = mx.sym.Concat(pooled, branch, dim=1)
+    assert_equal_to_reference(symbol, (1, 3, 64, 64), "concat")
+
+
 def test_simple_bind_folds_what_is_no_input():
     symbol = norm(convolution(X))
     executor = symbol.simple_bind(mx.cpu(), grad_req="null", data=IMAGES)
