@@ -57,7 +57,7 @@ def network(dropout: float = 0.0, batch_norm: bool = False) -> mx.sym.Symbol:
     net = mx.sym.FullyConnected(net, num_hidden=5, name="fc1")
     if batch_norm:
         net = mx.sym.BatchNorm(net, name="bn", fix_gamma=False)
-    net = mx.sym.Activation(net, act_type="tanh")
+    net = mx.sym.Activation(net, act_type="tanh", name="activation0")
     if dropout:
         net = mx.sym.Dropout(net, p=dropout)
     net = mx.sym.FullyConnected(net, num_hidden=CLASSES, name="fc2")
