@@ -1,0 +1,59 @@
+"""A foreign model over HTTP in a real server: uploaded, tuned to a new task, killed in between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import core as mx
+from app.client import Client
+from app.demo.tour import LENET
+from served.processes import executor_pid, kill, wait_until
+
+SHAPES = [{"name": "data", "shape": [8, 1, 28, 28]}]
+LABELS = [{"name": "softmax_label", "shape": [8]}]
+
+
+def saved(folder: Path) -> list[Path]:
+    """Return symbol and parameters of a LeNet that a script of MXNet's kind has saved."""
+    module = mx.mod.Module(mx.sym.load(str(LENET)))
+    module.bind([("data", (1, 1, 28, 28))], [("softmax_label", (1,))])
+    module.init_params(mx.init.Xavier())
+    module.save_checkpoint(str(folder / "my"), 10)
+    return [folder / "my-symbol.json", folder / "my-0010.params"]
+
+
+def is_restored(client: Client, generation: int) -> bool:
+    module = client.module("tuned")
+    live = module["live"]
+    is_back = live is not None and live["stage"] == "INITIALIZED"
+    return is_back and module["generation"] > generation
+
+
+def test_what_is_kept_and_drawn_survives_the_executor(client: Client, tmp_path: Path) -> None:
+    files = saved(tmp_path)
+    uploaded = client.create_from_files("my", files)
+    assert (uploaded["checkpoint"], uploaded["params"]) == ("10", "checkpoint")
+    head = {"name": "fc_new", "num_hidden": 5}
+    client.create_from_module(
+        "tuned", "my", output="flatten0_output", head=head, fixed_param_patterns=["c1", "c2"]
+    )
+    client.delete_module("my")
+    client.bind("tuned", SHAPES, LABELS)
+    client.init_params("tuned", "xavier", seed=6)
+    before = client.params("tuned")
+    params = mx.nd.load(str(files[1]))
+    for name in ("c1_weight", "c1_bias", "c2_weight", "c2_bias"):
+        np.testing.assert_array_equal(before[name], params[f"arg:{name}"].asnumpy())
+    generation = client.module("tuned")["generation"]
+    kill(executor_pid(client))
+    wait_until(lambda: is_restored(client, generation), "the module is back")
+    after = client.params("tuned")
+    assert sorted(after) == sorted(before)
+    for name, value in before.items():
+        np.testing.assert_array_equal(after[name], value)
+    images = np.random.RandomState(0).rand(3, 1, 28, 28)
+    assert client.predict("tuned", data=images)["softmax_output"].shape == (3, 5)
+    statistics = client.statistics("tuned", "fc_new*")
+    assert {row["of"] for row in statistics} == {"parameter", "gradient"}
