@@ -10,12 +10,17 @@ from __future__ import annotations
 from core import attribute as attribute
 from core import (
     autograd,
+    base,
     callback,
+    context,
+    contrib,
     gluon,
     initializer,
     io,
     kvstore,
+    lr_scheduler,
     metric,
+    model,
     module,
     monitor,
     ndarray,
@@ -25,11 +30,9 @@ from core import (
     recordio,
     rnn,
     symbol,
+    util,
     visualization,
 )
-from core import checkpoint as model
-from core import device as context
-from core import errors as base
 from core import initializer as init
 from core import kvstore as kv
 from core import module as mod
@@ -39,14 +42,13 @@ from core import ndarray as nd
 from core import symbol as sym
 from core import visualization as viz
 from core.attribute import AttrScope
-from core.device import Context, cpu, cpu_pinned, current_context, gpu
+from core.context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus
 from core.errors import MXNetError
 from core.executor import Executor
 from core.ndarray import random as random
 from core.ndarray import random as rnd
 from core.ndarray import waitall
 from core.ndarray.np_shape import is_np_shape, np_shape, set_np_shape, use_np_shape
-from core.optimizer import lr_scheduler
 
 __all__ = [
     "AttrScope",
@@ -58,6 +60,7 @@ __all__ = [
     "base",
     "callback",
     "context",
+    "contrib",
     "cpu",
     "cpu_pinned",
     "current_context",
@@ -92,14 +95,8 @@ __all__ = [
     "sym",
     "symbol",
     "use_np_shape",
+    "util",
     "visualization",
     "viz",
     "waitall",
 ]
-
-
-def num_gpus() -> int:
-    """Return the number of usable CUDA devices."""
-    from core.backends import gpu_count
-
-    return gpu_count()

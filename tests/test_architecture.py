@@ -10,16 +10,17 @@ ROOT = Path(__file__).parent.parent
 
 # What stands further right may import what stands left; names in one group may import each other.
 CORE_LAYERS = [
-    {"errors", "types", "config", "registry", "scope"},
+    {"errors", "base", "types", "config", "registry", "scope"},
     {"profiler"},
-    {"device", "random", "backends"},
+    {"device", "context", "random", "backends"},
     {"ops"},
     {"ndarray"},
-    {"autograd", "symbol", "name", "attribute", "operator"},
-    {"checkpoint"},
+    {"autograd", "symbol", "name", "attribute", "operator", "util", "contrib"},
+    {"checkpoint", "model"},
     {"executor"},
     {
         "optimizer",
+        "lr_scheduler",
         "kvstore",
         "initializer",
         "metric",
@@ -31,9 +32,11 @@ CORE_LAYERS = [
         "visualization",
     },
     {"module", "gluon"},
-    {"testing"},
+    {"testing", "test_utils"},
 ]
 DEVICE_LIBRARIES = {"cupy", "cudnn", "ctypes"}
+# Names that MXNet's users import; what is behind them has a better one.
+NAMED_BY_MXNET = {"core/gluon/utils.py"}
 ROUTES_MUST_NOT_IMPORT = ("core", "app.store")
 
 
@@ -107,7 +110,7 @@ def test_domain_does_no_io(path: Path) -> None:
 )
 def test_files_hold_one_idea(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 500, f"{path} is over 500 lines: split by concept"
-    assert path.stem != "utils"
+    assert path.stem != "utils" or str(path.relative_to(ROOT)) in NAMED_BY_MXNET
 
 
 @pytest.mark.parametrize("package", ["core", "app"])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from core.gluon import loss, nn
-from core.gluon import splitting as utils
+from core.gluon import loss, nn, utils
 from core.gluon.block import Block
 from core.gluon.constant import Constant
 from core.gluon.hybrid_block import HybridBlock

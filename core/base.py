@@ -1,0 +1,28 @@
+"""What scripts import from ``mxnet.base``: the error they catch and the names of plain types."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.errors import MXNetError, NotImplementedForSymbol
+
+__all__ = [
+    "MXNetError",
+    "NotImplementedForSymbol",
+    "integer_types",
+    "mx_real_t",
+    "numeric_types",
+    "py_str",
+    "string_types",
+]
+
+integer_types = (int, np.int32, np.int64)
+numeric_types = (float, int, np.generic)
+string_types = (str,)
+mx_real_t = np.float32
+"""The dtype of arrays made without one."""
+
+
+def py_str(text: bytes) -> str:
+    """Decode UTF-8."""
+    return text.decode("utf-8")

@@ -1,0 +1,7 @@
+"""Helpers under the name that scripts import them by (``mxnet.gluon.utils``)."""
+
+from __future__ import annotations
+
+from core.gluon.splitting import clip_global_norm, split_and_load, split_data
+
+__all__ = ["clip_global_norm", "split_and_load", "split_data"]

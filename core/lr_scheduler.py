@@ -1,0 +1,19 @@
+"""Learning rate schedules under the name that scripts import them by (``mxnet.lr_scheduler``)."""
+
+from __future__ import annotations
+
+from core.optimizer.lr_scheduler import (
+    CosineScheduler,
+    FactorScheduler,
+    LRScheduler,
+    MultiFactorScheduler,
+    PolyScheduler,
+)
+
+__all__ = [
+    "CosineScheduler",
+    "FactorScheduler",
+    "LRScheduler",
+    "MultiFactorScheduler",
+    "PolyScheduler",
+]

@@ -1,0 +1,73 @@
+"""The modules that MXNet's users import names from, by MXNet's paths."""
+
+import importlib
+import os
+
+import numpy as np
+import pytest
+
+import core as mx
+
+# (module of mxnet 1.9.1, names its users and its own tests import from it)
+PATHS = [
+    ("attribute", "AttrScope"),
+    ("base", "MXNetError NotImplementedForSymbol mx_real_t numeric_types string_types py_str"),
+    ("context", "Context cpu gpu cpu_pinned current_context num_gpus"),
+    ("contrib", "nd ndarray sym symbol"),
+    ("gluon", "Parameter ParameterDict Constant Trainer Block HybridBlock SymbolBlock nn loss"),
+    ("gluon.nn", "Dense HybridSequential Sequential"),
+    ("gluon.utils", "split_data split_and_load clip_global_norm"),
+    ("initializer", "Xavier Initializer InitDesc"),
+    ("io", "NDArrayIter DataDesc DataBatch DataIter"),
+    ("lr_scheduler", "FactorScheduler MultiFactorScheduler PolyScheduler CosineScheduler"),
+    ("metric", "Accuracy CompositeEvalMetric EvalMetric"),
+    ("model", "save_checkpoint load_checkpoint load_params BatchEndParam"),
+    ("module", "Module BucketingModule SequentialModule PythonLossModule BaseModule"),
+    ("name", "NameManager Prefix"),
+    ("ndarray", "NDArray array zeros"),
+    ("ndarray.sparse", "CSRNDArray RowSparseNDArray csr_matrix row_sparse_array"),
+    ("optimizer", "Optimizer SGD Updater get_updater"),
+    ("symbol", "Symbol Variable Group"),
+    ("util", "is_np_array np_shape is_np_shape use_np_shape set_np_shape get_gpu_count"),
+]
+
+
+@pytest.mark.parametrize(("path", "names"), PATHS, ids=[path for path, _ in PATHS])
+def test_names_are_imported_from_where_mxnet_has_them(path: str, names: str) -> None:
+    module = importlib.import_module(f"core.{path}")
+    for name in names.split():
+        assert hasattr(module, name), f"core.{path} has no {name}"
+    found: object = mx
+    for part in path.split("."):
+        found = getattr(found, part)
+    assert found is module
+
+
+def test_an_error_is_one_class_wherever_it_is_imported_from() -> None:
+    from core.base import MXNetError
+
+    assert MXNetError is mx.MXNetError is mx.base.MXNetError
+    with pytest.raises(MXNetError):
+        mx.nd.ones((2, 3)).reshape((5,))
+
+
+def test_plain_types() -> None:
+    from core.base import mx_real_t, numeric_types, py_str
+
+    assert mx.nd.zeros((1,)).dtype is mx_real_t
+    assert isinstance(np.float16(1), numeric_types)
+    assert not isinstance("1", numeric_types)
+    assert py_str("größe".encode()) == "größe"
+
+
+def test_environment_variables_are_set_and_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CORE_TEST_VARIABLE", "before")
+    mx.util.setenv("CORE_TEST_VARIABLE", "after")
+    assert mx.util.getenv("CORE_TEST_VARIABLE") == os.environ["CORE_TEST_VARIABLE"] == "after"
+    mx.util.setenv("CORE_TEST_VARIABLE", None)
+    assert mx.util.getenv("CORE_TEST_VARIABLE") is None
+
+
+def test_old_contrib_namespaces_are_the_new_ones() -> None:
+    assert mx.contrib.nd is mx.nd.contrib
+    assert mx.contrib.sym is mx.contrib.symbol is mx.sym.contrib
