@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from typing import Any
 
-from core.backends.kernels import Kernel, KernelRequest, TensorSpec
+from core.backends.kernels import Kernel, KernelRequest, KernelUnavailable, TensorSpec
 from core.backends.onednn.constants import Algorithm, Argument
 from core.backends.onednn.kernel import (
     PrimitiveKernel,
@@ -16,7 +17,7 @@ from core.backends.onednn.kernel import (
     out_grad,
     output,
 )
-from core.backends.onednn.memory import any_layout, plain
+from core.backends.onednn.memory import MemoryDesc, any_layout, plain
 from core.backends.onednn.primitive import PostOperation, Primitive
 from core.types import Shape
 
@@ -108,9 +109,7 @@ def convolution_backward(request: KernelRequest) -> Kernel | None:
     data, weight, grad = map(any_layout, (problem.data, problem.weight, problem.output))
     launches = []
     if wants_data:
-        primitive = Primitive.of(
-            "convolution_backward_data", _DIRECT, data, weight, grad, *problem.window, hint
-        )
+        primitive = _backward_data(problem, hint)
         operands = {
             Argument.DIFF_SRC: in_grad(0),
             Argument.WEIGHTS: input_(1),
@@ -139,6 +138,26 @@ def convolution_backward(request: KernelRequest) -> Kernel | None:
             operands[Argument.DIFF_BIAS] = in_grad(2)
         launches.append((primitive, operands))
     return PrimitiveKernel("convolution_backward", request, *launches)
+
+
+def _backward_data(problem: Problem, hint: Primitive) -> Primitive:
+    """Return the primitive for the data's gradient, in the layouts of the forward pass if it can.
+
+    Left to itself, oneDNN takes other layouts where strides are above one; what that wins is lost
+    to the reorders before and behind.
+    """
+
+    def primitive(data: MemoryDesc, grad: MemoryDesc) -> Primitive:
+        weight = any_layout(problem.weight)
+        return Primitive.of(
+            "convolution_backward_data", _DIRECT, data, weight, grad, *problem.window, hint
+        )
+
+    with contextlib.suppress(KernelUnavailable):
+        found = primitive(hint.desc(Argument.SRC), hint.desc(Argument.DST))
+        if found.implementation.startswith("jit"):
+            return found
+    return primitive(any_layout(problem.data), any_layout(problem.output))
 
 
 def has_channels_first(operator: Any) -> bool:

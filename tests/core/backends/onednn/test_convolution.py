@@ -1,0 +1,67 @@
+"""Layouts of convolutions in training, and that their gradients stay those of the reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.backends.onednn import is_available
+from core.executor import bind
+from core.executor.compile import CompileOptions
+from core.executor.primitives import Reorder
+
+pytestmark = pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
+
+SHAPE = (2, 16, 10, 10)
+
+
+def chain(kernel: tuple[int, int], stride: tuple[int, int]) -> mx.sym.Symbol:
+    """Three convolutions, the middle one as given."""
+    same = {"kernel": (3, 3), "pad": (1, 1), "num_filter": 32}
+    out = mx.sym.Convolution(mx.sym.Variable("data"), name="first", **same)
+    pad = (kernel[0] // 2, kernel[1] // 2)
+    out = mx.sym.Convolution(
+        out, kernel=kernel, stride=stride, pad=pad, num_filter=48, no_bias=True, name="middle"
+    )
+    return mx.sym.Convolution(out, name="last", **same)
+
+
+def trained(symbol: mx.sym.Symbol, options: CompileOptions | None = None) -> Any:
+    """Return an executor after one step from fixed values."""
+    random = np.random.RandomState(3)
+    shapes, (out,), _ = symbol.infer_shape(data=SHAPE)
+    arguments = {
+        name: mx.nd.array(random.uniform(-1, 1, shape))
+        for name, shape in zip(symbol.list_arguments(), shapes, strict=True)
+    }
+    gradients = {name: mx.nd.zeros(one.shape) for name, one in arguments.items()}
+    executor = bind(symbol, mx.cpu(), arguments, gradients, options=options)
+    executor.forward(is_train=True)
+    executor.backward([mx.nd.array(random.randn(*out))])
+    return executor
+
+
+def reordered(executor: Any) -> set[str]:
+    """Return the names of what is reordered, without the weights."""
+    (plan,) = executor._plans.values()
+    names = [step.node for step in plan.compiled.program.steps if isinstance(step.op, Reorder)]
+    return {name for name in names if "weight" not in name}
+
+
+@pytest.mark.parametrize("stride", [(1, 1), (2, 2)], ids=str)
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 3)], ids=str)
+def test_the_backward_pass_keeps_the_layouts_of_the_forward_pass(
+    kernel: tuple[int, int], stride: tuple[int, int]
+) -> None:
+    symbol = chain(kernel, stride)
+    executor = trained(symbol)
+    bound = {"data", "data_grad", "last_output", "last_output_head_grad"}
+    assert reordered(executor) <= bound
+    expected = trained(symbol, CompileOptions(table=None))
+    for name, wanted in expected.grad_dict.items():
+        scale = float(np.abs(wanted.asnumpy()).max())
+        got = executor.grad_dict[name].asnumpy() / scale
+        np.testing.assert_allclose(got, wanted.asnumpy() / scale, atol=2e-5, err_msg=name)
