@@ -42,6 +42,8 @@ from core.ops import (
     softmax,
     spatial,
     transpose,
+    updates,
+    updates_mixed,
 )
 from core.ops.operator import ALL, Operator, Reads, Run
 from core.ops.registry import (
@@ -101,4 +103,6 @@ __all__ = [
     "softmax",
     "spatial",
     "transpose",
+    "updates",
+    "updates_mixed",
 ]

@@ -20,6 +20,7 @@ from oracle.run_operator import (
     run_operator,
     strided_copy,
 )
+from oracle.topics import updates
 
 _CASES = [pytest.param(family, case, id=f"{family}-{case.id}") for family, case in all_cases()]
 
@@ -37,6 +38,7 @@ _WITHOUT_CASE = {
     **dict.fromkeys(_DRAWN, "test_random.py"),
     "WarpCTC": "test_ctc.py",
     "Custom": "test_operator.py",
+    **dict.fromkeys((case.op for case in updates.CASES), "test_updates.py"),
 }
 """Operators that MXNet's numbers say nothing about, or its wheel has not, and which test does."""
 
