@@ -30,6 +30,7 @@ from core import (
     recordio,
     rnn,
     symbol,
+    test_utils,
     util,
     visualization,
 )
@@ -94,6 +95,7 @@ __all__ = [
     "set_np_shape",
     "sym",
     "symbol",
+    "test_utils",
     "use_np_shape",
     "util",
     "visualization",

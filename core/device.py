@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from core.errors import DeviceError
 
-__all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu"]
+__all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu", "set_default_context"]
 
 
 class Context:
@@ -86,6 +86,15 @@ def gpu(device_id: int = 0) -> Context:
 
 
 def current_context() -> Context:
-    """Return the context of the innermost ``with`` block, else ``cpu(0)``."""
+    """Return the context of the innermost ``with`` block, else this thread's default."""
     stack = Context._stack.__dict__.get("contexts")
-    return stack[-1] if stack else Context("cpu", 0)
+    context: Context = stack[-1] if stack else Context._stack.__dict__.get("default", _CPU)
+    return context
+
+
+def set_default_context(ctx: Context) -> None:
+    """Make a context the default of this thread, in place of ``cpu(0)``."""
+    Context._stack.default = ctx
+
+
+_CPU = Context("cpu", 0)
