@@ -24,6 +24,8 @@ from core.types import Shape
 __all__ = ["Problem", "convolution", "convolution_backward", "has_channels_first"]
 
 _DIRECT = Algorithm.CONVOLUTION_DIRECT
+_FEW_CHANNELS = 128
+"""Of the data, up to which a strided convolution's gradients keep the forward pass's layouts."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,10 +143,10 @@ def convolution_backward(request: KernelRequest) -> Kernel | None:
 
 
 def _backward_data(problem: Problem, hint: Primitive) -> Primitive:
-    """Return the primitive for the data's gradient, in the layouts of the forward pass if it can.
+    """Return the primitive for the data's gradient, where it pays in the forward pass's layouts.
 
-    Left to itself, oneDNN takes other layouts where strides are above one; what that wins is lost
-    to the reorders before and behind.
+    Left to itself, oneDNN takes other layouts where strides are above one. With few channels what
+    that wins, if anything, is lost to the reorders before and behind.
     """
 
     def primitive(data: MemoryDesc, grad: MemoryDesc) -> Primitive:
@@ -153,10 +155,11 @@ def _backward_data(problem: Problem, hint: Primitive) -> Primitive:
             "convolution_backward_data", _DIRECT, data, weight, grad, *problem.window, hint
         )
 
-    with contextlib.suppress(KernelUnavailable):
-        found = primitive(hint.desc(Argument.SRC), hint.desc(Argument.DST))
-        if found.implementation.startswith("jit"):
-            return found
+    if problem.data[1] <= _FEW_CHANNELS:
+        with contextlib.suppress(KernelUnavailable):
+            found = primitive(hint.desc(Argument.SRC), hint.desc(Argument.DST))
+            if found.implementation.startswith("jit"):
+                return found
     return primitive(any_layout(problem.data), any_layout(problem.output))
 
 
