@@ -19,7 +19,7 @@ from core.backends.onednn.fused import (
 )
 from core.backends.onednn.inner_product import inner_product, inner_product_backward
 from core.backends.onednn.joining import arithmetic, concatenation
-from core.backends.onednn.layer_norm import layer_norm
+from core.backends.onednn.layer_norm import layer_norm, layer_norm_backward
 from core.backends.onednn.library import is_available, library
 from core.backends.onednn.local_response import local_response
 from core.backends.onednn.loss import softmax_output_backward
@@ -71,6 +71,7 @@ _BACKWARD: dict[str, Prepare] = {
     "Convolution_v1": convolution_backward,
     "Deconvolution": deconvolution_backward,
     "FullyConnected": inner_product_backward,
+    "LayerNorm": layer_norm_backward,
     "Pooling": pooling_backward,
     "batch_dot": product_backward,
     "dot": product_backward,

@@ -9,11 +9,13 @@ import numpy as np
 from core.backends.kernels import Kernel, KernelArrays, KernelRequest, KernelResources
 from core.backends.onednn.constants import Argument, Normalization, Propagation
 from core.backends.onednn.kernel import are_float32, present
-from core.backends.onednn.memory import plain
+from core.backends.onednn.memory import MemoryDesc, plain
 from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
+from core.types import Array
 
-__all__ = ["layer_norm"]
+__all__ = ["layer_norm", "layer_norm_backward"]
 
+_FLOAT32 = np.dtype("float32")
 _FLAGS = Normalization.USE_SCALE | Normalization.USE_SHIFT
 
 
@@ -51,21 +53,98 @@ class _LayerNorm(Kernel):
         return call
 
 
+class _LayerNormBackward(Kernel):
+    """The backward pass, which takes the variance back out of sqrt(variance + eps)."""
+
+    name = "onednn:layer_norm_backward"
+    backward_inputs = (0, 1)
+    backward_outputs = (1, 2)
+
+    def __init__(self, request: KernelRequest, primitive: Primitive) -> None:
+        self._primitive = primitive
+        self._eps = np.float32(request.operator.eps)
+        self.inplace = ()
+        self.scratchpad_bytes = scratchpad_bytes(primitive)
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
+        """Return a closure that computes the gradients wanted."""
+        data, gamma = present(arrays.inputs[0]), present(arrays.inputs[1])
+        mean, deviation = present(arrays.outputs[1]), present(arrays.outputs[2])
+        variance = resources.allocate(deviation.shape, _FLOAT32)
+
+        def own(array: Array | None, like: Array) -> Array:
+            return resources.allocate(like.shape, _FLOAT32) if array is None else array
+
+        data_grad, gamma_grad, beta_grad = arrays.in_grads
+        tensors = {
+            Argument.SRC: data,
+            Argument.MEAN: mean,
+            Argument.VARIANCE: variance,
+            Argument.SCALE: gamma,
+            # Asked for, but not read.
+            Argument.SHIFT: gamma,
+            Argument.DIFF_DST: present(arrays.out_grads[0]),
+            Argument.DIFF_SRC: present(data_grad),
+            Argument.DIFF_SCALE: own(gamma_grad, gamma),
+            Argument.DIFF_SHIFT: own(beta_grad, gamma),
+        }
+        differentiate, eps = launch(self._primitive, tensors, resources), self._eps
+
+        def call() -> None:
+            np.multiply(deviation, deviation, out=variance)
+            np.subtract(variance, eps, out=variance)
+            differentiate()
+
+        return call
+
+
 def layer_norm(request: KernelRequest) -> Kernel | None:
-    """Prepare the forward pass; the backward pass is the reference's."""
-    data = request.inputs[0]
-    if not are_float32(request) or data is None:
+    """Prepare the forward pass."""
+    return _LayerNorm(request, _forward(request)) if _holds(request) else None
+
+
+def layer_norm_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the backward pass, where the data's gradient is wanted."""
+    if not _holds(request) or request.in_grads[0] is None:
         return None
-    if request.operator.axis % len(data.shape) != len(data.shape) - 1 or len(data.shape) < 2:
-        return None
-    desc = plain(data.shape)
+    desc, statistics = _descs(request)
     primitive = Primitive.of(
+        "layer_normalization_backward",
+        Propagation.BACKWARD,
+        desc,
+        desc,
+        desc,
+        statistics,
+        request.operator.eps,
+        _FLAGS,
+        _forward(request),
+    )
+    return _LayerNormBackward(request, primitive)
+
+
+def _forward(request: KernelRequest) -> Primitive:
+    desc, statistics = _descs(request)
+    return Primitive.of(
         "layer_normalization_forward",
         Propagation.FORWARD_TRAINING,
         desc,
         desc,
-        plain(data.shape[:-1]),
+        statistics,
         request.operator.eps,
         _FLAGS,
     )
-    return _LayerNorm(request, primitive)
+
+
+def _descs(request: KernelRequest) -> tuple[MemoryDesc, MemoryDesc]:
+    """Return the descriptors of the data and of its statistics."""
+    data = request.inputs[0]
+    assert data is not None
+    return plain(data.shape), plain(data.shape[:-1])
+
+
+def _holds(request: KernelRequest) -> bool:
+    """Tell whether the axis is the last of two or more."""
+    data = request.inputs[0]
+    if not are_float32(request) or data is None or len(data.shape) < 2:
+        return False
+    return bool(request.operator.axis % len(data.shape) == len(data.shape) - 1)

@@ -88,6 +88,7 @@ _MAKERS: dict[str, str] = {
     "concat": "EmiiM",
     "matmul": "Emmmm",
     "layer_normalization_forward": "Eimmmfu",
+    "layer_normalization_backward": "Eimmmmfup",
     "lrn_forward": "Eiimmlfff",
     "vanilla_rnn_forward": f"Eiii{'m' * 7}uff",
     "vanilla_rnn_backward": f"Eiii{'m' * 14}uffp",
