@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.ops import (
     activation,
+    arrays,
     broadcast,
     contrib,
     conv,
@@ -43,6 +44,8 @@ from core.ops import (
     spatial,
     transpose,
     updates,
+    updates_layerwise,
+    updates_many,
     updates_mixed,
 )
 from core.ops.operator import ALL, Operator, Reads, Run
@@ -60,6 +63,7 @@ __all__ = [
     "Reads",
     "Run",
     "activation",
+    "arrays",
     "broadcast",
     "canonical_names",
     "contrib",
@@ -104,5 +108,7 @@ __all__ = [
     "spatial",
     "transpose",
     "updates",
+    "updates_layerwise",
+    "updates_many",
     "updates_mixed",
 ]

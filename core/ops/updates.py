@@ -119,7 +119,7 @@ class SgdUpdate(Update):
 class SgdMomUpdate(Update):
     """``mom = momentum * mom - lr * g``, ``weight + mom``, of the gradient g of ``sgd_update``."""
 
-    states = ("mom",)
+    states: ClassVar[tuple[str, ...]] = ("mom",)
 
     lr: float = attribute(doc=RATE)
     momentum: float = attribute(0.0, doc="decay of earlier steps")
@@ -145,7 +145,7 @@ class NagMomUpdate(Update):
     where the output is written over the old one.
     """
 
-    states = ("mom",)
+    states: ClassVar[tuple[str, ...]] = ("mom",)
 
     lr: float = attribute(doc=RATE)
     momentum: float = attribute(0.0, doc="decay of earlier steps")
@@ -190,7 +190,7 @@ class SignumUpdate(Update):
     Here ``mom = momentum * mom - (1 - momentum) * g``, of the gradient g of ``sgd_update``.
     """
 
-    states = ("mom",)
+    states: ClassVar[tuple[str, ...]] = ("mom",)
 
     lr: float = attribute(doc=RATE)
     momentum: float = attribute(0.0, doc="decay of earlier gradients")
@@ -215,7 +215,7 @@ class SignumUpdate(Update):
 class AdamUpdate(Update):
     """Adam (Kingma and Ba, arXiv:1412.6980); its bias correction is the caller's, in ``lr``."""
 
-    states = ("mean", "var")
+    states: ClassVar[tuple[str, ...]] = ("mean", "var")
 
     lr: float = attribute(doc=RATE)
     beta1: float = attribute(0.9, doc="decay of the mean of gradients")
@@ -260,7 +260,7 @@ class RmspropUpdate(_Rmsprop):
     Tieleman and Hinton, Coursera lecture 6.5 (2012).
     """
 
-    states = ("n",)
+    states: ClassVar[tuple[str, ...]] = ("n",)
 
     lr: float = attribute(doc=RATE)
     gamma1: float = attribute(0.95, doc="decay of the mean of squared gradients")
@@ -284,7 +284,7 @@ class RmspropUpdate(_Rmsprop):
 class RmspropAlexUpdate(_Rmsprop):
     """RMSProp of centered gradients with a momentum ``delta`` (Graves, arXiv:1308.0850, 38-45)."""
 
-    states = ("n", "g", "delta")
+    states: ClassVar[tuple[str, ...]] = ("n", "g", "delta")
 
     lr: float = attribute(doc=RATE)
     gamma1: float = attribute(0.95, doc="decay of the means of gradients and of their squares")
@@ -312,7 +312,7 @@ class RmspropAlexUpdate(_Rmsprop):
 class FtrlUpdate(Update):
     """Follow the regularized leader (McMahan et al., KDD 2013)."""
 
-    states = ("z", "n")
+    states: ClassVar[tuple[str, ...]] = ("z", "n")
 
     lr: float = attribute(doc=RATE)
     lamda1: float = attribute(0.01, doc="L1 regularization")
@@ -340,7 +340,7 @@ class FtrlUpdate(Update):
 class FtmlUpdate(Update):
     """Follow the moving leader (Zheng and Kwok, ICML 2017)."""
 
-    states = ("d", "v", "z")
+    states: ClassVar[tuple[str, ...]] = ("d", "v", "z")
 
     lr: float = attribute(doc=RATE)
     beta1: float = attribute(0.6, doc="decay of earlier steps")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,7 +34,7 @@ def infer_mixed(
 class MixedSgdUpdate(SgdUpdate):
     """``sgd_update`` of the float32 copy, which the output rounds."""
 
-    states = ("weight32",)
+    states: ClassVar[tuple[str, ...]] = ("weight32",)
 
     def infer_type(
         self, inputs: list[DType | None], outputs: list[DType | None]
@@ -50,7 +51,7 @@ class MixedSgdUpdate(SgdUpdate):
 class MixedSgdMomUpdate(SgdMomUpdate):
     """``sgd_mom_update`` of the float32 copy, which the output rounds."""
 
-    states = ("mom", "weight32")
+    states: ClassVar[tuple[str, ...]] = ("mom", "weight32")
 
     def infer_type(
         self, inputs: list[DType | None], outputs: list[DType | None]
@@ -67,7 +68,7 @@ class MixedSgdMomUpdate(SgdMomUpdate):
 class MixedNagMomUpdate(NagMomUpdate):
     """``nag_mom_update`` of the float32 copy, which the output rounds."""
 
-    states = ("mom", "weight32")
+    states: ClassVar[tuple[str, ...]] = ("mom", "weight32")
 
     def infer_type(
         self, inputs: list[DType | None], outputs: list[DType | None]

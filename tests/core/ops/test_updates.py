@@ -8,13 +8,19 @@ import core as mx
 from oracle import golden_file
 from oracle.case import Case
 from oracle.compare import assert_close
-from oracle.topics.updates import CASES, compute
+from oracle.topics.updates import CASES, compute, modes
 
 _GOLDEN = golden_file.topic("updates")
 
 
-@pytest.mark.parametrize("apart", [False, True])
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
+_RUNS = [
+    pytest.param(case, apart, id=f"{case.id}-{'apart' if apart else 'over'}")
+    for case in CASES
+    for apart in modes(case)
+]
+
+
+@pytest.mark.parametrize(("case", "apart"), _RUNS)
 def test_equals_mxnet(case: Case, apart: bool) -> None:
     start = f"{case.id}/{'apart' if apart else 'over'}/"
     expected = {
@@ -28,3 +34,15 @@ def test_equals_mxnet(case: Case, apart: bool) -> None:
 
 def test_golden_file_holds_the_cases_and_no_others() -> None:
     assert {key.split("/")[0] for key in _GOLDEN} == {case.id for case in CASES}
+
+
+def test_many_weights_need_as_many_rates() -> None:
+    arrays = [mx.nd.ones((2,))] * 4
+    with pytest.raises(mx.base.MXNetError, match="lrs has 1 numbers; expected num_weights = 2"):
+        mx.nd.multi_sgd_update(*arrays, lrs=(0.1,), wds=(0.0, 0.0), num_weights=2)
+
+
+def test_norms_are_single_numbers() -> None:
+    weight, norm = mx.nd.ones((2, 3)), mx.nd.ones((2,))
+    with pytest.raises(mx.base.MXNetError, match=r"r1 has shape \(2,\), expected \(1,\)"):
+        mx.nd.lamb_update_phase2(weight, weight, norm, norm, lr=0.1)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from oracle.case import Case, normal, positive
+from oracle.case import Case, normal, positive, values, zeros
 
-__all__ = ["CASES", "STEPS", "compute", "record"]
+__all__ = ["CASES", "STEPS", "compute", "modes", "record"]
 
 STEPS = 2
 
@@ -25,6 +25,25 @@ def _case(case_id: str, op: str, attrs: dict[str, Any], **states: Any) -> Case:
 def _half(case_id: str, op: str, attrs: dict[str, Any], **states: Any) -> Case:
     return Case(case_id, op, attrs, {"weight": _HALF, "grad": _HALF, **states})
 
+
+def _many(case_id: str, op: str, attrs: dict[str, Any], *states: str, half: bool = False) -> Case:
+    """Return a case of two weights of unlike shapes; learning rates may be the last inputs."""
+    inputs: dict[str, Any] = {}
+    for number, shape in enumerate(((3, 4), (5,))):
+        kind = normal(*shape, dtype="float16" if half else "float32")
+        inputs[f"weight_{number}"] = inputs[f"grad_{number}"] = kind
+        inputs.update({f"{state}_{number}": shape for state in states})
+    if op.startswith("preloaded"):
+        inputs |= {"lrs": values([0.1, 0.2]), "wds": values([0.03, 0.0])}
+    else:
+        attrs = {**attrs, "lrs": (0.1, 0.2), "wds": (0.03, 0.0)}
+    return Case(case_id, op, {**attrs, "num_weights": 2}, inputs)
+
+
+_MANY = {"rescale_grad": 0.5, "clip_gradient": 0.2}
+_FAST = {**_MANY, "momentum": 0.9}
+_LAMB = {"wd": 0.03, "rescale_grad": 0.5, "t": 2}
+_NORMS = {"r1": positive(1), "r2": positive(1)}
 
 CASES = (
     _case("sgd", "sgd_update", {"lr": 0.1}),
@@ -86,12 +105,61 @@ CASES = (
     _half("mp_sgd", "mp_sgd_update", _ALL, weight32=(3, 4)),
     _half("mp_mom", "mp_sgd_mom_update", {**_ALL, "momentum": 0.9}, mom=_MOM, weight32=(3, 4)),
     _half("mp_nag", "mp_nag_mom_update", {**_ALL, "momentum": 0.9}, mom=_MOM, weight32=(3, 4)),
+    _many("multi_sgd", "multi_sgd_update", _MANY),
+    _many("multi_mom", "multi_sgd_mom_update", _FAST, "mom"),
+    _many("multi_mp_sgd", "multi_mp_sgd_update", _MANY, "weight32", half=True),
+    _many("multi_mp_mom", "multi_mp_sgd_mom_update", _FAST, "mom", "weight32", half=True),
+    _many("loaded_sgd", "preloaded_multi_sgd_update", _MANY),
+    _many("loaded_mom", "preloaded_multi_sgd_mom_update", _FAST, "mom"),
+    _many("loaded_mp_sgd", "preloaded_multi_mp_sgd_update", _MANY, "weight32", half=True),
+    _many(
+        "loaded_mp_mom", "preloaded_multi_mp_sgd_mom_update", _FAST, "mom", "weight32", half=True
+    ),
+    _case("lamb1", "lamb_update_phase1", _LAMB, mean=_MOM, var=_SQUARE),
+    _case(
+        "lamb1_all",
+        "lamb_update_phase1",
+        {**_LAMB, "bias_correction": False, "clip_gradient": 0.2, "beta1": 0.7, "epsilon": 0.1},
+        mean=_MOM,
+        var=_SQUARE,
+    ),
+    Case(
+        "mp_lamb1",
+        "mp_lamb_update_phase1",
+        _LAMB,
+        {"half": _HALF, "grad": _HALF, "mean": _MOM, "var": _SQUARE, "weight32": (3, 4)},
+    ),
+    Case("lamb2", "lamb_update_phase2", {"lr": 0.1}, {"weight": _MOM, "g": _MOM, **_NORMS}),
+    Case(
+        "lamb2_bounds",
+        "lamb_update_phase2",
+        {"lr": 0.1, "lower_bound": 3.0, "upper_bound": 4.0},
+        {"weight": _MOM, "g": _MOM, **_NORMS},
+    ),
+    Case(
+        "lamb2_zero",
+        "lamb_update_phase2",
+        {"lr": 0.1},
+        {"weight": _MOM, "g": _MOM, "r1": positive(1), "r2": zeros(1)},
+    ),
+    Case(
+        "mp_lamb2",
+        "mp_lamb_update_phase2",
+        {"lr": 0.1, "lower_bound": 0.1},
+        {"weight": _HALF, "g": _MOM, **_NORMS, "weight32": _MOM},
+    ),
+    Case("reset", "reset_arrays", {"num_arrays": 2}, {"a": (3, 4), "b": (5,)}),
 )
 
 
 def written(case: Case) -> list[str]:
     """Return the names of the weights that outputs are written over."""
     return [name for name in case.inputs if name.startswith("weight") and "32" not in name]
+
+
+def modes(case: Case) -> tuple[bool, ...]:
+    """Return the values of ``apart``: MXNet's steps of many weights must be written over them."""
+    return (False,) if "multi" in case.op or case.op == "reset_arrays" else (False, True)
 
 
 def compute(mx: Any, case: Case, *, apart: bool) -> dict[str, np.ndarray]:
@@ -105,12 +173,11 @@ def compute(mx: Any, case: Case, *, apart: bool) -> dict[str, np.ndarray]:
     if apart:
         found = function(*arrays.values(), **case.attrs)
         fresh = found if isinstance(found, list) else [found]
-        arrays.update({f"new_{name}": x for name, x in zip(weights, fresh, strict=True)})
+        arrays |= {f"new_{number}": array for number, array in enumerate(fresh)}
     else:
         targets = [arrays[name] for name in weights]
         for _ in range(STEPS):
-            out = targets if len(targets) > 1 else targets[0]
-            function(*arrays.values(), out=out, **case.attrs)
+            function(*arrays.values(), out=targets or None, **case.attrs)
     return {name: array.asnumpy() for name, array in arrays.items()}
 
 
@@ -119,6 +186,6 @@ def record(mx: Any) -> dict[str, np.ndarray]:
     return {
         f"{case.id}/{'apart' if apart else 'over'}/{name}": array
         for case in CASES
-        for apart in (False, True)
+        for apart in modes(case)
         for name, array in compute(mx, case, apart=apart).items()
     }

@@ -1,0 +1,173 @@
+"""Steps whose length depends on the norm of each weight: LAMB and LARS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from core.ops.attributes import attribute
+from core.ops.operator import Operator, Reads, Run
+from core.ops.registry import register
+from core.ops.updates import CLIP, DECAY, RATE, RESCALE, Update, move_average, prepare_gradient
+from core.types import Array, DType, Shape
+
+__all__ = ["LambPhase1", "LambPhase2", "MixedLambPhase1", "MixedLambPhase2", "MultiLars"]
+
+_FLOAT32 = np.dtype("float32")
+
+
+def _lamb_direction(
+    run: Run, settings: Any, weight: Array, grad: Array, mean: Array, var: Array, out: Array
+) -> None:
+    """Write Adam's direction with decay; ``settings`` is the operator of the first phase."""
+    xp = run.xp
+    # Close to 1, what float32 makes of them counts after the subtraction.
+    beta1, beta2 = float(np.float32(settings.beta1)), float(np.float32(settings.beta2))
+    gradient = prepare_gradient(run, weight, grad, settings, wd=0.0)
+    move_average(mean, gradient, beta1)
+    gradient *= gradient
+    move_average(var, gradient, beta2)
+    corrects = settings.bias_correction
+    xp.divide(var, 1 - beta2**settings.t if corrects else 1.0, out=gradient)
+    xp.sqrt(gradient, out=gradient)
+    gradient += settings.epsilon
+    xp.divide(mean, gradient, out=gradient)
+    if corrects:
+        gradient /= 1 - beta1**settings.t
+    gradient += settings.wd * weight
+    xp.copyto(out, gradient)
+
+
+@register("lamb_update_phase1")
+class LambPhase1(Update):
+    """The direction of a step of LAMB (You et al., arXiv:1904.00962), before its length."""
+
+    states: ClassVar[tuple[str, ...]] = ("mean", "var")
+
+    beta1: float = attribute(0.9, doc="decay of the mean of gradients")
+    beta2: float = attribute(0.999, doc="decay of the mean of their squares")
+    epsilon: float = attribute(1e-6, doc="added to the root of that")
+    t: int = attribute(doc="number of this step, from 1")
+    bias_correction: bool = attribute(True, doc="whether means that began at zero are enlarged")
+    wd: float = attribute(doc=DECAY)
+    rescale_grad: float = attribute(1.0, doc=RESCALE)
+    clip_gradient: float = attribute(-1.0, doc=CLIP)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        weight, grad, mean, var = inputs
+        _lamb_direction(run, self, weight, grad, mean, var, outputs[0])
+
+
+@register("mp_lamb_update_phase1")
+class MixedLambPhase1(LambPhase1):
+    """``lamb_update_phase1`` of a weight's float32 copy; the direction is float32, too."""
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("weight", "grad", "mean", "var", "weight32")
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ()
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        half = self.expect_dtype("grad", inputs[1], inputs[0])
+        return [half, half, *[_FLOAT32] * 3], [self.expect_dtype("output", outputs[0], _FLOAT32)]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        _, grad, mean, var, weight32 = inputs
+        _lamb_direction(run, self, weight32, grad, mean, var, outputs[0])
+
+
+@register("lamb_update_phase2")
+class LambPhase2(Update):
+    """``weight - lr * r1 / r2 * g``: LAMB's step, by the norms r1 of the weight and r2 of g.
+
+    Where one of the norms is zero, their ratio counts as 1.
+    """
+
+    lr: float = attribute(doc=RATE)
+    lower_bound: float = attribute(-1.0, doc="smallest r1; negative: any")
+    upper_bound: float = attribute(-1.0, doc="largest r1; negative: any")
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("weight", "g", "r1", "r2")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        names = self.input_names()
+        common = outputs[0]
+        for place in (0, 1, *range(4, len(names))):
+            common = self.expect(names[place], inputs[place], common)
+        norms = [self.expect(names[place], inputs[place], (1,)) for place in (2, 3)]
+        return [common, common, *norms, *[common] * (len(names) - 4)], [common]
+
+    def scaled(self, run: Run, direction: Array, r1: Array, r2: Array) -> Array:
+        """Return the step in scratch memory."""
+        xp = run.xp
+        low = self.lower_bound if self.lower_bound >= 0 else None
+        high = self.upper_bound if self.upper_bound >= 0 else None
+        norm = r1 if low is None and high is None else xp.clip(r1, low, high)
+        zero = (norm == 0) | (r2 == 0)
+        ratio = xp.where(zero, 1, norm / xp.where(zero, 1, r2)) * self.lr
+        step = run.scratch(direction.shape, direction.dtype)
+        xp.multiply(direction, ratio.astype(direction.dtype), out=step)
+        return step
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        weight, direction, r1, r2 = inputs
+        run.xp.subtract(weight, self.scaled(run, direction, r1, r2), out=outputs[0])
+
+
+@register("mp_lamb_update_phase2")
+class MixedLambPhase2(LambPhase2):
+    """``lamb_update_phase2`` of a weight's float32 copy, which the output rounds.
+
+    As in MXNet, the copy itself stays: set it to what the next step is to start from.
+    """
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("weight", "g", "r1", "r2", "weight32")
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        half = self.expect_dtype("output", outputs[0], inputs[0])
+        return [half, *[_FLOAT32] * 4], [half]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        _, direction, r1, r2, weight32 = inputs
+        new_weight = weight32 - self.scaled(run, direction, r1, r2)
+        run.xp.copyto(outputs[0], new_weight, casting="unsafe")
+
+
+@register("multi_lars")
+class MultiLars(Operator):
+    """Learning rates scaled by norms of weights and gradients (LARS, arXiv:1708.03888).
+
+    ``lr * eta * |w| / (rescale_grad * |g| + wd * |w| + eps)``; where a norm is zero, ``lr``.
+    """
+
+    eta: float = attribute(doc="trust in the norms")
+    eps: float = attribute(doc="added to the denominator")
+    rescale_grad: float = attribute(1.0, doc=RESCALE)
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("lrs", "weights_sum_sq", "grads_sum_sq", "wds")
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return ()
+
+    def backward_reads(self) -> Reads:
+        return Reads(out_grads=False)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        xp = run.xp
+        rates, weights, grads, decays = inputs
+        norms = xp.sqrt(weights)
+        divisor = xp.sqrt(grads) * self.rescale_grad + decays * norms + self.eps
+        valid = (weights > 0) & (grads > 0)
+        xp.copyto(outputs[0], xp.where(valid, rates * self.eta * norms / divisor, rates))
