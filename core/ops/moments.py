@@ -1,0 +1,86 @@
+"""Mean and variance in one operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.errors import ShapeError
+from core.ops.attributes import attribute
+from core.ops.operator import Operator, Reads, Run
+from core.ops.precision import wide_backward, wide_forward
+from core.ops.registry import register
+from core.types import Array, Shape, normalize_axis
+
+__all__ = ["Moments"]
+
+
+@register("moments")
+class Moments(Operator):
+    """The mean and the variance (divided by the count, not one less) of the data over some axes."""
+
+    axes: Shape | None = attribute(None, doc="axes to reduce; must be given")
+    keepdims: bool = attribute(False, doc="whether reduced axes stay, of size 1")
+
+    def output_names(self) -> tuple[str, ...]:
+        return ("output0", "output1")
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0,), outputs=(0,))
+
+    def _reduced(self, ndim: int) -> tuple[int, ...]:
+        return tuple(normalize_axis(axis, ndim) for axis in self.axes or ())
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        if not self.axes:
+            raise ShapeError(f"axes is {self.axes}; name all axes for the moments of everything")
+        data = inputs[0]
+        if data is None:
+            return inputs, outputs
+        reduced = self._reduced(len(data))
+        if self.keepdims:
+            shape = tuple(1 if axis in reduced else size for axis, size in enumerate(data))
+        else:
+            # A shape has at least one dimension.
+            shape = tuple(x for axis, x in enumerate(data) if axis not in reduced) or (1,)
+        found: list[Shape | None] = []
+        for name, output in zip(self.output_names(), outputs, strict=True):
+            found.append(self.expect(name, output, shape))
+        return inputs, found
+
+    def _kept(self, shape: Shape) -> Shape:
+        """Return the data's shape with reduced axes of size 1."""
+        reduced = self._reduced(len(shape))
+        return tuple(1 if axis in reduced else size for axis, size in enumerate(shape))
+
+    @wide_forward
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        data = inputs[0]
+        axes, kept = self._reduced(data.ndim), self._kept(data.shape)
+        mean, variance = (array.reshape(kept) for array in outputs)
+        run.xp.mean(data, axis=axes, keepdims=True, out=mean)
+        centered = run.scratch(data.shape, data.dtype)
+        run.xp.subtract(data, mean, out=centered)
+        centered *= centered
+        run.xp.mean(centered, axis=axes, keepdims=True, out=variance)
+
+    @wide_backward
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        data, data_grad = inputs[0], in_grads[0]
+        assert data_grad is not None
+        kept = self._kept(data.shape)
+        count = data.size // out_grads[0].size
+        mean_grad, variance_grad = (array.reshape(kept) for array in out_grads)
+        centered = run.scratch(data.shape, data.dtype)
+        run.xp.subtract(data, outputs[0].reshape(kept), out=centered)
+        centered *= variance_grad * (2 / count)
+        centered += mean_grad / count
+        run.xp.copyto(data_grad, centered)
