@@ -27,6 +27,7 @@ def describe_plan(compiled: Compiled) -> str:
             f"{memory.nbytes} bytes in the arena; {memory.peak_live} alive at most, "
             f"{memory.unshared} without sharing"
         )
+        lines.append(f"Total {memory.nbytes >> 20} MB allocated")
     return "\n".join(lines)
 
 

@@ -37,7 +37,7 @@ HEAD_GRADIENT_MISSING = (
     "for each output; or, if the output is an objective to be minimized, put make_loss on it"
 )
 NO_FORWARD = (
-    "backward needs forward(is_train=True) first; {what}. Call forward(is_train=True), then "
+    "backward needs forward(is_train=True) first; none has run. Call forward(is_train=True), then "
     "backward()"
 )
 
@@ -181,24 +181,23 @@ class Executor:
             out_grads: gradient of each output, by position or by output name; not needed for
                 outputs of loss layers.
             is_train: False for the gradients of the inference pass, which is computed again for
-                it; else a ``forward(is_train=True)`` must have come before.
+                it; so it is, too, where the last pass was ``forward(is_train=False)``.
 
         Raises:
-            StageError: no forward pass to go back from.
+            StageError: no forward pass to go back from, or one already gone back from.
             MXNetError: a head gradient is missing; ShapeError: one has another shape.
         """
         gradients = self._head_gradients(out_grads)
         if not self._requests:
             return
-        if is_train:
-            plan = self._last
-            if plan is None or not plan.compiled.program.is_train:
-                what = "none has run" if plan is None else "the last one was an inference pass"
-                raise StageError(NO_FORWARD.format(what=what))
-        else:
+        plan = self._last
+        if plan is None and is_train:
+            raise StageError(NO_FORWARD)
+        of_inference = plan is None or not is_train or not plan.compiled.program.is_train
+        if plan is None or of_inference:
             plan = self._plan(_Mode(False, True, self._monitor is not None))
         self._check_head_gradients(plan, gradients)
-        if not is_train:
+        if of_inference:
             self._last = plan
             plan.forward()
         plan.backward(gradients)

@@ -1,5 +1,7 @@
 """The public face of executors: passes, outputs, gradients, parameters, and calls out of order."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -110,11 +112,16 @@ def test_backward_before_forward(layer):
         layer.backward(array([[1, 1]]))
 
 
-def test_backward_after_inference(layer):
-    layer.forward(is_train=True)
-    layer.forward()
-    with pytest.raises(StageError, match="the last one was an inference pass"):
-        layer.backward(array([[1, 1]]))
+def test_backward_after_inference_is_that_of_the_inference_pass():
+    """MXNet's test_executor and test_symbol call forward() without is_train, then backward."""
+    exe = sym.Dropout(sym.square(sym.Variable("x")), p=0.5).simple_bind(cpu(), x=(100,))
+    values = np.arange(100, dtype=np.float32)
+    exe.forward(is_train=True, x=np.zeros(100, np.float32))
+    for _ in range(2):
+        exe.forward(x=values)
+        exe.backward(array(np.ones(100)))
+        np.testing.assert_array_equal(exe.grad_dict["x"].asnumpy(), 2 * values)
+        np.testing.assert_array_equal(exe.outputs[0].asnumpy(), values**2)
 
 
 def test_second_backward_needs_a_second_forward(layer):
@@ -212,6 +219,20 @@ def test_debug_str_lists_the_steps(layer):
     assert "writes" in text
     assert "fc_weight_grad (2, 3) float32 in gradient[1]" in text
     assert "bytes in the arena" in text
+
+
+def test_debug_str_says_the_memory_as_mxnet_does():
+    """MXNet's test_zero_prop reads this line to see that blocked gradients keep nothing."""
+
+    def megabytes(net, **options):
+        exe = net.simple_bind(cpu(), data=(10, 3, 256, 256), **options)
+        return int(re.search(r"Total (\d+) MB allocated", exe.debug_str()).group(1))
+
+    net = sym.Variable("data")
+    for _ in range(4):
+        net = net * net
+    trained, inferred = megabytes(net), megabytes(net, grad_req="null")
+    assert megabytes(sym.BlockGrad(net)) == inferred < trained
 
 
 def test_memory_report_counts_bytes(layer):
