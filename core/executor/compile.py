@@ -8,7 +8,7 @@ from collections.abc import Mapping, Set
 from core.backends.kernels import KernelTable
 from core.backends.kernels import kernels as all_kernels
 from core.executor.fuse import fuse
-from core.executor.fuse_training import fuse_norms
+from core.executor.fuse_training import fuse_local_responses, fuse_norms
 from core.executor.gradient import append_gradients
 from core.executor.ir import Program
 from core.executor.layout import choose_kernels
@@ -101,6 +101,7 @@ def compile_graph(
         kernels = options.table.operators(backend)
         fuse(program, kernels, constants)
         fuse_norms(program, kernels)
+        fuse_local_responses(program, kernels)
         verify_program(program, requests, after="fuse")
     if options.table is not None and choose_kernels(
         program, options.table, backend, constants, keep_reference=options.check_kernels

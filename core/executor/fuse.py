@@ -13,7 +13,7 @@ from collections.abc import Sequence, Set
 
 from core.executor.ir import Place, Program, Step
 from core.executor.primitives import Primitive
-from core.ops import Operator, Run
+from core.ops import Operator, Reads, Run
 from core.types import Array
 
 __all__ = ["Fused", "FusedConvolution", "FusedDense", "FusedLocalResponse", "FusedNorm", "fuse"]
@@ -86,14 +86,30 @@ class FusedNorm(Fused):
 
 
 class FusedLocalResponse(Fused):
-    """An LRN whose sums nobody reads."""
+    """An LRN whose sums nobody reads but its own backward pass, which takes them again."""
 
     names = ("_plan_local_response",)
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0,))
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Run it with sums in scratch."""
         sums = run.scratch(outputs[0].shape, outputs[0].dtype)
         self.layer.forward(run, inputs, [outputs[0], sums])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        """Run both ways, with output and sums in scratch."""
+        again = [run.scratch(inputs[0].shape, inputs[0].dtype) for _ in range(2)]
+        self.layer.forward(run, inputs, again)
+        self.layer.backward(run, out_grads, inputs, again, in_grads)
 
 
 _LAYERS: dict[str, type[Fused]] = {

@@ -1,7 +1,8 @@
-"""Fusion in plans with a backward pass: a batch norm and the ReLU behind it become one step.
+"""Fusion in plans with a backward pass.
 
-What the ReLU lets through is then kept as a mask, and neither the normalized data nor the gradient
-between the two is ever written.
+A batch norm and the ReLU behind it become one step: what the ReLU lets through is kept as a mask,
+and neither the normalized data nor the gradient between the two is ever written. An LRN loses the
+output that only its backward pass reads; the kernels of both passes have a workspace instead.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from collections.abc import Sequence, Set
 
 import numpy as np
 
+from core.executor.fuse import FusedLocalResponse
 from core.executor.ir import Place, Program, Step
 from core.executor.primitives import Primitive
 from core.ops import Operator, Reads, Run
 from core.types import Array
 
-__all__ = ["NormRelu", "fuse_norms"]
+__all__ = ["NormRelu", "fuse_local_responses", "fuse_norms"]
 
 _FLOAT32 = np.dtype("float32")
+_IMAGE_AXES = 4
 
 
 class NormRelu(Primitive):
@@ -79,6 +82,50 @@ def fuse_norms(program: Program, kernels: Set[str]) -> None:
     """
     if program.is_train and program.backward_steps and NormRelu.names[0] in kernels:
         _Fuser(program).run()
+
+
+def fuse_local_responses(program: Program, kernels: Set[str]) -> None:
+    """Let each LRN over images do without the sums that its backward pass alone reads.
+
+    Args:
+        program: changed in place.
+        kernels: names of the operators there are kernels for.
+    """
+    if FusedLocalResponse.names[0] not in kernels:
+        return
+    reads = Counter(value for step in program.steps for value in step.reads())
+    replaced: dict[Step, Step] = {}
+    for back in program.backward_steps:
+        step = back.source
+        if step is None or not _is_local_response(program, step):
+            continue
+        sums = step.outputs[1]
+        if sums is None or reads[sums] != 1 or back.outputs[1] != sums:
+            continue
+        fused = Step(FusedLocalResponse(step.op), step.node, step.inputs, step.outputs[:1])
+        replaced[step] = fused
+        replaced[back] = Step(
+            fused.op,
+            step.node,
+            back.inputs,
+            back.outputs[:1],
+            back.out_grads[:1],
+            back.in_grads,
+            source=fused,
+        )
+    program.replace_steps(
+        [replaced.get(step, step) for step in program.forward_steps],
+        [replaced.get(step, step) for step in program.backward_steps],
+    )
+
+
+def _is_local_response(program: Program, step: Step) -> bool:
+    if step.op.names[0] != "LRN" or step not in program.forward_steps:
+        return False
+    data = step.inputs[0]
+    assert data is not None
+    value = program.values[data]
+    return value.dtype == _FLOAT32 and len(value.shape) == _IMAGE_AXES
 
 
 class _Fuser:

@@ -21,7 +21,7 @@ from core.backends.onednn.inner_product import inner_product, inner_product_back
 from core.backends.onednn.joining import arithmetic, concatenation
 from core.backends.onednn.layer_norm import layer_norm, layer_norm_backward
 from core.backends.onednn.library import is_available, library
-from core.backends.onednn.local_response import local_response
+from core.backends.onednn.local_response import local_response, local_response_backward
 from core.backends.onednn.loss import softmax_output_backward
 from core.backends.onednn.pooling import pooling, pooling_backward
 from core.backends.onednn.product import product, product_backward
@@ -78,6 +78,7 @@ _BACKWARD: dict[str, Prepare] = {
     "RNN": recurrent_backward,
     "SoftmaxOutput": softmax_output_backward,
     "_plan_batch_norm_relu": batch_norm_relu_backward,
+    "_plan_local_response": local_response_backward,
     "sigmoid": activation_backward,
     "tanh": activation_backward,
 }

@@ -90,6 +90,7 @@ _MAKERS: dict[str, str] = {
     "layer_normalization_forward": "Eimmmfu",
     "layer_normalization_backward": "Eimmmmfup",
     "lrn_forward": "Eiimmlfff",
+    "lrn_backward": "Eimmmlfffp",
     "vanilla_rnn_forward": f"Eiii{'m' * 7}uff",
     "vanilla_rnn_backward": f"Eiii{'m' * 14}uffp",
     "lstm_forward": f"Eii{'m' * 11}u",

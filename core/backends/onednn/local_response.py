@@ -1,32 +1,85 @@
-"""Normalization by neighbouring channels, in inference."""
+"""Normalization by neighbouring channels."""
 
 from __future__ import annotations
 
-from core.backends.kernels import Kernel, KernelRequest
-from core.backends.onednn.constants import Algorithm, Argument, Propagation
-from core.backends.onednn.kernel import PrimitiveKernel, are_float32, input_, output
-from core.backends.onednn.memory import desc_of
+import dataclasses
+
+from core.backends.kernels import Kernel, KernelRequest, KernelUnavailable
+from core.backends.onednn.constants import Algorithm, Argument
+from core.backends.onednn.kernel import (
+    PrimitiveKernel,
+    are_float32,
+    forward_propagation,
+    in_grad,
+    input_,
+    out_grad,
+    output,
+    workspace,
+)
+from core.backends.onednn.memory import MemoryDesc, desc_of, strided
 from core.backends.onednn.primitive import Primitive
 
-__all__ = ["local_response"]
+__all__ = ["local_response", "local_response_backward"]
+
+_ALGORITHM = Algorithm.LRN_ACROSS_CHANNELS
+_IMAGE_AXES = 4
 
 
 def local_response(request: KernelRequest) -> Kernel | None:
-    """Prepare the forward pass of an LRN whose sums nobody reads, in the layout of the data."""
-    operator, data = request.operator.layer, request.inputs[0]
-    if not are_float32(request) or data is None or len(data.shape) != 4:
+    """Prepare the forward pass of an LRN without its sums."""
+    if not _holds(request):
         return None
-    desc = desc_of(data)
-    primitive = Primitive.of(
-        "lrn_forward",
-        Propagation.FORWARD_INFERENCE,
-        Algorithm.LRN_ACROSS_CHANNELS,
-        desc,
-        desc,
-        operator.nsize,
-        operator.alpha,
-        operator.beta,
-        operator.knorm,
-    )
+    primitive, _ = _primitives(request)
     operands = {Argument.SRC: input_(0), Argument.DST: output()}
+    if primitive.optional_desc(Argument.WORKSPACE) is not None:
+        operands[Argument.WORKSPACE] = workspace
     return PrimitiveKernel("local_response", request, (primitive, operands), inplace=())
+
+
+def local_response_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the backward pass."""
+    if not _holds(request) or not isinstance(request.forward, PrimitiveKernel):
+        return None
+    _, primitive = _primitives(dataclasses.replace(request, is_train=True))
+    assert primitive is not None
+    operands = {
+        Argument.SRC: input_(0),
+        Argument.DIFF_DST: out_grad(),
+        Argument.DIFF_SRC: in_grad(),
+    }
+    if primitive.optional_desc(Argument.WORKSPACE) is not None:
+        operands[Argument.WORKSPACE] = workspace
+    return PrimitiveKernel("local_response_backward", request, (primitive, operands), inplace=())
+
+
+def _primitives(request: KernelRequest) -> tuple[Primitive, Primitive | None]:
+    """Return those of both passes, the second in training only.
+
+    They are in the layout of the data if oneDNN has them for it, otherwise channels come last.
+
+    Raises:
+        KernelUnavailable: it has them for neither.
+    """
+    data = request.inputs[0]
+    assert data is not None
+    try:
+        return _primitives_in(desc_of(data), request)
+    except KernelUnavailable:
+        _, channels, height, width = data.shape
+        strides = (channels * height * width, 1, channels * width, channels)
+        return _primitives_in(strided(data.shape, strides), request)
+
+
+def _primitives_in(desc: MemoryDesc, request: KernelRequest) -> tuple[Primitive, Primitive | None]:
+    layer = request.operator.layer
+    parameters = (layer.nsize, layer.alpha, layer.beta, layer.knorm)
+    propagation = forward_propagation(request)
+    forward = Primitive.of("lrn_forward", propagation, _ALGORITHM, desc, desc, *parameters)
+    if not request.is_train:
+        return forward, None
+    return forward, Primitive.of("lrn_backward", _ALGORITHM, desc, desc, desc, *parameters, forward)
+
+
+def _holds(request: KernelRequest) -> bool:
+    data = request.inputs[0]
+    return are_float32(request) and data is not None and len(data.shape) == _IMAGE_AXES

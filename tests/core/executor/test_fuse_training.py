@@ -1,4 +1,7 @@
-"""Which batch norms take in the ReLU behind them in training, and that numbers stay as they are."""
+"""What is fused in training, and that numbers stay as they are.
+
+Batch norms take in the ReLU behind them; LRNs keep no sums.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import core as mx
 from core.backends.onednn import is_available
 from core.executor import bind
 from core.executor.compile import CompileOptions
+from core.executor.fuse import FusedLocalResponse
 from core.executor.fuse_training import NormRelu
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
@@ -140,3 +144,40 @@ def test_a_monitor_sees_the_norm_by_itself() -> None:
     executor.set_monitor_callback(lambda name, _: seen.append(name))
     executor.forward(is_train=True)
     assert "norm_output" in seen
+
+
+def local_response(data: mx.sym.Symbol, **attributes: Any) -> mx.sym.Symbol:
+    return mx.sym.LRN(data, name="lrn", **{"nsize": 5, "alpha": 0.3, **attributes})
+
+
+def kernels_of(executor: Any, kind: type) -> list[str]:
+    (plan,) = executor._plans.values()
+    steps = plan.compiled.program.steps
+    return [getattr(one.kernel, "name", "") for one in steps if isinstance(one.op, kind)]
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize("attributes", [{}, {"nsize": 3}, {"knorm": 1.0, "nsize": 7}], ids=str)
+@pytest.mark.parametrize("is_blocked", [False, True])
+def test_an_lrn_keeps_no_sums(attributes: dict[str, Any], check: bool, is_blocked: bool) -> None:
+    data = mx.sym.Variable("data")
+    symbol = local_response(convolution(data) if is_blocked else data, **attributes)
+    kernels = kernels_of(executor_of(symbol), FusedLocalResponse)
+    assert kernels == ["onednn:local_response", "onednn:local_response_backward"]
+    assert_equal_to_unfused(symbol, check=check)
+
+
+def test_where_onednn_has_no_kernels_for_an_lrn_the_references_run() -> None:
+    symbol = local_response(mx.sym.Variable("data"), beta=0.5)
+    assert kernels_of(executor_of(symbol), FusedLocalResponse) == ["", ""]
+    assert_equal_to_unfused(symbol)
+
+
+def test_an_lrn_whose_gradient_is_added() -> None:
+    assert_equal_to_unfused(local_response(mx.sym.Variable("data")), {"data": "add"})
+
+
+def test_an_lrn_over_other_than_images_is_left_alone() -> None:
+    symbol = local_response(mx.sym.Reshape(mx.sym.Variable("data"), shape=(0, 0, -1)))
+    assert kernels_of(executor_of(symbol), FusedLocalResponse) == []
+    assert_equal_to_unfused(symbol)
