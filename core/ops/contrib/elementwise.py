@@ -1,0 +1,119 @@
+"""Elementwise functions whose gradient is chosen: scaled, or passed straight through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.ops.attributes import attribute
+from core.ops.operator import Operator, Reads, Run
+from core.ops.registry import register
+from core.types import Array
+
+__all__ = ["GradientMultiplier", "Quadratic", "StraightRound", "StraightSign"]
+
+
+class _Elementwise(Operator):
+    """Base."""
+
+    def backward_reads(self) -> Reads:
+        return Reads()
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def inplace_backward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+
+class _Straight(_Elementwise):
+    """Base: the gradient passes as if the function were the identity (arXiv:1308.3432)."""
+
+    def passes_gradient(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        run.xp.copyto(in_grads[0], out_grads[0])
+
+
+@register("_contrib_round_ste", "_sparse__contrib_round_ste")
+class StraightRound(_Straight):
+    """The nearest whole number, halves away from zero; the gradient passes unchanged."""
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        xp, data = run.xp, inputs[0]
+        signs = xp.sign(data)
+        xp.floor(xp.abs(data) + 0.5, out=outputs[0])
+        outputs[0][...] *= signs
+
+
+@register("_contrib_sign_ste", "_sparse__contrib_sign_ste")
+class StraightSign(_Straight):
+    """-1, 0 or 1; the gradient passes unchanged."""
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        run.xp.sign(inputs[0], out=outputs[0])
+
+
+@register("_contrib_gradientmultiplier")
+class GradientMultiplier(_Elementwise):
+    """The data; the gradient is multiplied by a number (-1: gradient reversal)."""
+
+    ignored_attributes = frozenset({"is_int"})
+
+    scalar: float = attribute(1.0, doc="factor of the gradient")
+
+    def is_identity(self, is_train: bool) -> bool:
+        return not is_train
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        run.xp.copyto(outputs[0], inputs[0])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        run.xp.multiply(out_grads[0], self.scalar, out=in_grads[0])
+
+
+@register("_contrib_quadratic")
+class Quadratic(_Elementwise):
+    """``a * data² + b * data + c``."""
+
+    a: float = attribute(0.0, doc="factor of the square")
+    b: float = attribute(0.0, doc="factor of the data")
+    c: float = attribute(0.0, doc="added")
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0,))
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        data = inputs[0]
+        terms = run.scratch(data.shape, data.dtype)
+        run.xp.multiply(data, self.a, out=terms)
+        terms += self.b
+        terms *= data
+        run.xp.add(terms, self.c, out=outputs[0])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        slope = run.scratch(inputs[0].shape, inputs[0].dtype)
+        run.xp.multiply(inputs[0], 2 * self.a, out=slope)
+        slope += self.b
+        run.xp.multiply(slope, out_grads[0], out=in_grads[0])
