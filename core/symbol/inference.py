@@ -8,14 +8,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from core.errors import GraphError, did_you_mean
+from core.ndarray.np_shape import is_np_shape
 from core.symbol.graph import Entry, Node, auxiliary_variables, topological_order
 from core.symbol.infer import infer_dtypes, infer_shapes
 from core.types import Shape, is_known, to_dtype
 
 __all__ = ["Dtypes", "Shapes", "infer_shape", "infer_type"]
 
-Shapes: TypeAlias = tuple[list[Shape], list[Shape], list[Shape]] | tuple[None, None, None]
-"""Shapes of arguments, outputs and auxiliary states; Nones where they cannot be inferred."""
+Shapes: TypeAlias = tuple[list[Any], list[Any], list[Any]] | tuple[None, None, None]
+"""Shapes of arguments, outputs and auxiliary states; Nones where they cannot be inferred.
+
+In np-shape mode a shape of unknown rank is None.
+"""
 
 Dtypes: TypeAlias = (
     tuple[list[type | None], list[type | None], list[type | None]] | tuple[None, None, None]
@@ -39,7 +43,8 @@ def infer_shape(
         ]
         _warn_unknown("shape", " (0s in shape means unknown dimensions)", unknown)
         return None, None, None
-    return _collect(heads, nodes, lambda entry: found[entry.node][entry.output] or ())
+    shown = _np_shape if is_np_shape() else _classic_shape
+    return _collect(heads, nodes, lambda entry: shown(found[entry.node][entry.output]))
 
 
 def infer_type(
@@ -94,6 +99,16 @@ def _parse_shape(name: str, value: Any) -> Shape | None:
     if not isinstance(value, tuple):
         raise TypeError(f"Arguments need to be shapes (tuple), but {name!r} is {type(value)}.")
     return tuple(max(operator.index(dim), 0) for dim in value) or None
+
+
+def _classic_shape(shape: Shape | None) -> Shape:
+    """Return a shape as classic MXNet shows it: 0 for an unknown length, () for unknown rank."""
+    return shape or ()
+
+
+def _np_shape(shape: Shape | None) -> Shape | None:
+    """Return a shape as np-shape mode shows it: -1 for an unknown length, None for unknown rank."""
+    return None if shape is None else tuple(dim or -1 for dim in shape)
 
 
 def _variables(nodes: Iterable[Node]) -> tuple[list[Node], list[Node]]:
