@@ -1,0 +1,193 @@
+"""Images: from files' layout (H, W, C) to networks' (C, H, W), crops and flips.
+
+Where several images are taken they are stacked along a first axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from core.errors import ShapeError
+from core.ops.attributes import attribute
+from core.ops.operator import Operator, Reads, Run
+from core.ops.registry import register
+from core.types import Array, DType, Shape
+
+__all__ = ["Crop", "FlipLeftRight", "FlipTopBottom", "Normalize", "ToTensor"]
+
+_FLOAT32 = np.dtype("float32")
+
+
+def _check_image(shape: Shape, *dimensions: int) -> None:
+    if len(shape) not in dimensions:
+        layouts = " or ".join(str(count) for count in dimensions)
+        raise ShapeError(f"data has shape {shape}; expected {layouts} dimensions")
+
+
+@register("_image_to_tensor")
+class ToTensor(Operator):
+    """(H, W, C) of 0 to 255 to float32 (C, H, W) of 0 to 1; also of stacked images."""
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return ()
+
+    def backward_reads(self) -> Reads:
+        return Reads(out_grads=False)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = inputs[0]
+        if data is None:
+            return inputs, outputs
+        _check_image(data, 3, 4)
+        expected = (*data[:-3], data[-1], *data[-3:-1])
+        return inputs, [self.expect("output", outputs[0], expected)]
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        return inputs, [self.expect_dtype("output", outputs[0], _FLOAT32)]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        channels_first = run.xp.moveaxis(inputs[0], -1, -3)
+        run.xp.divide(channels_first, 255, out=outputs[0], dtype=_FLOAT32)
+
+
+@register("_image_normalize")
+class Normalize(Operator):
+    """``(data - mean) / std`` of each channel of (C, H, W), also of stacked images."""
+
+    mean: tuple[float, ...] = attribute((0.0,), doc="one number, or one for each channel")
+    std: tuple[float, ...] = attribute((1.0,), doc="one number, or one for each channel")
+
+    def backward_reads(self) -> Reads:
+        return Reads()
+
+    def inplace_forward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def inplace_backward(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        common = self.expect("output", outputs[0], inputs[0])
+        if common is not None:
+            _check_image(common, 3, 4)
+            channels = common[-3]
+            for name, given in (("mean", self.mean), ("std", self.std)):
+                if channels and len(given) not in (1, channels):
+                    raise ShapeError(
+                        f"{name} is {given}; expected one number, or {channels} for the channels "
+                        f"of data {common}"
+                    )
+        return [common], [common]
+
+    def _per_channel(self, run: Run, numbers: tuple[float, ...], dtype: DType) -> Array:
+        return run.xp.asarray(numbers, dtype=dtype).reshape(-1, 1, 1)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        dtype = outputs[0].dtype
+        run.xp.subtract(inputs[0], self._per_channel(run, self.mean, dtype), out=outputs[0])
+        outputs[0][...] /= self._per_channel(run, self.std, dtype)
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        divisor = self._per_channel(run, self.std, out_grads[0].dtype)
+        run.xp.divide(out_grads[0], divisor, out=in_grads[0])
+
+
+@register("_image_crop")
+class Crop(Operator):
+    """``height`` rows and ``width`` columns of (H, W, C) from (y, x) on; also of stacked images."""
+
+    x: int = attribute(minimum=0, doc="first column")
+    y: int = attribute(minimum=0, doc="first row")
+    width: int = attribute(minimum=1, doc="number of columns")
+    height: int = attribute(minimum=1, doc="number of rows")
+
+    def backward_reads(self) -> Reads:
+        return Reads()
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = inputs[0]
+        if data is None:
+            return inputs, outputs
+        _check_image(data, 3, 4)
+        rows, columns = data[-3:-1]
+        if (rows and self.y + self.height > rows) or (columns and self.x + self.width > columns):
+            raise ShapeError(
+                f"rows {self.y} to {self.y + self.height} and columns {self.x} to "
+                f"{self.x + self.width} do not lie in data {data}"
+            )
+        expected = (*data[:-3], self.height, self.width, data[-1])
+        return inputs, [self.expect("output", outputs[0], expected)]
+
+    def _part(self, images: Array) -> Any:
+        rows = slice(self.y, self.y + self.height)
+        return images[..., rows, slice(self.x, self.x + self.width), :]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        run.xp.copyto(outputs[0], self._part(inputs[0]))
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        assert in_grads[0] is not None
+        in_grads[0].fill(0)
+        self._part(in_grads[0])[...] = out_grads[0]
+
+
+class _Flip(Operator):
+    """Base: one image (H, W, C) with an axis reversed."""
+
+    axis: ClassVar[int]
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return ()
+
+    def backward_reads(self) -> Reads:
+        return Reads(out_grads=False)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        common = self.expect("output", outputs[0], inputs[0])
+        if common is not None:
+            _check_image(common, 3)
+        return [common], [common]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        run.xp.copyto(outputs[0], run.xp.flip(inputs[0], self.axis))
+
+
+@register("_image_flip_left_right")
+class FlipLeftRight(_Flip):
+    """An image (H, W, C) with its columns in reverse order."""
+
+    axis: ClassVar[int] = 1
+
+
+@register("_image_flip_top_bottom")
+class FlipTopBottom(_Flip):
+    """An image (H, W, C) with its rows in reverse order."""
+
+    axis: ClassVar[int] = 0
