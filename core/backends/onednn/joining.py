@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
 from core.backends.kernels import Kernel, KernelRequest, KernelUnavailable, TensorSpec
 from core.backends.onednn.constants import Algorithm, Argument
 from core.backends.onednn.kernel import Operand, PrimitiveKernel, are_float32, input_, output
-from core.backends.onednn.memory import MemoryDesc, desc_of, plain
+from core.backends.onednn.memory import MemoryDesc, channels_last, desc_of, plain
 from core.backends.onednn.primitive import Primitive
 from core.types import Shape
 
@@ -63,25 +64,33 @@ def _is_per_channel(narrow: Shape, wide: Shape) -> bool:
 
 
 def concatenation(request: KernelRequest) -> Kernel | None:
-    """Prepare the concatenation, where the inputs' layouts allow it."""
+    """Prepare the concatenation, in the inputs' layouts or in one that they are brought into."""
     specs = [spec for spec in request.inputs if spec is not None]
     if not are_float32(request):
         return None
     axis = request.operator.dim % len(specs[0].shape)
+    for descs in _alike(specs):
+        try:
+            primitive = Primitive.of("concat", None, len(descs), axis, descs)
+        except KernelUnavailable:
+            continue
+        operands: dict[Argument, Operand] = {Argument.DST: output()}
+        for index in range(len(descs)):
+            operands[cast("Argument", Argument.MULTIPLE_SRC + index)] = input_(index)
+        return PrimitiveKernel("concat", request, (primitive, operands))
+    return None
+
+
+def _alike(specs: list[TensorSpec]) -> Iterator[tuple[MemoryDesc, ...]]:
+    """Yield layouts for the inputs of a concatenation, those that move the least memory first."""
     descs = tuple(desc_of(spec) for spec in specs)
-    flat = tuple(plain(spec.shape) for spec in specs)
-    if len({spec.layout is None for spec in specs}) > 1:
-        descs = flat
-    try:
-        primitive = Primitive.of("concat", None, len(descs), axis, descs)
-    except KernelUnavailable:
-        # Layouts too different from one another.
-        descs = flat
-        primitive = Primitive.of("concat", None, len(descs), axis, descs)
-    operands: dict[Argument, Operand] = {Argument.DST: output()}
-    for index in range(len(descs)):
-        operands[cast("Argument", Argument.MULTIPLE_SRC + index)] = input_(index)
-    return PrimitiveKernel("concat", request, (primitive, operands))
+    if len({spec.layout is None for spec in specs}) == 1:
+        yield descs
+    if len(specs[0].shape) > 2:
+        last = tuple(channels_last(spec.shape) for spec in specs)
+        if any(desc == other for desc, other in zip(descs, last, strict=True)):
+            yield last
+    yield tuple(plain(spec.shape) for spec in specs)
 
 
 def _common(specs: list[TensorSpec]) -> MemoryDesc:

@@ -21,6 +21,7 @@ __all__ = [
     "Memory",
     "MemoryDesc",
     "any_layout",
+    "channels_last",
     "desc_of",
     "dims_array",
     "layout_of",
@@ -117,6 +118,13 @@ def strided(dims: Shape, strides: Shape) -> MemoryDesc:
     )
     key = (DataType.FLOAT32, dims, dims, _significant(strides, dims), (), ())
     return MemoryDesc(handle, key, dims, _span(dims, strides) * _FLOAT32.itemsize)
+
+
+def channels_last(dims: Shape) -> MemoryDesc:
+    """Return the descriptor of a tensor whose second axis lies innermost in memory."""
+    batch, channels, *space = dims
+    inner = _c_strides((batch, *space, channels))
+    return strided(dims, (inner[0], 1, *inner[1:-1]))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -263,6 +263,19 @@ def test_executors_of_one_arena_keep_one_copy():
     assert kept[0] == kept[1] > 0
 
 
+def test_channels_last_is_kept_through_dense_blocks():
+    x = mx.sym.Convolution(X, kernel=(3, 3), pad=(1, 1), stride=(2, 2), num_filter=32, name="c0")
+    for i in range(2):
+        y = mx.sym.Activation(norm(x, f"b{i}"), act_type="relu")
+        x = mx.sym.Concat(x, convolution(y, f"c{i + 1}", num_filter=32))
+    executor, _ = bound(x, (2, 3, 32, 32))
+    program = next(iter(executor._plans.values())).compiled.program
+    joined = [step for step in program.steps if step.op.names[0] == "Concat"]
+    layouts = [program.values[slot].layout for step in joined for slot in step.inputs]
+    assert None not in layouts
+    assert_equal_to_reference(x, (2, 3, 32, 32), "concat")
+
+
 def test_inputs_of_unlike_layouts_are_concatenated():
     first = convolution(X, "c1", num_filter=64, kernel=(7, 7), pad=(3, 3), stride=(2, 2))
     pooled = mx.sym.Pooling(first, kernel=(2, 2), stride=(2, 2), pool_type="max")
