@@ -9,6 +9,11 @@ RUN python -m venv /opt/modserve \
     && /opt/modserve/bin/pip install --no-cache-dir .
 
 FROM python:3.11-slim-bookworm
+# The OpenMP runtime that oneDNN's kernels need, in the distribution's version.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends libgomp1 \
+    && rm -rf /var/lib/apt/lists/*
 RUN groupadd --gid 1000 modserve \
     && useradd --uid 1000 --gid modserve --create-home modserve \
     && install --directory --owner=modserve --group=modserve /var/lib/modserve

@@ -243,7 +243,12 @@ def library() -> Library | None:
             try:
                 return Library(path)
             except OSError as error:
-                _log.warning("oneDNN is not used: %s", error)
+                hint = "; install it (Debian, Ubuntu: apt install libgomp1)"
+                _log.warning(
+                    "oneDNN is not used, kernels run on NumPy, which is slow: %s%s",
+                    error,
+                    hint if "libgomp" in str(error) else "",
+                )
                 return None
     _log.info("oneDNN is not installed; convolutions run on NumPy, which is slow")
     return None
