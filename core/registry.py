@@ -43,7 +43,7 @@ class ClassRegistry(Generic[_T]):
 
         return decorate
 
-    def create(self, name: Any, *args: Any, **kwargs: Any) -> _T:
+    def create(self, name: Any, /, *args: Any, **kwargs: Any) -> _T:
         """Return an instance for a name, its JSON form, a dict or an instance.
 
         Raises:

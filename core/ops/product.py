@@ -119,7 +119,8 @@ class BatchDot(_Product):
                 f"(transpose_a={self.transpose_a}, transpose_b={self.transpose_b}); "
                 f"they must be equal"
             )
-        k = k or inner
+        if not (k and inner):  # MXNet infers nothing before it knows both
+            return inputs, outputs
         shapes: list[Shape | None] = [
             batch + _turned((m, k), self.transpose_a),
             batch + _turned((k, n), self.transpose_b),

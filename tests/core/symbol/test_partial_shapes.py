@@ -1,4 +1,4 @@
-"""Shapes of which MXNet knows only a part, in both of its shape modes (MXNet's test_infer_shape)."""
+"""Shapes known in part, in both shape modes of MXNet, as in its test_infer_shape.py."""
 
 import pytest
 
