@@ -1,0 +1,56 @@
+"""The column-wise Kronecker product."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+from core.errors import ShapeError
+from core.ops.attributes import attribute
+from core.ops.operator import Operator, Reads, Run
+from core.ops.registry import register
+from core.types import Array, Shape
+
+__all__ = ["KhatriRao"]
+
+
+@register("khatri_rao")
+class KhatriRao(Operator):
+    """Matrices (m, k), (n, k), ... give (m * n * ..., k): column by column, all products."""
+
+    variadic: ClassVar[str | None] = "num_args"
+
+    num_args: int = attribute(minimum=1, doc="number of matrices")
+
+    def input_names(self) -> tuple[str, ...]:
+        return tuple(f"arg{number}" for number in range(self.num_args))
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return ()
+
+    def backward_reads(self) -> Reads:
+        return Reads(out_grads=False)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        known = [shape for shape in inputs if shape is not None]
+        for shape in known:
+            if len(shape) != 2:
+                raise ShapeError(f"khatri_rao takes matrices; got one of shape {shape}")
+        columns = {shape[1] for shape in known if shape[1]}
+        if len(columns) > 1:
+            raise ShapeError(f"the matrices have {sorted(columns)} columns; expected equally many")
+        if len(known) < len(inputs):
+            return inputs, outputs
+        width = columns.pop() if columns else 0
+        rows = math.prod(shape[0] for shape in known)
+        completed: list[Shape | None] = [(shape[0], width) for shape in known]
+        return completed, [self.expect("output", outputs[0], (rows, width))]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        product = inputs[0]
+        for matrix in inputs[1:]:
+            product = (product[:, None] * matrix).reshape(-1, matrix.shape[1])
+        run.xp.copyto(outputs[0], product)
