@@ -34,5 +34,11 @@ def test_shapes_that_do_not_multiply(op: str, lhs, rhs, attrs, message: str) -> 
 
 
 def test_batch_dot_completes_both_inputs() -> None:
-    got = infer("batch_dot", (0, 3, 4), (2, 0, 5))
-    assert got == ([(2, 3, 4), (2, 4, 5)], [(2, 3, 5)])
+    got = infer("batch_dot", (0, 3, 4), (2, 4, 0))
+    assert got == ([(2, 3, 4), (2, 4, 0)], [(2, 3, 0)])
+
+
+def test_batch_dot_infers_nothing_before_it_knows_both_summed_lengths() -> None:
+    """Seen in mxnet 1.9.1: infer_shape_partial(x=(2, 3, 4), y=(2, 0, 5)) leaves the output ()."""
+    for lhs, rhs in (((2, 3, 4), (2, 0, 5)), ((2, 3, 0), (2, 4, 5))):
+        assert infer("batch_dot", lhs, rhs) == ([lhs, rhs], [None])
