@@ -67,6 +67,9 @@ def apply(
     for target, output in zip(out, outputs, strict=False):
         if target is not None and not _is_dense(target):
             target.assign_dense(output)
+    if updated := op.auxiliary_names():
+        named = zip(op.input_names(), inputs, raw, strict=True)
+        _note_updates((array, values) for name, array, values in named if name in updated)
     return outputs, record(op, context, inputs, raw, outputs)
 
 
@@ -154,6 +157,15 @@ def parse_context(value: Any) -> Context:
         return value
     kind, _, number = str(value).rstrip(")").partition("(")
     return Context(kind, int(number or 0))
+
+
+def _note_updates(states: Iterable[tuple[NDArray, Array]]) -> None:
+    """Let arrays know that an operator changed their raw values; sparse ones take them over."""
+    for array, values in states:
+        if not _is_dense(array):
+            array.assign_dense(values)
+        elif array.version is not None:
+            array.version.bump()
 
 
 def _is_dense(array: NDArray) -> bool:

@@ -23,6 +23,10 @@ def sgd(x):
     mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=1.0, momentum=0.9))(0, x.copy(), x)
 
 
+def be_a_state_of_an_operator(x):
+    mx.nd.sgd_mom_update(x.copy(), x.copy(), x, lr=1.0, momentum=0.9)
+
+
 def initialize(x):
     mx.init.Uniform(0.5)(mx.init.InitDesc("x_weight"), x)
 
@@ -66,6 +70,7 @@ WRITES = {
         assign_to_a_reshaped_view,
         assign_to_a_row,
         assign_to_a_view,
+        be_a_state_of_an_operator,
         initialize,
         pull_from_a_store,
         sgd,

@@ -1,0 +1,41 @@
+"""Functions of ``mx.nd.contrib`` that are no operators."""
+
+from __future__ import annotations
+
+import pytest
+
+import core as mx
+from core.errors import MXNetError
+
+
+def test_boolean_mask_keeps_rows() -> None:
+    """The numbers are those of MXNet's documentation."""
+    data = mx.nd.array([[1, 2, 3], [4, 5, 6], [7, 8, 9]])
+    data.attach_grad()
+    with mx.autograd.record():
+        kept = mx.nd.contrib.boolean_mask(data, mx.nd.array([0, 1, 0]))
+        (kept * 2).backward()
+    assert kept.asnumpy().tolist() == [[4, 5, 6]]
+    assert data.grad.asnumpy().tolist() == [[0, 0, 0], [2, 2, 2], [0, 0, 0]]
+
+
+def test_boolean_mask_of_nothing_and_of_all() -> None:
+    data = mx.nd.ones((2, 3), dtype="float16")
+    nothing = mx.nd.contrib.boolean_mask(data, mx.nd.zeros((2,)))
+    assert (nothing.shape, nothing.dtype) == ((0, 3), data.dtype)
+    assert mx.nd.contrib.boolean_mask(data, mx.nd.array([1, -1])).shape == (2, 3)
+
+
+def test_boolean_mask_refuses() -> None:
+    data = mx.nd.ones((2, 3))
+    with pytest.raises(MXNetError, match="only 0 is supported"):
+        mx.nd.contrib.boolean_mask(data, mx.nd.ones((3,)), axis=1)
+    with pytest.raises(MXNetError, match=r"index has shape \(3,\), data \(2, 3\)"):
+        mx.nd.contrib.boolean_mask(data, mx.nd.ones((3,)))
+
+
+def test_a_sparse_state_takes_over_what_an_operator_computed() -> None:
+    weight, grad = mx.nd.zeros((2, 1)), mx.nd.array([[1], [2]])
+    mom = mx.nd.sparse.zeros("row_sparse", (2, 1))
+    mx.nd.sgd_mom_update(weight, grad, mom, lr=1.0, momentum=0.9, out=weight)
+    assert mom.asnumpy().tolist() == weight.asnumpy().tolist() == [[-1], [-2]]
