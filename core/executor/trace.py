@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from core.executor.ir import Place, Program, Step
-from core.symbol.graph import Entry, Node, topological_order
+from core.symbol.graph import Entry, Node, auxiliary_variables, topological_order
 from core.symbol.infer import GraphSpecs
 from core.types import DType, Shape
 
@@ -36,12 +36,7 @@ class Graph:
     def of(heads: Sequence[Entry]) -> Graph:
         """Order a graph and tell its arguments from its auxiliary states."""
         nodes = topological_order(heads)
-        auxiliary = {
-            entry.node
-            for node in nodes
-            if node.op is not None and (count := len(node.op.auxiliary_names()))
-            for entry in node.inputs[-count:]
-        }
+        auxiliary = auxiliary_variables(nodes)
         variables = [node for node in nodes if node.is_variable]
         return Graph(
             heads=tuple(heads),
@@ -101,6 +96,8 @@ def _forward_step(program: Program, node: Node, ids: dict[Entry, int], spec_of: 
         value = program.new_value(node.output_name(index), *spec_of(entry))
         ids[entry] = value.id
         outputs.append(value.id)
-    count = len(node.op.auxiliary_names())
-    updates = inputs[len(inputs) - count :] if count else ()
+    if not (updated := node.op.auxiliary_names()):
+        return Step(node.op, node.name, inputs, tuple(outputs))
+    named = zip(node.op.input_names(), inputs, strict=True)
+    updates = tuple(value for name, value in named if name in updated)
     return Step(node.op, node.name, inputs, tuple(outputs), updates=updates)

@@ -46,3 +46,18 @@ def test_norms_are_single_numbers() -> None:
     weight, norm = mx.nd.ones((2, 3)), mx.nd.ones((2,))
     with pytest.raises(mx.base.MXNetError, match=r"r1 has shape \(2,\), expected \(1,\)"):
         mx.nd.lamb_update_phase2(weight, weight, norm, norm, lr=0.1)
+
+
+def test_symbols_update_states_between_other_inputs() -> None:
+    """MXNet's symbols refuse these operators; here states may stand anywhere among the inputs."""
+    names = ("w0", "g0", "m0", "w1", "g1", "m1")
+    symbol = mx.sym.multi_sgd_mom_update(
+        *map(mx.sym.Variable, names), lrs=(1.0, 0.5), wds=(0.0, 0.0), momentum=0.5, num_weights=2
+    )
+    assert symbol.list_auxiliary_states() == ["m0", "m1"]
+    arguments = {name: mx.nd.full((2,), 4.0) for name in ("w0", "g0", "w1", "g1")}
+    states = {name: mx.nd.full((2,), 2.0) for name in ("m0", "m1")}
+    executor = symbol.bind(mx.cpu(), arguments, aux_states=states, grad_req="null")
+    outputs = [array.asnumpy().tolist() for array in executor.forward()]
+    assert outputs == [[1.0, 1.0], [3.0, 3.0]]
+    assert [array.asnumpy().tolist() for array in states.values()] == [[-3.0, -3.0], [-1.0, -1.0]]
