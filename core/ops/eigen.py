@@ -1,0 +1,77 @@
+"""Eigenvectors of stacks of symmetric matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from core.errors import MXNetError, ShapeError
+from core.ops.operator import Operator, Reads, Run
+from core.ops.registry import register
+from core.types import Array, Shape
+
+__all__ = ["Syevd"]
+
+
+def _turned(matrix: Array) -> Array:
+    return matrix.swapaxes(-1, -2)
+
+
+@register("_linalg_syevd", "linalg_syevd")
+class Syevd(Operator):
+    """U (..., n, n) and L (..., n) with ``A = Uᵀ diag(L) U``, of symmetric A (..., n, n).
+
+    The rows of U are eigenvectors, in ascending order of the eigenvalues L; the largest element of
+    each is positive. Of A the lower triangle is read. Gradient: Seeger et al., arXiv:1710.08717.
+    """
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("A",)
+
+    def output_names(self) -> tuple[str, ...]:
+        return ("output0", "output1")
+
+    def backward_reads(self) -> Reads:
+        return Reads(outputs=(0, 1))
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        a = inputs[0]
+        if a is None:
+            return inputs, outputs
+        if len(a) < 2 or a[-1] != a[-2]:
+            raise ShapeError(f"A has shape {a}; expected square matrices")
+        rows = self.expect("output0", outputs[0], a)
+        return [a], [rows, self.expect("output1", outputs[1], a[:-1])]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        xp = run.xp
+        try:
+            values, vectors = xp.linalg.eigh(inputs[0])
+        except (np.linalg.LinAlgError, TypeError) as error:
+            raise MXNetError(f"{self.names[0]}: {error}") from None
+        rows = _turned(vectors)
+        largest = xp.abs(rows).argmax(axis=-1)[..., None]
+        xp.multiply(rows, xp.sign(xp.take_along_axis(rows, largest, axis=-1)), out=outputs[0])
+        xp.copyto(outputs[1], values)
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        assert in_grads[0] is not None
+        rows, values = outputs
+        rows_grad, values_grad = out_grads
+        index = run.xp.arange(values.shape[-1])
+        gaps = values[..., :, None] - values[..., None, :]
+        gaps[..., index, index] = 1
+        inner = rows_grad @ _turned(rows) / (2 * gaps)
+        inner = inner + _turned(inner)
+        inner[..., index, index] = values_grad
+        in_grads[0][...] = _turned(rows) @ inner @ rows

@@ -1,0 +1,19 @@
+"""Eigenvectors: errors."""
+
+from __future__ import annotations
+
+import pytest
+
+import core as mx
+from core.errors import MXNetError, ShapeError
+from oracle.apply import make
+
+
+def test_refuses_shapes() -> None:
+    with pytest.raises(ShapeError, match="expected square matrices"):
+        make("_linalg_syevd", {}).infer_shape([(2, 3)], [None, None])
+
+
+def test_refuses_half_precision() -> None:
+    with pytest.raises(MXNetError, match="_linalg_syevd"):
+        mx.nd.linalg.syevd(mx.nd.ones((2, 2), dtype="float16"))
