@@ -35,6 +35,15 @@ def test_matrices_are_square() -> None:
     assert infer("trsm", None, (2, 3, 4), rightside=True)[0][0] == (2, 4, 4)
 
 
+def test_factors_of_rectangular_matrices() -> None:
+    assert infer("gelqf", (2, 3, 5)) == ([(2, 3, 5)], [(2, 3, 5), (2, 3, 3)])
+    assert infer("gelqf", None) == ([None], [None, None])
+    with pytest.raises(ShapeError, match="no more rows than columns"):
+        infer("gelqf", (2, 5, 3))
+    with pytest.raises(MXNetError, match=r"_linalg_gelqf: .*float16"):
+        apply("_linalg_gelqf", {}, [np.eye(2, dtype="float16")])
+
+
 def test_matrices_without_inverse_or_root() -> None:
     with pytest.raises(MXNetError, match="_linalg_inverse: Singular matrix"):
         apply("_linalg_inverse", {}, [np.zeros((2, 2), "float32")])

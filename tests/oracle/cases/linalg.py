@@ -78,4 +78,6 @@ CASES = (
             Case(f"makediag_{offset}", "_linalg_makediag", {"offset": offset}, {"A": (2, 3)}),
         )
     ),
+    Case("gelqf", "_linalg_gelqf", {}, {"A": (2, 3, 5)}),
+    Case("gelqf_square", "_linalg_gelqf", {}, {"A": _well()}),
 )

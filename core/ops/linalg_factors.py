@@ -1,0 +1,71 @@
+"""Factors of rectangular matrices, which lie in the last two axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from core.errors import MXNetError, ShapeError
+from core.ops.operator import Operator, Reads, Run
+from core.ops.registry import register
+from core.types import Array, Shape
+
+__all__ = ["Gelqf"]
+
+
+@register("_linalg_gelqf", "linalg_gelqf")
+class Gelqf(Operator):
+    """The factors Q and L of ``A = L Q``: orthonormal rows, and a lower triangular matrix.
+
+    A has shape (..., m, n) with m <= n and full rank, Q the same shape, L shape (..., m, m). Signs
+    are LAPACK's: Householder reflections, as in MXNet.
+    """
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("A",)
+
+    def output_names(self) -> tuple[str, ...]:
+        return ("output0", "output1")
+
+    def backward_reads(self) -> Reads:
+        return Reads(outputs=(0, 1))
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        a = self.expect("A", inputs[0], outputs[0])
+        if a is None:
+            return inputs, outputs
+        if len(a) < 2 or (0 not in a[-2:] and a[-2] > a[-1]):
+            raise ShapeError(f"A has shape {a}; expected matrices of no more rows than columns")
+        return [a], [a, self.expect("L", outputs[1], (*a[:-1], a[-2]))]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        # The rows of A are the columns of its transpose, of which these are the Q and R.
+        try:
+            columns, upper = run.xp.linalg.qr(inputs[0].swapaxes(-1, -2))
+        except TypeError as error:
+            raise MXNetError(f"{self.names[0]}: {error}") from None
+        outputs[0][...] = columns.swapaxes(-1, -2)
+        outputs[1][...] = upper.swapaxes(-1, -2)
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        """Go back by Seeger, Hetzel, Dai, Lawrence: Auto-Differentiating Linear Algebra (2017).
+
+        ``dA = L⁻ᵀ (dQ + copyltu(M) Q)`` with ``M = Lᵀ dL - dQ Qᵀ``, where copyltu makes a matrix
+        symmetric by its lower triangle.
+        """
+        assert in_grads[0] is not None
+        xp: Any = run.xp
+        rows, lower = outputs
+        mixed = lower.swapaxes(-1, -2) @ out_grads[1] - out_grads[0] @ rows.swapaxes(-1, -2)
+        symmetric = xp.tril(mixed) + xp.tril(mixed, -1).swapaxes(-1, -2)
+        upper = lower.swapaxes(-1, -2)
+        in_grads[0][...] = xp.linalg.solve(upper, out_grads[0] + symmetric @ rows)
