@@ -25,7 +25,7 @@ _IMAGE_AXES = 4
 
 
 class NormRelu(Primitive):
-    """A batch norm with a ReLU on its output.
+    """A batch norm with a ReLU on its output; of NaN, a kernel may make a number or not.
 
     Attributes:
         norm: the batch norm, whose inputs, statistics and auxiliary states these are.
@@ -55,7 +55,7 @@ class NormRelu(Primitive):
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Normalize, then clip at zero."""
         self.norm.forward(run, inputs, outputs)
-        run.xp.maximum(outputs[0], 0, out=outputs[0])
+        run.xp.fmax(outputs[0], 0, out=outputs[0])
 
     def backward(
         self,

@@ -41,7 +41,8 @@ class Activation(Operator):
         xp, x, y = run.xp, inputs[0], outputs[0]
         match self.act_type:
             case "relu":
-                xp.maximum(x, 0, out=y)
+                # Makes a number of NaN, as MXNet does.
+                xp.fmax(x, 0, out=y)
             case "tanh":
                 xp.tanh(x, out=y)
             case "sigmoid":

@@ -23,6 +23,9 @@ __all__ = ["local_response", "local_response_backward"]
 
 _ALGORITHM = Algorithm.LRN_ACROSS_CHANNELS
 _IMAGE_AXES = 4
+_SOUND_SIZES = (3, 5)
+"""Neighbourhoods to train with: with larger ones oneDNN 3.2 differentiates wrongly where the last
+block of channels is not full, with 1 it crashes."""
 
 
 def local_response(request: KernelRequest) -> Kernel | None:
@@ -81,5 +84,7 @@ def _primitives_in(desc: MemoryDesc, request: KernelRequest) -> tuple[Primitive,
 
 
 def _holds(request: KernelRequest) -> bool:
-    data = request.inputs[0]
-    return are_float32(request) and data is not None and len(data.shape) == _IMAGE_AXES
+    """Tell whether oneDNN gives the right result."""
+    data, size = request.inputs[0], request.operator.layer.nsize
+    is_sound = size in _SOUND_SIZES if request.is_train or request.is_backward else size > 1
+    return are_float32(request) and data is not None and len(data.shape) == _IMAGE_AXES and is_sound

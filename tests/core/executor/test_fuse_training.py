@@ -92,6 +92,16 @@ def test_a_norm_takes_in_its_relu(attributes: dict[str, Any], check: bool) -> No
     assert_equal_to_unfused(symbol, check=check)
 
 
+@pytest.mark.parametrize("options", [None, UNFUSED], ids=["kernel", "reference"])
+def test_a_relu_makes_zero_of_nan(options: CompileOptions | None) -> None:
+    executor = executor_of(relu(mx.sym.Variable("data")), options)
+    executor.arg_dict["data"][0, 0, 0, 0] = np.nan
+    (out,) = executor.forward(is_train=True)
+    assert out.asnumpy()[0, 0, 0, 0] == 0
+    executor.backward([mx.nd.ones(SHAPE)])
+    assert executor.grad_dict["data"].asnumpy()[0, 0, 0, 0] == 0
+
+
 def test_in_a_blocked_layout() -> None:
     symbol = relu(norm(convolution(mx.sym.Variable("data"))))
     symbol = mx.sym.Convolution(symbol, kernel=(3, 3), num_filter=32, no_bias=True, name="next")
@@ -157,7 +167,7 @@ def kernels_of(executor: Any, kind: type) -> list[str]:
 
 
 @pytest.mark.parametrize("check", [False, True])
-@pytest.mark.parametrize("attributes", [{}, {"nsize": 3}, {"knorm": 1.0, "nsize": 7}], ids=str)
+@pytest.mark.parametrize("attributes", [{}, {"nsize": 3}, {"knorm": 1.0}], ids=str)
 @pytest.mark.parametrize("is_blocked", [False, True])
 def test_an_lrn_keeps_no_sums(attributes: dict[str, Any], check: bool, is_blocked: bool) -> None:
     data = mx.sym.Variable("data")
@@ -167,10 +177,22 @@ def test_an_lrn_keeps_no_sums(attributes: dict[str, Any], check: bool, is_blocke
     assert_equal_to_unfused(symbol, check=check)
 
 
-def test_where_onednn_has_no_kernels_for_an_lrn_the_references_run() -> None:
-    symbol = local_response(mx.sym.Variable("data"), beta=0.5)
+@pytest.mark.parametrize("attributes", [{"beta": 0.5}, {"nsize": 1}, {"nsize": 7}], ids=str)
+def test_where_onednn_has_no_sound_kernels_for_an_lrn_references_run(
+    attributes: dict[str, Any],
+) -> None:
+    symbol = local_response(mx.sym.Variable("data"), **attributes)
     assert kernels_of(executor_of(symbol), FusedLocalResponse) == ["", ""]
     assert_equal_to_unfused(symbol)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 17, 37])
+@pytest.mark.parametrize("nsize", [3, 5])
+def test_an_lrn_over_any_number_of_channels(channels: int, nsize: int) -> None:
+    data = mx.sym.Convolution(
+        mx.sym.Variable("data"), kernel=(1, 1), num_filter=channels, no_bias=True, name="conv"
+    )
+    assert_equal_to_unfused(local_response(data, nsize=nsize))
 
 
 def test_an_lrn_whose_gradient_is_added() -> None:

@@ -53,3 +53,12 @@ def test_channels_need_a_place() -> None:
 def test_unknown_function(op: str) -> None:
     with pytest.raises(AttributeValueError, match=f"{op} 'node': attribute 'act_type' is 'reul'"):
         make(op, {"act_type": "reul"})
+
+
+def test_a_relu_makes_zero_of_nan() -> None:
+    # MXNet 1.9.1 does so in Activation, but not in relu and clip.
+    data, head = (np.array(values, "float32") for values in ([np.nan, -1, 2], [3, 3, 3]))
+    got = apply("Activation", {"act_type": "relu"}, [data], [head])
+    np.testing.assert_array_equal(got.outputs[0], [0, 0, 2])
+    np.testing.assert_array_equal(got.grads[0], [0, 0, 3])
+    np.testing.assert_array_equal(apply("relu", {}, [data], [head]).outputs[0], [np.nan, 0, 2])
