@@ -1,0 +1,19 @@
+"""Factors of rectangular matrices: errors."""
+
+from __future__ import annotations
+
+import pytest
+
+import core as mx
+from core.errors import MXNetError, ShapeError
+from oracle.apply import make
+
+
+def test_refuses_more_rows_than_columns() -> None:
+    with pytest.raises(ShapeError, match="no more rows than columns"):
+        make("_linalg_gelqf", {}).infer_shape([(3, 2)], [None, None])
+
+
+def test_refuses_half_precision() -> None:
+    with pytest.raises(MXNetError, match="_linalg_gelqf"):
+        mx.nd.linalg.gelqf(mx.nd.ones((2, 2), dtype="float16"))
