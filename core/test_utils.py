@@ -1,7 +1,24 @@
-"""Tools for tests under the name that scripts import them by (``mxnet.test_utils``)."""
+"""Tools for tests under the name that scripts import them by (``mxnet.test_utils``).
+
+Scripts, and MXNet's own tests, get their ``mx``, ``np``, ``rnd``, ``array`` and others by
+``from mxnet.test_utils import *``; so these names are listed here, too.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
+import sys
+import time
+
+import numpy as np
+import numpy.random as rnd
+import numpy.testing as npt
+
+import core as mx
+from core.device import Context, current_context
+from core.ndarray import array
+from core.symbol import Symbol
 from core.testing.comparison import (
     almost_equal,
     assert_allclose,
@@ -82,9 +99,12 @@ from core.testing.tolerances import (
 )
 
 __all__ = [
+    "Context",
     "DummyIter",
     "EnvManager",
+    "Symbol",
     "almost_equal",
+    "array",
     "assert_allclose",
     "assert_almost_equal",
     "assert_almost_equal_ignore_nan",
@@ -104,6 +124,7 @@ __all__ = [
     "create_sparse_array",
     "create_sparse_array_zd",
     "create_vector",
+    "current_context",
     "default_atols",
     "default_context",
     "default_dtype",
@@ -123,9 +144,14 @@ __all__ = [
     "is_aarch64_run",
     "is_cd_run",
     "list_gpus",
+    "logging",
     "mean_check",
+    "mx",
+    "np",
     "np_reduce",
+    "npt",
     "numeric_grad",
+    "os",
     "rand_coord_2d",
     "rand_ndarray",
     "rand_shape_2d",
@@ -136,12 +162,15 @@ __all__ = [
     "random_sample",
     "random_uniform_arrays",
     "retry",
+    "rnd",
     "same",
     "same_array",
     "same_symbol_structure",
     "set_default_context",
     "shuffle_csr_column_indices",
     "simple_forward",
+    "sys",
+    "time",
     "var_check",
     "verify_generator",
 ]

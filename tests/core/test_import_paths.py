@@ -71,3 +71,13 @@ def test_environment_variables_are_set_and_unset(monkeypatch: pytest.MonkeyPatch
 def test_old_contrib_namespaces_are_the_new_ones() -> None:
     assert mx.contrib.nd is mx.nd.contrib
     assert mx.contrib.sym is mx.contrib.symbol is mx.sym.contrib
+
+
+def test_everything_of_test_utils_brings_what_scripts_use_without_importing_it() -> None:
+    names: dict[str, object] = {}
+    exec("from core.test_utils import *", names)
+    assert names["mx"] is mx
+    assert names["np"] is np
+    assert names["rnd"] is np.random
+    assert names["array"] is mx.nd.array
+    assert {"Context", "current_context", "Symbol", "os", "rand_ndarray", "same"} <= names.keys()
