@@ -43,6 +43,7 @@ def _many(case_id: str, op: str, attrs: dict[str, Any], *states: str, half: bool
 _MANY = {"rescale_grad": 0.5, "clip_gradient": 0.2}
 _FAST = {**_MANY, "momentum": 0.9}
 _LAMB = {"wd": 0.03, "rescale_grad": 0.5, "t": 2}
+_ADAMW = {"lr": 0.1, "wd": 0.03, "eta": 0.7}
 _NORMS = {"r1": positive(1), "r2": positive(1)}
 
 CASES = (
@@ -148,6 +149,32 @@ CASES = (
         {"lr": 0.1, "lower_bound": 0.1},
         {"weight": _HALF, "g": _MOM, **_NORMS, "weight32": _MOM},
     ),
+    _case("adamw", "_adamw_update", _ADAMW, mean=_MOM, var=_SQUARE, rescale_grad=values([0.5])),
+    _case(
+        "adamw_clip",
+        "_adamw_update",
+        {**_ADAMW, "clip_gradient": 0.2, "beta1": 0.7, "beta2": 0.9, "epsilon": 0.01},
+        mean=_MOM,
+        var=_SQUARE,
+        rescale_grad=values([2.0]),
+    ),
+    _half(
+        "mp_adamw",
+        "_mp_adamw_update",
+        _ADAMW,
+        mean=_MOM,
+        var=_SQUARE,
+        weight32=(3, 4),
+        rescale_grad=values([0.5]),
+    ),
+    _case(
+        "adamw_overflow",
+        "_adamw_update",
+        _ADAMW,
+        mean=_MOM,
+        var=_SQUARE,
+        rescale_grad=values([float("inf")]),
+    ),
     Case("reset", "reset_arrays", {"num_arrays": 2}, {"a": (3, 4), "b": (5,)}),
 )
 
@@ -158,8 +185,14 @@ def written(case: Case) -> list[str]:
 
 
 def modes(case: Case) -> tuple[bool, ...]:
-    """Return the values of ``apart``: MXNet's steps of many weights must be written over them."""
-    return (False,) if "multi" in case.op or case.op == "reset_arrays" else (False, True)
+    """Return the values of ``apart``.
+
+    MXNet's steps of many weights must be written over them, and one that is left out writes
+    nothing. Its AdamW scales the gradient itself, so that a second step starts from another one.
+    """
+    if "multi" in case.op or case.id in ("reset", "adamw_overflow"):
+        return (False,)
+    return (True,) if "adamw" in case.op else (False, True)
 
 
 def compute(mx: Any, case: Case, *, apart: bool) -> dict[str, np.ndarray]:
@@ -169,7 +202,7 @@ def compute(mx: Any, case: Case, *, apart: bool) -> dict[str, np.ndarray]:
     """
     arrays = {name: mx.nd.array(x, dtype=x.dtype) for name, x in case.make_inputs().items()}
     weights = written(case)
-    function = getattr(mx.nd, case.op)
+    function = getattr(mx.nd._internal if case.op.startswith("_") else mx.nd, case.op)
     if apart:
         found = function(*arrays.values(), **case.attrs)
         fresh = found if isinstance(found, list) else [found]
@@ -178,6 +211,8 @@ def compute(mx: Any, case: Case, *, apart: bool) -> dict[str, np.ndarray]:
         targets = [arrays[name] for name in weights]
         for _ in range(STEPS):
             function(*arrays.values(), out=targets or None, **case.attrs)
+    if "adamw" in case.op:
+        del arrays["grad"]
     return {name: array.asnumpy() for name, array in arrays.items()}
 
 

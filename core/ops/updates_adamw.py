@@ -1,0 +1,109 @@
+"""Adam with weight decay beside the gradient, and a scale that is an array."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from core.ops.attributes import attribute
+from core.ops.operator import Run
+from core.ops.registry import register
+from core.ops.updates import CLIP, DECAY, RATE, Update, move_average
+from core.types import Array, DType, Shape
+
+__all__ = ["AdamwUpdate", "MixedAdamwUpdate"]
+
+_FLOAT32 = np.dtype("float32")
+
+
+@register("_adamw_update")
+class AdamwUpdate(Update):
+    """``weight - eta * (lr * mean / (sqrt(var) + epsilon) + wd * weight)`` (arXiv:1711.05101).
+
+    The gradient's factor ``rescale_grad`` is an array of one number. Where it is 0, infinite or
+    NaN, as scaled losses make it, nothing changes.
+    """
+
+    lr: float = attribute(doc=RATE)
+    beta1: float = attribute(0.9, doc="decay of the mean of gradients")
+    beta2: float = attribute(0.999, doc="decay of the mean of their squares")
+    epsilon: float = attribute(1e-8, doc="added to the root of that")
+    wd: float = attribute(0.0, doc=DECAY)
+    eta: float = attribute(doc="factor of the whole step")
+    clip_gradient: float = attribute(-1.0, doc=CLIP)
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("weight", "grad", "mean", "var", "rescale_grad")
+
+    def auxiliary_names(self) -> tuple[str, ...]:
+        return tuple(name for name in self.input_names()[2:-1])
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        common = outputs[0]
+        for name, shape in zip(self.input_names()[:-1], inputs[:-1], strict=True):
+            common = self.expect(name, shape, common)
+        scale = self.expect("rescale_grad", inputs[-1], (1,))
+        return [*[common] * (len(inputs) - 1), scale], [common]
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        common = outputs[0]
+        for name, dtype in zip(self.input_names()[:-1], inputs[:-1], strict=True):
+            common = self.expect_dtype(name, dtype, common)
+        scale = self.expect_dtype("rescale_grad", inputs[-1], _FLOAT32)
+        return [*[common] * (len(inputs) - 1), scale], [common]
+
+    def step(
+        self, run: Run, weight: Array, grad: Array, mean: Array, var: Array, scale: Array, out: Any
+    ) -> None:
+        """Move the states and write the new weight; ``out`` may be the weight."""
+        factor, xp = float(scale.reshape(-1)[0]), run.xp
+        if factor == 0 or not math.isfinite(factor):
+            xp.copyto(out, weight)
+            return
+        gradient = run.scratch(weight.shape, weight.dtype)
+        xp.multiply(grad, factor, out=gradient, dtype=weight.dtype)
+        if self.clip_gradient >= 0:
+            xp.clip(gradient, -self.clip_gradient, self.clip_gradient, out=gradient)
+        move_average(mean, gradient, self.beta1)
+        gradient *= gradient
+        move_average(var, gradient, self.beta2)
+        xp.sqrt(var, out=gradient)
+        gradient += self.epsilon
+        xp.divide(mean, gradient, out=gradient)
+        gradient *= self.lr
+        gradient += self.wd * weight
+        gradient *= self.eta
+        xp.subtract(weight, gradient, out=out)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        weight, grad, mean, var, scale = inputs
+        self.step(run, weight, grad, mean, var, scale, outputs[0])
+
+
+@register("_mp_adamw_update")
+class MixedAdamwUpdate(AdamwUpdate):
+    """``_adamw_update`` of a weight's float32 copy, which the output rounds."""
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("weight", "grad", "mean", "var", "weight32", "rescale_grad")
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        half = self.expect_dtype("grad", inputs[1], inputs[0])
+        half = self.expect_dtype("output", outputs[0], half)
+        states = zip(self.input_names()[2:], inputs[2:], strict=True)
+        wide = [self.expect_dtype(name, dtype, _FLOAT32) for name, dtype in states]
+        return [half, half, *wide], [half]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        _, grad, mean, var, weight32, scale = inputs
+        self.step(run, weight32, grad, mean, var, scale, weight32)
+        run.xp.copyto(outputs[0], weight32, casting="unsafe")
