@@ -1,4 +1,8 @@
-"""Outputs and gradients of symbols against numbers expected, and against finite differences."""
+"""Outputs and gradients of symbols against numbers expected, and against finite differences.
+
+Executors compute on dense arrays: sparse arguments are made dense before they are bound, and
+gradients for which a test names a storage type are converted to it afterwards.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,6 @@ import numpy as np
 
 from core.device import Context
 from core.ndarray import NDArray, array, cast_storage, zeros
-from core.ndarray import sparse as sparse_arrays
 from core.symbol import Symbol, Variable
 from core.symbol import op as symbol_op
 from core.testing.comparison import assert_almost_equal
@@ -129,9 +132,6 @@ def check_symbolic_backward(
         before[name] = np.random.normal(size=wanted[name].shape)
         kind = _dtype_for(wanted[name], dtype)
         gradients[name] = array(before[name], ctx=ctx, dtype=kind)
-        stype = (grad_stypes or {}).get(name)
-        if stype not in (None, "default"):
-            gradients[name] = sparse_arrays.zeros(str(stype), before[name].shape, ctx, kind)
     requests = _requests(sym, grad_req)
     executor = sym.bind(
         ctx,
@@ -142,6 +142,7 @@ def check_symbolic_backward(
     )
     executor.forward(is_train=True)
     executor.backward(_head_gradients(out_grads, ctx, dtype))
+    gradients |= _stored_as(grad_stypes, gradients)
     for name, want in wanted.items():
         _assert_gradient(
             requests[name],
@@ -248,15 +249,13 @@ def check_numeric_gradient(
     arguments[_PROJECTION] = array(projection, ctx=ctx, dtype=dtype)
     before = {k: np.random.normal(0, 0.01, arguments[k].shape) for k in [*requests, _PROJECTION]}
     gradients = {k: array(v, ctx=ctx, dtype=dtype) for k, v in before.items()}
-    for name, stype in (grad_stype_dict or {}).items():
-        if name in gradients and stype != "default":
-            gradients[name] = sparse_arrays.zeros(stype, before[name].shape, ctx, dtype)
     executor = symbol_op.make_loss(sym * Variable(_PROJECTION)).bind(
         ctx, args=arguments, args_grad=gradients, grad_req=requests, aux_states=aux
     )
     output = executor.forward(is_train=True)[0]
     executor.backward()
     analytic = {name: executor.grad_dict[name].copy() for name in requests}
+    analytic |= _stored_as(grad_stype_dict, analytic)
     eps = get_tolerance(output, numeric_eps, default_numeric_eps())
     if dtype != np.float64 and eps < 1e-5:
         raise AssertionError(f"numeric_eps {eps} is lost in the rounding of {np.dtype(dtype)}")
@@ -337,9 +336,17 @@ def _head_gradients(out_grads: Values | None, ctx: Context, dtype: Any) -> Any:
     return [_to_device(value, ctx, dtype) for value in out_grads]
 
 
+def _stored_as(
+    stypes: Mapping[str, str | None] | None, gradients: Mapping[str, NDArray]
+) -> dict[str, NDArray]:
+    """Return those of the gradients that have a storage type given, converted to it."""
+    wanted = {name: stype for name, stype in (stypes or {}).items() if stype and name in gradients}
+    return {name: gradients[name].tostype(stype) for name, stype in wanted.items()}
+
+
 def _to_device(value: Any, ctx: Context, dtype: Any) -> Any:
     if isinstance(value, NDArray):
-        return value
+        return value.tostype("default")
     return array(value, ctx=ctx, dtype=_dtype_for(value, dtype))
 
 

@@ -130,3 +130,21 @@ def test_optimizers_are_compared() -> None:
     compare_optimizer(sgd(wd=0.1), sgd(wd=0.1), [(3, 4), (5,)], np.float32, ntensors=2)
     with pytest.raises(AssertionError):
         compare_optimizer(sgd(), sgd(wd=0.5), (3, 4), np.float32)
+
+
+def test_sparse_arguments_and_gradients_are_compared() -> None:
+    left = mx.nd.array(A).tostype("csr")
+    check_symbolic_forward(product(), {"a": left, "b": B}, [A @ B])
+    head = np.ones((2, 4))
+    gradients = check_symbolic_backward(
+        product(),
+        {"a": left, "b": B},
+        [head],
+        {"b": A.T @ head},
+        grad_req={"a": "null", "b": "write"},
+        grad_stypes={"b": "row_sparse"},
+    )
+    assert gradients["b"].stype == "row_sparse"
+    check_numeric_gradient(
+        product(), [A, B], rtol=1e-2, atol=1e-3, grad_stype_dict={"b": "row_sparse"}
+    )
