@@ -39,3 +39,19 @@ def test_a_sparse_state_takes_over_what_an_operator_computed() -> None:
     mom = mx.nd.sparse.zeros("row_sparse", (2, 1))
     mx.nd.sgd_mom_update(weight, grad, mom, lr=1.0, momentum=0.9, out=weight)
     assert mom.asnumpy().tolist() == weight.asnumpy().tolist() == [[-1], [-2]]
+
+
+@pytest.mark.parametrize("factor", [0.5, mx.nd.array([0.5])])
+def test_adamw_takes_numbers_and_arrays_as_factors(factor: mx.nd.NDArray | float) -> None:
+    """A first step of lr 1 and beta 0 is the gradient's sign, and decay goes beside it."""
+    weight, grad = mx.nd.array([1, 2]), mx.nd.array([4, -2])
+    mean, var = mx.nd.zeros((2,)), mx.nd.zeros((2,))
+    settings = {"lr": 1.0, "eta": 0.5, "beta1": 0.0, "beta2": 0.0, "wd": 1.0, "epsilon": 0.0}
+    mx.nd.contrib.adamw_update(weight, grad, mean, var, factor, out=weight, **settings)
+    assert weight.asnumpy().tolist() == [0, 1.5]
+    assert mean.asnumpy().tolist() == [2, -1]
+    half, copy = weight.astype("float16"), mx.nd.array([1, 2])
+    mx.nd.contrib.mp_adamw_update(
+        half, grad.astype("float16"), mean, var, copy, factor, out=half, **settings
+    )
+    assert half.asnumpy().tolist() == copy.asnumpy().tolist() == [0, 1.5]
