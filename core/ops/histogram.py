@@ -55,7 +55,7 @@ class Histogram(Operator):
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         edges = inputs[1] if self.bin_cnt is None else (self.bin_cnt + 1,)
         edges = self.expect("output1", outputs[1], edges)
-        if edges is None or not edges[0]:
+        if edges is None or edges == (0,):
             return inputs, [outputs[0], edges]
         if len(edges) != 1 or edges[0] < 2:
             raise ShapeError(f"bins has shape {edges}; expected at least two edges")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.errors import ShapeError
+from core.errors import AttributeValueError, ShapeError
 from core.ops.attributes import attribute
 from core.ops.operator import Operator, Reads, Run
 from core.ops.registry import register
@@ -123,7 +123,12 @@ class ColumnsToImage(_Patches):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_window(self.kernel, output_size=self.output_size)
+        check_window(self.kernel)
+        if len(self.output_size) != len(self.kernel):
+            raise AttributeValueError(
+                f"output_size is {self.output_size}; expected one for each of the "
+                f"{len(self.kernel)} axes of kernel"
+            )
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
