@@ -26,3 +26,8 @@ mx_real_t = np.float32
 def py_str(text: bytes) -> str:
     """Decode UTF-8."""
     return text.decode("utf-8")
+
+
+def _as_list(obj: object) -> list[object] | tuple[object, ...]:
+    """Return a list or tuple as it is, anything else as a list of one."""
+    return obj if isinstance(obj, (list, tuple)) else [obj]

@@ -11,7 +11,10 @@ import core as mx
 # (module of mxnet 1.9.1, names its users and its own tests import from it)
 PATHS = [
     ("attribute", "AttrScope"),
-    ("base", "MXNetError NotImplementedForSymbol mx_real_t numeric_types string_types py_str"),
+    (
+        "base",
+        "MXNetError NotImplementedForSymbol mx_real_t numeric_types string_types py_str _as_list",
+    ),
     ("context", "Context cpu gpu cpu_pinned current_context num_gpus"),
     ("contrib", "nd ndarray sym symbol"),
     ("gluon", "Parameter ParameterDict Constant Trainer Block HybridBlock SymbolBlock nn loss"),
@@ -52,12 +55,14 @@ def test_an_error_is_one_class_wherever_it_is_imported_from() -> None:
 
 
 def test_plain_types() -> None:
-    from core.base import mx_real_t, numeric_types, py_str
+    from core.base import _as_list, mx_real_t, numeric_types, py_str
 
     assert mx.nd.zeros((1,)).dtype is mx_real_t
     assert isinstance(np.float16(1), numeric_types)
     assert not isinstance("1", numeric_types)
     assert py_str("größe".encode()) == "größe"
+    assert _as_list("ab") == ["ab"]
+    assert _as_list((1, 2)) == (1, 2)
 
 
 def test_environment_variables_are_set_and_unset(monkeypatch: pytest.MonkeyPatch) -> None:
