@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import ml_dtypes
 import numpy as np
 
 from core.errors import ShapeError, TypeInferenceError
@@ -21,7 +22,10 @@ __all__ = [
     "broadcast_shapes",
     "dtype_code",
     "dtype_from_code",
+    "is_floating",
+    "is_half",
     "is_known",
+    "lowest",
     "merge_dtypes",
     "merge_shapes",
     "normalize_axis",
@@ -50,8 +54,11 @@ DTYPE_NAMES = (
     "uint16",
     "uint32",
     "uint64",
+    "bfloat16",
 )
-"""MXNet's dtype codes are the positions in this tuple (12, bfloat16, has no NumPy dtype)."""
+"""MXNet's dtype codes are the positions in this tuple; bfloat16 is the dtype of ml_dtypes."""
+
+_HALF = frozenset({np.dtype("float16"), np.dtype(ml_dtypes.bfloat16)})
 
 DTYPE_CODES = {name: code for code, name in enumerate(DTYPE_NAMES)}
 
@@ -65,6 +72,8 @@ def to_dtype(value: Any) -> DType:
         dtype = np.dtype(value)
     except TypeError:
         dtype = None
+    if dtype is not None and dtype.names == ("bfloat16",):
+        dtype = np.dtype(ml_dtypes.bfloat16)  # MXNet's own name of it is a structure
     if dtype is None or dtype.name not in DTYPE_CODES:
         raise TypeInferenceError(
             f"dtype {value!r} is not one MXNet knows; use one of {', '.join(DTYPE_NAMES)}"
@@ -82,6 +91,21 @@ def dtype_from_code(code: int) -> DType:
     if not 0 <= code < len(DTYPE_NAMES):
         raise TypeInferenceError(f"dtype code {code} is unknown; 0 to {len(DTYPE_NAMES) - 1} are")
     return np.dtype(DTYPE_NAMES[code])
+
+
+def is_half(dtype: DType) -> bool:
+    """Tell whether a dtype is float16 or bfloat16."""
+    return dtype in _HALF
+
+
+def is_floating(dtype: DType) -> bool:
+    """Tell whether a dtype is one of floating point numbers, bfloat16 included."""
+    return dtype.kind == "f" or dtype in _HALF
+
+
+def lowest(dtype: DType) -> float:
+    """Return the smallest finite number of a floating point dtype."""
+    return float(ml_dtypes.finfo(dtype).min)  # type: ignore[no-untyped-call]
 
 
 def is_known(shape: Shape | None) -> bool:

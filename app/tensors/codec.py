@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,16 @@ _ALIASES = {
     "application/safetensors": SAFETENSORS,
     "application/vnd.safetensors": SAFETENSORS,
 }
+
+_SAFETENSORS_DTYPES = {
+    **{f"F{8 * size}": f"<f{size}" for size in (2, 4, 8)},
+    **{f"{kind}{8 * size}": f"<{kind.lower()}{size}" for kind in "IU" for size in (1, 2, 4, 8)},
+    "BOOL": "?",
+    "BF16": "bfloat16",
+}
+"""What NumPy calls them; the library itself does not read bfloat16."""
+
+_deserialize: Callable[[bytes], list[tuple[str, dict[str, Any]]]] = safetensors.deserialize
 
 _UNSTATED = ("", "application/x-www-form-urlencoded", "application/octet-stream", "text/plain")
 """What programs write that were not told the type; curl sends everything as a form."""
@@ -162,6 +172,11 @@ def _decode_json(body: bytes, dtypes: Mapping[str, str]) -> tuple[Tensors, dict[
 
 def _decode_safetensors(body: bytes) -> Tensors:
     try:
-        return dict(safetensors.numpy.load(body))
+        return {name: _from_safetensors(spec) for name, spec in _deserialize(body)}
     except (safetensors.SafetensorError, KeyError, ValueError, TypeError) as error:
         raise Damaged("body", f"no safetensors ({error})", "a safetensors file") from None
+
+
+def _from_safetensors(spec: Mapping[str, Any]) -> HostArray:
+    dtype = np.dtype(_SAFETENSORS_DTYPES[spec["dtype"]])
+    return np.frombuffer(spec["data"], dtype).reshape(spec["shape"])

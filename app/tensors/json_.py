@@ -28,6 +28,7 @@ _DTYPES = (
     "uint16",
     "uint32",
     "uint64",
+    "bfloat16",
 )
 
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -39,6 +40,7 @@ _MAGIC = b"\x93NUMPY"
 _LENGTHS = {b"\x01\x00": "<H", b"\x02\x00": "<I"}
 _PYTHON2_LONG = re.compile(r"(?<=[0-9])L")
 _KINDS = "biuf"
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _EXPECTED = "an npy array of numbers or booleans"
 
 
@@ -159,8 +161,10 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> HostArray
 
 
 def write_npy(array: HostArray) -> bytes:
-    """Return the npy file of an array."""
+    """Return the npy file of an array; of float32 for bfloat16, which npy files cannot name."""
     stream = io.BytesIO()
+    if array.dtype == _BFLOAT16:
+        array = array.astype(np.float32)
     np.lib.format.write_array(stream, np.asarray(array, order="C"), allow_pickle=False)
     return stream.getvalue()
 

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.worker.client import TensorSpecs
+from core.types import is_half
 
 __all__ = ["Layout", "Placement", "Slab", "SlabMap", "SlabPool", "SlabsExhausted"]
 
@@ -127,6 +128,8 @@ class Layout:
 @cache
 def _native(dtype: np.dtype[Any]) -> tuple[str, int]:
     """Return the code of a dtype in this machine's byte order, and its size in bytes."""
+    if is_half(dtype):
+        return dtype.name, dtype.itemsize
     if dtype.kind not in _NUMERIC_KINDS:
         raise TypeError(f"dtype {dtype} cannot be sent to an executor, only numbers can")
     return dtype.newbyteorder("=").str, dtype.itemsize

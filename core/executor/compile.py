@@ -15,8 +15,10 @@ from core.executor.layout import choose_kernels
 from core.executor.memory import Lifetime, MemoryPlan, assign_inplace, lifetimes, plan_memory
 from core.executor.mirror import NO_MIRRORING, Mirroring, forced_steps, mirror
 from core.executor.rewrite import REWRITES
+from core.executor.roll import roll
 from core.executor.trace import Graph, SpecOf, trace
 from core.executor.verify import verify_memory, verify_program
+from core.executor.widen import widen
 
 __all__ = ["CompileOptions", "Compiled", "compile_graph"]
 
@@ -87,17 +89,22 @@ def compile_graph(
     options = options or CompileOptions()
     program = trace(graph, spec_of, is_train=is_train)
     program.strided = frozenset(strided)
+    forced = {program.steps[position] for position in forced_steps(graph)}
+    if options.rewrite:
+        roll(program, forced)
     if requests:
         append_gradients(program, requests, pass_on=options.rewrite)
     verify_program(program, requests, after="gradient", operators=options.check_kernels)
     if options.rewrite and requests:
-        mirror(program, options.mirroring, forced_steps(graph))
+        mirror(program, options.mirroring, forced)
         verify_program(program, requests, after="mirror")
     if options.rewrite:
         for rewrite in REWRITES:
             rewrite(program)
             verify_program(program, requests, after=rewrite.__name__)
-    if options.rewrite and options.table is not None:
+    if options.rewrite and options.table is not None and options.table.has_any(backend):
+        constants = widen(program, constants)
+        verify_program(program, requests, after="widen", operators=options.check_kernels)
         kernels = options.table.operators(backend)
         fuse(program, kernels, constants)
         fuse_norms(program, kernels)

@@ -168,7 +168,8 @@ class _Chooser:
         target = program.new_value(value.name, value.shape, value.dtype)
         target.layout = layout
         if slot in self._constants:
-            target.place, target.index = Place.CACHE, slot
+            is_made = value.place is Place.CACHE
+            target.place, target.index = Place.CACHE, value.index if is_made else slot
         self._reorder(slot, target.id)
         self._reordered[slot, layout] = target.id
         return target.id

@@ -123,9 +123,13 @@ class Lowering:
 
     def call(self, step: Step) -> Call | None:
         """Return the closure that runs a step; None where that is a matter of ``refreshes``."""
-        if step.kernel is None:
-            return self._reference_call(step)
-        return self._kernel_call(step)
+        call = self._reference_call(step) if step.kernel is None else self._kernel_call(step)
+        for target in step.writes():
+            value = self.program.values[target]
+            if value.place is Place.CACHE:
+                self.refreshes.append(Refresh(*self._cached(value), call))
+                return None
+        return call
 
     # -- arrays -----------------------------------------------------------------------------
 
@@ -141,7 +145,7 @@ class Lowering:
             assert array is not None
             return _as(array, shape, dtype)
         if value.place is Place.CACHE:
-            return self._cached(value)[0].array
+            return _as(self._cached(value)[0].array, shape, dtype)
         if self._memory is None:
             return self._arena.backend.empty(shape, dtype)
         return self._arena.values.array(self._memory.offsets[value.id], shape, dtype)
@@ -167,7 +171,7 @@ class Lowering:
             self.arrays(step.in_grads),
         )
 
-    def _kernel_call(self, step: Step) -> Call | None:
+    def _kernel_call(self, step: Step) -> Call:
         kernel = step.kernel
         assert kernel is not None
         arrays = KernelArrays(
@@ -188,11 +192,6 @@ class Lowering:
         call = kernel.bind(arrays, resources)
         if kernel.uses_scratch:
             call = _scratched(call, self._scratch, aligned(kernel.scratchpad_bytes))
-        for target in step.writes():
-            value = self.program.values[target]
-            if value.place is Place.CACHE:
-                self.refreshes.append(Refresh(*self._cached(value), call))
-                return None
         if self._check_kernels:
             return checked(call, step, self.program, arrays, resources, self._run)
         return call

@@ -45,7 +45,6 @@ STORAGE_TYPES = ("default", "row_sparse", "csr")
 AUXILIARY = {"default": 0, "row_sparse": 1, "csr": 2}
 """How many auxiliary arrays a storage type has: row indices; row pointers and column indices."""
 
-BFLOAT16_CODE = 12
 MAX_AXES = 32
 MAX_SIZE = 2**60
 
@@ -240,13 +239,8 @@ def _check_indices(
 
 
 def _read_elements(source: Source, shape: Shape, code: int) -> np.ndarray[Any, Any]:
-    if code == BFLOAT16_CODE:
-        # NumPy has no bfloat16; it is the upper half of a float32.
-        halves = source.array(shape, np.dtype(np.uint16), "elements")
-        words = halves.astype(np.uint32) << 16
-        return np.ndarray(shape, np.float32, words.data)
     if not 0 <= code < len(DTYPE_NAMES):
-        raise source.error(f"dtype code is {code}; expected 0 to {BFLOAT16_CODE}")
+        raise source.error(f"dtype code is {code}; expected 0 to {len(DTYPE_NAMES) - 1}")
     dtype = np.dtype(DTYPE_NAMES[code])
     if dtype == np.bool_:
         return source.array(shape, np.dtype(np.uint8), "elements").astype(np.bool_)

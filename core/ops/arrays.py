@@ -19,6 +19,7 @@ _FLOAT32 = np.dtype("float32")
 class _Arrays(Operator):
     """Base: arrays of any shapes in, float32 numbers out; nothing has a gradient."""
 
+    may_widen = False
     num_arrays: int
 
     def input_names(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from core.errors import ShapeError
 from core.ops.operator import Run
-from core.types import Array, DType, Shape
+from core.types import Array, DType, Shape, is_half
 
 __all__ = ["accumulator", "infer_broadcast", "sum_to"]
 
@@ -34,8 +34,8 @@ def infer_broadcast(a: Shape | None, b: Shape | None) -> Shape | None:
 
 
 def accumulator(dtype: DType) -> DType:
-    """Return the dtype in which sums of a dtype are kept: float32 for float16, else the same."""
-    return np.dtype("float32") if dtype == np.float16 else dtype
+    """Return the dtype in which sums are kept: float32 for half precision, else the same."""
+    return np.dtype("float32") if is_half(dtype) else dtype
 
 
 def sum_to(run: Run, x: Array, out: Array) -> None:

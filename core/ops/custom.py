@@ -93,6 +93,7 @@ class Custom(Operator):
     """
 
     variadic: ClassVar[str | None] = ""
+    may_widen: ClassVar[bool] = False
     rest_attribute: ClassVar[str | None] = "arguments"
 
     op_type: str = attribute(doc="the name it is registered under")

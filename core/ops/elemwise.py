@@ -21,7 +21,7 @@ from core.ops.elemwise_binary import BINARY, BinaryRow, Slope
 from core.ops.elemwise_unary import UNARY, UnaryRow
 from core.ops.operator import Operator, Reads, Run
 from core.ops.registry import declares_attributes, register
-from core.types import Array, DType, Shape, merge_dtypes
+from core.types import Array, DType, Shape, is_floating, merge_dtypes
 
 __all__ = ["Broadcast", "Elementwise", "Reversed", "Scalar", "Unary", "multiply_into"]
 
@@ -58,7 +58,7 @@ class Unary(Operator):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         x, y = inputs[0], outputs[0]
-        if x.dtype.kind == "f" or self.row.keeps_integers:
+        if is_floating(x.dtype) or self.row.keeps_integers:
             self.row.function(run, x, y)
             return
         work = run.scratch(x.shape, "float64")
@@ -181,7 +181,7 @@ class BroadcastMixed(Broadcast):
             known = lhs or rhs or outputs[0]
             lhs, rhs = lhs or known, rhs or known
             return [lhs, rhs], [merge_dtypes(outputs[0], known)]
-        floating = [dtype for dtype in (lhs, rhs) if dtype.kind == "f"]
+        floating = [dtype for dtype in (lhs, rhs) if is_floating(dtype)]
         if not floating and lhs != rhs:
             raise TypeInferenceError(f"lhs has dtype {lhs}, rhs {rhs}; cast one to the other's")
         common = max(floating, key=lambda dtype: dtype.itemsize) if floating else lhs
@@ -208,7 +208,7 @@ class Scalar(_Binary):
         self, inputs: list[DType | None], outputs: list[DType | None]
     ) -> tuple[list[DType | None], list[DType | None]]:
         data = inputs[0]
-        if data is None or data.kind == "f" or (data.kind in "iu" and self.is_int):
+        if data is None or is_floating(data) or (data.kind in "iu" and self.is_int):
             return super().infer_type(inputs, outputs)
         wide = _INT64 if data.kind == "b" and self.is_int else _FLOAT64
         return inputs, [self.expect_dtype("output", outputs[0], wide)]
@@ -257,7 +257,7 @@ class Reversed(Scalar):
 
 def _as_number(scalar: float, dtype: DType) -> Any:
     """Return the scalar as MXNet converts it to the output's dtype."""
-    if dtype.kind == "f":
+    if is_floating(dtype):
         return scalar
     return np.array(int(scalar)).astype(dtype)[()]
 

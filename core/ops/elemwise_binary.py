@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from core.ops.operator import Run
-from core.types import Array
+from core.types import Array, is_floating
 
 __all__ = ["BINARY", "BinaryRow", "Slope"]
 
@@ -101,7 +101,7 @@ def _quotient_slope(run: Run, a: Operand, b: Operand) -> Array:
 
 
 def _power(run: Run, a: Operand, b: Operand, out: Array) -> None:
-    if out.dtype.kind == "f":
+    if is_floating(out.dtype):
         run.xp.power(a, b, out=out)
     else:
         run.xp.power(a, b, out=out, dtype="float64", casting="unsafe")

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from core.ops import special
 from core.ops.operator import Run
-from core.types import Array
+from core.types import Array, is_floating, is_half
 
 __all__ = ["UNARY", "UnaryRow", "sigmoid"]
 
@@ -105,13 +105,12 @@ _square, _sqrt, _cbrt, _inverse, _negative = map(
 
 def sigmoid(run: Run, x: Array, out: Array) -> None:
     """Write 1 / (1 + exp(-x)); small values keep their relative precision."""
-    is_half = x.dtype == "float16"
-    y = run.scratch(x.shape) if is_half else out
+    y = run.scratch(x.shape) if is_half(out.dtype) else out
     run.xp.negative(x, out=y)
     run.xp.exp(y, out=y)
     y += 1
     run.xp.reciprocal(y, out=y)
-    if is_half:
+    if y is not out:
         run.xp.copyto(out, y)
 
 
@@ -141,7 +140,7 @@ def _softsign(run: Run, x: Array, out: Array) -> None:
 
 def _sign(run: Run, x: Array, out: Array) -> None:
     """The sign, with MXNet's 0 for NaN."""
-    if x.dtype.kind != "f":
+    if not is_floating(x.dtype):
         run.xp.sign(x, out=out)
         return
     is_nan = run.scratch(x.shape, "bool")

@@ -9,7 +9,7 @@ import numpy as np
 from core.ops.attributes import attribute
 from core.ops.operator import Operator, Reads, Run
 from core.ops.registry import register
-from core.types import Array, DType, Shape, shape_size
+from core.types import Array, DType, Shape, is_floating, shape_size
 
 __all__ = [
     "AmpCast",
@@ -163,7 +163,7 @@ class AmpCast(Cast):
         self, inputs: list[DType | None], outputs: list[DType | None]
     ) -> tuple[list[DType | None], list[DType | None]]:
         data = inputs[0]
-        expected = data if data is not None and data.kind != "f" else self.dtype
+        expected = data if data is not None and not is_floating(data) else self.dtype
         return inputs, [self.expect_dtype("output", outputs[0], expected)]
 
 
@@ -193,7 +193,7 @@ class AmpMulticast(Operator):
     def infer_type(
         self, inputs: list[DType | None], outputs: list[DType | None]
     ) -> tuple[list[DType | None], list[DType | None]]:
-        floating = [dtype for dtype in inputs if dtype is not None and dtype.kind == "f"]
+        floating = [dtype for dtype in inputs if dtype is not None and is_floating(dtype)]
         if len(floating) < self.num_outputs:
             return inputs, outputs
         choose = min if self.cast_narrow else max

@@ -91,6 +91,10 @@ class Operator:
     """Names of all inputs that some attributes give the operator, in order, where ``input_names``
     depends on required attributes or grows with optional ones (LeakyReLU's ``gamma``)."""
 
+    may_widen: ClassVar[bool] = True
+    """False where ``forward`` and ``backward`` must see the dtypes that the graph says: compiled
+    for a CPU, others are given float32 arrays in place of half precision."""
+
     uses_random: ClassVar[bool] = False
     """True where ``forward`` draws from ``run.random``."""
 

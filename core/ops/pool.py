@@ -17,7 +17,7 @@ from core.ops.operator import Operator, Reads, Run
 from core.ops.precision import wide_backward, wide_forward
 from core.ops.registry import register
 from core.ops.window import check_layout, check_window, is_channels_last
-from core.types import Array, DType, Shape
+from core.types import Array, DType, Shape, is_floating, lowest
 
 __all__ = ["Pooling"]
 
@@ -146,7 +146,7 @@ class Pooling(Operator):
         self, inputs: list[DType | None], outputs: list[DType | None]
     ) -> tuple[list[DType | None], list[DType | None]]:
         inputs, outputs = super().infer_type(inputs, outputs)
-        if inputs[0] is not None and inputs[0].kind != "f":
+        if inputs[0] is not None and not is_floating(inputs[0]):
             raise TypeInferenceError(f"data has dtype {inputs[0]}; expected a floating point type")
         return inputs, outputs
 
@@ -241,7 +241,7 @@ class Pooling(Operator):
         for interval in reversed(intervals):
             source = sources[0]
             target = out if interval is intervals[0] else _reduced(run, source, interval)
-            target[...] = run.xp.finfo(target.dtype).min
+            target[...] = lowest(target.dtype)
             for outer, inner in interval.slices():
                 seen = target[outer]
                 run.xp.fmax(seen, source[inner], out=seen)

@@ -1,6 +1,6 @@
-"""Half precision for operators that accumulate: compute in float32, store in float16.
+"""Half precision for operators that accumulate: compute in float32, store in 16 bits.
 
-MXNet does the same on a GPU; NumPy has no float16 matrix product of its own worth using.
+MXNet does the same on a GPU; NumPy has no matrix product of halves worth using.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from core.ops.operator import Run
-from core.types import Array
+from core.types import Array, is_half
 
 __all__ = ["wide_backward", "wide_forward"]
 
@@ -21,11 +19,9 @@ Backward: TypeAlias = Callable[
     [Any, Run, Sequence[Array], Sequence[Array], Sequence[Array], Sequence[Array | None]], None
 ]
 
-_HALF = np.dtype("float16")
-
 
 def wide_forward(forward: Forward) -> Forward:
-    """Give a ``forward`` float32 copies of its float16 arrays and round what it writes."""
+    """Give a ``forward`` float32 copies of its half precision arrays and round what it writes."""
 
     @functools.wraps(forward)
     def widened(self: Any, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -40,7 +36,7 @@ def wide_forward(forward: Forward) -> Forward:
 
 
 def wide_backward(backward: Backward) -> Backward:
-    """Give a ``backward`` float32 copies of its float16 arrays and round what it writes."""
+    """Give a ``backward`` float32 copies of its half precision arrays and round what it writes."""
 
     @functools.wraps(backward)
     def widened(
@@ -65,11 +61,11 @@ def wide_backward(backward: Backward) -> Backward:
 
 
 def _any_half(*groups: Sequence[Array | None]) -> bool:
-    return any(x is not None and x.dtype == _HALF for group in groups for x in group)
+    return any(x is not None and is_half(x.dtype) for group in groups for x in group)
 
 
 def _widen(run: Run, array: Array | None) -> Array | None:
-    if array is None or array.dtype != _HALF:
+    if array is None or not is_half(array.dtype):
         return array
     wide = run.scratch(array.shape, "float32")
     run.xp.copyto(wide, array)
@@ -77,7 +73,7 @@ def _widen(run: Run, array: Array | None) -> Array | None:
 
 
 def _wide_target(run: Run, array: Array | None) -> Array | None:
-    if array is None or array.dtype != _HALF:
+    if array is None or not is_half(array.dtype):
         return array
     return run.scratch(array.shape, "float32")
 

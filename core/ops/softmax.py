@@ -10,7 +10,7 @@ from core.ops.attributes import attribute
 from core.ops.operator import Operator, Reads, Run
 from core.ops.precision import wide_backward, wide_forward
 from core.ops.registry import register
-from core.types import Array, DType, Shape, normalize_axis
+from core.types import Array, DType, Shape, is_floating, lowest, normalize_axis
 
 __all__ = [
     "LogSoftmax",
@@ -85,7 +85,7 @@ class _AlongAxis(Operator):
         data = inputs[0]
         if self.dtype is None:
             data = self.expect_dtype("data", data, outputs[0])
-        if data is not None and data.kind != "f":
+        if data is not None and not is_floating(data):
             raise TypeInferenceError(f"data has dtype {data}; expected a floating point type")
         output = self.expect_dtype("output", outputs[0], self.dtype or data)
         return [data, *inputs[1:]], [output]
@@ -152,7 +152,7 @@ class Softmax(_AlongAxis):
             return
         beyond = self._beyond(run, inputs[1], data.shape, axis)
         run.xp.copyto(out, data)
-        run.xp.copyto(out, float(run.xp.finfo(out.dtype).min), where=beyond)
+        run.xp.copyto(out, lowest(out.dtype), where=beyond)
         write_softmax(run, out, axis, out)
         run.xp.copyto(out, 0, where=beyond)
 

@@ -13,6 +13,7 @@ from core.errors import did_you_mean
 from core.ndarray import NDArray
 from core.optimizer.lr_scheduler import LRScheduler
 from core.symbol import Symbol
+from core.types import is_half
 
 __all__ = ["Optimizer", "create", "register"]
 
@@ -85,9 +86,10 @@ class Optimizer:
         if self._keeps_master_copy(weight):
             master = weight.astype(np.float32)
             return (master, self.create_state(index, master))
-        if weight.dtype == np.float16:
+        if is_half(np.dtype(weight.dtype)):
             warnings.warn(
-                "float16 weights are updated in float16; multi_precision=True keeps float32 copies",
+                f"{np.dtype(weight.dtype)} weights are updated in half precision; "
+                "multi_precision=True keeps float32 copies",
                 stacklevel=2,
             )
         return self.create_state(index, weight)
@@ -106,7 +108,7 @@ class Optimizer:
         weight[:] = master
 
     def _keeps_master_copy(self, weight: NDArray) -> bool:
-        return self.multi_precision and weight.dtype == np.float16
+        return self.multi_precision and is_half(np.dtype(weight.dtype))
 
     # -- rates ------------------------------------------------------------------------------
 

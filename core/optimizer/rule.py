@@ -19,7 +19,7 @@ from core.device import Context
 from core.ndarray import NDArray
 from core.optimizer.base import Optimizer
 from core.optimizer.sparse_rows import is_any_sparse, update_sparse
-from core.types import Array, DType
+from core.types import Array, DType, is_half
 
 __all__ = ["Piece", "RuleOptimizer", "sum_of_squares"]
 
@@ -191,8 +191,8 @@ class RuleOptimizer(Optimizer):
 
 
 def sum_of_squares(xp: Any, array: Array) -> float:
-    """Return the sum of the squares of a one-dimensional array, float16 summed in float32."""
-    wide = array.astype(np.float32) if array.dtype == np.float16 else array
+    """Return the sum of squares of a one-dimensional array, of half precision in float32."""
+    wide = array.astype(np.float32) if is_half(array.dtype) else array
     return float(xp.dot(wide, wide))
 
 

@@ -10,6 +10,7 @@ from core.executor.flat import FlatBuffer
 from core.ndarray import NDArray
 from core.optimizer.base import Optimizer
 from core.optimizer.rule import RuleOptimizer
+from core.types import is_half
 
 __all__ = ["Updater", "get_updater"]
 
@@ -65,7 +66,7 @@ class Updater:
 
     def can_update_flat(self, weights: FlatBuffer) -> bool:
         """Tell whether ``update_flat`` serves this optimizer and dtype."""
-        master_copies = self.optimizer.multi_precision and weights.dtype.name == "float16"
+        master_copies = self.optimizer.multi_precision and is_half(weights.dtype)
         return (
             isinstance(self.optimizer, RuleOptimizer)
             and not self.optimizer.whole_parameters

@@ -139,11 +139,14 @@ def test_every_shape(shape: tuple[int, ...]) -> None:
     assert y.shape == shape
 
 
-def test_bfloat16_becomes_float32() -> None:
+def test_bfloat16_stays_what_it_is() -> None:
+    """It is the upper half of a float32."""
     halves = np.array([1.5, -2.0, 0.0], np.float32).view(np.uint32) >> 16
-    (x,) = nd.load_frombuffer(one(dense((3,), halves.astype("<u2").tobytes(), code=12)))
-    assert x.dtype is np.float32
-    assert x.asnumpy().tolist() == [1.5, -2, 0]
+    stored = one(dense((3,), halves.astype("<u2").tobytes(), code=12))
+    (x,) = nd.load_frombuffer(stored)
+    assert np.dtype(x.dtype).name == "bfloat16"
+    assert x.astype("float32").asnumpy().tolist() == [1.5, -2, 0]
+    assert halves.astype("<u2").tobytes() in dumps([x])
 
 
 def test_views_and_other_devices() -> None:

@@ -209,7 +209,7 @@ def test_moving_averages_are_float32_in_float16_graphs() -> None:
         (
             lambda: mx.sym.var("q", __dtype__="99").infer_type(),
             AttributeValueError,
-            "variable 'q': __dtype__ is '99'; expected one of MXNet's dtype codes, 0 to 11",
+            "variable 'q': __dtype__ is '99'; expected one of MXNet's dtype codes, 0 to 12",
         ),
         (
             lambda: mx.sym.var("q", __dtype__="9" * 5000).infer_type(),
