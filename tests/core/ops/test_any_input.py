@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import resource
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,7 +23,19 @@ _OPERATORS = sorted(set(canonical_names()) - {"Custom"})
 """Custom's attributes are those of a class that a script registers."""
 
 _TRIALS = 150
+_MEMORY = 16 * 2**30
+"""Address space that a test may use: who asks for too much shall fail, not be killed."""
+
 _DIMS = (0, 1, 2, 3, 4, 6)
+
+
+@pytest.fixture(autouse=True)
+def _bounded_memory() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    bound = _MEMORY if hard == resource.RLIM_INFINITY else min(_MEMORY, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def _draw_attribute(draw: random.Random, operator: Any, name: str) -> str:
