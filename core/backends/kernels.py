@@ -203,6 +203,8 @@ class Kernel:
             ``KernelArrays.workspace``.
         backward_inputs: indices of the inputs a backward kernel reads; None: as the reference.
         backward_outputs: indices of the outputs a backward kernel reads; None: as the reference.
+        unwritten_outputs: indices of hidden outputs that a forward kernel leaves unwritten, for only
+            the reference's backward reads them.
         inplace: pairs as ``Operator.inplace_forward`` or ``inplace_backward`` gives; None: as the
             operator says.
         scratchpad_bytes: memory needed during a call, at an address that stays.
@@ -214,6 +216,7 @@ class Kernel:
     workspace_bytes: int = 0
     backward_inputs: tuple[int, ...] | None = None
     backward_outputs: tuple[int, ...] | None = None
+    unwritten_outputs: tuple[int, ...] = ()
     inplace: tuple[tuple[int, int], ...] | None = None
     scratchpad_bytes: int = 0
     uses_scratch: bool = True

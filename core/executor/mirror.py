@@ -14,8 +14,10 @@ from core.executor.trace import Graph
 
 __all__ = ["NO_MIRRORING", "Mirroring", "forced_steps", "mirror"]
 
-_KEPT = frozenset({"Convolution", "FullyConnected", "Concat", "SoftmaxOutput", "BatchNorm"})
-"""Too much work to be done twice (MXNet's list)."""
+_KEPT = frozenset(
+    {"Convolution", "FullyConnected", "Concat", "SoftmaxOutput", "BatchNorm", "_plan_recurrent"}
+)
+"""Too much work to be done twice (MXNet's list, and cells rolled up)."""
 
 _LEAVE_STATES = frozenset({"BatchNorm", "BatchNorm_v1"})
 """Their backward updates auxiliary states, their forward does not."""
@@ -51,7 +53,7 @@ def forced_steps(graph: Graph) -> frozenset[int]:
     )
 
 
-def mirror(program: Program, mirroring: Mirroring, forced: Set[int] = frozenset()) -> None:
+def mirror(program: Program, mirroring: Mirroring, forced: Set[Step] = frozenset()) -> None:
     """Let the backward pass recompute what mirrored steps write.
 
     Steps that draw random numbers, write outputs or update auxiliary states run once, whatever
@@ -60,23 +62,23 @@ def mirror(program: Program, mirroring: Mirroring, forced: Set[int] = frozenset(
     Args:
         program: with its backward pass; changed in place.
         mirroring: which steps.
-        forced: positions of forward steps that are mirrored in any case.
+        forced: forward steps that are mirrored in any case.
     """
     chosen = _choose(program, mirroring, forced)
     if chosen:
         _Recomputation(program, chosen).run()
 
 
-def _choose(program: Program, mirroring: Mirroring, forced: Set[int]) -> set[Step]:
+def _choose(program: Program, mirroring: Mirroring, forced: Set[Step]) -> set[Step]:
     chosen: set[Step] = set()
     count = 0
     # What is there in the backward pass: bound arrays, what it reads anyway, what is recomputed.
     read = {value for step in program.backward_steps for value in step.reads()}
     present = {value.id for value in program.values if value.place is not Place.ARENA} | read
-    for position, step in enumerate(program.forward_steps):
+    for step in program.forward_steps:
         if not _is_repeatable(program, step):
             continue
-        if position not in forced:
+        if step not in forced:
             if (
                 not mirroring.is_on
                 or step.op.names[0] in _KEPT

@@ -53,15 +53,15 @@ class RNN(Operator):
 
     state_size: int = attribute(minimum=1)
     num_layers: int = attribute(minimum=1)
-    bidirectional: bool = attribute(False)
+    bidirectional: bool = attribute(default=False)
     mode: str = attribute(choices=("rnn_relu", "rnn_tanh", "lstm", "gru"))
-    p: float = attribute(0.0, minimum=0, maximum=1)
-    state_outputs: bool = attribute(False)
-    projection_size: int | None = attribute(None)
-    lstm_state_clip_min: float | None = attribute(None)
-    lstm_state_clip_max: float | None = attribute(None)
-    lstm_state_clip_nan: bool = attribute(False)
-    use_sequence_length: bool = attribute(False)
+    p: float = attribute(default=0.0, minimum=0, maximum=1)
+    state_outputs: bool = attribute(default=False)
+    projection_size: int | None = attribute(default=None)
+    lstm_state_clip_min: float | None = attribute(default=None)
+    lstm_state_clip_max: float | None = attribute(default=None)
+    lstm_state_clip_nan: bool = attribute(default=False)
+    use_sequence_length: bool = attribute(default=False)
 
     def __post_init__(self) -> None:
         for name in ("projection_size", "lstm_state_clip_min", "lstm_state_clip_max"):

@@ -25,7 +25,12 @@ from core.backends.onednn.local_response import local_response, local_response_b
 from core.backends.onednn.loss import softmax_output_backward
 from core.backends.onednn.pooling import pooling, pooling_backward
 from core.backends.onednn.product import product, product_backward
-from core.backends.onednn.recurrent import recurrent, recurrent_backward
+from core.backends.onednn.recurrent import (
+    recurrent,
+    recurrent_backward,
+    recurrent_layer,
+    recurrent_layer_backward,
+)
 from core.backends.onednn.softmax import log_softmax, softmax, softmax_output
 
 __all__ = ["is_available", "library", "register_kernels"]
@@ -50,6 +55,7 @@ _FORWARD: dict[str, Prepare] = {
     "_plan_convolution": fused_convolution,
     "_plan_fully_connected": fused_inner_product,
     "_plan_local_response": local_response,
+    "_plan_recurrent": recurrent_layer,
     "broadcast_add": arithmetic,
     "broadcast_mul": arithmetic,
     "broadcast_sub": arithmetic,
@@ -79,6 +85,7 @@ _BACKWARD: dict[str, Prepare] = {
     "SoftmaxOutput": softmax_output_backward,
     "_plan_batch_norm_relu": batch_norm_relu_backward,
     "_plan_local_response": local_response_backward,
+    "_plan_recurrent": recurrent_layer_backward,
     "sigmoid": activation_backward,
     "tanh": activation_backward,
 }

@@ -1,10 +1,17 @@
-"""The fused recurrent network: a primitive for each layer, with both its directions."""
+"""Recurrent networks: a primitive for each layer, with both its directions.
+
+The fused ``RNN`` has all its parameters in one vector; the layer that a plan makes of unrolled
+cells has each as an array of its own, with the gates in any order.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from core.backends.kernels import (
     Kernel,
@@ -20,25 +27,119 @@ from core.backends.onednn.recurrent_layers import Layer, make_layers
 from core.backends.onednn.recurrent_parameters import Block, Call, Packed, pack, unpack
 from core.types import Array
 
-__all__ = ["recurrent", "recurrent_backward"]
+__all__ = ["recurrent", "recurrent_backward", "recurrent_layer", "recurrent_layer_backward"]
+
+Parameters = list[list[Any]]
+"""Weights and biases of each layer and direction."""
 
 
 def recurrent(request: KernelRequest) -> Kernel | None:
     """Prepare the forward pass, where no sequence has a length of its own."""
-    return _Recurrent(request, make_layers(request)) if _holds(request) else None
+    return _forward(request, _Joined(request.operator))
 
 
 def recurrent_backward(request: KernelRequest) -> Kernel | None:
     """Prepare the backward pass of a forward pass that ran by ``recurrent``."""
-    if not _holds(request) or not isinstance(request.forward, _Recurrent) or not request.is_train:
+    return _backward(request, _Joined(request.operator))
+
+
+def recurrent_layer(request: KernelRequest) -> Kernel | None:
+    """Prepare the forward pass of a layer whose parameters are apart."""
+    return _forward(request, _Apart(request.operator))
+
+
+def recurrent_layer_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the backward pass of a forward pass that ran by ``recurrent_layer``."""
+    return _backward(request, _Apart(request.operator))
+
+
+def _forward(request: KernelRequest, form: _Form) -> Kernel | None:
+    return _Recurrent(request, form) if _holds(request, form) else None
+
+
+def _backward(request: KernelRequest, form: _Form) -> Kernel | None:
+    if not isinstance(request.forward, _Recurrent) or not request.is_train:
         return None
-    return _RecurrentBackward(request, make_layers(request))
+    return _RecurrentBackward(request, form) if _holds(request, form) else None
 
 
-def _holds(request: KernelRequest) -> bool:
-    operator = request.operator
-    drops = operator.p > 0 and request.is_train and operator.num_layers > 1
-    return are_float32(request) and not operator.use_sequence_length and not drops
+def _holds(request: KernelRequest, form: _Form) -> bool:
+    rnn = form.rnn
+    drops = rnn.p > 0 and request.is_train and rnn.num_layers > 1
+    return are_float32(request) and not rnn.use_sequence_length and not drops
+
+
+class _Form(Protocol):
+    """Where an operator has data, parameters and states among its inputs, or their gradients.
+
+    Attributes:
+        rnn: the network as ``RNN`` describes it.
+        order: the place of each of its gates in the weights; None for its own order.
+    """
+
+    rnn: Any
+    order: tuple[int, ...] | None
+
+    def parameters(self, inputs: Sequence[Array | None], data: Array) -> Parameters | None:
+        """Return views of the parameters; None where they are not there."""
+        ...
+
+    def states(self, inputs: Sequence[Array | None]) -> list[Array | None]:
+        """Return the states, each (layers · directions, batch, hidden)."""
+        ...
+
+    def last_states(self, outputs: Sequence[Array | None]) -> list[Array | None]:
+        """Return the states after the last step, likewise; none where the operator has none."""
+        ...
+
+    def parameter_inputs(self, count: int) -> range:
+        """Return the positions of the parameters among so many inputs."""
+        ...
+
+
+class _Joined:
+    """``RNN``'s: data, the vector of all parameters, states."""
+
+    def __init__(self, operator: Any) -> None:
+        self.rnn = operator
+        self.order: tuple[int, ...] | None = None
+
+    def parameters(self, inputs: Sequence[Array | None], data: Array) -> Parameters | None:
+        return None if inputs[1] is None else self.rnn.split(inputs[1], data)
+
+    def states(self, inputs: Sequence[Array | None]) -> list[Array | None]:
+        return list(inputs[2:])
+
+    def last_states(self, outputs: Sequence[Array | None]) -> list[Array | None]:
+        return list(outputs[1 : self.rnn.visible_outputs()])
+
+    def parameter_inputs(self, count: int) -> range:
+        return range(1, 2)
+
+
+class _Apart:
+    """A plan's layer's: data, states without an axis for layers, weights and biases."""
+
+    def __init__(self, operator: Any) -> None:
+        self._operator = operator
+        self.rnn = operator.rnn
+        self.order: tuple[int, ...] | None = operator.order
+        self._states = slice(1, 1 + operator.state_count)
+
+    def parameters(self, inputs: Sequence[Array | None], data: Array) -> Parameters | None:
+        return [[self._operator.parameters(inputs)]]
+
+    def states(self, inputs: Sequence[Array | None]) -> list[Array | None]:
+        return [None if state is None else state[None] for state in inputs[self._states]]
+
+    def last_states(self, outputs: Sequence[Array | None]) -> list[Array | None]:
+        return self.states(outputs)
+
+    def parameter_inputs(self, count: int) -> range:
+        return range(self._states.stop, count)
+
+
+_NO_BYTES = np.empty(0, np.uint8)
 
 
 class _Kept(NamedTuple):
@@ -67,10 +168,18 @@ class _Recurrent(Kernel):
     inplace = ()
     uses_scratch = False
 
-    def __init__(self, request: KernelRequest, layers: list[Layer]) -> None:
-        self._operator, self._layers = request.operator, layers
+    def __init__(self, request: KernelRequest, form: _Form) -> None:
+        self._form = form
+        self._layers = layers = make_layers(request, form.rnn, form.order)
         self._is_train = request.is_train
-        self._own = self._temporaries(Block())[1]
+        self.unwritten_outputs = (request.operator.visible_outputs(),)
+        self._parameter_inputs = form.parameter_inputs(len(request.inputs))
+        self._keeps_parameters = not request.is_train and all(
+            request.is_constant[position] for position in self._parameter_inputs
+        )
+        block = Block()
+        self._temporaries(block)
+        self._own = block.nbytes
         forward = [layer.forward for layer in layers]
         self.scratchpad_bytes = self._own + scratchpad_bytes(*forward)
         if self._is_train:
@@ -78,41 +187,49 @@ class _Recurrent(Kernel):
             _kept(layers, block)
             self.workspace_bytes = block.nbytes
 
-    def _temporaries(self, block: Block) -> tuple[list[tuple[Packed, Array | None]], int]:
-        last = self._layers[-1]
-        found = [
-            (
-                Packed.of(layer, block),
-                None if self._is_train or layer is last else block.take(layer.output),
-            )
+    def _temporaries(self, block: Block) -> tuple[list[Packed], list[Array | None]]:
+        """Return what the parameters are packed into, and the outputs of the layers but the last,
+        as far as they are not kept."""
+        packed = [] if self._keeps_parameters else self._packed(block)
+        between = [
+            None if self._is_train or layer is self._layers[-1] else block.take(layer.output)
             for layer in self._layers
         ]
-        return found, block.nbytes
+        return packed, between
+
+    def _packed(self, block: Block) -> list[Packed]:
+        return [Packed.of(layer, block) for layer in self._layers]
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Call:
-        """Return a closure that packs the parameters and runs the layers."""
-        data, vector, *states = map(present, arrays.inputs)
-        out, *last_states = map(present, arrays.outputs[: self._operator.visible_outputs()])
-        parameters = self._operator.split(vector, data)
-        pad = present(resources.scratchpad)
+        """Return a closure that packs the parameters, unless they seldom change, and runs the
+        layers."""
+        data, out = present(arrays.inputs[0]), present(arrays.outputs[0])
+        states = [present(one) for one in self._form.states(arrays.inputs)]
+        last_states = [present(one) for one in self._form.last_states(arrays.outputs)]
+        pad = resources.scratchpad
+        pad = _NO_BYTES if pad is None else pad
         rest = dataclasses.replace(resources, scratchpad=pad[self._own :])
-        temporaries, _ = self._temporaries(Block(pad))
+        packed, temporaries = self._temporaries(Block(pad))
+        make = partial(self._pack, arrays, rest)
+        calls: list[Call] = []
+        if self._keeps_parameters:
+            packed = self._packed(Block(self._kept_parameters(resources, make)))
+        else:
+            calls += make(packed)
         kept: list[_Kept | None] = [None] * len(self._layers)
         if self._is_train:
             kept = [*_kept(self._layers, Block(present(arrays.workspace)))]
-        calls: list[Call] = []
-        for index, (layer, (packed, between), held) in enumerate(
-            zip(self._layers, temporaries, kept, strict=True)
+        for index, (layer, weights, between, held) in enumerate(
+            zip(self._layers, packed, temporaries, kept, strict=True)
         ):
             if held is not None:
                 between = held.output
             target = out if between is None else between
-            calls += pack(layer, parameters[index], packed, rest)
             tensors = {
                 Argument.SRC: data,
-                Argument.WEIGHTS: packed.i2h,
-                Argument.WEIGHTS_1: packed.h2h,
-                Argument.BIAS: packed.bias,
+                Argument.WEIGHTS: weights.i2h,
+                Argument.WEIGHTS_1: weights.h2h,
+                Argument.BIAS: weights.bias,
                 Argument.DST: target,
             }
             span = slice(index * layer.directions, (index + 1) * layer.directions)
@@ -126,6 +243,30 @@ class _Recurrent(Kernel):
             data = target
         return _in_turn(calls)
 
+    def _pack(
+        self, arrays: KernelArrays, resources: KernelResources, packed: list[Packed]
+    ) -> list[Call]:
+        parameters = self._form.parameters(arrays.inputs, present(arrays.inputs[0]))
+        assert parameters is not None
+        calls: list[Call] = []
+        for layer, given, target in zip(self._layers, parameters, packed, strict=True):
+            calls += pack(layer, given, target, resources)
+        return calls
+
+    def _kept_parameters(
+        self, resources: KernelResources, make: Callable[..., list[Call]]
+    ) -> Array:
+        """Return the parameters in oneDNN's form, which the plan keeps as long as they are."""
+        block = Block()
+        self._packed(block)
+
+        def fill(array: Array) -> None:
+            for call in make(self._packed(Block(array))):
+                call()
+
+        key = ("rnn", *((layer.cell, layer.inputs, layer.hidden) for layer in self._layers))
+        return resources.keep(key, self._parameter_inputs, block.nbytes, fill)
+
 
 class _RecurrentBackward(Kernel):
     """The backward pass."""
@@ -134,8 +275,9 @@ class _RecurrentBackward(Kernel):
     inplace = ()
     uses_scratch = False
 
-    def __init__(self, request: KernelRequest, layers: list[Layer]) -> None:
-        self._operator, self._layers = request.operator, layers
+    def __init__(self, request: KernelRequest, form: _Form) -> None:
+        self._form = form
+        self._layers = layers = make_layers(request, form.rnn, form.order)
         self.backward_inputs = tuple(range(len(request.inputs)))
         self.backward_outputs = tuple(range(request.operator.visible_outputs()))
         self._own = self._temporaries(Block())[-1]
@@ -157,19 +299,27 @@ class _RecurrentBackward(Kernel):
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Call:
         """Return a closure that computes all gradients and writes those wanted."""
-        data, vector, *states = map(present, arrays.inputs)
-        out, *last_states = map(present, arrays.outputs[: self._operator.visible_outputs()])
-        out_grad, *last_grads = map(present, arrays.out_grads[: self._operator.visible_outputs()])
-        parameters = self._operator.split(vector, data)
-        wanted = arrays.in_grads[1]
-        gradients = None if wanted is None else self._operator.split(wanted, data)
+        form = self._form
+        data, out = present(arrays.inputs[0]), present(arrays.outputs[0])
+        out_grad = present(arrays.out_grads[0])
+        parameters = form.parameters(arrays.inputs, data)
+        gradients = form.parameters(arrays.in_grads, data)
+        assert parameters is not None
+        states, last_states, last_grads = (
+            [present(one) for one in found]
+            for found in (
+                form.states(arrays.inputs),
+                form.last_states(arrays.outputs),
+                form.last_states(arrays.out_grads),
+            )
+        )
         pad = present(resources.scratchpad)
         rest = dataclasses.replace(resources, scratchpad=pad[self._own :])
         packed, between, own_states, own_data, _ = self._temporaries(Block(pad))
         kept = _kept(self._layers, Block(present(arrays.workspace)))
         state_grads = [
             own.reshape(states[0].shape) if given is None else given
-            for own, given in zip(own_states, arrays.in_grads[2:], strict=True)
+            for own, given in zip(own_states, form.states(arrays.in_grads), strict=True)
         ]
         calls: list[Call] = []
         for index in range(len(self._layers) - 1, -1, -1):

@@ -37,6 +37,17 @@ class Cell(NamedTuple):
     biases: tuple[tuple[int | None, int | None], ...]
     has_memory: bool = False
 
+    def with_gates_at(self, order: tuple[int, ...]) -> Cell:
+        """Return the cell for parameters that have the operator's gates at these places."""
+
+        def place(gate: int | None) -> int | None:
+            return None if gate is None else order[gate]
+
+        return self._replace(
+            gates=tuple(order[gate] for gate in self.gates),
+            biases=tuple((place(one), place(other)) for one, other in self.biases),
+        )
+
 
 CELLS = {
     "lstm": Cell("lstm", (), (), (0, 1, 2, 3), ((0, 0), (1, 1), (2, 2), (3, 3)), has_memory=True),
@@ -84,23 +95,34 @@ class Layer(NamedTuple):
         return (1, self.directions, len(self.cell.biases), self.hidden)
 
 
-def make_layers(request: KernelRequest) -> list[Layer]:
-    """Make the primitives of all layers; KernelUnavailable where one cannot be made."""
-    operator, data = request.operator, request.inputs[0]
+def make_layers(
+    request: KernelRequest, rnn: Any, order: tuple[int, ...] | None = None
+) -> list[Layer]:
+    """Make the primitives of all layers; KernelUnavailable where one cannot be made.
+
+    Args:
+        request: the step.
+        rnn: the network as the operator ``RNN`` describes it.
+        order: the place of each of its gates in the rows of the weights; None for its own order.
+    """
+    data = request.inputs[0]
     assert data is not None
     steps, batch, inputs = data.shape
-    cell, directions = CELLS[operator.mode], operator.directions
+    cell, directions = CELLS[rnn.mode], rnn.directions
+    if order is not None:
+        cell = cell.with_gates_at(order)
     layers = []
-    for _ in range(operator.num_layers):
-        sizes = (cell, steps, batch, inputs, operator.state_size, directions)
-        layer = Layer(*sizes, operator.state_outputs, *_primitives(request, *sizes))
-        layers.append(layer)
-        inputs = directions * operator.state_size
+    for _ in range(rnn.num_layers):
+        sizes = (cell, steps, batch, inputs, rnn.state_size, directions)
+        primitives = _primitives(request, rnn.state_outputs, *sizes)
+        layers.append(Layer(*sizes, rnn.state_outputs, *primitives))
+        inputs = directions * rnn.state_size
     return layers
 
 
 def _primitives(
     request: KernelRequest,
+    shows_states: bool,
     cell: Cell,
     steps: int,
     batch: int,
@@ -110,7 +132,7 @@ def _primitives(
 ) -> tuple[Primitive, Primitive | None]:
     gates = len(cell.gates)
     states = (plain((1, directions, batch, hidden)),) * (1 + cell.has_memory)
-    last = states if request.operator.state_outputs else (None,) * len(states)
+    last = states if shows_states else (None,) * len(states)
     data, out = plain((steps, batch, inputs)), plain((steps, batch, directions * hidden))
     bias = plain((1, directions, len(cell.biases), hidden))
     unused = (None, None) if cell.has_memory else ()
