@@ -106,7 +106,8 @@ def simple_bind(
         shared_exec: an executor whose memory and auxiliary states are shared, too.
         shared_buffer: arrays by name whose memory is used where large enough; those made anew are
             put in.
-        shapes: shapes by name of the variable; 0 stands for an unknown dimension.
+        shapes: shapes by name of the variable; 0 stands for an unknown dimension. What is neither
+            a tuple nor a list (``force_rebind=True`` ...) is passed over, as MXNet does.
 
     Raises:
         ShapeError, TypeInferenceError: unknown or contradicting shapes or dtypes.
@@ -117,7 +118,11 @@ def simple_bind(
     _check_storage(stype_dict)
     _check_devices(ctx, group2ctx, ())
     graph = Graph.of(symbol._heads)
-    known = {name: tuple(shape) for name, shape in (shapes or {}).items()}
+    known = {
+        name: tuple(shape)
+        for name, shape in (shapes or {}).items()
+        if isinstance(shape, (tuple, list))
+    }
     dtypes = {name: to_dtype(dtype) for name, dtype in (type_dict or {}).items()}
     spec_of = _infer(graph, known, dtypes)
     requests = _requests(grad_req, [node.name for node in graph.arguments])

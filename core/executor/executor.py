@@ -14,7 +14,7 @@ import numpy as np
 from core.backends import backend_of
 from core.config import config
 from core.device import Context
-from core.errors import MXNetError, ShapeError, StageError, did_you_mean
+from core.errors import MXNetError, ShapeError, did_you_mean
 from core.executor.arena import Arena
 from core.executor.bound import Bound
 from core.executor.compile import CompileOptions, compile_graph
@@ -35,10 +35,6 @@ __all__ = ["Executor", "MemoryReport"]
 HEAD_GRADIENT_MISSING = (
     "output {name!r} is no loss function, so backward needs its head gradient: pass out_grads, one "
     "for each output; or, if the output is an objective to be minimized, put make_loss on it"
-)
-NO_FORWARD = (
-    "backward needs forward(is_train=True) first; none has run. Call forward(is_train=True), then "
-    "backward()"
 )
 
 
@@ -177,22 +173,24 @@ class Executor:
     ) -> None:
         """Compute the gradients of the arguments whose ``grad_req`` is not ``"null"``.
 
+        Where no forward pass has run yet, ``forward(is_train=True)`` runs first.
+
         Args:
             out_grads: gradient of each output, by position or by output name; not needed for
-                outputs of loss layers.
+                outputs of loss layers. Those past the last output are passed over.
             is_train: False for the gradients of the inference pass, which is computed again for
                 it; so it is, too, where the last pass was ``forward(is_train=False)``.
 
         Raises:
-            StageError: no forward pass to go back from, or one already gone back from.
+            StageError: the forward pass has already been gone back from.
             MXNetError: a head gradient is missing; ShapeError: one has another shape.
         """
         gradients = self._head_gradients(out_grads)
         if not self._requests:
             return
+        if self._last is None and is_train:
+            self.forward(is_train=True)
         plan = self._last
-        if plan is None and is_train:
-            raise StageError(NO_FORWARD)
         of_inference = plan is None or not is_train or not plan.compiled.program.is_train
         if plan is None or of_inference:
             plan = self._plan(_Mode(False, True, self._monitor is not None))
@@ -393,8 +391,7 @@ class Executor:
                     f"{did_you_mean(unknown[0], self._output_names)}"
                 )
             given = [given.get(name) for name in self._output_names]
-        if len(given) > len(self._output_names):
-            raise ValueError(f"{len(given)} out_grads for {len(self._output_names)} outputs")
+        given = given[: len(self._output_names)]
         for array in given:
             if array is not None and not isinstance(array, NDArray):
                 raise TypeError(f"out_grads must be NDArrays, got {type(array).__name__}")

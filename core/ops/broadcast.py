@@ -9,7 +9,7 @@ from core.ops.attributes import attribute
 from core.ops.broadcasting import sum_to
 from core.ops.operator import Operator, Reads, Run
 from core.ops.registry import register
-from core.types import Array, Shape, normalize_axis
+from core.types import Array, DType, Shape, merge_dtypes, normalize_axis
 
 __all__ = ["BroadcastAxis", "BroadcastLike", "BroadcastTo"]
 
@@ -122,3 +122,9 @@ class BroadcastLike(_Broadcasting):
                 for left, right in zip(self.lhs_axes, self.rhs_axes, strict=True)
             }
         return inputs, [self.expect("output", outputs[0], _stretch(lhs, target))]
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        lhs = merge_dtypes(inputs[0], outputs[0])
+        return [lhs, inputs[1]], [lhs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -19,7 +20,8 @@ class Dropout(Operator):
     """Set a share ``p`` of the elements to zero and divide the rest by ``1 - p``.
 
     Nothing is dropped in inference, but with ``mode`` ``always``. Along each of ``axes`` all
-    elements share their fate. A hidden output holds the mask: 0 or ``1 / (1 - p)``.
+    elements share their fate. A hidden output holds the mask: 0 or ``1 / (1 - p)``. With ``p`` 1
+    all is 0 / 0, not a number, as in MXNet.
     """
 
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
@@ -65,6 +67,8 @@ class Dropout(Operator):
             xp.less(mask, 1 - self.p, out=mask)
             if self.p < 1:
                 mask /= 1 - self.p
+            else:
+                mask[...] = math.nan
             xp.multiply(data, mask, out=out)
         else:
             mask[...] = 1

@@ -109,6 +109,13 @@ def _write_range(run: Run, out: Array, start: float, step: float, repeat: int = 
     run.xp.copyto(out, start + step * place, casting="unsafe")
 
 
+def _in_dtype(dtype: DType, start: float, step: float) -> tuple[float, float]:
+    """Return start and step as ranges of integers count: without their fractions, as NumPy does."""
+    if dtype.kind not in "iu":
+        return start, step
+    return math.trunc(start), math.trunc(step)
+
+
 @register("_arange")
 class Arange(_Source):
     """Numbers from ``start`` to before ``stop`` at equal distance, each ``repeat`` times.
@@ -152,7 +159,8 @@ class Arange(_Source):
         return inputs, [self.expect("output", outputs[0], (length,))]
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        _write_range(run, outputs[0], self._bounds()[0], self.step, self.repeat)
+        start, step = _in_dtype(outputs[0].dtype, self._bounds()[0], self.step)
+        _write_range(run, outputs[0], start, step, self.repeat)
 
 
 @register("_linspace", "_npi_linspace")
@@ -203,5 +211,6 @@ class ArangeLike(Operator):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         flat = run.scratch((shape_size(outputs[0].shape),), outputs[0].dtype)
-        _write_range(run, flat, self.start, self.step, self.repeat)
+        start, step = _in_dtype(flat.dtype, self.start, self.step)
+        _write_range(run, flat, start, step, self.repeat)
         run.xp.copyto(outputs[0], flat.reshape(outputs[0].shape))

@@ -19,21 +19,23 @@ __all__ = [
     "Gemm",
     "Gemm2",
     "Inverse",
-    "Potrf",
-    "Potri",
     "SignedLogDeterminant",
+    "Square",
     "SumLogDiagonal",
     "Syrk",
     "Trmm",
     "Trsm",
+    "computed",
+    "inverse_of",
+    "turned",
 ]
 
 
-def _turned(matrix: Array, transpose: bool = True) -> Array:
+def turned(matrix: Array, transpose: bool = True) -> Array:
     return matrix.swapaxes(-1, -2) if transpose else matrix
 
 
-def _compute(run: Run, function: str, matrix: Array, name: str) -> Any:
+def computed(run: Run, function: str, matrix: Array, name: str) -> Any:
     """Return what a function of ``xp.linalg`` gives; a matrix it cannot take names the operator."""
     try:
         return getattr(run.xp.linalg, function)(matrix)
@@ -41,8 +43,8 @@ def _compute(run: Run, function: str, matrix: Array, name: str) -> Any:
         raise MXNetError(f"{name}: {error}") from None
 
 
-def _inverse(run: Run, matrix: Array, name: str) -> Array:
-    return _compute(run, "inv", matrix, name)
+def inverse_of(run: Run, matrix: Array, name: str) -> Array:
+    return computed(run, "inv", matrix, name)
 
 
 # -- products -------------------------------------------------------------------------------------
@@ -94,7 +96,7 @@ class _Products(Operator):
     def product(self, run: Run, inputs: Sequence[Array]) -> Array:
         """Return the product with its factor, rows along the last axis but one."""
         a, b = (self._matrices(array, run.xp) for array in inputs[:2])
-        return self.alpha * (_turned(a, self.transpose_a) @ _turned(b, self.transpose_b))
+        return self.alpha * (turned(a, self.transpose_a) @ turned(b, self.transpose_b))
 
     def backward(
         self,
@@ -107,13 +109,13 @@ class _Products(Operator):
         grad, a, b = (
             self._matrices(array, run.xp) for array in (out_grads[0], inputs[0], inputs[1])
         )
-        left, right = _turned(a, self.transpose_a), _turned(b, self.transpose_b)
+        left, right = turned(a, self.transpose_a), turned(b, self.transpose_b)
         if in_grads[0] is not None:
-            found = self.alpha * (grad @ _turned(right))
-            self._matrices(in_grads[0], run.xp)[...] = _turned(found, self.transpose_a)
+            found = self.alpha * (grad @ turned(right))
+            self._matrices(in_grads[0], run.xp)[...] = turned(found, self.transpose_a)
         if in_grads[1] is not None:
-            found = self.alpha * (_turned(left) @ grad)
-            self._matrices(in_grads[1], run.xp)[...] = _turned(found, self.transpose_b)
+            found = self.alpha * (turned(left) @ grad)
+            self._matrices(in_grads[1], run.xp)[...] = turned(found, self.transpose_b)
 
 
 @register("_linalg_gemm2", "linalg_gemm2")
@@ -193,8 +195,8 @@ class Syrk(_OfOne):
         return [a], [self.expect("output", outputs[0], (*a[:-2], size, size))]
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        a = _turned(inputs[0], self.transpose)
-        outputs[0][...] = self.alpha * (a @ _turned(a))
+        a = turned(inputs[0], self.transpose)
+        outputs[0][...] = self.alpha * (a @ turned(a))
 
     def backward(
         self,
@@ -205,7 +207,7 @@ class Syrk(_OfOne):
         in_grads: Sequence[Array | None],
     ) -> None:
         assert in_grads[0] is not None
-        grad = self.alpha * (out_grads[0] + _turned(out_grads[0]))
+        grad = self.alpha * (out_grads[0] + turned(out_grads[0]))
         in_grads[0][...] = inputs[0] @ grad if self.transpose else grad @ inputs[0]
 
 
@@ -236,7 +238,7 @@ class _Triangular(Operator, abc.ABC):
     def operand(self, run: Run, a: Array) -> Array:
         """Return what stands for A in the product."""
         triangle = run.xp.tril(a) if self.lower else run.xp.triu(a)
-        return _turned(triangle, self.transpose)
+        return turned(triangle, self.transpose)
 
     def times(self, factor: Array, b: Array) -> Array:
         """Return B multiplied from the side of A, and by alpha."""
@@ -247,7 +249,7 @@ class _Triangular(Operator, abc.ABC):
     def into_triangle(self, run: Run, grad: Array, target: Array | None) -> None:
         """Write the gradient of what stands for A as that of A."""
         if target is not None:
-            grad = _turned(grad, self.transpose)
+            grad = turned(grad, self.transpose)
             target[...] = run.xp.tril(grad) if self.lower else run.xp.triu(grad)
 
 
@@ -270,10 +272,10 @@ class Trmm(_Triangular):
         in_grads: Sequence[Array | None],
     ) -> None:
         grad, (a, b) = out_grads[0], inputs
-        of_a = _turned(b) @ grad if self.rightside else grad @ _turned(b)
+        of_a = turned(b) @ grad if self.rightside else grad @ turned(b)
         self.into_triangle(run, self.alpha * of_a, in_grads[0])
         if in_grads[1] is not None:
-            in_grads[1][...] = self.times(_turned(self.operand(run, a)), grad)
+            in_grads[1][...] = self.times(turned(self.operand(run, a)), grad)
 
 
 @register("_linalg_trsm", "linalg_trsm")
@@ -283,11 +285,11 @@ class Trsm(_Triangular):
     def backward_reads(self) -> Reads:
         return Reads(inputs=(0,), outputs=(0,))
 
-    def _inverse(self, run: Run, a: Array) -> Array:
-        return _inverse(run, self.operand(run, a), self.names[0])
+    def inverse_of(self, run: Run, a: Array) -> Array:
+        return inverse_of(run, self.operand(run, a), self.names[0])
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        outputs[0][...] = self.times(self._inverse(run, inputs[0]), inputs[1])
+        outputs[0][...] = self.times(self.inverse_of(run, inputs[0]), inputs[1])
 
     def backward(
         self,
@@ -298,9 +300,9 @@ class Trsm(_Triangular):
         in_grads: Sequence[Array | None],
     ) -> None:
         grad, out = out_grads[0], outputs[0]
-        back = _turned(self._inverse(run, inputs[0]))
+        back = turned(self.inverse_of(run, inputs[0]))
         pull = grad @ back if self.rightside else back @ grad
-        of_a = _turned(out) @ pull if self.rightside else pull @ _turned(out)
+        of_a = turned(out) @ pull if self.rightside else pull @ turned(out)
         self.into_triangle(run, -of_a, in_grads[0])
         if in_grads[1] is not None:
             run.xp.multiply(pull, self.alpha, out=in_grads[1])
@@ -309,7 +311,7 @@ class Trsm(_Triangular):
 # -- one square matrix ----------------------------------------------------------------------------
 
 
-class _Square(_OfOne):
+class Square(_OfOne):
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:
@@ -321,11 +323,11 @@ class _Square(_OfOne):
 
 
 @register("_linalg_inverse", "linalg_inverse")
-class Inverse(_Square):
+class Inverse(Square):
     """The inverse of A."""
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        outputs[0][...] = _inverse(run, inputs[0], self.names[0])
+        outputs[0][...] = inverse_of(run, inputs[0], self.names[0])
 
     def backward(
         self,
@@ -336,56 +338,8 @@ class Inverse(_Square):
         in_grads: Sequence[Array | None],
     ) -> None:
         assert in_grads[0] is not None
-        back = _turned(outputs[0])
+        back = turned(outputs[0])
         in_grads[0][...] = -(back @ out_grads[0] @ back)
-
-
-@register("_linalg_potrf", "linalg_potrf")
-class Potrf(_Square):
-    """The lower triangular L with ``L Lᵀ = A`` (Cholesky), for a symmetric, positive A."""
-
-    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        outputs[0][...] = _compute(run, "cholesky", inputs[0], self.names[0])
-
-    def backward(
-        self,
-        run: Run,
-        out_grads: Sequence[Array],
-        inputs: Sequence[Array],
-        outputs: Sequence[Array],
-        in_grads: Sequence[Array | None],
-    ) -> None:
-        assert in_grads[0] is not None
-        xp, lower = run.xp, outputs[0]
-        inverse = _inverse(run, lower, self.names[0])
-        half = xp.tril(_turned(lower) @ xp.tril(out_grads[0]))
-        symmetric = half + _turned(xp.tril(half, -1))
-        in_grads[0][...] = 0.5 * (_turned(inverse) @ symmetric @ inverse)
-
-
-@register("_linalg_potri", "linalg_potri")
-class Potri(_Square):
-    """The inverse of ``A Aᵀ`` for a lower triangular A; the rest of A is not read."""
-
-    def backward_reads(self) -> Reads:
-        return Reads(inputs=(0,), outputs=(0,))
-
-    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        inverse = _inverse(run, run.xp.tril(inputs[0]), self.names[0])
-        outputs[0][...] = _turned(inverse) @ inverse
-
-    def backward(
-        self,
-        run: Run,
-        out_grads: Sequence[Array],
-        inputs: Sequence[Array],
-        outputs: Sequence[Array],
-        in_grads: Sequence[Array | None],
-    ) -> None:
-        assert in_grads[0] is not None
-        lower = run.xp.tril(inputs[0])
-        grad = out_grads[0] + _turned(out_grads[0])
-        in_grads[0][...] = run.xp.tril(-(outputs[0] @ grad @ outputs[0] @ lower))
 
 
 # -- numbers of a matrix --------------------------------------------------------------------------
@@ -446,7 +400,7 @@ class Determinant(_Numbers):
         return 3
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        outputs[0][...] = _compute(run, "det", inputs[0], self.names[0])
+        outputs[0][...] = computed(run, "det", inputs[0], self.names[0])
 
     def backward(
         self,
@@ -459,7 +413,7 @@ class Determinant(_Numbers):
         target = in_grads[0]
         assert target is not None
         factor = (out_grads[0] * outputs[0]).reshape(*target.shape[:-2], 1, 1)
-        target[...] = factor * _turned(_inverse(run, inputs[0], self.names[0]))
+        target[...] = factor * turned(inverse_of(run, inputs[0], self.names[0]))
 
 
 @register("_linalg_slogdet", "linalg_slogdet")
@@ -477,7 +431,7 @@ class SignedLogDeterminant(_Numbers):
         return Reads(inputs=(0,))
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        found = _compute(run, "slogdet", inputs[0], self.names[0])
+        found = computed(run, "slogdet", inputs[0], self.names[0])
         outputs[0][...], outputs[1][...] = found
 
     def backward(
@@ -491,4 +445,4 @@ class SignedLogDeterminant(_Numbers):
         target = in_grads[0]
         assert target is not None
         factor = out_grads[1].reshape(*target.shape[:-2], 1, 1)
-        target[...] = factor * _turned(_inverse(run, inputs[0], self.names[0]))
+        target[...] = factor * turned(inverse_of(run, inputs[0], self.names[0]))

@@ -10,7 +10,7 @@ from core.errors import AttributeValueError, ShapeError
 from core.ops.attributes import attribute
 from core.ops.operator import Operator, Reads, Run
 from core.ops.registry import register
-from core.types import Array, Shape, normalize_axis
+from core.types import Array, DType, Shape, merge_dtypes, normalize_axis
 
 __all__ = [
     "Crop",
@@ -238,6 +238,12 @@ class SliceLike(_Slicing):
                 )
             shape = _replace(shape, axis, like[source])
         return inputs, [self.expect("output", outputs[0], shape)]
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        data = merge_dtypes(inputs[0], outputs[0])
+        return [data, inputs[1]], [data]
 
     def region(self, data: Shape, output: Shape) -> Region:
         return tuple(slice(size) for size in output)

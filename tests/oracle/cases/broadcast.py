@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oracle.case import Case, normal
+from oracle.case import Case, normal, zeros
 
 CASES = (
     Case("axis", "broadcast_axis", {"axis": 1, "size": 12}, {"data": (2, 1, 3)}),
@@ -14,6 +14,13 @@ CASES = (
     Case("to_float16", "broadcast_to", {"shape": (5, 3)}, {"data": normal(1, 3, dtype="float16")}),
     Case("to_float64", "broadcast_to", {"shape": (5, 3)}, {"data": normal(5, 1, dtype="float64")}),
     Case("like", "broadcast_like", {}, {"lhs": (1, 3), "rhs": (4, 3)}, grads=("lhs",)),
+    Case(
+        "like_integers",
+        "broadcast_like",
+        {},
+        {"lhs": (1, 3), "rhs": zeros(2, 3, dtype="int32")},
+        grads=("lhs",),
+    ),
     Case(
         "like_axes",
         "broadcast_like",

@@ -17,6 +17,12 @@ CASES = (
     Case("arange", "_arange", {"start": 0, "stop": 5}, grads=False),
     Case("arange_step", "_arange", {"start": 0.5, "stop": 3.2, "step": 0.3}, grads=False),
     Case(
+        "arange_integers",
+        "_arange",
+        {"start": 1.3, "stop": 8.6, "step": 1.3, "dtype": "int32"},
+        grads=False,
+    ),
+    Case(
         "arange_repeat",
         "_arange",
         {"start": 384, "stop": 388, "step": 1.0, "repeat": 2},

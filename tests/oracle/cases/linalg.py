@@ -62,7 +62,9 @@ CASES = (
     Case("inverse", "_linalg_inverse", {}, {"A": _well(2)}),
     # Cholesky's gradient is that of a symmetric matrix.
     Case("potrf", "_linalg_potrf", {}, {"A": _positive(2)}, numeric=False),
+    Case("potrf_upper", "_linalg_potrf", {"lower": False}, {"A": _positive(2)}, numeric=False),
     Case("potri", "_linalg_potri", {}, {"A": _well(2)}),
+    Case("potri_upper", "_linalg_potri", {"lower": False}, {"A": _well(2)}),
     Case("sumlogdiag", "_linalg_sumlogdiag", {}, {"A": _well(2)}),
     Case("sumlogdiag_one", "_linalg_sumlogdiag", {}, {"A": _well()}),
     Case("det", "_linalg_det", {}, {"A": _well(2, 2)}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oracle.case import Case, normal
+from oracle.case import Case, normal, zeros
 
 _BOUNDS = (
     ("start", {"begin": (1,), "end": (3,)}),
@@ -57,6 +57,13 @@ CASES = (
         {"data": normal(2, 3, 4, dtype="float16")},
     ),
     Case("like", "slice_like", {}, {"data": (5, 4), "shape_like": (2, 3)}),
+    Case(
+        "like_integers",
+        "slice_like",
+        {},
+        {"data": (3, 4), "shape_like": zeros(2, 3, dtype="int32")},
+        grads=("data",),
+    ),
     Case(
         "like_axes",
         "slice_like",
