@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 CORE_LAYERS = [
     {"errors", "base", "types", "config", "registry", "scope"},
     {"profiler"},
-    {"device", "context", "random", "backends"},
+    {"device", "context", "random", "backends", "runtime"},
     {"ops"},
     {"ndarray"},
     {"autograd", "symbol", "name", "attribute", "operator", "util", "contrib"},

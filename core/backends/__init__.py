@@ -8,11 +8,12 @@ from core.backends.backend import Backend, Descent
 from core.backends.kernels import kernels
 from core.backends.numpy_ import NumpyBackend
 from core.backends.onednn import register_kernels
+from core.backends.onednn.library import is_available
 from core.backends.threads import limit_blas
 from core.config import config
 from core.device import Context
 
-__all__ = ["Backend", "Descent", "NumpyBackend", "backend_of", "gpu_count"]
+__all__ = ["Backend", "Descent", "NumpyBackend", "backend_of", "gpu_count", "has_onednn"]
 
 _numpy = NumpyBackend()
 register_kernels(kernels)
@@ -36,3 +37,8 @@ def gpu_count() -> int:
     from core.backends.cupy_ import gpu_count as count
 
     return count()
+
+
+def has_onednn() -> bool:
+    """Tell whether oneDNN's kernels are there."""
+    return is_available()

@@ -1,0 +1,21 @@
+"""Features of this build; names and errors are those of MXNet 1.9.1."""
+
+from __future__ import annotations
+
+import pytest
+
+import core as mx
+from core.errors import MXNetError
+
+
+def test_features() -> None:
+    features = mx.runtime.Features()
+    assert features.is_enabled("CUDA") is features.is_enabled("cuda") is (mx.num_gpus() > 0)
+    assert features.is_enabled("LAPACK")
+    assert not features.is_enabled("TENSORRT")
+    assert repr(features["LAPACK"]) == "✔ LAPACK"
+    assert repr(features).endswith("✖ DEBUG, ✖ TVM_OP]")
+    assert [one.name for one in mx.runtime.feature_list()] == list(features)
+    with pytest.raises(RuntimeError, match="Feature 'CUDNNN' is unknown; did you mean 'CUDNN'"):
+        features.is_enabled("cudnnn")
+    assert issubclass(MXNetError, RuntimeError)
