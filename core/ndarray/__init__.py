@@ -30,6 +30,7 @@ from core.ndarray.binary import (
     subtract,
     true_divide,
 )
+from core.ndarray.cached_op import CachedOp
 from core.ndarray.counting import histogram, onehot_encode
 from core.ndarray.creation import (
     arange,
@@ -59,6 +60,7 @@ from core.ops.namespace import PUBLIC, OperatorNamespace
 __all__ = [
     "BaseSparseNDArray",
     "CSRNDArray",
+    "CachedOp",
     "NDArray",
     "RowSparseNDArray",
     "add",

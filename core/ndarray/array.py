@@ -164,6 +164,17 @@ class NDArray(Arithmetic, Shaping, Subscript, OperatorMethods):
         """Wait until the values are computed."""
         backend_of(self._context).synchronize()
 
+    def to_dlpack_for_read(self) -> Any:
+        """Return a DLPack capsule of the memory; its values are computed before."""
+        self.wait_to_read()
+        return self.dense().__dlpack__()
+
+    def to_dlpack_for_write(self) -> Any:
+        """Return a DLPack capsule whose holder may write to the memory at any time."""
+        if self.version is not None:
+            self.version.lose()
+        return self.to_dlpack_for_read()
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (None,), self.__getstate__()
 

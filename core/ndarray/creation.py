@@ -217,27 +217,8 @@ def split_v2(
     axis: int = 0,
     squeeze_axis: bool = False,
 ) -> NDArray | list[NDArray]:
-    """Return the parts of an array along an axis.
-
-    Args:
-        ary: the array.
-        indices_or_sections: a number of equal parts, or the indices where parts begin.
-        axis: which axis.
-        squeeze_axis: drop the axis from the parts; their length must be 1.
-    """
-    length = ary.shape[axis]
-    if isinstance(indices_or_sections, int):
-        if length % indices_or_sections:
-            raise ValueError("array split does not result in an equal division")
-        begins = list(range(0, length, length // indices_or_sections))
-    elif isinstance(indices_or_sections, tuple):
-        begins = [0, *indices_or_sections]
-    else:
-        raise ValueError("indices_or_sections must either int or tuple of ints")
-    op = operator_of(
-        "_split_v2", {"indices": tuple(begins), "axis": axis, "squeeze_axis": squeeze_axis}
-    )
-    return invoke(op, (ary,))
+    """Return the parts of an array along an axis; see ``NDArray.split_v2``."""
+    return ary.split_v2(indices_or_sections, axis, squeeze_axis)
 
 
 def _axes(axes: int | Sequence[int], ndim: int, what: str) -> list[int]:

@@ -15,15 +15,12 @@ __all__ = ["from_dlpack", "to_dlpack_for_read", "to_dlpack_for_write"]
 
 def to_dlpack_for_read(data: NDArray) -> Any:
     """Return a DLPack capsule of the array's memory; its values are computed before."""
-    data.wait_to_read()
-    return data.dense().__dlpack__()
+    return data.to_dlpack_for_read()
 
 
 def to_dlpack_for_write(data: NDArray) -> Any:
     """Return a DLPack capsule whose holder may write to the array at any time."""
-    if data.version is not None:
-        data.version.lose()
-    return to_dlpack_for_read(data)
+    return data.to_dlpack_for_write()
 
 
 def from_dlpack(dlpack: Any) -> NDArray:

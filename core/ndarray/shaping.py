@@ -88,6 +88,36 @@ class Shaping:
         target = np.broadcast_to(np.False_, self.shape).squeeze(axis).shape
         return self.reshape(target or (1,))
 
+    def split_v2(
+        self,
+        indices_or_sections: int | tuple[int, ...],
+        axis: int = 0,
+        squeeze_axis: bool = False,
+    ) -> NDArray | list[NDArray]:
+        """Return the parts of the array along an axis.
+
+        Args:
+            indices_or_sections: a number of equal parts, or the indices where parts begin.
+            axis: which axis.
+            squeeze_axis: drop the axis from the parts; their length must be 1.
+
+        Raises:
+            ValueError: the parts would not be equal, or the argument is neither of the two.
+        """
+        length = self.shape[axis]
+        if isinstance(indices_or_sections, int):
+            if length % indices_or_sections:
+                raise ValueError("array split does not result in an equal division")
+            begins = list(range(0, length, length // indices_or_sections))
+        elif isinstance(indices_or_sections, tuple):
+            begins = [0, *indices_or_sections]
+        else:
+            raise ValueError("indices_or_sections must either int or tuple of ints")
+        found: NDArray | list[NDArray] = self._call_operator(
+            "_split_v2", self, indices=tuple(begins), axis=axis, squeeze_axis=squeeze_axis
+        )
+        return found
+
     def broadcast_to(self, shape: int | Sequence[int]) -> NDArray:
         """Return a copy with axes of length 1 repeated; new axes come first."""
         shape = (shape,) if isinstance(shape, int) else tuple(shape)

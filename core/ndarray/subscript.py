@@ -110,7 +110,7 @@ class Subscript:
             raw = self._assignable(value, backend)
             parts = _on_device(index, backend)
             if raw.ndim:
-                raw = _without_leading(raw, max(self._data[parts].ndim, 1))
+                raw = _without_leading(raw, self._data[parts].ndim)
             self._data[parts] = raw
         if self.version is not None:
             self.version.bump()

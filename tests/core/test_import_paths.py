@@ -27,9 +27,11 @@ PATHS = [
     ("model", "save_checkpoint load_checkpoint load_params BatchEndParam"),
     ("module", "Module BucketingModule SequentialModule PythonLossModule BaseModule"),
     ("name", "NameManager Prefix"),
-    ("ndarray", "NDArray array zeros"),
+    ("ndarray", "NDArray array zeros CachedOp"),
+    ("ndarray.ndarray", "NDArray py_slice _STORAGE_TYPE_STR_TO_ID"),
     ("ndarray.sparse", "CSRNDArray RowSparseNDArray csr_matrix row_sparse_array"),
     ("optimizer", "Optimizer SGD Updater get_updater"),
+    ("runtime", "Feature Features feature_list"),
     ("symbol", "Symbol Variable Group"),
     ("util", "is_np_array np_shape is_np_shape use_np_shape set_np_shape get_gpu_count"),
 ]

@@ -203,7 +203,13 @@ def test_onehot_encode() -> None:
 
 def test_dlpack() -> None:
     x = nd.arange(6).reshape((2, 3))
-    for exchange in (x.data, nd.to_dlpack_for_read(x), nd.to_dlpack_for_write(x)):
+    for exchange in (
+        x.data,
+        nd.to_dlpack_for_read(x),
+        nd.to_dlpack_for_write(x),
+        x.to_dlpack_for_read(),
+        x.to_dlpack_for_write(),
+    ):
         y = nd.from_dlpack(exchange)
         assert np.array_equal(x.asnumpy(), y.asnumpy())
     assert np.shares_memory(nd.from_dlpack(nd.to_dlpack_for_write(x)).data, x.data)
@@ -216,3 +222,15 @@ def test_sparse_forms() -> None:
     assert isinstance(x, NDArray)
     assert x.stype == "row_sparse"
     assert x.asnumpy().tolist() == [[0, 1], [0, 0]]
+
+
+def test_arrays_split_themselves() -> None:
+    x = nd.arange(6).reshape((1, 6))
+    parts = x.split_v2((1, 4), axis=1)
+    assert [part.asnumpy().tolist() for part in parts] == [[[0]], [[1, 2, 3]], [[4, 5]]]
+    assert [part.shape for part in x.split_v2(3, axis=1)] == [(1, 2)] * 3
+    assert x.split_v2(1, squeeze_axis=True).shape == (6,)
+    with pytest.raises(ValueError, match="equal division"):
+        x.split_v2(4, axis=1)
+    with pytest.raises(ValueError, match="int or tuple"):
+        x.split_v2([1, 4], axis=1)

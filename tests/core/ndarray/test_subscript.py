@@ -247,3 +247,16 @@ def test_any_basic_key(key: tuple[Any, ...]) -> None:
     target[key] = -1
     wanted[key] = -1
     assert np.array_equal(target.asnumpy(), wanted)
+
+
+@pytest.mark.parametrize("value", [[7], nd.array([7]), np.float64([7]), nd.full((1, 1), 7)])
+def test_one_element_may_be_assigned_an_array_of_one(value: Any) -> None:
+    array = nd.zeros((2, 3), dtype="int32")
+    array[1, 2] = value
+    array[mx_index(0), 0] = value
+    assert array.asnumpy().tolist() == [[7, 0, 0], [0, 0, 7]]
+
+
+def mx_index(index: int) -> np.ndarray[Any, Any]:
+    """An index as an array without axes, which stands for the integer."""
+    return np.array(index)

@@ -1,0 +1,69 @@
+"""A symbol as a function of arrays (``mx.nd.CachedOp``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from core.device import Context
+from core.errors import MXNetError
+from core.ndarray.array import NDArray, invoke
+
+__all__ = ["CachedOp"]
+
+
+class CachedOp:
+    """A symbol that is called with the arrays of its inputs; ``autograd`` records the calls.
+
+    Operators run one by one, so shapes are known from the inputs only, not from what follows.
+
+    Args:
+        sym: the symbol; calls give its ``list_inputs()``, in this order.
+        flags: MXNet's hints about memory (``static_alloc`` ...), which change nothing here.
+    """
+
+    def __init__(self, sym: Any, flags: Iterable[tuple[str, Any]] = ()) -> None:
+        # Symbols know arrays, not the other way round; of a symbol only its nodes are read.
+        nodes = list(dict.fromkeys(node for node, _ in sym.get_internals()._heads))
+        self._inputs = [node for node in nodes if node.op is None]
+        self._steps = [node for node in nodes if node.op is not None]
+        self._heads = sym._heads
+
+    def __call__(
+        self,
+        *args: NDArray,
+        out: NDArray | Sequence[NDArray] | None = None,
+        default_ctx: Context | None = None,
+    ) -> NDArray | list[NDArray]:
+        """Return the output, or the list of outputs.
+
+        Args:
+            *args: values of the inputs.
+            out: where to copy the outputs to, which are returned then.
+            default_ctx: device of operators without inputs, by default the current context.
+
+        Raises:
+            MXNetError: another number of inputs, or of arrays in ``out``.
+        """
+        if len(args) != len(self._inputs):
+            raise MXNetError(
+                f"CachedOp requires {len(self._inputs)} inputs but got {len(args)}; it takes "
+                f"{', '.join(node.name for node in self._inputs) or 'none'}"
+            )
+        values: dict[Any, Sequence[NDArray]] = {
+            node: [array] for node, array in zip(self._inputs, args, strict=True)
+        }
+        for node in self._steps:
+            inputs = [values[source][output] for source, output in node.inputs]
+            found = invoke(node.op, inputs, context=default_ctx)
+            values[node] = [found] if isinstance(found, NDArray) else found
+        outputs = [values[node][output] for node, output in self._heads]
+        if out is not None:
+            outputs = _copied(outputs, [out] if isinstance(out, NDArray) else list(out))
+        return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _copied(outputs: list[NDArray], targets: list[NDArray]) -> list[NDArray]:
+    if len(outputs) != len(targets):
+        raise MXNetError(f"CachedOp has {len(outputs)} outputs but got {len(targets)} in out")
+    return [output.copyto(target) for output, target in zip(outputs, targets, strict=True)]

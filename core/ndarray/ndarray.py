@@ -1,0 +1,85 @@
+"""Arrays under the path that scripts import them by (``mxnet.ndarray.ndarray``)."""
+
+from __future__ import annotations
+
+from core.ndarray.array import NDArray
+from core.ndarray.binary import (
+    add,
+    divide,
+    equal,
+    greater,
+    greater_equal,
+    lesser,
+    lesser_equal,
+    logical_and,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    modulo,
+    multiply,
+    not_equal,
+    power,
+    subtract,
+    true_divide,
+)
+from core.ndarray.counting import histogram, onehot_encode
+from core.ndarray.creation import (
+    arange,
+    concatenate,
+    empty,
+    eye,
+    from_numpy,
+    full,
+    linspace,
+    moveaxis,
+    ones,
+    split_v2,
+    zeros,
+)
+from core.ndarray.dlpack import from_dlpack, to_dlpack_for_read, to_dlpack_for_write
+
+__all__ = [
+    "NDArray",
+    "add",
+    "arange",
+    "concatenate",
+    "divide",
+    "empty",
+    "equal",
+    "eye",
+    "from_dlpack",
+    "from_numpy",
+    "full",
+    "greater",
+    "greater_equal",
+    "histogram",
+    "lesser",
+    "lesser_equal",
+    "linspace",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "modulo",
+    "moveaxis",
+    "multiply",
+    "not_equal",
+    "onehot_encode",
+    "ones",
+    "power",
+    "py_slice",
+    "split_v2",
+    "subtract",
+    "to_dlpack_for_read",
+    "to_dlpack_for_write",
+    "true_divide",
+    "zeros",
+]
+
+py_slice = slice
+"""Python's own, where ``mx.nd.slice`` is the operator."""
+
+_STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}
+"""Storage types as the ``__storage_type__`` attribute of variables numbers them."""
