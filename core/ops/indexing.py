@@ -13,7 +13,16 @@ from core.ops.operator import Operator, Reads, Run
 from core.ops.registry import register
 from core.types import Array, DType, Shape, merge_dtypes, normalize_axis, shape_size
 
-__all__ = ["BatchTake", "Embedding", "GatherNd", "OneHot", "Pick", "ScatterNd", "Take"]
+__all__ = [
+    "BatchTake",
+    "Embedding",
+    "FillElement",
+    "GatherNd",
+    "OneHot",
+    "Pick",
+    "ScatterNd",
+    "Take",
+]
 
 _FLOAT32 = np.dtype("float32")
 _INT32 = np.dtype("int32")
@@ -201,7 +210,10 @@ class Pick(_Indexing):
 
 @register("batch_take")
 class BatchTake(_Indexing):
-    """One element of each row of a matrix; indices are int32, those outside are moved inside."""
+    """One element of each row of a matrix; indices are int32, those outside are moved inside.
+
+    It has no gradient, in MXNet either; ``pick`` has one.
+    """
 
     def input_names(self) -> tuple[str, ...]:
         return ("a", "indices")
@@ -230,18 +242,41 @@ class BatchTake(_Indexing):
         positions = self._positions(run, inputs[1], inputs[0].shape)
         read_at(run, inputs[0].reshape(-1), positions, outputs[0].reshape(positions.shape))
 
-    def backward(
-        self,
-        run: Run,
-        out_grads: Sequence[Array],
-        inputs: Sequence[Array],
-        outputs: Sequence[Array],
-        in_grads: Sequence[Array | None],
-    ) -> None:
-        gradient = in_grads[0]
-        assert gradient is not None
-        positions = self._positions(run, inputs[1], gradient.shape)
-        write_at(run, gradient, positions, out_grads[0])
+
+@register("fill_element_0index")
+class FillElement(Operator):
+    """A matrix with one element of each row replaced: in row i, that in column ``rhs[i]``.
+
+    ``lhs`` is the matrix (n, m), ``mhs`` (n,) holds the new elements; a column outside replaces
+    nothing. It has no gradient.
+    """
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("lhs", "mhs", "rhs")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        matrix = self.expect("lhs", inputs[0], outputs[0])
+        if matrix is None:
+            return inputs, outputs
+        if len(matrix) != 2:
+            raise ShapeError(f"lhs has shape {matrix}, expected 2 dimensions")
+        rows = matrix[:1]
+        values, columns = (
+            self.expect(name, shape, rows)
+            for name, shape in zip(("mhs", "rhs"), inputs[1:], strict=True)
+        )
+        return [matrix, values, columns], [matrix]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        matrix, values, columns = inputs
+        whole = run.scratch((*columns.shape, 1), "int64")
+        run.xp.copyto(whole, columns[:, None], casting="unsafe")
+        is_filled = run.scratch(matrix.shape, "bool")
+        run.xp.equal(whole, run.xp.arange(matrix.shape[1]), out=is_filled)
+        run.xp.copyto(outputs[0], matrix)
+        run.xp.copyto(outputs[0], values[:, None], where=is_filled)
 
 
 @register("one_hot", "_npx_one_hot")

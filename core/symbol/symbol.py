@@ -12,6 +12,7 @@ from core.device import Context, current_context
 from core.errors import FormatError, GraphError, MXNetError, StageError
 from core.name import NameManager
 from core.ndarray.files import atomic_write
+from core.ndarray.np_shape import is_np_shape
 from core.ops import Operator, get_operator
 from core.ops.signature import split_arguments
 from core.symbol import inference
@@ -266,6 +267,17 @@ class Symbol(Arithmetic, SymbolMethods):
     def _call_operator(function: str, *args: Any, **kwargs: Any) -> Symbol:
         return Symbol._call(get_operator(function), function, args, kwargs)
 
+    def _gen_atomic_symbol(self) -> Symbol:
+        """Return all outputs of the node's operator, over variables of its own.
+
+        Raises:
+            GraphError: this is a group or a variable.
+        """
+        node = self._only_node()
+        if node is None or node.op is None:
+            raise GraphError(f"{self!r} is not the result of one operator")
+        return Symbol._apply(node.op.names[0], "", attributes=node.attrs, name=node.name)
+
     # -- inference --------------------------------------------------------------------------
 
     def infer_shape(self, *args: Any, **kwargs: Any) -> inference.Shapes:
@@ -304,7 +316,7 @@ class Symbol(Arithmetic, SymbolMethods):
     def tojson(self, remove_amp_cast: bool = True) -> str:
         """Return the graph as MXNet 1.9.1 writes it."""
         heads = without_amp_casts(self._heads) if remove_amp_cast else self._heads
-        return write_graph(heads, self._versions)
+        return write_graph(heads, self._versions, np_shape=is_np_shape())
 
     def save(self, fname: str, remove_amp_cast: bool = True) -> None:
         """Write ``tojson`` to a file, which appears under its name only when it is complete."""

@@ -17,12 +17,13 @@ _LONGEST_LINE = 10
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
-def write_graph(heads: Sequence[Entry], versions: Sequence[int]) -> str:
+def write_graph(heads: Sequence[Entry], versions: Sequence[int], *, np_shape: bool = False) -> str:
     """Return the JSON of a graph.
 
     Args:
         heads: outputs of the graph.
         versions: the third number of each head (see ``Node.versions``).
+        np_shape: whether the graph was made in np-shape mode, which the file then says.
     """
     nodes = topological_order(heads)
     ids = {node: index for index, node in enumerate(nodes)}
@@ -34,9 +35,14 @@ def write_graph(heads: Sequence[Entry], versions: Sequence[int]) -> str:
         "arg_nodes": _array([str(ids[node]) for node in nodes if node.is_variable], 1),
         "node_row_ptr": _array([str(start) for start in starts], 1),
         "heads": _array(_write_entries(heads, versions, ids), 1),
-        "attrs": f'{{"mxnet_version": ["int", {MXNET_VERSION}]}}',
+        "attrs": _object(_file_attrs(np_shape), 1, multiline=np_shape),
     }
     return _object(fields, 0, multiline=True)
+
+
+def _file_attrs(np_shape: bool) -> dict[str, str]:
+    mode = {"is_np_shape": '["int", 1]'} if np_shape else {}
+    return {**mode, "mxnet_version": f'["int", {MXNET_VERSION}]'}
 
 
 def without_amp_casts(heads: Sequence[Entry]) -> Sequence[Entry]:

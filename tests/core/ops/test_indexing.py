@@ -83,10 +83,24 @@ def test_batch_take_wants_int32() -> None:
         operator.infer_type([F32, F32], [None])
 
 
-def test_batch_take_gradient() -> None:
-    data = np.zeros((2, 3), "float32")
-    got = apply("batch_take", {}, [data, np.int32([2, 0])], [np.float32([5, 7])])
-    np.testing.assert_array_equal(got.grads[0], [[0, 0, 5], [7, 0, 0]])
+def test_batch_take_has_no_gradient() -> None:
+    assert not make("batch_take", {}).has_backward()
+
+
+def test_fill_element_takes_a_matrix_and_one_element_for_each_row() -> None:
+    operator = "fill_element_0index"
+    assert infer(operator, (2, 3), None, None) == ([(2, 3), (2,), (2,)], [(2, 3)])
+    with pytest.raises(ShapeError, match=r"mhs has shape \(3,\), expected \(2,\)"):
+        infer(operator, (2, 3), (3,), None)
+    with pytest.raises(ShapeError, match="expected 2 dimensions"):
+        infer(operator, (2, 3, 4), None, None)
+    assert not make(operator, {}).has_backward()
+
+
+def test_fill_element_leaves_rows_whose_column_is_outside() -> None:
+    inputs = [np.zeros((3, 3), "float32"), np.float32([5, 6, 7]), np.float32([0, 7, -1])]
+    got = apply("fill_element_0index", {}, inputs)
+    assert got.outputs[0].tolist() == [[5, 0, 0], [0, 0, 0], [0, 0, 0]]
 
 
 def test_one_hot_in_both_directions() -> None:

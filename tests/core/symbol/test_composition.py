@@ -153,3 +153,14 @@ def test_updates_of_variables_are_counted_in_json() -> None:
         net.get_children().tojson()
     )
     assert mx.sym.load_json(net.tojson()).tojson() == net.tojson()
+
+
+def test_the_operator_alone_has_as_many_outputs_over_variables_of_its_own() -> None:
+    names = [mx.sym.var(name) for name in ("data", "packed", "state", "cell")]
+    net = mx.sym.RNN(*names, state_size=4, num_layers=1, state_outputs=True, mode="lstm", name="r")
+    alone = net._gen_atomic_symbol()
+    assert len(alone) == len(net) == 3
+    assert alone.list_inputs() == ["r_data", "r_parameters", "r_state", "r_state_cell"]
+    for other in (names[0], mx.sym.Group([names[0], net])):
+        with pytest.raises(GraphError, match="not the result of one operator"):
+            other._gen_atomic_symbol()

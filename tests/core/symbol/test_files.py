@@ -41,6 +41,22 @@ def test_copies_share_nothing() -> None:
         assert net.get_children()[0].attr("__note__") is None
 
 
+def test_files_say_that_they_were_made_in_np_shape_mode() -> None:
+    net = mx.sym.var("a")
+    with mx.np_shape(True):
+        text = net.tojson()
+    assert text.endswith(
+        """  "heads": [[0, 0, 0]], 
+  "attrs": {
+    "is_np_shape": ["int", 1], 
+    "mxnet_version": ["int", 10901]
+  }
+}"""
+    )
+    assert "is_np_shape" not in net.tojson()
+    assert mx.sym.load_json(text).tojson() == net.tojson()
+
+
 def test_files(tmp_path: Path) -> None:
     net = dense(mx.sym.var("gr\u00fc\u00dfe", __note__="\u65e5\u672c"))
     path = str(tmp_path / "net-symbol.json")
