@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import Kernel, KernelArrays, KernelRequest, KernelResources
-from core.backends.onednn.constants import Argument, Normalization, Propagation
+from core.backends.kernels import (
+    Kernel,
+    KernelArrays,
+    KernelRequest,
+    KernelResources,
+    KernelUnavailable,
+)
+from core.backends.onednn.constants import Algorithm, Argument, Normalization, Propagation
 from core.backends.onednn.kernel import (
+    Launches,
     are_float32,
     forward_propagation,
     in_grad,
@@ -20,7 +28,7 @@ from core.backends.onednn.kernel import (
     output,
     present,
 )
-from core.backends.onednn.memory import MemoryDesc, any_layout, desc_of
+from core.backends.onednn.memory import MemoryDesc, alternatives, any_layout
 from core.backends.onednn.primitive import Primitive, launch
 from core.types import Array
 
@@ -33,18 +41,19 @@ __all__ = [
 
 _FLOAT32 = np.dtype("float32")
 _ALIGNMENT = 64
+_GENERATED = "bnorm"
+"""Beginning of the names of implementations that are generated for the processor."""
 
 
 class _BatchNorm(Kernel):
     """The forward pass. Its workspace is the variance, which the operator shows as 1 / sqrt, and
-    with a ReLU behind it, the mask of what that lets through."""
+    with a ReLU fused into it, the mask of what that lets through."""
 
     name = "onednn:batch_norm"
 
     def __init__(self, request: KernelRequest, norm: _Norm, primitive: Primitive) -> None:
-        self._operator, self._primitive = norm.operator, primitive
+        self._operator, self.norm, self.primitive = norm.operator, norm, primitive
         self._uses_batch = norm.uses_batch
-        self._has_relu = norm.has_relu
         operands = {Argument.SRC: input_(0), Argument.DST: output()}
         self.layouts = layouts_of(request, ((primitive, operands),))
         self.inplace = ((0, 0),)
@@ -53,7 +62,7 @@ class _BatchNorm(Kernel):
         self._channels = moving_var.shape
         if self._uses_batch:
             self.workspace_bytes = _mask_start(moving_var.shape[0])
-        if self._has_relu:
+        if norm.fuses_relu:
             self.workspace_bytes += primitive.desc(Argument.WORKSPACE).nbytes
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
@@ -72,14 +81,20 @@ class _BatchNorm(Kernel):
         }
         if not self._operator.fix_gamma:
             tensors[Argument.SCALE] = gamma
-        if self._has_relu:
+        if self.norm.fuses_relu:
             tensors[Argument.WORKSPACE] = _mask(arrays, moving_var.shape[0])
-        normalize = launch(self._primitive, tensors, resources)
+        normalize = launch(self.primitive, tensors, resources)
+        clip = None
+        if self.norm.has_relu and not self.norm.fuses_relu:
+            relu = _relu(self.primitive.desc(Argument.DST))
+            clip = launch(relu, {Argument.SRC: out, Argument.DST: out}, resources)
         given_mean = None if self._uses_batch else moving_mean
         eps = np.float32(self._operator.eps)
 
         def call() -> None:
             normalize()
+            if clip is not None:
+                clip()
             if given_mean is not None:
                 np.copyto(mean, given_mean)
             np.add(variance, eps, out=inverse)
@@ -94,19 +109,29 @@ class _BatchNormBackward(Kernel):
 
     name = "onednn:batch_norm_backward"
     backward_inputs = (0, 1, 3, 4)
-    backward_outputs = (1,)
+    backward_outputs: tuple[int, ...] = (1,)
     inplace = ()
 
     def __init__(self, request: KernelRequest, norm: _Norm, primitive: Primitive) -> None:
-        self._operator, self._primitive = norm.operator, primitive
+        self._operator, self._norm, self._primitive = norm.operator, norm, primitive
         self._uses_batch = norm.uses_batch
-        self._has_relu = norm.has_relu
         operands = {
             Argument.SRC: input_(0),
             Argument.DIFF_DST: out_grad(),
             Argument.DIFF_SRC: in_grad(),
         }
-        self.layouts = layouts_of(request, ((primitive, operands),))
+        launches: Launches = [(primitive, operands)]
+        self._relu: Primitive | None = None
+        if norm.has_relu and not norm.fuses_relu:
+            self.backward_outputs = (0, 1)
+            self._relu = _relu_backward(primitive.desc(Argument.DIFF_DST))
+            operands = {
+                Argument.DST: output(),
+                Argument.DIFF_DST: out_grad(),
+                Argument.DIFF_SRC: in_grad(),
+            }
+            launches.append((self._relu, operands))
+        self.layouts = layouts_of(request, launches)
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
         """Return a closure that computes the gradients wanted."""
@@ -120,17 +145,23 @@ class _BatchNormBackward(Kernel):
         def own(array: Array | None) -> Array:
             return resources.allocate(gamma.shape, _FLOAT32) if array is None else array
 
+        grad, masked = present(arrays.out_grads[0]), present(data_grad)
+        mask = None
+        if self._relu is not None:
+            out = present(arrays.outputs[0])
+            operands = {Argument.DST: out, Argument.DIFF_DST: grad, Argument.DIFF_SRC: masked}
+            mask, grad = launch(self._relu, operands, resources), masked
         tensors = {
             Argument.SRC: data,
             Argument.MEAN: mean,
             Argument.VARIANCE: variance,
-            Argument.DIFF_DST: present(arrays.out_grads[0]),
-            Argument.DIFF_SRC: present(data_grad),
+            Argument.DIFF_DST: grad,
+            Argument.DIFF_SRC: masked,
             Argument.DIFF_SHIFT: own(beta_grad),
         }
         if not self._operator.fix_gamma:
             tensors.update({Argument.SCALE: gamma, Argument.DIFF_SCALE: own(gamma_grad)})
-        if self._has_relu:
+        if self._norm.fuses_relu:
             tensors[Argument.WORKSPACE] = _mask(arrays, gamma.shape[0])
         differentiate = launch(self._primitive, tensors, resources)
         zeroed = gamma_grad if self._operator.fix_gamma else None
@@ -139,6 +170,8 @@ class _BatchNormBackward(Kernel):
         share = np.float32(1 - self._operator.momentum)
 
         def call() -> None:
+            if mask is not None:
+                mask()
             differentiate()
             if zeroed is not None:
                 zeroed.fill(0)
@@ -159,17 +192,20 @@ class _Norm:
         operator: the batch norm.
         uses_batch: whether the statistics are those of the batch.
         has_relu: whether a ReLU follows.
+        fuses_relu: whether the primitive does that, too.
     """
 
     operator: Any
     uses_batch: bool
     has_relu: bool
+    fuses_relu: bool
 
     @classmethod
     def of(cls, request: KernelRequest, *, has_relu: bool) -> _Norm:
         """Return what a request asks for."""
         operator = request.operator.norm if has_relu else request.operator
-        return cls(operator, request.is_train and not operator.use_global_stats, has_relu)
+        uses_batch = request.is_train and not operator.use_global_stats
+        return cls(operator, uses_batch, has_relu, fuses_relu=has_relu)
 
     def flags(self) -> Normalization:
         """Return the flags of the primitives."""
@@ -178,12 +214,12 @@ class _Norm:
             flags |= Normalization.USE_SCALE
         if not self.uses_batch:
             flags |= Normalization.USE_GLOBAL_STATISTICS
-        if self.has_relu:
+        if self.fuses_relu:
             flags |= Normalization.FUSE_RELU
         return flags
 
     def forward(self, request: KernelRequest, data: MemoryDesc) -> Primitive:
-        """Return the forward primitive, in the layout of the data."""
+        """Return the forward primitive for data in this layout."""
         return Primitive.of(
             "batch_normalization_forward",
             forward_propagation(request),
@@ -195,12 +231,12 @@ class _Norm:
 
 
 def batch_norm(request: KernelRequest) -> Kernel | None:
-    """Prepare the forward pass, in the layout of the data."""
+    """Prepare the forward pass, in the layout of the data if possible."""
     return _forward(request, _Norm.of(request, has_relu=False))
 
 
 def batch_norm_backward(request: KernelRequest) -> Kernel | None:
-    """Prepare the backward pass, in the layout of the data."""
+    """Prepare the backward pass, in the layout of the forward pass."""
     return _backward(request, _Norm.of(request, has_relu=False))
 
 
@@ -218,27 +254,48 @@ def _forward(request: KernelRequest, norm: _Norm) -> Kernel | None:
     data = request.inputs[0]
     if not _holds(request, norm) or data is None:
         return None
-    return _BatchNorm(request, norm, norm.forward(request, desc_of(data)))
+    kernel: _BatchNorm | None = None
+    # What is not generated for the processor takes many times as long, in any layout.
+    for one in dict.fromkeys((norm, dataclasses.replace(norm, fuses_relu=False))):
+        for desc in alternatives(data):
+            with contextlib.suppress(KernelUnavailable):
+                primitive = one.forward(request, desc)
+                if primitive.implementation.startswith(_GENERATED):
+                    return _BatchNorm(request, one, primitive)
+                kernel = _BatchNorm(request, one, primitive)
+    return kernel
 
 
 def _backward(request: KernelRequest, norm: _Norm) -> Kernel | None:
     data = request.inputs[0]
     if not _holds(request, norm) or data is None or request.in_grads[0] is None:
         return None
-    if norm.uses_batch and not isinstance(request.forward, _BatchNorm):
+    if not isinstance(request.forward, _BatchNorm):
         return None
-    desc, grad = desc_of(data), any_layout(data.shape)
+    norm, hint, grad = request.forward.norm, request.forward.primitive, any_layout(data.shape)
     primitive = Primitive.of(
         "batch_normalization_backward",
         Propagation.BACKWARD,
         grad,
         grad,
-        desc,
+        hint.desc(Argument.SRC),
         norm.operator.eps,
         norm.flags(),
-        norm.forward(request, desc),
+        hint,
     )
     return _BatchNormBackward(request, norm, primitive)
+
+
+def _relu(desc: MemoryDesc) -> Primitive:
+    kind = Propagation.FORWARD_TRAINING
+    return Primitive.of("eltwise_forward", kind, Algorithm.ELTWISE_RELU, desc, desc, 0.0, 0.0)
+
+
+def _relu_backward(desc: MemoryDesc) -> Primitive:
+    """Return the primitive that masks a gradient by what the ReLU has let through."""
+    algorithm = Algorithm.ELTWISE_RELU_FROM_OUTPUT
+    hint = _relu(desc)
+    return Primitive.of("eltwise_backward", algorithm, desc, desc, desc, 0.0, 0.0, hint)
 
 
 def _holds(request: KernelRequest, norm: _Norm) -> bool:

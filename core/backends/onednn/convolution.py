@@ -9,6 +9,7 @@ from typing import Any
 from core.backends.kernels import Kernel, KernelRequest, KernelUnavailable, TensorSpec
 from core.backends.onednn.constants import Algorithm, Argument
 from core.backends.onednn.kernel import (
+    Launches,
     PrimitiveKernel,
     are_float32,
     forward_propagation,
@@ -17,13 +18,15 @@ from core.backends.onednn.kernel import (
     out_grad,
     output,
 )
-from core.backends.onednn.memory import MemoryDesc, any_layout, plain
-from core.backends.onednn.primitive import PostOperation, Primitive
+from core.backends.onednn.memory import MemoryDesc, any_layout, channels_last, plain
+from core.backends.onednn.primitive import PostOperation, Primitive, first_available
 from core.types import Shape
 
 __all__ = ["Problem", "convolution", "convolution_backward", "has_channels_first"]
 
 _DIRECT = Algorithm.CONVOLUTION_DIRECT
+_PRODUCT = "gemm"
+"""In the name of what is done by a product of matrices."""
 _FEW_CHANNELS = 128
 """Of the data, up to which a strided convolution's gradients keep the forward pass's layouts."""
 
@@ -63,6 +66,11 @@ class Problem:
             output=out.shape,
             window=(window.stride, dilation, window.pad, behind),
         )
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether each output channel depends on some of the data's channels only."""
+        return len(self.weight) > len(self.data)
 
     def forward(
         self,
@@ -108,59 +116,104 @@ def convolution_backward(request: KernelRequest) -> Kernel | None:
         return None
     problem = Problem.of(request.operator, request.inputs, out)
     hint = problem.forward(dataclasses.replace(request, is_train=True))
-    data, weight, grad = map(any_layout, (problem.data, problem.weight, problem.output))
-    launches = []
-    if wants_data:
-        primitive = _backward_data(problem, hint)
-        operands = {
-            Argument.DIFF_SRC: in_grad(0),
-            Argument.WEIGHTS: input_(1),
-            Argument.DIFF_DST: out_grad(),
-        }
-        launches.append((primitive, operands))
-        grad = primitive.desc(Argument.DIFF_DST)
-    if wants_weight:
-        bias = plain((problem.output[1],)) if any(wants_bias) else None
-        primitive = Primitive.of(
+    wanted = _Wanted(problem, hint, wants_data, wants_weight, any(wants_bias))
+    return PrimitiveKernel("convolution_backward", request, *wanted.launches())
+
+
+@dataclasses.dataclass(frozen=True)
+class _Wanted:
+    """The gradients wanted of a convolution.
+
+    Attributes:
+        problem: the convolution.
+        hint: its forward primitive.
+        data, weight, bias: whether their gradients are wanted.
+    """
+
+    problem: Problem
+    hint: Primitive
+    data: bool
+    weight: bool
+    bias: bool
+
+    def launches(self) -> Launches:
+        """Return the primitives in the best layouts, with their operands.
+
+        Where there are groups, oneDNN has swift kernels for some of them in one layout only; what
+        it chooses by itself may be the product of a matrix for each group.
+        """
+        problem = self.problem
+        last = (channels_last(problem.data), channels_last(problem.output))
+        free = (any_layout(problem.data), any_layout(problem.output))
+        found = first_available(self._launches, (free, last))
+        if problem.has_groups and not _are_swift(found):
+            with contextlib.suppress(KernelUnavailable):
+                other = self._launches(last)
+                return other if _are_swift(other) else found
+        return found
+
+    def _launches(self, descs: tuple[MemoryDesc, MemoryDesc]) -> Launches:
+        launches: Launches = []
+        data, grad = descs
+        if self.data:
+            primitive = self._data_primitive(data, grad)
+            operands = {
+                Argument.DIFF_SRC: in_grad(0),
+                Argument.WEIGHTS: input_(1),
+                Argument.DIFF_DST: out_grad(),
+            }
+            launches.append((primitive, operands))
+            grad = primitive.desc(Argument.DIFF_DST)
+        if self.weight:
+            primitive = self._weight_primitive(data, grad)
+            operands = {
+                Argument.SRC: input_(0),
+                Argument.DIFF_WEIGHTS: in_grad(1),
+                Argument.DIFF_DST: out_grad(),
+            }
+            if self.bias:
+                operands[Argument.DIFF_BIAS] = in_grad(2)
+            launches.append((primitive, operands))
+        return launches
+
+    def _data_primitive(self, data: MemoryDesc, grad: MemoryDesc) -> Primitive:
+        """Return the primitive for the data's gradient, where it pays in the forward pass's
+        layouts.
+
+        Left to itself, oneDNN takes other layouts where strides are above one. With few channels
+        what that wins, if anything, is lost to the reorders before and behind.
+        """
+        problem, hint = self.problem, self.hint
+
+        def primitive(data: MemoryDesc, grad: MemoryDesc) -> Primitive:
+            weight = any_layout(problem.weight)
+            return Primitive.of(
+                "convolution_backward_data", _DIRECT, data, weight, grad, *problem.window, hint
+            )
+
+        if data == any_layout(problem.data) and problem.data[1] <= _FEW_CHANNELS:
+            with contextlib.suppress(KernelUnavailable):
+                found = primitive(hint.desc(Argument.SRC), hint.desc(Argument.DST))
+                if found.implementation.startswith("jit"):
+                    return found
+        return primitive(data, grad)
+
+    def _weight_primitive(self, data: MemoryDesc, grad: MemoryDesc) -> Primitive:
+        problem = self.problem
+        return Primitive.of(
             "convolution_backward_weights",
             _DIRECT,
             data,
-            weight,
-            bias,
+            any_layout(problem.weight),
+            plain((problem.output[1],)) if self.bias else None,
             grad,
             *problem.window,
-            hint,
-        )
-        operands = {
-            Argument.SRC: input_(0),
-            Argument.DIFF_WEIGHTS: in_grad(1),
-            Argument.DIFF_DST: out_grad(),
-        }
-        if bias is not None:
-            operands[Argument.DIFF_BIAS] = in_grad(2)
-        launches.append((primitive, operands))
-    return PrimitiveKernel("convolution_backward", request, *launches)
-
-
-def _backward_data(problem: Problem, hint: Primitive) -> Primitive:
-    """Return the primitive for the data's gradient, where it pays in the forward pass's layouts.
-
-    Left to itself, oneDNN takes other layouts where strides are above one. With few channels what
-    that wins, if anything, is lost to the reorders before and behind.
-    """
-
-    def primitive(data: MemoryDesc, grad: MemoryDesc) -> Primitive:
-        weight = any_layout(problem.weight)
-        return Primitive.of(
-            "convolution_backward_data", _DIRECT, data, weight, grad, *problem.window, hint
+            self.hint,
         )
 
-    if problem.data[1] <= _FEW_CHANNELS:
-        with contextlib.suppress(KernelUnavailable):
-            found = primitive(hint.desc(Argument.SRC), hint.desc(Argument.DST))
-            if found.implementation.startswith("jit"):
-                return found
-    return primitive(any_layout(problem.data), any_layout(problem.output))
+
+def _are_swift(launches: Launches) -> bool:
+    return not any(_PRODUCT in primitive.implementation for primitive, _ in launches)
 
 
 def has_channels_first(operator: Any) -> bool:

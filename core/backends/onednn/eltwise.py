@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from core.backends.kernels import Kernel, KernelRequest
@@ -15,8 +16,8 @@ from core.backends.onednn.kernel import (
     out_grad,
     output,
 )
-from core.backends.onednn.memory import any_layout, desc_of
-from core.backends.onednn.primitive import Primitive
+from core.backends.onednn.memory import MemoryDesc, alternatives, any_layout, desc_of
+from core.backends.onednn.primitive import Primitive, first_available
 
 __all__ = ["Function", "activation", "activation_backward", "function_of"]
 
@@ -74,15 +75,7 @@ def activation(request: KernelRequest) -> Kernel | None:
     function, data = function_of(request.operator), request.inputs[0]
     if function is None or not are_float32(request) or data is None:
         return None
-    desc = desc_of(data)
-    primitive = Primitive.of(
-        "eltwise_forward",
-        forward_propagation(request),
-        function.algorithm,
-        desc,
-        desc,
-        *function[1:],
-    )
+    primitive = first_available(partial(_forward, request, function), alternatives(data))
     operands = {Argument.SRC: input_(0), Argument.DST: output()}
     return PrimitiveKernel("activation", request, (primitive, operands))
 
@@ -94,14 +87,7 @@ def activation_backward(request: KernelRequest) -> Kernel | None:
         return None
     assert out is not None
     desc = desc_of(out)
-    hint = Primitive.of(
-        "eltwise_forward",
-        forward_propagation(request),
-        function.algorithm,
-        desc,
-        desc,
-        *function[1:],
-    )
+    hint = _forward(request, function, desc)
     grad = any_layout(out.shape)
     primitive = Primitive.of(
         "eltwise_backward", _FROM_OUTPUT[function], grad, grad, desc, *function[1:], hint
@@ -112,3 +98,14 @@ def activation_backward(request: KernelRequest) -> Kernel | None:
         Argument.DIFF_SRC: in_grad(),
     }
     return PrimitiveKernel("activation_backward", request, (primitive, operands))
+
+
+def _forward(request: KernelRequest, function: Function, desc: MemoryDesc) -> Primitive:
+    return Primitive.of(
+        "eltwise_forward",
+        forward_propagation(request),
+        function.algorithm,
+        desc,
+        desc,
+        *function[1:],
+    )

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import cast
 
 from core.backends.kernels import Kernel, KernelRequest, KernelUnavailable, TensorSpec
 from core.backends.onednn.constants import Algorithm, Argument
 from core.backends.onednn.kernel import Operand, PrimitiveKernel, are_float32, input_, output
-from core.backends.onednn.memory import MemoryDesc, channels_last, desc_of, plain
-from core.backends.onednn.primitive import Primitive
+from core.backends.onednn.memory import (
+    MemoryDesc,
+    alternatives,
+    any_layout,
+    channels_last,
+    desc_of,
+    plain,
+)
+from core.backends.onednn.primitive import Primitive, first_available
 from core.types import Shape
 
 __all__ = ["arithmetic", "concatenation"]
@@ -38,24 +46,34 @@ def arithmetic(request: KernelRequest) -> Kernel | None:
         return None
     algorithm = _ALGORITHMS[request.operator.names[0]]
     if left.shape == right.shape:
-        wide = narrow = _common([left, right])
-        order = (0, 1)
+        desc = _common([left, right])
+        order, inplace = (0, 1), None
+        primitive = Primitive.of("binary", algorithm, desc, desc, desc)
     else:
         order = (0, 1) if left.shape == out.shape else (1, 0)
+        inplace = ((order[0], 0),)
         specs = [(left, right)[index] for index in order]
         if specs[0].shape != out.shape or not _is_per_channel(specs[1].shape, out.shape):
             return None
         if order == (1, 0) and algorithm is Algorithm.BINARY_SUBTRACT:
             return None
-        wide, narrow = desc_of(specs[0]), plain(specs[1].shape)
-    primitive = Primitive.of("binary", algorithm, wide, narrow, wide)
+        primitive = _broadcast(algorithm, *specs)
     operands = {
         Argument.SRC: input_(order[0]),
         Argument.SRC_1: input_(order[1]),
         Argument.DST: output(),
     }
-    inplace = None if wide is narrow else ((order[0], 0),)
     return PrimitiveKernel("arithmetic", request, (primitive, operands), inplace=inplace)
+
+
+def _broadcast(algorithm: Algorithm, wide: TensorSpec, narrow: TensorSpec) -> Primitive:
+    """Return the primitive in a layout of the wide tensor's that the narrow one can go with."""
+
+    def make(descs: tuple[MemoryDesc, MemoryDesc]) -> Primitive:
+        return Primitive.of("binary", algorithm, *descs, descs[0])
+
+    sides = (plain(narrow.shape), any_layout(narrow.shape))
+    return first_available(make, itertools.product(alternatives(wide), sides))
 
 
 def _is_per_channel(narrow: Shape, wide: Shape) -> bool:

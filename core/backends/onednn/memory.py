@@ -20,6 +20,7 @@ __all__ = [
     "BlockedLayout",
     "Memory",
     "MemoryDesc",
+    "alternatives",
     "any_layout",
     "channels_last",
     "desc_of",
@@ -125,6 +126,14 @@ def channels_last(dims: Shape) -> MemoryDesc:
     batch, channels, *space = dims
     inner = _c_strides((batch, *space, channels))
     return strided(dims, (inner[0], 1, *inner[1:-1]))
+
+
+def alternatives(spec: TensorSpec) -> tuple[MemoryDesc, ...]:
+    """Return layouts to compute in, the tensor's own first: not every primitive takes every one."""
+    own, last = desc_of(spec), plain(spec.shape)
+    if len(spec.shape) > 2:
+        last = channels_last(spec.shape)
+    return tuple(dict.fromkeys((own, last, plain(spec.shape))))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import Any
 
 from core.backends.kernels import Kernel, KernelRequest
@@ -17,8 +18,8 @@ from core.backends.onednn.kernel import (
     output,
     workspace,
 )
-from core.backends.onednn.memory import MemoryDesc, any_layout, desc_of
-from core.backends.onednn.primitive import Primitive
+from core.backends.onednn.memory import MemoryDesc, alternatives, any_layout
+from core.backends.onednn.primitive import Primitive, first_available
 from core.types import Shape
 
 __all__ = ["pooling", "pooling_backward"]
@@ -52,7 +53,7 @@ class _Problem:
         return cls(algorithm, (stride, kernel, (0,) * axes, pad, behind))
 
     def forward(self, request: KernelRequest, data: MemoryDesc) -> Primitive:
-        """Return the forward primitive, which keeps the layout of the data."""
+        """Return the forward primitive for data in this layout, which it keeps."""
         return Primitive.of(
             "pooling_forward",
             forward_propagation(request),
@@ -63,30 +64,38 @@ class _Problem:
         )
 
 
+class _Pooling(PrimitiveKernel):
+    """The forward pass."""
+
+    @property
+    def primitive(self) -> Primitive:
+        """Its primitive, which the backward pass needs as a hint."""
+        return self._launches[0][0]
+
+
 def pooling(request: KernelRequest) -> Kernel | None:
     """Prepare the forward pass; in training, maxima keep where they were found."""
     problem = _problem(request)
     data = request.inputs[0]
     if problem is None or data is None:
         return None
-    primitive = problem.forward(request, desc_of(data))
+    primitive = first_available(partial(problem.forward, request), alternatives(data))
     operands = {Argument.SRC: input_(0), Argument.DST: output()}
     if primitive.optional_desc(Argument.WORKSPACE) is not None:
         operands[Argument.WORKSPACE] = workspace
-    return PrimitiveKernel("pooling", request, (primitive, operands))
+    return _Pooling("pooling", request, (primitive, operands))
 
 
 def pooling_backward(request: KernelRequest) -> Kernel | None:
     """Prepare the backward pass of a forward pass that ran by ``pooling``."""
-    problem = _problem(request)
-    data = request.inputs[0]
-    if problem is None or data is None or request.forward is None or not request.is_train:
+    problem, forward = _problem(request), request.forward
+    if problem is None or not isinstance(forward, _Pooling) or not request.is_train:
         return None
-    hint = problem.forward(request, desc_of(data))
+    hint = forward.primitive
     primitive = Primitive.of(
         "pooling_backward",
         problem.algorithm,
-        desc_of(data),
+        hint.desc(Argument.SRC),
         hint.desc(Argument.DST),
         *problem.window,
         hint,

@@ -7,9 +7,9 @@ import functools
 import itertools
 import math
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,14 @@ from core.backends.onednn.memory import Memory, MemoryDesc, dims_array, loaded
 from core.errors import DeviceError
 from core.types import Array
 
-__all__ = ["Attributes", "Launch", "Primitive", "launch", "scratchpad_bytes"]
+__all__ = [
+    "Attributes",
+    "Launch",
+    "Primitive",
+    "first_available",
+    "launch",
+    "scratchpad_bytes",
+]
 
 _BYTES = np.dtype("uint8")
 _SLOW = "ref"
@@ -155,6 +162,25 @@ class Primitive:
             "primitive_desc_query", self.description, Query.IMPLEMENTATION, 0, ctypes.byref(text)
         )
         return (text.value or b"").decode()
+
+
+_Case = TypeVar("_Case")
+_Made = TypeVar("_Made")
+
+
+def first_available(make: Callable[[_Case], _Made], cases: Iterable[_Case]) -> _Made:
+    """Return what can be made of the first of these cases.
+
+    Raises:
+        KernelUnavailable: none can be made; the error is that of the first.
+    """
+    first: KernelUnavailable | None = None
+    for case in cases:
+        try:
+            return make(case)
+        except KernelUnavailable as error:
+            first = first or error
+    raise first or KernelUnavailable("there is no case to make a primitive of")
 
 
 class Launch:

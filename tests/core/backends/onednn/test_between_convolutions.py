@@ -1,0 +1,127 @@
+"""Layers between convolutions, whose data is in oneDNN's layouts: kernels run them, rightly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.backends.onednn import is_available
+from core.executor import bind
+from core.executor.compile import CompileOptions
+from core.executor.primitives import Reorder
+
+pytestmark = pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
+
+Symbol = mx.sym.Symbol
+SHAPE = (2, 3, 10, 12)
+REFERENCE = CompileOptions(table=None)
+CHECKED = CompileOptions(check_kernels=True)
+
+
+def convolution(data: Symbol, name: str, channels: int, **attributes: Any) -> Symbol:
+    given = {"kernel": (3, 3), "pad": (1, 1), "num_filter": channels, "no_bias": True}
+    return mx.sym.Convolution(data, name=name, **{**given, **attributes})
+
+
+def norm(data: Symbol) -> Symbol:
+    return mx.sym.BatchNorm(data, fix_gamma=False, name="norm")
+
+
+def relu(data: Symbol) -> Symbol:
+    return mx.sym.Activation(data, act_type="relu", name="relu")
+
+
+def pooling(data: Symbol, **attributes: Any) -> Symbol:
+    given = {"kernel": (3, 3), "stride": (2, 2), "pad": (1, 1), "name": "pool"}
+    return mx.sym.Pooling(data, **{**given, **attributes})
+
+
+def depthwise(data: Symbol, channels: int, side: int, stride: int = 1) -> Symbol:
+    window = {"kernel": (side, side), "pad": (side // 2, side // 2), "stride": (stride, stride)}
+    return convolution(data, "groups", channels, num_group=channels, **window)
+
+
+Case = tuple[int, Callable[[Symbol], Symbol]]
+CASES: dict[str, Case] = {
+    **{
+        f"{name}-{channels}": (channels, layer)
+        for channels in (16, 20, 24, 58, 72)
+        for name, layer in {
+            "norm": norm,
+            "norm_relu": lambda x: relu(norm(x)),
+            "max_pooling": lambda x: pooling(x, pool_type="max"),
+            "average_pooling": lambda x: pooling(x, pool_type="avg"),
+            "sigmoid": lambda x: mx.sym.sigmoid(x, name="sigmoid"),
+        }.items()
+    },
+    "depthwise-72": (72, lambda x: depthwise(x, 72, 3)),
+    "depthwise_strided-20": (20, lambda x: depthwise(x, 20, 3, 2)),
+    "depthwise_wide-72": (72, lambda x: depthwise(x, 72, 5)),
+    "depthwise_wide-96": (96, lambda x: depthwise(x, 96, 5, 2)),
+    "groups-128": (128, lambda x: convolution(x, "groups", 128, num_group=32)),
+    "groups_biased-36": (36, lambda x: convolution(x, "groups", 24, num_group=3, no_bias=False)),
+}
+
+
+def network(case: str) -> Symbol:
+    channels, layer = CASES[case]
+    inner = layer(convolution(mx.sym.Variable("data"), "first", channels))
+    return convolution(inner, "last", 8)
+
+
+def executor_of(symbol: Symbol, options: CompileOptions | None, *, trains: bool) -> Any:
+    random = np.random.RandomState(5)
+    shapes, _, states = symbol.infer_shape(data=SHAPE)
+    arguments = {
+        name: mx.nd.array(random.uniform(-1, 1, shape))
+        for name, shape in zip(symbol.list_arguments(), shapes, strict=True)
+    }
+    auxiliary = {
+        name: mx.nd.array(random.uniform(0.5, 1.5, shape))
+        for name, shape in zip(symbol.list_auxiliary_states(), states, strict=True)
+    }
+    gradients = {name: mx.nd.zeros(one.shape) for name, one in arguments.items()}
+    return bind(
+        symbol,
+        mx.cpu(),
+        arguments,
+        gradients if trains else None,
+        aux_states=auxiliary,
+        options=options,
+    )
+
+
+def results(executor: Any, *, trains: bool) -> dict[str, np.ndarray]:
+    random = np.random.RandomState(6)
+    for _ in range(2):
+        (out,) = executor.forward(is_train=trains)
+        if trains:
+            executor.backward([mx.nd.array(random.randn(*out.shape))])
+    found = {"output": out.asnumpy()}
+    if trains:
+        found |= {name: one.asnumpy() for name, one in executor.grad_dict.items()}
+    return found | {name: one.asnumpy() for name, one in executor.aux_dict.items()}
+
+
+def on_references(executor: Any) -> list[str]:
+    (plan,) = executor._plans.values()
+    steps = plan.compiled.program.steps
+    return [str(s) for s in steps if s.kernel is None and not isinstance(s.op, Reorder)]
+
+
+@pytest.mark.parametrize("trains", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize("case", CASES)
+def test_a_kernel_runs_it_and_equals_the_reference(case: str, trains: bool) -> None:
+    symbol = network(case)
+    expected = results(executor_of(symbol, REFERENCE, trains=trains), trains=trains)
+    executor = executor_of(symbol, None, trains=trains)
+    got = results(executor, trains=trains)
+    assert on_references(executor) == []
+    for name, wanted in expected.items():
+        scale = max(float(np.abs(wanted).max()), 1e-6)
+        np.testing.assert_allclose(got[name] / scale, wanted / scale, atol=5e-5, err_msg=name)
+    results(executor_of(symbol, CHECKED, trains=trains), trains=trains)
