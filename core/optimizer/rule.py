@@ -23,6 +23,7 @@ from core.types import Array, DType, is_half
 
 __all__ = ["Piece", "RuleOptimizer", "sum_of_squares"]
 
+_FLOAT32 = np.dtype("float32")
 _PIECE = 32768
 """Elements updated at a time on the CPU: weight, gradient, states and scratch stay in L2."""
 
@@ -158,14 +159,39 @@ class RuleOptimizer(Optimizer):
         size = flat[0].shape[0]
         in_pieces = backend.xp is np and not self.whole_parameters
         step = _PIECE if in_pieces else max(size, 1)
-        scratch = _scratch(context, min(step, size), flat[0].dtype)
+        widens = backend.xp is np and is_half(flat[0].dtype)
+        scratch = _scratch(context, min(step, size), _FLOAT32 if widens else flat[0].dtype)
         with backend.scope():
             for start in range(0, size, step):
                 stop = min(start + step, size)
-                weight, grad, *states = (array[start:stop] for array in flat)
+                parts = [array[start:stop] for array in flat]
                 pair = (scratch[0][: stop - start], scratch[1][: stop - start])
-                piece = Piece(context, backend.xp, weight, grad, tuple(states), pair)
-                self.rule(piece, lr, wd, count)
+                update = self._update_widened if widens else self._update_piece
+                update(context, parts, pair, lr, wd, count)
+
+    def _update_piece(
+        self,
+        context: Context,
+        parts: Sequence[Array],
+        scratch: tuple[Array, Array],
+        lr: float,
+        wd: float,
+        count: int,
+    ) -> None:
+        weight, grad, *states = parts
+        piece = Piece(context, backend_of(context).xp, weight, grad, tuple(states), scratch)
+        self.rule(piece, lr, wd, count)
+
+    def _update_widened(self, context: Context, parts: Sequence[Array], *settings: Any) -> None:
+        """Update in float32: NumPy computes in half precision many times as slowly as it converts.
+
+        What the rule writes is rounded once.
+        """
+        wide = [part.astype(_FLOAT32) for part in parts]
+        self._update_piece(context, wide, *settings)
+        for index, (part, new) in enumerate(zip(parts, wide, strict=True)):
+            if index != 1:  # the gradient
+                part[...] = new
 
     # -- shared steps of the rules ----------------------------------------------------------
 
@@ -201,9 +227,9 @@ _local = threading.local()
 
 def _scratch(context: Context, size: int, dtype: DType) -> tuple[Array, Array]:
     pool: dict[Any, tuple[Array, Array]] = _local.__dict__
-    pair = pool.get((context, dtype.str))
+    pair = pool.get((context, dtype))
     if pair is None or pair[0].shape[0] < size:
         backend = backend_of(context)
         pair = (backend.empty((size,), dtype), backend.empty((size,), dtype))
-        pool[(context, dtype.str)] = pair
+        pool[(context, dtype)] = pair
     return pair
