@@ -23,9 +23,9 @@ mx_real_t = np.float32
 """The dtype of arrays made without one."""
 
 
-def py_str(text: bytes) -> str:
-    """Decode UTF-8."""
-    return text.decode("utf-8")
+def py_str(text: bytes | str) -> str:
+    """Decode UTF-8; what executors tell their monitors is text already."""
+    return text if isinstance(text, str) else text.decode("utf-8")
 
 
 def _as_list(obj: object) -> list[object] | tuple[object, ...]:

@@ -162,9 +162,10 @@ class Custom(Operator):
     ) -> tuple[list[DType | None], list[DType | None]]:
         count = len(self.properties.list_arguments())
         first = next((dtype for dtype in (*inputs, *outputs) if dtype is not None), None)
-        if first is None:
+        if first is None and count:
             return inputs, outputs
-        known = [(dtype or first).type for dtype in inputs[:count]]
+        # With no inputs the properties know the dtypes by themselves.
+        known = [(dtype or first).type for dtype in inputs[:count]] if first is not None else []
         try:
             answer = self.properties.infer_type(list(known))
         except Exception as error:

@@ -18,6 +18,7 @@ __all__ = [
     "Embedding",
     "FillElement",
     "GatherNd",
+    "GatherNdGradient",
     "OneHot",
     "Pick",
     "ScatterNd",
@@ -406,6 +407,16 @@ class ScatterNd(_Indexing):
         in_grads: Sequence[Array | None],
     ) -> None:
         _read_rows(run, out_grads[0], inputs[1], in_grads[0])
+
+
+@register("_backward_gather_nd")
+class GatherNdGradient(ScatterNd):
+    """The same, where the elements of equal index vectors are added up."""
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        rows, table = _rows_of(run, inputs[1], outputs[0].shape)
+        positions = axis_positions(run, rows.reshape(-1, 1), table, 0)
+        add_at(run, outputs[0], positions, inputs[0])
 
 
 def _rows_of(run: Run, indices: Array, shape: Shape) -> tuple[Array, Shape]:

@@ -130,8 +130,7 @@ def check_symbolic_backward(
     before, gradients = {}, {}
     for name in sorted(wanted):
         before[name] = np.random.normal(size=wanted[name].shape)
-        kind = _dtype_for(wanted[name], dtype)
-        gradients[name] = array(before[name], ctx=ctx, dtype=kind)
+        gradients[name] = array(before[name], ctx=ctx, dtype=arguments[name].dtype)
     requests = _requests(sym, grad_req)
     executor = sym.bind(
         ctx,

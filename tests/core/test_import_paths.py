@@ -27,6 +27,7 @@ PATHS = [
     ("model", "save_checkpoint load_checkpoint load_params BatchEndParam"),
     ("module", "Module BucketingModule SequentialModule PythonLossModule BaseModule"),
     ("name", "NameManager Prefix"),
+    ("operator", "CustomOp CustomOpProp NDArrayOp NumpyOp PythonOp get_operator_arguments"),
     ("ndarray", "NDArray array zeros CachedOp"),
     ("ndarray.ndarray", "NDArray py_slice _STORAGE_TYPE_STR_TO_ID"),
     ("ndarray.sparse", "CSRNDArray RowSparseNDArray csr_matrix row_sparse_array"),
@@ -62,7 +63,7 @@ def test_plain_types() -> None:
     assert mx.nd.zeros((1,)).dtype is mx_real_t
     assert isinstance(np.float16(1), numeric_types)
     assert not isinstance("1", numeric_types)
-    assert py_str("größe".encode()) == "größe"
+    assert py_str("größe".encode()) == py_str("größe") == "größe"
     assert _as_list("ab") == ["ab"]
     assert _as_list((1, 2)) == (1, 2)
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from core.ops.attributes import attribute
 from core.ops.operator import Operator, Reads, Run
 from core.ops.registry import register
-from core.types import Array
+from core.types import Array, DType, Shape, merge_dtypes
 
-__all__ = ["GradientMultiplier", "Quadratic", "StraightRound", "StraightSign"]
+__all__ = ["AllClose", "GradientMultiplier", "Quadratic", "StraightRound", "StraightSign"]
+
+_UINT8 = np.dtype("uint8")
 
 
 class _Elementwise(Operator):
@@ -117,3 +121,37 @@ class Quadratic(_Elementwise):
         run.xp.multiply(inputs[0], 2 * self.a, out=slope)
         slope += self.b
         run.xp.multiply(slope, out_grads[0], out=in_grads[0])
+
+
+@register("_contrib_allclose")
+class AllClose(Operator):
+    """1 where each ``|a - b| <= atol + rtol * |b|``, else 0; NaN equals NaN with ``equal_nan``."""
+
+    rtol: float = attribute(1e-5)
+    atol: float = attribute(1e-8)
+    equal_nan: bool = attribute(True)
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("a", "b")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        common = self.expect("b", inputs[1], inputs[0])
+        return [common, common], [self.expect("output", outputs[0], ())]
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        common = merge_dtypes(*inputs)
+        return [common, common], [self.expect_dtype("output", outputs[0], _UINT8)]
+
+    def backward_reads(self) -> Reads:
+        return Reads(out_grads=False)
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return ()
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        xp, (a, b) = run.xp, inputs
+        outputs[0][...] = xp.allclose(a, b, self.rtol, self.atol, self.equal_nan)

@@ -210,4 +210,11 @@ CASES = (
         {"data": (2, 2), "indices": values([[2, 0]])},
         grads=("data",),
     ),
+    Case(
+        "gather_nd_gradient",
+        "_backward_gather_nd",
+        {"shape": (2, 3)},
+        {"data": (3,), "indices": values([[0, 1, 0], [2, 0, 2]])},
+        grads=False,
+    ),
 )

@@ -194,3 +194,29 @@ def test_errors_name_the_operator() -> None:
 
     with pytest.raises(ShapeError, match=r"returned \[1, 0, 0\] entries; expected 1 for inputs, 1"):
         mx.nd.Custom(mx.nd.zeros(1), op_type="test_short")
+
+
+def test_no_inputs() -> None:
+    """MXNet's test_operator makes arrays of nothing; the properties say their dtype."""
+
+    class Counting(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux) -> None:
+            self.assign(out_data[0], req[0], np.arange(3))
+
+    @mx.operator.register("test_counting")
+    class CountingProp(mx.operator.CustomOpProp):
+        def list_arguments(self):
+            return []
+
+        def infer_shape(self, in_shape):
+            return [], [(3,)], []
+
+        def infer_type(self, in_type):
+            return [], [np.int32], []
+
+        def create_operator(self, ctx, in_shapes, in_dtypes):
+            return Counting()
+
+    out = mx.nd.Custom(op_type="test_counting")
+    assert out.dtype == np.int32
+    np.testing.assert_array_equal(out.asnumpy(), [0, 1, 2])
