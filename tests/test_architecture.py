@@ -16,7 +16,7 @@ CORE_LAYERS = [
     {"ops"},
     {"ndarray"},
     {"autograd", "symbol", "name", "attribute", "operator", "util", "contrib"},
-    {"checkpoint", "model"},
+    {"checkpoint"},
     {"executor"},
     {
         "optimizer",
@@ -31,7 +31,7 @@ CORE_LAYERS = [
         "callback",
         "visualization",
     },
-    {"module", "gluon"},
+    {"module", "gluon", "model", "executor_manager"},
     {"testing", "test_utils"},
 ]
 DEVICE_LIBRARIES = {"cupy", "cudnn", "ctypes"}

@@ -24,7 +24,12 @@ PATHS = [
     ("io", "NDArrayIter DataDesc DataBatch DataIter"),
     ("lr_scheduler", "FactorScheduler MultiFactorScheduler PolyScheduler CosineScheduler"),
     ("metric", "Accuracy CompositeEvalMetric EvalMetric"),
-    ("model", "save_checkpoint load_checkpoint load_params BatchEndParam"),
+    ("executor_manager", "_split_input_slice _check_arguments"),
+    (
+        "model",
+        "save_checkpoint load_checkpoint load_params BatchEndParam FeedForward _create_kvstore "
+        "_create_sparse_kvstore _initialize_kvstore _update_params _update_params_on_kvstore",
+    ),
     ("module", "Module BucketingModule SequentialModule PythonLossModule BaseModule"),
     ("name", "NameManager Prefix"),
     ("operator", "CustomOp CustomOpProp NDArrayOp NumpyOp PythonOp get_operator_arguments"),

@@ -1,0 +1,28 @@
+"""Checkpoints and the old ``FeedForward`` model, where scripts import them from (``mx.model``)."""
+
+from __future__ import annotations
+
+from core.checkpoint import BatchEndParam, load_checkpoint, load_params, save_checkpoint
+from core.model.feed_forward import FeedForward
+from core.model.stores import (
+    _create_kvstore,
+    _create_sparse_kvstore,
+    _initialize_kvstore,
+    _multiple_callbacks,
+    _update_params,
+    _update_params_on_kvstore,
+)
+
+__all__ = [
+    "BatchEndParam",
+    "FeedForward",
+    "_create_kvstore",
+    "_create_sparse_kvstore",
+    "_initialize_kvstore",
+    "_multiple_callbacks",
+    "_update_params",
+    "_update_params_on_kvstore",
+    "load_checkpoint",
+    "load_params",
+    "save_checkpoint",
+]
