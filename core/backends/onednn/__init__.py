@@ -11,7 +11,12 @@ from core.backends.onednn.batch_norm import (
 )
 from core.backends.onednn.convolution import convolution, convolution_backward
 from core.backends.onednn.deconvolution import deconvolution, deconvolution_backward
-from core.backends.onednn.eltwise import activation, activation_backward
+from core.backends.onednn.eltwise import (
+    activation,
+    activation_backward,
+    leaky_relu,
+    leaky_relu_backward,
+)
 from core.backends.onednn.fused import (
     fused_batch_norm,
     fused_convolution,
@@ -45,7 +50,7 @@ _FORWARD: dict[str, Prepare] = {
     "Deconvolution": deconvolution,
     "FullyConnected": inner_product,
     "LayerNorm": layer_norm,
-    "LeakyReLU": activation,
+    "LeakyReLU": leaky_relu,
     "Pooling": pooling,
     "RNN": recurrent,
     "SoftmaxOutput": softmax_output,
@@ -78,6 +83,7 @@ _BACKWARD: dict[str, Prepare] = {
     "Deconvolution": deconvolution_backward,
     "FullyConnected": inner_product_backward,
     "LayerNorm": layer_norm_backward,
+    "LeakyReLU": leaky_relu_backward,
     "Pooling": pooling_backward,
     "batch_dot": product_backward,
     "dot": product_backward,

@@ -16,10 +16,18 @@ from core.backends.onednn.kernel import (
     out_grad,
     output,
 )
-from core.backends.onednn.memory import MemoryDesc, alternatives, any_layout, desc_of
+from core.backends.onednn.memory import MemoryDesc, alternatives, any_layout
+from core.backends.onednn.prelu import prelu, prelu_backward
 from core.backends.onednn.primitive import Primitive, first_available
 
-__all__ = ["Function", "activation", "activation_backward", "function_of"]
+__all__ = [
+    "Function",
+    "activation",
+    "activation_backward",
+    "function_of",
+    "leaky_relu",
+    "leaky_relu_backward",
+]
 
 
 class Function(NamedTuple):
@@ -43,10 +51,13 @@ _BY_ATTRIBUTE = {
 }
 
 _FROM_OUTPUT = {
-    _RELU: Algorithm.ELTWISE_RELU_FROM_OUTPUT,
-    _SIGMOID: Algorithm.ELTWISE_LOGISTIC_FROM_OUTPUT,
-    _TANH: Algorithm.ELTWISE_TANH_FROM_OUTPUT,
+    Algorithm.ELTWISE_RELU: Algorithm.ELTWISE_RELU_FROM_OUTPUT,
+    Algorithm.ELTWISE_ELU: Algorithm.ELTWISE_ELU_FROM_OUTPUT,
+    Algorithm.ELTWISE_LOGISTIC: Algorithm.ELTWISE_LOGISTIC_FROM_OUTPUT,
+    Algorithm.ELTWISE_TANH: Algorithm.ELTWISE_TANH_FROM_OUTPUT,
 }
+_FROM_INPUT = frozenset({Algorithm.ELTWISE_GELU_ERF})
+"""Functions that are differentiated by what the operator keeps: its output, or its input."""
 
 
 def function_of(operator: Any) -> Function | None:
@@ -81,23 +92,39 @@ def activation(request: KernelRequest) -> Kernel | None:
 
 
 def activation_backward(request: KernelRequest) -> Kernel | None:
-    """Prepare the backward pass, which reads the output."""
-    function, out = function_of(request.operator), request.outputs[0]
-    if function is None or function not in _FROM_OUTPUT or not are_float32(request):
+    """Prepare the backward pass, which reads the output, or the input where it must."""
+    function = function_of(request.operator)
+    if function is None or not are_float32(request):
         return None
-    assert out is not None
-    desc = desc_of(out)
-    hint = _forward(request, function, desc)
-    grad = any_layout(out.shape)
-    primitive = Primitive.of(
-        "eltwise_backward", _FROM_OUTPUT[function], grad, grad, desc, *function[1:], hint
-    )
-    operands = {
-        Argument.DST: output(),
-        Argument.DIFF_DST: out_grad(),
-        Argument.DIFF_SRC: in_grad(),
-    }
+    if function.algorithm in _FROM_INPUT:
+        algorithm, seen, argument = function.algorithm, request.inputs[0], Argument.SRC
+        operand = input_(0)
+    elif function.algorithm in _FROM_OUTPUT and function.alpha >= 0:
+        algorithm, seen = _FROM_OUTPUT[function.algorithm], request.outputs[0]
+        argument, operand = Argument.DST, output()
+    else:
+        return None
+    assert seen is not None
+    grad = any_layout(seen.shape)
+
+    def make(desc: MemoryDesc) -> Primitive:
+        hint = _forward(request, function, desc)
+        return Primitive.of("eltwise_backward", algorithm, grad, grad, desc, *function[1:], hint)
+
+    primitive = first_available(make, alternatives(seen))
+    operands = {argument: operand, Argument.DIFF_DST: out_grad(), Argument.DIFF_SRC: in_grad()}
     return PrimitiveKernel("activation_backward", request, (primitive, operands))
+
+
+def leaky_relu(request: KernelRequest) -> Kernel | None:
+    """Prepare the forward pass of a function that has a slope below zero."""
+    return (prelu if request.operator.act_type == "prelu" else activation)(request)
+
+
+def leaky_relu_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the backward pass of a function that has a slope below zero."""
+    is_prelu = request.operator.act_type == "prelu"
+    return (prelu_backward if is_prelu else activation_backward)(request)
 
 
 def _forward(request: KernelRequest, function: Function, desc: MemoryDesc) -> Primitive:

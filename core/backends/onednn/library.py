@@ -81,6 +81,8 @@ _MAKERS: dict[str, str] = {
     "batch_normalization_backward": "Eimmmfup",
     "eltwise_forward": "Eiimmff",
     "eltwise_backward": "Eimmmffp",
+    "prelu_forward": "Eimmm",
+    "prelu_backward": "Emmmmmp",
     "softmax_forward": "Eiimmi",
     "softmax_backward": "Eimmmip",
     "binary": "Eimmm",

@@ -45,6 +45,10 @@ def depthwise(data: Symbol, channels: int, side: int, stride: int = 1) -> Symbol
     return convolution(data, "groups", channels, num_group=channels, **window)
 
 
+def leaky(data: Symbol, **attributes: Any) -> Symbol:
+    return mx.sym.LeakyReLU(data, name="leaky", **attributes)
+
+
 Case = tuple[int, Callable[[Symbol], Symbol]]
 CASES: dict[str, Case] = {
     **{
@@ -56,8 +60,17 @@ CASES: dict[str, Case] = {
             "max_pooling": lambda x: pooling(x, pool_type="max"),
             "average_pooling": lambda x: pooling(x, pool_type="avg"),
             "sigmoid": lambda x: mx.sym.sigmoid(x, name="sigmoid"),
+            "prelu": lambda x: leaky(x, act_type="prelu"),
         }.items()
     },
+    **{
+        f"{act_type}-20": (20, lambda x, act_type=act_type: leaky(x, act_type=act_type, slope=0.3))
+        for act_type in ("leaky", "elu", "gelu")
+    },
+    "prelu_shared-20": (
+        20,
+        lambda x: mx.sym.LeakyReLU(x, mx.sym.Variable("gamma", shape=(1,)), act_type="prelu"),
+    ),
     "depthwise-72": (72, lambda x: depthwise(x, 72, 3)),
     "depthwise_strided-20": (20, lambda x: depthwise(x, 20, 3, 2)),
     "depthwise_wide-72": (72, lambda x: depthwise(x, 72, 5)),

@@ -28,10 +28,6 @@ _OPERATORS = _TABLE.operators("numpy")
 _KERNELS = _TABLE.entries("numpy")
 
 _REFERENCE = {
-    "activation-prelu_2d",
-    "activation-prelu_3d",
-    "activation-prelu_4d",
-    "activation-prelu_shared",
     "activation-selu_2d",
     "activation-selu_large",
     "activation-softsign_2d",
