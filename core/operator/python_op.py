@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.ndarray import NDArray
-from core.operator.custom import CustomOp, CustomOpProp, register
+from core.operator.custom import CustomOp, CustomOpProp
+from core.ops.custom import register_custom
 from core.symbol import Symbol
 
 __all__ = ["NDArrayOp", "NumpyOp", "PythonOp"]
@@ -178,7 +179,7 @@ class _Properties(CustomOpProp):
 def _symbol_of(op: PythonOp, calls: CustomOp, args: Sequence[Any], kwargs: Any) -> Symbol:
     """Return the operator on symbols; registered, and so kept, under a name of its own."""
     name = f"_{type(op).__name__}{next(_numbers)}"
-    register(name)(lambda: _Properties(op, calls))
+    register_custom(name, lambda: _Properties(op, calls))
     return Symbol._call_operator("Custom", *args, op_type=name, **kwargs)
 
 

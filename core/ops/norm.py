@@ -195,11 +195,30 @@ class BatchNormV1(BatchNorm):
 class SyncBatchNorm(BatchNorm):
     """``BatchNorm`` as networks for several devices have it; here each device has its own batch.
 
-    MXNet's joins the statistics of ``ndev`` devices where they are trained together.
+    MXNet's joins the statistics of ``ndev`` devices where they are trained together. The third
+    output is the variance itself.
     """
 
     ndev: int = attribute(1, minimum=1, doc="devices that were trained together")
     key: str = attribute(doc="which layers belong together")
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        super().forward(run, inputs, outputs)
+        run.xp.copyto(outputs[2], self._variance(run, outputs[2]))
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        inverse = run.scratch(outputs[2].shape, outputs[2].dtype)
+        run.xp.add(outputs[2], self.eps, out=inverse)
+        run.xp.sqrt(inverse, out=inverse)
+        run.xp.reciprocal(inverse, out=inverse)
+        super().backward(run, out_grads, inputs, (*outputs[:2], inverse), in_grads)
 
 
 class _SampleNorm(Operator, abc.ABC):

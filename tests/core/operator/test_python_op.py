@@ -64,7 +64,7 @@ def test_forward_and_backward(kind) -> None:
 
 @pytest.mark.parametrize("cls", [mx.operator.NumpyOp, mx.operator.NDArrayOp])
 def test_the_base_is_the_identity(cls) -> None:
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="use CustomOp"):
         exe = cls()(mx.sym.Variable("x")).simple_bind(mx.cpu(), x=X.shape)
     (out,) = exe.forward(is_train=True, x=X)
     np.testing.assert_array_equal(out.asnumpy(), X)
@@ -80,7 +80,7 @@ def test_a_loss_needs_no_head_gradient() -> None:
         def backward(self, out_grad, in_data, out_data, in_grad):
             in_grad[0][:] = in_data[0] - 1
 
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="use CustomOp"):
         exe = Loss()(mx.sym.Variable("x")).simple_bind(mx.cpu(), x=X.shape)
     exe.forward(is_train=True, x=X)
     exe.backward()
@@ -88,7 +88,7 @@ def test_a_loss_needs_no_head_gradient() -> None:
 
 
 def test_the_base_of_both_makes_no_symbol() -> None:
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="use CustomOp"):
         op = mx.operator.PythonOp()
     with pytest.raises(NotImplementedError, match="PythonOp must define get_symbol"):
         op(mx.sym.Variable("x"))

@@ -50,6 +50,14 @@ CASES = (
     _batch_norm("sync", op="_contrib_SyncBatchNorm", key="bn", fix_gamma=False),
     _batch_norm("sync_inference", op="_contrib_SyncBatchNorm", key="bn", ndev=4, train=False),
     _batch_norm(
+        "sync_statistics",
+        op="_contrib_SyncBatchNorm",
+        key="bn",
+        fix_gamma=False,
+        output_mean_var=True,
+        numeric=False,
+    ),
+    _batch_norm(
         "sync_global",
         op="_contrib_SyncBatchNorm",
         key="bn",
