@@ -30,6 +30,7 @@ from core.backends.onednn.local_response import local_response, local_response_b
 from core.backends.onednn.loss import softmax_output_backward
 from core.backends.onednn.pooling import pooling, pooling_backward
 from core.backends.onednn.product import product, product_backward
+from core.backends.onednn.product_rule import multiplication_backward
 from core.backends.onednn.recurrent import (
     recurrent,
     recurrent_backward,
@@ -86,7 +87,9 @@ _BACKWARD: dict[str, Prepare] = {
     "LeakyReLU": leaky_relu_backward,
     "Pooling": pooling_backward,
     "batch_dot": product_backward,
+    "broadcast_mul": multiplication_backward,
     "dot": product_backward,
+    "elemwise_mul": multiplication_backward,
     "RNN": recurrent_backward,
     "SoftmaxOutput": softmax_output_backward,
     "_plan_batch_norm_relu": batch_norm_relu_backward,

@@ -19,6 +19,7 @@ from core.backends.kernels import (
     KernelUnavailable,
     TensorSpec,
 )
+from core.backends.onednn.channel_sums import ChannelSums
 from core.backends.onednn.constants import Algorithm, Argument, Propagation
 from core.backends.onednn.convolution import has_channels_first
 from core.backends.onednn.kernel import (
@@ -140,10 +141,10 @@ class _Biased(PrimitiveKernel):
 
 
 def deconvolution_backward(request: KernelRequest) -> Kernel | None:
-    """Prepare the gradients of data and weight; with a bias's, the reference runs."""
+    """Prepare the gradients that are wanted."""
     transpose = _transpose(request)
     wants_data, wants_weight, *wants_bias = (grad is not None for grad in request.in_grads)
-    if transpose is None or any(wants_bias):
+    if transpose is None or not (wants_data or wants_weight):
         return None
     launches: Launches = []
     primitive = None
@@ -162,7 +163,29 @@ def deconvolution_backward(request: KernelRequest) -> Kernel | None:
             Argument.DIFF_WEIGHTS: in_grad(1),
         }
         launches.append((transpose.backward_weights(primitive), operands))
-    return PrimitiveKernel("deconvolution_backward", request, *launches, inplace=())
+    kind = _BiasedBackward if any(wants_bias) else PrimitiveKernel
+    return kind("deconvolution_backward", request, *launches, inplace=())
+
+
+class _BiasedBackward(PrimitiveKernel):
+    """Adds up the gradient of the bias, too."""
+
+    def __init__(self, name: str, request: KernelRequest, *launches: Any, **options: Any) -> None:
+        super().__init__(name, request, *launches, **options)
+        self._sums = ChannelSums(launches[0][0].desc(Argument.SRC))
+        self.scratchpad_bytes = max(self.scratchpad_bytes, self._sums.scratchpad_bytes)
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+        """Return a closure that computes all gradients."""
+        compute = super().bind(arrays, resources)
+        sums = self._sums.bind(present(arrays.out_grads[0]), resources)
+        bias = present(arrays.in_grads[2])
+
+        def call() -> Any:
+            np.sum(sums(), axis=0, out=bias)
+            return compute()
+
+        return call
 
 
 def _transpose(request: KernelRequest) -> _Transpose | None:

@@ -20,7 +20,7 @@ from core.backends.onednn.memory import (
 from core.backends.onednn.primitive import Primitive, first_available
 from core.types import Shape
 
-__all__ = ["arithmetic", "concatenation"]
+__all__ = ["arithmetic", "broadcast", "concatenation", "is_per_channel"]
 
 
 _ALGORITHMS = {
@@ -37,8 +37,7 @@ _ALGORITHMS = {
 def arithmetic(request: KernelRequest) -> Kernel | None:
     """Prepare the sum, product or difference of two tensors.
 
-    One of them has the result's shape; the other has it too, or is one number for each channel or
-    for each channel of each sample.
+    One of them has the result's shape; the other has it too, or is repeated along some axes.
     """
     left, right = request.inputs
     out = request.outputs[0]
@@ -53,11 +52,11 @@ def arithmetic(request: KernelRequest) -> Kernel | None:
         order = (0, 1) if left.shape == out.shape else (1, 0)
         inplace = ((order[0], 0),)
         specs = [(left, right)[index] for index in order]
-        if specs[0].shape != out.shape or not _is_per_channel(specs[1].shape, out.shape):
+        if specs[0].shape != out.shape:
             return None
         if order == (1, 0) and algorithm is Algorithm.BINARY_SUBTRACT:
             return None
-        primitive = _broadcast(algorithm, *specs)
+        primitive = broadcast(algorithm, *specs)
     operands = {
         Argument.SRC: input_(order[0]),
         Argument.SRC_1: input_(order[1]),
@@ -66,17 +65,19 @@ def arithmetic(request: KernelRequest) -> Kernel | None:
     return PrimitiveKernel("arithmetic", request, (primitive, operands), inplace=inplace)
 
 
-def _broadcast(algorithm: Algorithm, wide: TensorSpec, narrow: TensorSpec) -> Primitive:
+def broadcast(algorithm: Algorithm, wide: TensorSpec, narrow: TensorSpec) -> Primitive:
     """Return the primitive in a layout of the wide tensor's that the narrow one can go with."""
 
     def make(descs: tuple[MemoryDesc, MemoryDesc]) -> Primitive:
         return Primitive.of("binary", algorithm, *descs, descs[0])
 
-    sides = (plain(narrow.shape), any_layout(narrow.shape))
+    shape = (1,) * (len(wide.shape) - len(narrow.shape)) + narrow.shape
+    sides = (plain(shape), any_layout(shape)) if shape == narrow.shape else (plain(shape),)
     return first_available(make, itertools.product(alternatives(wide), sides))
 
 
-def _is_per_channel(narrow: Shape, wide: Shape) -> bool:
+def is_per_channel(narrow: Shape, wide: Shape) -> bool:
+    """Tell whether a tensor has one number for each channel, of all samples or of each."""
     is_one = all(size == 1 for size in narrow[2:])
     return len(narrow) == len(wide) > 2 and is_one and narrow[1] == wide[1]
 

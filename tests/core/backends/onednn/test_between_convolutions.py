@@ -49,6 +49,11 @@ def leaky(data: Symbol, **attributes: Any) -> Symbol:
     return mx.sym.LeakyReLU(data, name="leaky", **attributes)
 
 
+def deconvolution(data: Symbol, channels: int, **attributes: Any) -> Symbol:
+    given = {"kernel": (2, 2), "stride": (2, 2), "num_filter": channels, "name": "deconv"}
+    return mx.sym.Deconvolution(data, **{**given, **attributes})
+
+
 Case = tuple[int, Callable[[Symbol], Symbol]]
 CASES: dict[str, Case] = {
     **{
@@ -77,6 +82,31 @@ CASES: dict[str, Case] = {
     "depthwise_wide-96": (96, lambda x: depthwise(x, 96, 5, 2)),
     "groups-128": (128, lambda x: convolution(x, "groups", 128, num_group=32)),
     "groups_biased-36": (36, lambda x: convolution(x, "groups", 24, num_group=3, no_bias=False)),
+}
+
+
+CASES |= {
+    f"deconvolution-{channels}-{bias}": (
+        channels,
+        lambda x, c=channels, b=bias: deconvolution(x, c, no_bias=b == "unbiased"),
+    )
+    for channels in (16, 20)
+    for bias in ("biased", "unbiased")
+}
+
+
+CASES |= {
+    f"{name}-{channels}": (channels, layer)
+    for channels in (16, 20)
+    for name, layer in {
+        "excitation": lambda x: mx.sym.broadcast_mul(x, pooling(x, global_pool=True)),
+        "excitation_from_the_left": lambda x: mx.sym.broadcast_mul(pooling(x, global_pool=True), x),
+        "square": lambda x: x * x,
+        "swish": lambda x: x * mx.sym.sigmoid(x, name="sigmoid"),
+        "scale": lambda x, c=channels: mx.sym.broadcast_mul(
+            x, mx.sym.Variable("scale", shape=(1, c, 1, 1))
+        ),
+    }.items()
 }
 
 

@@ -31,11 +31,9 @@ _REFERENCE = {
     "activation-selu_2d",
     "activation-selu_large",
     "activation-softsign_2d",
-    # Broadcast along other axes than those behind the channels, or from the left of a difference.
+    # Both sides broadcast, or the left of a difference.
     "elemwise_binary-broadcast_add",
-    "elemwise_binary-broadcast_all",
     "elemwise_binary-broadcast_mul",
-    "elemwise_binary-broadcast_ranks",
     "elemwise_binary-broadcast_ranks_left",
     "elemwise_binary-broadcast_sub",
     "elemwise_binary-broadcast_sub_left",
