@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from core.executor.ir import Program, Step
@@ -89,52 +89,44 @@ class Cell:
         return (self.mode, self.order, self.of_input.parameters, self.of_state.parameters)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Pattern:
     """How a value may have been computed.
 
-    Each object stands for one value: where it occurs twice in a pattern, both are the same.
+    Each object stands for one value: where it occurs twice in a cell, both are the same.
+
+    Attributes:
+        head: what ``_head`` says of the step that wrote it; empty for any value.
+        operands: patterns of what that step read, as far as they matter. They are tried in this
+            order.
     """
 
-
-class _Any(_Pattern):
-    """Whatever."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Dense(_Pattern):
-    """A fully connected layer of rows."""
+    head: str = ""
+    operands: tuple[_Pattern, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Part(_Pattern):
-    """One of ``count`` equal parts of the columns of another value."""
-
-    count: int
-    of: _Pattern
+_DENSE = "dense"
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Applied(_Pattern):
-    """A function of values of one shape. The first operand is matched first."""
-
-    function: str
-    operands: tuple[_Pattern, ...]
+def _part(count: int, of: _Pattern) -> _Pattern:
+    """One of so many equal parts of the columns of another value."""
+    return _Pattern(f"part of {count}", (of,))
 
 
 def _plus(*operands: _Pattern) -> _Pattern:
-    return _Applied("plus", operands)
+    return _Pattern("plus", operands)
 
 
 def _times(*operands: _Pattern) -> _Pattern:
-    return _Applied("times", operands)
+    return _Pattern("times", operands)
 
 
 def _sigmoid(operand: _Pattern) -> _Pattern:
-    return _Applied("sigmoid", (operand,))
+    return _Pattern("sigmoid", (operand,))
 
 
 def _tanh(operand: _Pattern) -> _Pattern:
-    return _Applied("tanh", (operand,))
+    return _Pattern("tanh", (operand,))
 
 
 _FUNCTIONS = {
@@ -180,10 +172,9 @@ class _CellPattern:
 
 
 def _lstm() -> _CellPattern:
-    one, other = _Dense(), _Dense()
+    one, other, memory = _Pattern(_DENSE), _Pattern(_DENSE), _Pattern()
     sums = _plus(one, other)
-    write, forget, candidate, show = (_Part(4, sums) for _ in range(4))
-    memory = _Any()
+    write, forget, candidate, show = (_part(4, sums) for _ in range(4))
     following = _plus(_times(_tanh(candidate), _sigmoid(write)), _times(_sigmoid(forget), memory))
     return _CellPattern(
         mode="lstm",
@@ -197,14 +188,14 @@ def _lstm() -> _CellPattern:
 
 
 def _gru(*, is_from_ones: bool) -> _CellPattern:
-    of_input, of_state, state = _Dense(), _Dense(), _Any()
-    parts = [(_Part(3, of_input), _Part(3, of_state)) for _ in range(3)]
+    of_input, of_state, state = _Pattern(_DENSE), _Pattern(_DENSE), _Pattern()
+    parts = [(_part(3, of_input), _part(3, of_state)) for _ in range(3)]
     reset, update = (_sigmoid(_plus(*pair)) for pair in parts[:2])
     # The hidden part comes first: it tells which layer is the state's.
     candidate = _tanh(_plus(_times(parts[2][1], reset), parts[2][0]))
-    rest = _Applied("one minus", (update,))
+    rest = _Pattern("one minus", (update,))
     if is_from_ones:
-        rest = _Applied("minus", (_Applied("one", (update,)), update))
+        rest = _Pattern("minus", (_Pattern("one", (update,)), update))
     return _CellPattern(
         mode="gru",
         output=_plus(_times(candidate, rest), _times(update, state)),
@@ -217,8 +208,8 @@ def _gru(*, is_from_ones: bool) -> _CellPattern:
 
 
 def _plain(function: str) -> _CellPattern:
-    one, other = _Dense(), _Dense()
-    output = _Applied(function, (_plus(one, other),))
+    one, other = _Pattern(_DENSE), _Pattern(_DENSE)
+    output = _Pattern(function, (_plus(one, other),))
     return _CellPattern(f"rnn_{function}", output, (), one, other)
 
 
@@ -228,7 +219,7 @@ _CELLS: dict[str, tuple[_CellPattern, ...]] = {
     "tanh": (_plain("tanh"),),
     "relu": (_plain("relu"),),
 }
-"""By the function that a cell ends with."""
+"""By the head of a cell's output."""
 
 
 def find_cells(program: Program, uses: Uses) -> list[Cell]:
@@ -237,14 +228,15 @@ def find_cells(program: Program, uses: Uses) -> list[Cell]:
     Nobody sees what is inside a cell, but its next memory may be read by anyone. A cell whose two
     layers are alike is there twice, for either may be the one of the input.
     """
+    heads = {value: _head(program, step) for value, step in uses.writer.items()}
+    if _DENSE not in heads.values():
+        return []
     cells: list[Cell] = []
-    for step in program.forward_steps:
-        for pattern in _CELLS.get(_function(step), ()):
-            matched = _Match(program, uses)
-            output = step.outputs[0]
-            assert output is not None
-            if matched.fits(pattern.output, output):
-                cells += _cells_of(program, uses, pattern, matched.found)
+    for output, head in heads.items():
+        for pattern in _CELLS.get(head, ()):
+            match = _Match(uses, heads)
+            if match.fits(pattern.output, output):
+                cells += _cells_of(program, uses, pattern, match.found)
                 break
     return cells
 
@@ -252,9 +244,7 @@ def find_cells(program: Program, uses: Uses) -> list[Cell]:
 def _cells_of(
     program: Program, uses: Uses, pattern: _CellPattern, found: Mapping[_Pattern, int]
 ) -> Iterator[Cell]:
-    steps = frozenset(
-        uses.writer[value] for one, value in found.items() if not isinstance(one, _Any)
-    )
+    steps = frozenset(uses.writer[value] for pattern, value in found.items() if pattern.head)
     shown = {found[pattern.output]}
     if pattern.next_memory is not None:
         shown.add(found[pattern.next_memory])
@@ -302,14 +292,23 @@ def _dense(step: Step) -> Dense:
     return Dense(data, weight, bias[0] if bias else None)
 
 
-def _function(step: Step) -> str:
-    """Return what a step computes; an empty text for what no cell has."""
-    name = step.op.names[0]
-    if name == "Activation":
-        return str(getattr(step.op, "act_type", ""))
-    if name == "_rminus_scalar":
-        return "one minus" if getattr(step.op, "scalar", None) == 1 else ""
-    return _FUNCTIONS.get(name, "")
+def _head(program: Program, step: Step) -> str:
+    """Return what a step computes of operands of its own shape, or that it is a layer of rows or
+    parts columns; an empty text for what no cell has."""
+    op = step.op
+    name = op.names[0]
+    function = getattr(op, "act_type", "") if name == "Activation" else _FUNCTIONS.get(name, "")
+    if name == "_rminus_scalar" and getattr(op, "scalar", None) == 1:
+        function = "one minus"
+    shapes = [program.values[slot].shape for slot in step.inputs if slot is not None]
+    if function:
+        shape = program.values[step.writes()[0]].shape
+        return function if all(one == shape for one in shapes) else ""
+    if name == "FullyConnected" and len(shapes[0]) == 2:
+        return _DENSE
+    if name != "SliceChannel" or len(shapes[0]) != 2 or getattr(op, "squeeze_axis", True):
+        return ""
+    return f"part of {len(step.outputs)}" if getattr(op, "axis", None) in (1, -1) else ""
 
 
 class _Match:
@@ -319,70 +318,38 @@ class _Match:
         found: what each pattern stands for.
     """
 
-    def __init__(self, program: Program, uses: Uses) -> None:
-        self._values = program.values
+    def __init__(self, uses: Uses, heads: Mapping[int, str]) -> None:
         self._uses = uses
+        self._heads = heads
         self.found: dict[_Pattern, int] = {}
 
     def fits(self, pattern: _Pattern, value: int) -> bool:
         """Tell whether a value is what a pattern says, and what has been found stays true."""
-        if pattern in self.found:
-            return self.found[pattern] == value
+        known = self.found.get(pattern)
+        if known is not None:
+            return known == value
+        if pattern.head and self._heads.get(value) != pattern.head:
+            return False
         mark = len(self.found)
         self.found[pattern] = value
-        if isinstance(pattern, _Any) or any(
-            self._all_fit(operands, mark + 1) for operands in self._readings(pattern, value)
-        ):
+        if not pattern.operands:
+            return True
+        sources = self._uses.writer[value].reads()
+        if self._all_fit(pattern.operands, sources):
+            return True
+        if pattern.head in _COMMUTATIVE and self._all_fit(pattern.operands, sources[::-1]):
             return True
         self._forget(mark)
         return False
 
-    def _all_fit(self, operands: Iterable[tuple[_Pattern, int]], mark: int) -> bool:
-        if all(itertools.starmap(self.fits, operands)):
-            return True
-        self._forget(mark)
-        return False
+    def _all_fit(self, patterns: Sequence[_Pattern], values: Sequence[int]) -> bool:
+        mark = len(self.found)
+        for pattern, value in zip(patterns, values, strict=True):
+            if not self.fits(pattern, value):
+                self._forget(mark)
+                return False
+        return True
 
     def _forget(self, mark: int) -> None:
         while len(self.found) > mark:
             self.found.popitem()
-
-    def _readings(
-        self, pattern: _Pattern, value: int
-    ) -> Iterator[tuple[tuple[_Pattern, int], ...]]:
-        """Yield the ways in which a value's operands can be read as a pattern's."""
-        step = self._uses.writer.get(value)
-        if step is None:
-            return
-        if isinstance(pattern, _Dense):
-            if step.op.names[0] == "FullyConnected" and self._rank(step.inputs[0]) == 2:
-                yield ()
-        elif isinstance(pattern, _Part):
-            if self._parts_columns(step, pattern.count):
-                yield ((pattern.of, _only(step.inputs)),)
-        elif isinstance(pattern, _Applied) and _function(step) == pattern.function:
-            sources = tuple(source for source in step.inputs if source is not None)
-            if any(self._values[one].shape != self._values[value].shape for one in sources):
-                return
-            yield tuple(zip(pattern.operands, sources, strict=True))
-            if pattern.function in _COMMUTATIVE:
-                yield tuple(zip(pattern.operands, reversed(sources), strict=True))
-
-    def _parts_columns(self, step: Step, count: int) -> bool:
-        op = step.op
-        return (
-            op.names[0] == "SliceChannel"
-            and getattr(op, "num_outputs", 0) == count
-            and getattr(op, "axis", None) in (1, -1)
-            and not getattr(op, "squeeze_axis", True)
-            and self._rank(step.inputs[0]) == 2
-        )
-
-    def _rank(self, slot: int | None) -> int:
-        return 0 if slot is None else len(self._values[slot].shape)
-
-
-def _only(slots: tuple[int | None, ...]) -> int:
-    (slot,) = slots
-    assert slot is not None
-    return slot
