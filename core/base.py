@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.errors import MXNetError, NotImplementedForSymbol
+from core.errors import MXNetError, NotImplementedForSymbol, NotSupportedForSparseNDArray
 
 __all__ = [
     "MXNetError",
     "NotImplementedForSymbol",
+    "NotSupportedForSparseNDArray",
     "integer_types",
     "mx_real_t",
     "numeric_types",

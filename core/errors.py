@@ -10,6 +10,7 @@
     ├── StageError            a call made before what it needs
     ├── UsageError            arguments or calls that contradict each other, where MXNet asserts
     ├── NotImplementedForSymbol   an NDArray method called on a symbol
+    ├── NotSupportedForSparseNDArray   a method called on a sparse array that only dense ones have
     ├── OutOfRange            an index in the data that lies outside an axis
     └── DeviceError           a device that is not there
 
@@ -28,6 +29,7 @@ __all__ = [
     "GraphError",
     "MXNetError",
     "NotImplementedForSymbol",
+    "NotSupportedForSparseNDArray",
     "OutOfRange",
     "ShapeError",
     "StageError",
@@ -88,6 +90,16 @@ class NotImplementedForSymbol(MXNetError):
         super().__init__(
             f"{function} is not implemented for Symbol and only available in NDArray; "
             "bind the symbol and use the executor's outputs"
+        )
+
+
+class NotSupportedForSparseNDArray(MXNetError):
+    """A sparse array cannot do what was asked of it: only a dense one can."""
+
+    def __init__(self, function: str, kind: str) -> None:
+        super().__init__(
+            f"{function} is not supported for {kind} and only available in NDArray; use "
+            "tostype('default') first"
         )
 
 

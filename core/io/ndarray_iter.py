@@ -31,6 +31,7 @@ class NDArrayIter(DataIter):
 
     Raises:
         ValueError: differing numbers of examples, or an unknown ``last_batch_handle``.
+        NotImplementedError: a ``CSRNDArray`` with another ``last_batch_handle`` than ``"discard"``.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class NDArrayIter(DataIter):
                     f"{name!r} has {self._count(name, values)} examples, "
                     f"{self.data[0][0]!r} has {self.num_data}"
                 )
+        self._refuse_incomplete_csr(last_batch_handle)
         self.idx = np.arange(self.num_data)
         self.shuffle = shuffle
         self.last_batch_handle = last_batch_handle
@@ -130,6 +132,16 @@ class NDArrayIter(DataIter):
         if self.last_batch_handle == "roll_over" and -self.batch_size < self.cursor < 0:
             return -self.cursor
         return 0
+
+    def _refuse_incomplete_csr(self, last_batch_handle: str) -> None:
+        if last_batch_handle == "discard":
+            return
+        for name, values in (*self.data, *self.label):
+            if values.stype == "csr":
+                raise NotImplementedError(
+                    f"{name!r} is a CSRNDArray, which NDArrayIter supports only with "
+                    f"last_batch_handle='discard', got {last_batch_handle!r}"
+                )
 
     def _count(self, name: str, values: NDArray) -> int:
         if values.ndim <= self._axis:

@@ -13,6 +13,8 @@ from core.ndarray.array import NDArray
 from core.ndarray.control_flow import cond, foreach, while_loop
 from core.ndarray.creation import array
 from core.ndarray.functions import make_function
+from core.ndarray.np_shape import is_np_shape
+from core.ndarray.sparse_array import CSRNDArray
 from core.ops.namespace import OperatorNamespace
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "boolean_mask",
     "cond",
     "foreach",
+    "getnnz",
     "isfinite",
     "isinf",
     "isnan",
@@ -42,6 +45,26 @@ def isnan(data: NDArray) -> NDArray:
     return data != data
 
 
+def getnnz(data: NDArray, axis: int | None = None) -> NDArray:
+    """Return how many values a csr matrix stores, zeros among them counted, as int64.
+
+    Args:
+        data: a ``CSRNDArray``.
+        axis: None for all together, shape (1,); 1 for each row, shape (n,).
+
+    Raises:
+        MXNetError: another axis, or no csr matrix.
+    """
+    if not isinstance(data, CSRNDArray):
+        raise MXNetError(f"getnnz counts the values of a csr matrix, got storage {data.stype!r}")
+    starts = data.indptr
+    if axis is None:
+        return starts[-1:] - starts[:1]
+    if axis != 1:
+        raise MXNetError(f"getnnz: axis is {axis}; expected None or 1")
+    return starts[1:] - starts[:-1]
+
+
 def boolean_mask(data: NDArray, index: NDArray, axis: int = 0) -> NDArray:
     """Return the rows of ``data`` where ``index`` is not 0; the gradient of the others is 0.
 
@@ -60,7 +83,7 @@ def boolean_mask(data: NDArray, index: NDArray, axis: int = 0) -> NDArray:
     if index.shape != data.shape[:1]:
         raise MXNetError(f"boolean_mask: index has shape {index.shape}, data {data.shape}")
     rows = np.flatnonzero(index.asnumpy())
-    if not rows.size:
+    if not rows.size and not is_np_shape():
         return data.wrap(data.dense()[:0])
     return cast(NDArray, data.take(array(rows, ctx=data.context, dtype=rows.dtype)))
 

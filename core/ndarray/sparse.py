@@ -48,7 +48,7 @@ def csr_matrix(
     ctx: Context | None = None,
     dtype: Any = None,
 ) -> CSRNDArray:
-    """Return a ``CSRNDArray``.
+    """Return a ``CSRNDArray``; whether indices given fit is for ``check_format`` to tell.
 
     Args:
         arg1: (data, indices, indptr); (data, (row, column)); a shape; a CSRNDArray; a dense array
@@ -79,7 +79,7 @@ def row_sparse_array(
     ctx: Context | None = None,
     dtype: Any = None,
 ) -> RowSparseNDArray:
-    """Return a ``RowSparseNDArray``.
+    """Return a ``RowSparseNDArray``; whether indices given fit is for ``check_format`` to tell.
 
     Args:
         arg1: (data, row indices); a shape; a RowSparseNDArray; or a dense array or nested list.
@@ -177,9 +177,7 @@ def _csr_from_parts(
             f"invalid shape: data {values.shape}, indices {columns.shape}, indptr "
             f"{pointers.shape}; expected three vectors, and a shape of two lengths, got {shape}"
         )
-    result = CSRNDArray(shape, values, (pointers, columns), context)
-    result.check_format()
-    return result
+    return CSRNDArray(shape, values, (pointers, columns), context)
 
 
 def _rows_from_parts(
@@ -194,9 +192,7 @@ def _rows_from_parts(
         shape = (int(rows[-1]) + 1, *values.shape[1:])
     if values.ndim != len(shape) or rows.ndim != 1:
         raise ValueError(f"invalid shape: data {values.shape}, indices {rows.shape}, got {shape}")
-    result = RowSparseNDArray(shape, values, (rows,), context)
-    result.check_format()
-    return result
+    return RowSparseNDArray(shape, values, (rows,), context)
 
 
 def _kind_of(data: Any, dtype: Any) -> DType:

@@ -5,13 +5,13 @@ They hold values and convert; an operator given one works on its dense copy.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
 from core.backends import backend_of
 from core.device import Context, current_context
-from core.errors import FormatError, MXNetError, ShapeError
+from core.errors import FormatError, MXNetError, NotSupportedForSparseNDArray, ShapeError
 from core.ndarray.array import NDArray
 from core.ndarray.stored import StoredArray
 from core.types import Array, DType, Shape, to_dtype
@@ -97,9 +97,22 @@ class BaseSparseNDArray(NDArray):
         """Return the same memory without the computation it came from."""
         return type(self)(self._shape, self._data, self._auxiliary, self._context)
 
-    def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
+    @property
+    def _num_aux(self) -> int:
+        """How many index arrays there are."""
+        return len(self._auxiliary)
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> NoReturn:
         """Sparse arrays cannot be reshaped."""
-        raise MXNetError(f"{type(self).__name__} cannot be reshaped; use tostype('default') first")
+        raise NotSupportedForSparseNDArray("reshape", type(self).__name__)
+
+    def _at(self, idx: Any) -> NoReturn:
+        """Sparse arrays have no views of their entries."""
+        raise NotSupportedForSparseNDArray("_at", type(self).__name__)
+
+    def _slice(self, start: Any, stop: Any) -> NoReturn:
+        """Sparse arrays have no views of their entries."""
+        raise NotSupportedForSparseNDArray("_slice", type(self).__name__)
 
     @classmethod
     def zeros(cls, shape: Shape, ctx: Context, dtype: DType) -> BaseSparseNDArray:
@@ -143,17 +156,25 @@ class BaseSparseNDArray(NDArray):
     def __setitem__(self, key: Any, value: Any) -> None:
         name = type(self).__name__
         if not isinstance(key, slice) or key != slice(None):
-            raise ValueError(f"{name} only supports [:] for assignment")
+            error = ValueError if isinstance(key, slice) else TypeError
+            raise error(f"{name} only supports [:] for assignment")
         self.check_writable()
         if isinstance(value, NDArray):
             if value is not self:
                 value.copyto(self)
         elif isinstance(value, np.ndarray):
             NDArray(value).copyto(self)
-        elif isinstance(value, (int, float)) and value == 0:
+        elif isinstance(value, (int, float)):
+            self._fill(value)
+        else:
+            raise TypeError(f"{name}[:] takes an NDArray, a NumPy array, a number, got {value!r}")
+
+    def _fill(self, value: float) -> None:
+        """Make all elements equal."""
+        if value == 0:
             type(self).zeros(self.shape, self._context, np.dtype(self.dtype)).copyto(self)
         else:
-            raise TypeError(f"{name}[:] takes an NDArray, a NumPy array or 0, got {type(value)}")
+            self.assign_dense(np.full(self.shape, value, self.dtype))
 
     def _binary_inplace(self, array_op: str, scalar_op: str, other: Any) -> NDArray:
         self._binary(array_op, scalar_op, other).copyto(self)
@@ -292,11 +313,18 @@ class CSRNDArray(BaseSparseNDArray):
                 indptr[0] == 0 and indptr[-1] == columns.size and bool((np.diff(indptr) >= 0).all())
             )
             ok = ok and bool(((columns >= 0) & (columns < self.shape[1])).all())
+            ok = ok and _ascend_in_rows(indptr, columns)
         if not ok:
             raise MXNetError(
                 f"row pointers {indptr} and columns {columns} do not fit shape {self.shape} with "
-                f"{self._data.size} values"
+                f"{self._data.size} values; columns ascend in each row"
             )
+
+    def _fill(self, value: float) -> None:
+        """Refuse all but zero, as MXNet does."""
+        if value != 0:
+            raise ValueError("Assigning numeric types to CSRNDArray is not implemented yet.")
+        super()._fill(value)
 
     def __getitem__(self, key: Any) -> NDArray:
         if isinstance(key, (int, np.integer)):
@@ -362,6 +390,12 @@ def _copy(part: Array, context: Context) -> Array:
     copy = backend.empty(part.shape, part.dtype)
     backend.copy_into(copy, part)
     return copy
+
+
+def _ascend_in_rows(indptr: np.ndarray[Any, Any], columns: np.ndarray[Any, Any]) -> bool:
+    """Tell whether each column is right of the one before it, unless that is in another row."""
+    begins_row = np.isin(np.arange(1, columns.size), indptr)
+    return bool(((np.diff(columns) > 0) | begins_row).all())
 
 
 def _rows_of(xp: Any, indptr: Array, columns: Array) -> Array:

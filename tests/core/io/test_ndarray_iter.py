@@ -120,3 +120,12 @@ def test_descriptions_unpack_and_know_their_batch_axis() -> None:
     assert mx.io.DataDesc.get_batch_axis(None) == 0
     (listed,) = mx.io.DataDesc.get_list([("x", (2,))], [("x", np.float64)])
     assert listed.dtype is np.float64
+
+
+@pytest.mark.parametrize("last_batch_handle", ["pad", "roll_over"])
+def test_csr_matrices_want_their_last_batch_discarded(last_batch_handle: str) -> None:
+    matrix = mx.nd.array([[0, 1], [2, 0], [3, 4]]).tostype("csr")
+    with pytest.raises(NotImplementedError, match="last_batch_handle='discard'"):
+        mx.io.NDArrayIter({"rows": matrix}, batch_size=2, last_batch_handle=last_batch_handle)
+    (batch,) = mx.io.NDArrayIter(matrix, batch_size=2, last_batch_handle="discard")
+    assert batch.data[0].asnumpy().tolist() == [[0, 1], [2, 0]]

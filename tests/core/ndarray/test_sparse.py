@@ -86,10 +86,21 @@ def test_assignment(stype: str) -> None:
         assert np.array_equal(x.asnumpy(), DENSE)
     x[:] = 0
     assert x.data.shape[0] == 0
-    with pytest.raises(ValueError, match=r"only supports \[:\]"):
+    with pytest.raises(TypeError, match=r"only supports \[:\]"):
         x[0] = 1
+    with pytest.raises(ValueError, match=r"only supports \[:\]"):
+        x[0:1] = 1
     with pytest.raises(TypeError, match="takes"):
-        x[:] = 2
+        x[:] = [2]
+
+
+def test_only_row_sparse_arrays_can_be_filled() -> None:
+    x = nd.zeros((3, 2), stype="row_sparse")
+    x[:] = 2
+    assert x.indices.asnumpy().tolist() == [0, 1, 2]
+    assert np.array_equal(x.asnumpy(), np.full((3, 2), 2))
+    with pytest.raises(ValueError, match="not implemented"):
+        nd.zeros((3, 2), stype="csr")[:] = 2
 
 
 @pytest.mark.parametrize("stype", ["row_sparse", "csr"])
@@ -116,8 +127,13 @@ def test_pickle(stype: str) -> None:
 @pytest.mark.parametrize("stype", ["row_sparse", "csr"])
 def test_what_sparse_arrays_do_not_do(stype: str) -> None:
     x = nd.array(DENSE).tostype(stype)
-    with pytest.raises(MXNetError, match="reshaped"):
-        x.reshape((9,))
+    for call in (
+        lambda: x.reshape((9,)),
+        lambda: x._at(0),
+        lambda: x._slice(0, 1),
+    ):
+        with pytest.raises(mx.base.NotSupportedForSparseNDArray, match="only available in NDArray"):
+            call()
     with pytest.raises(NotImplementedError, match="size"):
         x.size  # noqa: B018
     assert x[:] is x
@@ -202,8 +218,6 @@ def test_dtype_follows_the_data() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "text"),
     [
-        (lambda: nd.sparse.csr_matrix(([1], [5], [0, 1]), (1, 2)), MXNetError, "do not fit"),
-        (lambda: nd.sparse.csr_matrix(([1], [0], [0, 2]), (1, 2)), MXNetError, "do not fit"),
         (lambda: nd.sparse.csr_matrix(([], [], [0, 0])), ValueError, "shape="),
         (lambda: nd.sparse.csr_matrix(([[1]], [0], [0, 1]), (1, 1)), ValueError, "vectors"),
         (lambda: nd.sparse.csr_matrix(DENSE, shape=(2, 2)), ValueError, "mismatch"),
@@ -213,7 +227,6 @@ def test_dtype_follows_the_data() -> None:
             ValueError,
             "RowSparse",
         ),
-        (lambda: nd.sparse.row_sparse_array(([[1]], [3, 1]), (5, 1)), MXNetError, "ascend"),
         (lambda: nd.sparse.row_sparse_array(([[1]], [1, 2], [3])), ValueError, "length"),
         (lambda: nd.sparse.row_sparse_array(([], []), None), ValueError, "shape="),
         (lambda: nd.sparse.row_sparse_array(nd.zeros((2, 2), stype="csr")), ValueError, "CSR"),
@@ -224,6 +237,45 @@ def test_dtype_follows_the_data() -> None:
 def test_what_makes_no_sparse_array(make: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make()
+
+
+@pytest.mark.parametrize(
+    ("indices", "indptr"),
+    [
+        ([0, 2, 1], [0, 5, 2, 3]),
+        ([2, 1, 1], [0, 2, 2, 3]),
+        ([1, 2, 1], [0, 2, 2, 4]),
+        ([0, 2, 1], [0, -2, 2, 3]),
+        ([0, 2, 4], [0, 2, 2, 3]),
+        ([0, 0, 1], [0, 2, 2, 3]),
+        ([0, 2, 1], [0, 2, 3]),
+    ],
+)
+def test_csr_indices_that_do_not_fit_are_told_when_asked(
+    indices: list[int], indptr: list[int]
+) -> None:
+    matrix = nd.sparse.csr_matrix(([7, 8, 9], indices, indptr), shape=(3, 4))
+    with pytest.raises(MXNetError, match="do not fit"):
+        matrix.check_format()
+    nd.sparse.csr_matrix(([7, 8, 9], [2, 0, 1], [0, 1, 1, 3]), shape=(3, 4)).check_format()
+
+
+@pytest.mark.parametrize("rows", [[1, 4], [1, 0], [1, 1], [-2, 1], [0]])
+def test_rows_that_do_not_fit_are_told_when_asked(rows: list[int]) -> None:
+    array = nd.sparse.row_sparse_array(([[1, 2], [3, 4]], rows), shape=(3, 2))
+    with pytest.raises(MXNetError, match="ascend"):
+        array.check_format()
+
+
+def test_stored_values_are_counted() -> None:
+    matrix = nd.array([[0, 1, 0], [2, 3, 0]]).tostype("csr")
+    total, by_row = nd.contrib.getnnz(matrix), nd.contrib.getnnz(matrix, axis=1)
+    assert (total.asnumpy().tolist(), by_row.asnumpy().tolist()) == ([3], [1, 2])
+    assert total.dtype is by_row.dtype is np.int64
+    with pytest.raises(MXNetError, match="axis"):
+        nd.contrib.getnnz(matrix, axis=0)
+    with pytest.raises(MXNetError, match="csr"):
+        nd.contrib.getnnz(nd.ones((2, 2)))
 
 
 def test_sparse_array_of_sparse() -> None:
