@@ -1,4 +1,7 @@
-"""Gradients of what ran on NDArrays (``mx.autograd``)."""
+"""Gradients of what ran on NDArrays (``mx.autograd``).
+
+Scripts get ``NDArray``, too, by ``from mxnet.autograd import *``; so it is listed here.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,11 @@ from core.autograd.scopes import (
     set_training,
     train_mode,
 )
+from core.ndarray import NDArray
 
 __all__ = [
     "Function",
+    "NDArray",
     "backward",
     "get_symbol",
     "grad",

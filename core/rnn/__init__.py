@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.rnn import io, rnn_cell
 from core.rnn.base import BaseRNNCell, RNNParams
 from core.rnn.cells import GRUCell, LSTMCell, RNNCell
 from core.rnn.checkpoints import (
@@ -36,7 +37,9 @@ __all__ = [
     "ZoneoutCell",
     "do_rnn_checkpoint",
     "encode_sentences",
+    "io",
     "load_rnn_checkpoint",
+    "rnn_cell",
     "rnn_unroll",
     "save_rnn_checkpoint",
 ]

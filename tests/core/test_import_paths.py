@@ -11,6 +11,7 @@ import core as mx
 # (module of mxnet 1.9.1, names its users and its own tests import from it)
 PATHS = [
     ("attribute", "AttrScope"),
+    ("autograd", "Function NDArray backward grad mark_variables pause predict_mode record"),
     (
         "base",
         "MXNetError NotImplementedForSymbol mx_real_t numeric_types string_types py_str _as_list",
@@ -37,6 +38,9 @@ PATHS = [
     ("ndarray.ndarray", "NDArray py_slice _STORAGE_TYPE_STR_TO_ID"),
     ("ndarray.sparse", "CSRNDArray RowSparseNDArray csr_matrix row_sparse_array"),
     ("optimizer", "Optimizer SGD Updater get_updater"),
+    ("rnn", "LSTMCell FusedRNNCell BucketSentenceIter encode_sentences"),
+    ("rnn.io", "BucketSentenceIter encode_sentences"),
+    ("rnn.rnn_cell", "BaseRNNCell LSTMCell FusedRNNCell SequentialRNNCell RNNParams"),
     ("runtime", "Feature Features feature_list"),
     ("symbol", "Symbol Variable Group"),
     ("util", "is_np_array np_shape is_np_shape use_np_shape set_np_shape get_gpu_count"),

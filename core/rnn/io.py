@@ -1,0 +1,7 @@
+"""Batches of sentences under the path that scripts use (``mx.rnn.io``)."""
+
+from __future__ import annotations
+
+from core.rnn.sentences import BucketSentenceIter, encode_sentences
+
+__all__ = ["BucketSentenceIter", "encode_sentences"]
