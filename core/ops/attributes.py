@@ -48,10 +48,16 @@ def attribute(
     return dataclasses.field(default=default, metadata=metadata, kw_only=True)
 
 
-def attribute_fields(operator: type) -> dict[str, dataclasses.Field[Any]]:
+_fields: dict[type, Mapping[str, dataclasses.Field[Any]]] = {}
+
+
+def attribute_fields(operator: type) -> Mapping[str, dataclasses.Field[Any]]:
     """Return the attribute fields of an operator class by name, in the order of declaration."""
-    rest: str | None = operator.rest_attribute  # type: ignore[attr-defined]
-    return {field.name: field for field in dataclasses.fields(operator) if field.name != rest}
+    if operator not in _fields:
+        rest: str | None = operator.rest_attribute  # type: ignore[attr-defined]
+        fields = dataclasses.fields(operator)
+        _fields[operator] = {field.name: field for field in fields if field.name != rest}
+    return _fields[operator]
 
 
 def parse_attributes(operator: type, node: str, raw: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,6 +46,9 @@ class Arguments(Generic[A]):
     attributes: dict[str, Any]
 
 
+_names: dict[type[Operator], tuple[str, ...]] = {}
+
+
 def argument_names(operator: type[Operator]) -> tuple[str, ...]:
     """Return the names of all inputs that some attributes give the operator, in order.
 
@@ -54,6 +57,12 @@ def argument_names(operator: type[Operator]) -> tuple[str, ...]:
     """
     if operator.all_inputs or operator.variadic is not None:
         return operator.all_inputs
+    if operator not in _names:
+        _names[operator] = _default_names(operator)
+    return _names[operator]
+
+
+def _default_names(operator: type[Operator]) -> tuple[str, ...]:
     probe = object.__new__(operator)
     for name, field in attribute_fields(operator).items():
         if field.default is not dataclasses.MISSING:
