@@ -16,7 +16,7 @@ from core.executor.executor import Executor
 from core.executor.trace import Graph, SpecOf, specs_of
 from core.ndarray import NDArray
 from core.symbol.graph import Entry
-from core.symbol.infer import infer_graph
+from core.symbol.infer import GraphSpecs, infer_graph
 from core.types import DType, Shape, to_dtype
 
 __all__ = ["ExecutorBinder", "bind", "simple_bind"]
@@ -38,6 +38,7 @@ def bind(
     shared_exec: Executor | None = None,
     *,
     options: CompileOptions | None = None,
+    specs: GraphSpecs | None = None,
 ) -> Executor:
     """Bind a symbol to arrays.
 
@@ -52,6 +53,7 @@ def bind(
         group2ctx: contexts by ``ctx_group`` attribute; all must be on one device.
         shared_exec: an executor whose memory is shared; the two must not run at the same time.
         options: how the compiler works.
+        specs: what inference has found for arrays like these; None to infer now.
 
     Raises:
         TypeError: not a context, not NDArrays.
@@ -75,7 +77,7 @@ def bind(
     _check_devices(ctx, group2ctx, zip(all_names, all_arrays, strict=True))
     _check_devices(ctx, None, zip(names, gradients, strict=True))
     _check_gradients(names, arguments, gradients)
-    spec_of = _infer_bound(graph, arguments, auxiliaries)
+    spec_of = _infer_bound(graph, arguments, auxiliaries, specs)
     bound = Bound(arguments, gradients, requests, auxiliaries)
     arena = shared_exec.arena if shared_exec is not None else Arena(ctx)
     return Executor(symbol, graph, spec_of, ctx, bound, arena, group2ctx=group2ctx, options=options)
@@ -221,15 +223,21 @@ def _infer(graph: Graph, shapes: Mapping[str, Shape], dtypes: Mapping[str, DType
 
 
 def _infer_bound(
-    graph: Graph, arguments: Sequence[NDArray], auxiliaries: Sequence[NDArray]
+    graph: Graph,
+    arguments: Sequence[NDArray],
+    auxiliaries: Sequence[NDArray],
+    specs: GraphSpecs | None,
 ) -> SpecOf:
-    """Infer from the arrays; raise where the graph needs others."""
+    """Infer from the arrays, unless that is done; raise where the graph needs others."""
     variables = [*graph.arguments, *graph.auxiliaries]
     arrays = [*arguments, *auxiliaries]
     named = list(zip(variables, arrays, strict=True))
-    shapes = {node.name: array.data.shape for node, array in named}
-    dtypes = {node.name: array.data.dtype for node, array in named}
-    spec_of = _infer(graph, shapes, dtypes)
+    if specs is None:
+        shapes = {node.name: array.data.shape for node, array in named}
+        dtypes = {node.name: array.data.dtype for node, array in named}
+        spec_of = _infer(graph, shapes, dtypes)
+    else:
+        spec_of = specs_of(specs)
     for node, array in named:
         shape, dtype = spec_of(Entry(node, 0))
         if array.data.shape != shape:

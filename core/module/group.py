@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from core.backends import backend_of
 from core.device import Context
-from core.errors import ShapeError, TypeInferenceError
+from core.errors import ShapeError
+from core.executor import bind
 from core.executor.allocate import resized, zeros
 from core.io import DataDesc
 from core.module.parameters import DeviceParameters
 from core.ndarray import NDArray, concatenate
 from core.symbol import Symbol
+from core.symbol.graph import Entry
+from core.symbol.infer import GraphSpecs, infer_graph
 from core.types import DType, Shape, shape_size, to_dtype
 
 __all__ = ["ExecutorGroup", "GroupSpec", "split_batch"]
+
+T = TypeVar("T")
 
 
 def split_batch(batch_size: int, work_load: Sequence[float]) -> list[slice]:
@@ -276,7 +281,10 @@ class ExecutorGroup:
         self, position: int, descs: Sequence[DataDesc], shared: ExecutorGroup | None
     ) -> None:
         spec, context = self.spec, self.spec.contexts[position]
-        shapes, dtypes = self._infer(position, descs)
+        specs = self._infer(position, descs)
+        variables = {node.name: Entry(node, 0) for node in specs.nodes if node.is_variable}
+        shapes = {name: _known(specs.shape(entry)) for name, entry in variables.items()}
+        dtypes = {name: _known(specs.dtype(entry)) for name, entry in variables.items()}
         requests = spec.gradient_requests([desc.name for desc in self.data_shapes])
         named = [*spec.arguments, *spec.auxiliary]
         held = [*spec.param_names, *spec.auxiliary]
@@ -298,7 +306,8 @@ class ExecutorGroup:
             grads[name] = gradient if gradient is not None else arrays[name].zeros_like()
         self.parameters.append(parameters)
         self.execs.append(
-            spec.symbol.bind(
+            bind(
+                spec.symbol,
                 context,
                 args={name: arrays[name] for name in spec.arguments},
                 args_grad=grads,
@@ -306,6 +315,7 @@ class ExecutorGroup:
                 aux_states={name: arrays[name] for name in spec.auxiliary},
                 group2ctx=spec.group2ctxs[position],
                 shared_exec=shared.execs[position] if shared is not None else None,
+                specs=specs,
             )
         )
 
@@ -317,33 +327,17 @@ class ExecutorGroup:
             array = known[name] = zeros(shape, dtype, self.spec.contexts[position])
         return resized(array, shape)
 
-    def _infer(
-        self, position: int, descs: Sequence[DataDesc]
-    ) -> tuple[dict[str, Shape], dict[str, DType]]:
+    def _infer(self, position: int, descs: Sequence[DataDesc]) -> GraphSpecs:
+        """Return shapes and dtypes of one device's arrays, and of all between them."""
         spec = self.spec
-        known = {desc.name: self._share(desc, position) for desc in descs}
-        given = {name: shape for name, shape in known.items() if name in spec.arguments}
-        arg_shapes, _, aux_shapes = spec.symbol.infer_shape(**given)
-        if arg_shapes is None or aux_shapes is None:
-            raise ShapeError(
-                f"the shapes {given} do not determine all arguments; give the missing shapes "
-                "in data_shapes, label_shapes or as shape= of the variables"
-            )
-        declared = {
-            name: attrs["__dtype__"]
-            for name, attrs in spec.symbol.attr_dict().items()
-            if attrs.get("__dtype__", "-1") != "-1" and name in given
-        }
-        types = {desc.name: to_dtype(desc.dtype) for desc in descs if desc.name in given}
-        types.update({name: to_dtype(int(code)) for name, code in declared.items()})
-        arg_types, _, aux_types = spec.symbol.infer_type(**types)
-        if arg_types is None or aux_types is None:
-            raise TypeInferenceError(f"the dtypes {types} do not determine those of all arguments")
-        shapes = dict(zip(spec.arguments, arg_shapes, strict=True))
-        shapes.update(zip(spec.auxiliary, aux_shapes, strict=True))
-        dtypes = dict(zip(spec.arguments, arg_types, strict=True))
-        dtypes.update(zip(spec.auxiliary, aux_types, strict=True))
-        return shapes, {name: np.dtype(dtype) for name, dtype in dtypes.items()}
+        named = [desc for desc in descs if desc.name in spec.arguments]
+        shapes = {desc.name: self._share(desc, position) for desc in named}
+        attributes = spec.symbol.attr_dict()
+        dtypes = {}
+        for desc in named:
+            code = attributes.get(desc.name, {}).get("__dtype__", "-1")
+            dtypes[desc.name] = to_dtype(desc.dtype if code == "-1" else int(code))
+        return infer_graph(spec.symbol._heads, shapes, dtypes)
 
     def _share(self, desc: DataDesc, position: int) -> Shape:
         axis = DataDesc.get_batch_axis(desc.layout)
@@ -394,6 +388,12 @@ def _check_count(descs: Sequence[DataDesc], arrays: Sequence[Any]) -> None:
     if len(descs) != len(arrays):
         names = [desc.name for desc in descs]
         raise ShapeError(f"the batch has {len(arrays)} arrays for the {len(names)} inputs {names}")
+
+
+def _known(found: T | None) -> T:
+    """Return what inference must have found."""
+    assert found is not None
+    return found
 
 
 def _check_shared(
