@@ -5,7 +5,7 @@ A shape is a tuple of ints in which 0 stands for an unknown dimension; an unknow
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -16,6 +16,7 @@ __all__ = [
     "DTYPE_CODES",
     "DTYPE_NAMES",
     "MAX_RANK",
+    "NO_ELEMENTS",
     "Array",
     "DType",
     "Shape",
@@ -31,6 +32,8 @@ __all__ = [
     "normalize_axis",
     "shape_size",
     "to_dtype",
+    "with_known_zeros",
+    "with_plain_zeros",
 ]
 
 Shape: TypeAlias = tuple[int, ...]
@@ -106,6 +109,38 @@ def is_floating(dtype: DType) -> bool:
 def lowest(dtype: DType) -> float:
     """Return the smallest finite number of a floating point dtype."""
     return float(ml_dtypes.finfo(dtype).min)  # type: ignore[no-untyped-call]
+
+
+class _NoElements(int):
+    """The length of an axis without elements, for inference.
+
+    The plain 0 stands for an unknown length there; this one is equal to itself only, and true.
+    """
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _NoElements)
+
+    def __ne__(self, other: object) -> bool:
+        return not isinstance(other, _NoElements)
+
+    __hash__ = int.__hash__
+
+
+NO_ELEMENTS: Final[int] = _NoElements(0)
+"""A length of 0 that is known to be 0."""
+
+
+def with_known_zeros(shape: Shape) -> Shape:
+    """Return the shape of an array that is there, for inference: its lengths of 0 are known."""
+    return tuple(dim or NO_ELEMENTS for dim in shape)
+
+
+def with_plain_zeros(shape: Shape) -> Shape:
+    """Return a shape as arrays have it, whether its lengths of 0 were known or not."""
+    return tuple(map(int, shape))
 
 
 def is_known(shape: Shape | None) -> bool:

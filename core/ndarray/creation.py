@@ -10,10 +10,11 @@ import numpy as np
 
 from core.backends import backend_of
 from core.device import Context, current_context
-from core.errors import ShapeError
+from core.errors import MXNetError, ShapeError
 from core.ndarray.array import NDArray, invoke
 from core.ndarray.conversion import host_array
 from core.ndarray.execute import operator_of
+from core.ndarray.np_shape import is_np_shape
 from core.ndarray.sparse_array import BaseSparseNDArray, sparse_zeros
 from core.types import Shape, normalize_axis, to_dtype
 
@@ -84,9 +85,13 @@ def zeros(
     stype: str | None = None,
     out: NDArray | None = None,
 ) -> NDArray:
-    """Return an array of zeros, float32 by default."""
+    """Return an array of zeros, float32 by default.
+
+    Outside of np-shape mode it has axes and elements (MXNetError), as in MXNet.
+    """
     if stype is not None and stype != "default":
         return sparse_zeros(stype, shape, ctx, dtype)
+    _check_has_elements(shape)
     return full(shape, 0, ctx, dtype, out)
 
 
@@ -96,8 +101,18 @@ def ones(
     dtype: Any = None,
     out: NDArray | None = None,
 ) -> NDArray:
-    """Return an array of ones, float32 by default."""
+    """Return an array of ones, float32 by default; see ``zeros``."""
+    _check_has_elements(shape)
     return full(shape, 1, ctx, dtype, out)
+
+
+def _check_has_elements(shape: int | Sequence[int]) -> None:
+    dims = _shape(shape)
+    if not is_np_shape() and not (dims and all(dims)):
+        raise MXNetError(
+            f"shape {dims} has an unknown number of elements; scalars and empty arrays are made "
+            "inside `with mx.np_shape():`"
+        )
 
 
 def full(

@@ -15,10 +15,11 @@ import numpy as np
 from core.backends import backend_of
 from core.device import Context
 from core.errors import MXNetError, ShapeError, TypeInferenceError
+from core.ndarray.np_shape import is_np_shape
 from core.ops import Operator, Run, make_operator
 from core.profiler.recorder import profiler
 from core.random import device_random
-from core.types import Array, DType, Shape, is_known
+from core.types import Array, DType, Shape, is_known, with_known_zeros, with_plain_zeros
 
 __all__ = ["execute", "forget_operators", "operator_of", "run_of"]
 
@@ -75,7 +76,10 @@ def execute(
     """
     given = given or ()
     specs = _specs(
-        op, tuple(_spec(x) for x in inputs), tuple(None if x is None else _spec(x) for x in given)
+        op,
+        tuple(_spec(x) for x in inputs),
+        tuple(None if x is None else _spec(x) for x in given),
+        is_np_shape(),
     )
     backend = backend_of(context)
     targets: list[Array] = []
@@ -124,7 +128,7 @@ def _may_share_memory(a: Array, b: Array) -> bool:
 
 @lru_cache(maxsize=8192)
 def _specs(
-    op: Operator, inputs: tuple[Spec, ...], given: tuple[Spec | None, ...]
+    op: Operator, inputs: tuple[Spec, ...], given: tuple[Spec | None, ...], np_shape: bool
 ) -> tuple[Spec, ...]:
     where = f"operator {op.names[0]}"
     names = op.input_names()
@@ -136,6 +140,9 @@ def _specs(
     if missing < 0:
         raise MXNetError(f"{where} has {len(op.output_names())} outputs, got {len(given)} in out=")
     nothing: list[Any] = [None] * missing
+    if np_shape:
+        inputs = tuple((with_known_zeros(shape), dtype) for shape, dtype in inputs)
+        given = tuple(spec and (with_known_zeros(spec[0]), spec[1]) for spec in given)
     try:
         in_shapes, out_shapes = op.infer_shape(
             [shape for shape, _ in inputs], [spec and spec[0] for spec in given] + nothing
@@ -153,17 +160,20 @@ def _specs(
         if kind != dtype:
             raise TypeInferenceError(f"{where}: {name} has dtype {dtype}, expected {kind}")
     return tuple(
-        _complete(where, name, shape, dtype)
+        _complete(where, name, shape, dtype, np_shape)
         for name, shape, dtype in zip(op.output_names(), out_shapes, out_types, strict=True)
     )
 
 
-def _complete(where: str, name: str, shape: Shape | None, dtype: DType | None) -> Spec:
-    if shape is None or not is_known(shape):
+def _complete(
+    where: str, name: str, shape: Shape | None, dtype: DType | None, np_shape: bool
+) -> Spec:
+    if shape is None or not (np_shape or is_known(shape)):
         raise ShapeError(
             f"{where}: the shape of {name} cannot be inferred, got {shape}; a dimension of size 0 "
-            "stands for an unknown one, so arrays without elements cannot be given to operators"
+            "stands for an unknown one, so arrays without elements can be given to operators only "
+            "inside `with mx.np_shape():`"
         )
     if dtype is None:
         raise TypeInferenceError(f"{where}: the dtype of {name} cannot be inferred; give dtype=")
-    return shape, dtype
+    return with_plain_zeros(shape), dtype

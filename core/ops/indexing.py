@@ -11,7 +11,7 @@ from core.ops.attributes import attribute
 from core.ops.lookup import add_at, axis_positions, read_at, row_positions, whole_indices, write_at
 from core.ops.operator import Operator, Reads, Run
 from core.ops.registry import register
-from core.types import Array, DType, Shape, merge_dtypes, normalize_axis, shape_size
+from core.types import NO_ELEMENTS, Array, DType, Shape, merge_dtypes, normalize_axis, shape_size
 
 __all__ = [
     "BatchTake",
@@ -287,7 +287,7 @@ class OneHot(Operator):
     An index outside gives a vector without ``on_value``.
     """
 
-    depth: int = attribute(minimum=1, doc="length of the vectors")
+    depth: int = attribute(minimum=0, doc="length of the vectors")
     on_value: float = attribute(default=1.0, doc="value at the index")
     off_value: float = attribute(default=0.0, doc="value elsewhere")
     dtype: DType = attribute(default=_FLOAT32, doc="the output's dtype")
@@ -302,7 +302,7 @@ class OneHot(Operator):
         if output is not None:
             indices = self.expect("indices", indices, output[:-1])
         if indices is not None:
-            output = self.expect("output", output, (*indices, self.depth))
+            output = self.expect("output", output, (*indices, self.depth or NO_ELEMENTS))
         return [indices], [output]
 
     def infer_type(

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from core.errors import ShapeError
+from core.errors import MXNetError, ShapeError
 from core.ops.attributes import attribute
 from core.ops.broadcasting import accumulator
 from core.ops.operator import Operator, Reads, Run
@@ -185,11 +185,18 @@ def _nanprod_gradient(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> Non
     run.xp.copyto(dx, 0, where=_is_nan(run, x))
 
 
+def _refuse_empty(x: Array, axes: Axes) -> None:
+    if any(x.shape[axis] == 0 for axis in axes):
+        raise MXNetError(f"no extreme of an array of shape {x.shape}: it has no elements")
+
+
 def _max(run: Run, x: Array, axes: Axes, y: Array) -> None:
+    _refuse_empty(x, axes)
     run.xp.amax(x, axis=axes, keepdims=True, out=y)
 
 
 def _min(run: Run, x: Array, axes: Axes, y: Array) -> None:
+    _refuse_empty(x, axes)
     run.xp.amin(x, axis=axes, keepdims=True, out=y)
 
 

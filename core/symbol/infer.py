@@ -8,17 +8,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from core.errors import AttributeValueError, MXNetError, ShapeError, TypeInferenceError
+from core.ndarray.np_shape import is_np_shape
 from core.ops import Operator
 from core.symbol.graph import Entry, Node, topological_order
 from core.types import (
     DTYPE_NAMES,
     MAX_RANK,
+    NO_ELEMENTS,
     DType,
     Shape,
     is_known,
     merge_dtypes,
     merge_shapes,
     to_dtype,
+    with_known_zeros,
+    with_plain_zeros,
 )
 
 __all__ = ["GraphSpecs", "infer_dtypes", "infer_graph", "infer_shapes"]
@@ -71,6 +75,8 @@ def infer_graph(
     shapes = infer_shapes(nodes, known_shapes)
     if not partial:
         _refuse_unknown_shapes(shapes)
+    for found in shapes.values():
+        found[:] = [shape and with_plain_zeros(shape) for shape in found]
     dtypes = infer_dtypes(nodes, known_dtypes, default=None if partial else to_dtype("float32"))
     return GraphSpecs(tuple(nodes), shapes, dtypes)
 
@@ -81,7 +87,7 @@ def infer_shapes(
     """Infer the shapes of all outputs of nodes in topological order; unknown ones may remain."""
     system = _System(
         nodes,
-        infer=lambda op, inputs, outputs: op.infer_shape(inputs, outputs),
+        infer=_infer_np_shapes if is_np_shape() else lambda op, *known: op.infer_shape(*known),
         merge=merge_shapes,
         complete=is_known,
         error=ShapeError,
@@ -92,6 +98,16 @@ def infer_shapes(
             system.assume(node, _assumed_shape(node, known.get(node.name)))
     system.solve()
     return system.values
+
+
+def _infer_np_shapes(
+    op: Operator, inputs: list[Shape | None], outputs: list[Shape | None]
+) -> tuple[list[Shape | None], list[Shape | None]]:
+    """Infer in np-shape mode, where lengths of 0 that follow from known shapes are known, too."""
+    inputs, outputs = op.infer_shape(inputs, outputs)
+    if all(map(is_known, inputs)):
+        outputs = [shape and with_known_zeros(shape) for shape in outputs]
+    return inputs, outputs
 
 
 def infer_dtypes(
@@ -243,7 +259,7 @@ def _title(node: Node) -> str:
 
 def _assumed_shape(variable: Node, given: Shape | None) -> Shape | None:
     """Return the shape given, completed by the one that the variable declares."""
-    given = given or None  # Before NumPy semantics MXNet has no scalars: () says nothing.
+    given = None if given is None else _of_mode(given)
     declared = None if is_known(given) else _declared_shape(variable)
     try:
         shape = merge_shapes(given, declared)
@@ -251,7 +267,7 @@ def _assumed_shape(variable: Node, given: Shape | None) -> Shape | None:
         raise ShapeError(
             f"variable {variable.name!r} has shape {given}, expected {declared} (its __shape__)"
         ) from None
-    if shape is not None and (len(shape) > MAX_RANK or max(shape) >= 2**63):
+    if shape and (len(shape) > MAX_RANK or max(shape) >= 2**63):
         raise ShapeError(
             f"variable {variable.name!r} has {len(shape)} dimensions, the longest of {max(shape)}; "
             f"expected at most {MAX_RANK}, each below 2**63"
@@ -271,7 +287,18 @@ def _declared_shape(variable: Node) -> Shape | None:
         raise AttributeValueError(
             f"variable {variable.name!r}: __shape__ is {text[:80]!r}; expected a shape as '(2, 3)'"
         ) from None
-    return tuple(max(dim, 0) for dim in dims) or None
+    return _of_mode(dims)
+
+
+def _of_mode(shape: Shape) -> Shape | None:
+    """Return a shape for inference.
+
+    In np-shape mode () is a scalar, 0 a length and -1 an unknown one; else () says nothing, and
+    both 0 and -1 are unknown lengths.
+    """
+    if is_np_shape():
+        return tuple(max(dim, 0) if dim else NO_ELEMENTS for dim in shape)
+    return tuple(max(dim, 0) for dim in shape) or None
 
 
 def _declared_dtype(variable: Node) -> DType | None:

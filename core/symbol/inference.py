@@ -11,7 +11,7 @@ from core.errors import GraphError, did_you_mean
 from core.ndarray.np_shape import is_np_shape
 from core.symbol.graph import Entry, Node, auxiliary_variables, topological_order
 from core.symbol.infer import infer_dtypes, infer_shapes
-from core.types import Shape, is_known, to_dtype
+from core.types import Shape, is_known, to_dtype, with_plain_zeros
 
 __all__ = ["Dtypes", "Shapes", "infer_shape", "infer_type"]
 
@@ -95,20 +95,20 @@ def _match(
 
 
 def _parse_shape(name: str, value: Any) -> Shape | None:
-    """Return a shape; the empty one and negative numbers stand for unknown, as in MXNet."""
+    """Return a shape, as inference reads it in the present mode."""
     if not isinstance(value, tuple):
         raise TypeError(f"Arguments need to be shapes (tuple), but {name!r} is {type(value)}.")
-    return tuple(max(operator.index(dim), 0) for dim in value) or None
+    return tuple(operator.index(dim) for dim in value)
 
 
 def _classic_shape(shape: Shape | None) -> Shape:
     """Return a shape as classic MXNet shows it: 0 for an unknown length, () for unknown rank."""
-    return shape or ()
+    return with_plain_zeros(shape or ())
 
 
 def _np_shape(shape: Shape | None) -> Shape | None:
     """Return a shape as np-shape mode shows it: -1 for an unknown length, None for unknown rank."""
-    return None if shape is None else tuple(dim or -1 for dim in shape)
+    return None if shape is None else with_plain_zeros(tuple(dim or -1 for dim in shape))
 
 
 def _variables(nodes: Iterable[Node]) -> tuple[list[Node], list[Node]]:

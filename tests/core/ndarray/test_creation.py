@@ -62,10 +62,19 @@ def test_current_context_is_the_default() -> None:
 def test_filled(make: Any) -> None:
     assert make(3).shape == (3,)
     assert make((2, 3), dtype="int64").dtype is np.int64
-    assert make((), dtype="float16").shape == ()
+    with mx.np_shape():
+        assert make((), dtype="float16").shape == ()
+        assert make((3, 0)).shape == (3, 0)
     assert make(shape=np.array([2, 2])).shape == (2, 2)
     with pytest.raises(ShapeError, match="negative"):
         make((2, -1))
+
+
+@pytest.mark.parametrize("make", [nd.zeros, nd.ones])
+@pytest.mark.parametrize("shape", [(), (0, 1, 3, 0), 0])
+def test_filled_without_elements_needs_np_shape(make: Any, shape: Any) -> None:
+    with pytest.raises(MXNetError, match=r"made inside `with mx.np_shape\(\):`"):
+        make(shape)
 
 
 def test_values_and_out() -> None:

@@ -17,7 +17,7 @@ import pytest
 from core.errors import MXNetError
 from core.ops import canonical_names, get_operator, make_operator
 from core.ops.attributes import attribute_fields, describe_attribute
-from core.types import Shape
+from core.types import NO_ELEMENTS, Shape
 
 _OPERATORS = sorted(set(canonical_names()) - {"Custom"})
 """Custom's attributes are those of a class that a script registers."""
@@ -91,7 +91,8 @@ def _check_shapes(op: Any, raw: Any, inputs: list[Any], outputs: list[Any]) -> N
         raise AssertionError(f"{op.names[0]} {raw} of {inputs}, {outputs}: {error!r}") from error
     assert [len(shapes) for shapes in found] == [len(inputs), len(outputs)]
     for shape in (*found[0], *found[1]):
-        assert shape is None or all(type(dim) is int and dim >= 0 for dim in shape), (raw, inputs)
+        dims = () if shape is None else shape
+        assert all((type(dim) is int and dim >= 0) or dim is NO_ELEMENTS for dim in dims), raw
 
 
 @pytest.mark.parametrize("name", _OPERATORS)

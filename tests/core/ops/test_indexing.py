@@ -105,5 +105,5 @@ def test_fill_element_leaves_rows_whose_column_is_outside() -> None:
 
 def test_one_hot_in_both_directions() -> None:
     assert infer("one_hot", None, output=(2, 0), depth=4) == ([(2,)], [(2, 4)])
-    with pytest.raises(AttributeValueError, match="minimum is 1"):
-        make("one_hot", {"depth": 0})
+    with pytest.raises(AttributeValueError, match="minimum is 0"):
+        make("one_hot", {"depth": -1})
