@@ -177,9 +177,9 @@ class _Fuser:
         if not self._is_norm(norm):
             return None
         relu = self._only_reader(norm.outputs[0])
-        if relu is None or relu.op.names[0] != "Activation":
+        if relu is None or relu.is_backward:
             return None
-        if getattr(relu.op, "act_type", "") != "relu" or relu.is_backward:
+        if "relu" not in (relu.op.names[0], getattr(relu.op, "act_type", "")):
             return None
         norm_back, relu_back = self._backward.get(norm), self._backward.get(relu)
         if norm_back is None or relu_back is None or norm_back.in_grads[0] is None:

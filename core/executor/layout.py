@@ -3,11 +3,12 @@
 The forward pass is walked once, then the backward pass. Each step's kernel says in which layout
 it wants what it reads; where a tensor is not in that layout, a step that reorders it is put
 before. A tensor reordered once is kept for all that want it so. Bound arrays, outputs and what
-the reference reads are always plain.
+the reference reads are plain; but elementwise references take vectors in any order.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence, Set
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from core.backends.kernels import Kernel, KernelLayouts, KernelRequest, KernelTable, Layout
 from core.executor.ir import Place, Program, Slots, Step
 from core.executor.primitives import Reorder
+from core.types import shape_size
 
 __all__ = ["choose_kernels"]
 
@@ -76,7 +78,7 @@ class _Chooser:
         kernel = step.kernel = self._select(step)
         if step.source is not None and kernel is not None:
             self._read_what_the_kernel_reads(step, step.source, kernel)
-        layouts = KernelLayouts() if kernel is None else kernel.layouts
+        layouts = self._reference_layouts(step) if kernel is None else kernel.layouts
         step.inputs = self._wanted(step.inputs, layouts.inputs)
         if step.source is None:
             self._steps.append(step)
@@ -92,6 +94,32 @@ class _Chooser:
         if any(self._program.memory(slot).id in self._program.strided for slot in step.reads()):
             return None
         return self._table.select(self._backend, self._request(step))
+
+    def _reference_layouts(self, step: Step) -> KernelLayouts:
+        """Return what a reference wants: plain tensors, but one that takes each element by itself
+        goes with the layout of most tensors it reads."""
+        slots = (step.inputs, step.outputs, step.out_grads, step.in_grads)
+        layout = self._shared_layout(step)
+        if layout is None:
+            return KernelLayouts()
+        return KernelLayouts(*((layout,) * len(one) for one in slots))
+
+    def _shared_layout(self, step: Step) -> Layout | None:
+        if not step.op.is_elementwise():
+            return None
+        values = self._program.values
+        read = [values[slot] for slot in step.reads()]
+        touched = {(value.shape, value.dtype) for value in read}
+        touched |= {(values[slot].shape, values[slot].dtype) for slot in step.writes()}
+        if len(touched) != 1:
+            return None
+        ((layout, _),) = Counter(value.layout for value in read).most_common(1)
+        first = read[0]
+        is_dense = layout is not None and (
+            layout.nbytes(first.shape, first.dtype)
+            == shape_size(first.shape) * first.dtype.itemsize
+        )
+        return layout if is_dense else None
 
     def _look_through_views(self, step: Step) -> None:
         """Let a step read what a view of the same shape shows, in whatever layout that is."""

@@ -158,17 +158,25 @@ class Lowering:
     # -- closures ---------------------------------------------------------------------------
 
     def _reference_call(self, step: Step) -> Call:
-        inputs, outputs = self.arrays(step.inputs), self.arrays(step.outputs)
+        inputs, outputs = self._elements(step.inputs), self._elements(step.outputs)
         if step.source is None:
             return _forward_call(step.op.forward, self._run, self._scratch, inputs, outputs)
         return _backward_call(
             step.op.backward,
             self._run,
             self._scratch,
-            self.arrays(step.out_grads),
+            self._elements(step.out_grads),
             inputs,
             outputs,
-            self.arrays(step.in_grads),
+            self._elements(step.in_grads),
+        )
+
+    def _elements(self, slots: Slots) -> tuple[Array | None, ...]:
+        """Return arrays by position, as vectors of elements where they have a layout."""
+        values = self.program.values
+        return tuple(
+            array if array is None or slot is None else array.view(values[slot].dtype)
+            for slot, array in zip(slots, self.arrays(slots), strict=True)
         )
 
     def _kernel_call(self, step: Step) -> Call:

@@ -31,6 +31,9 @@ class Copy(Primitive):
 
     names = ("_plan_copy",)
 
+    def is_elementwise(self) -> bool:
+        return True
+
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         run.xp.copyto(outputs[0], inputs[0])
 
@@ -42,6 +45,9 @@ class Accumulate(Primitive):
 
     def input_names(self) -> tuple[str, ...]:
         return ("sum", "contribution")
+
+    def is_elementwise(self) -> bool:
+        return True
 
     def inplace_forward(self) -> tuple[tuple[int, int], ...]:
         return ((0, 0), (1, 0))

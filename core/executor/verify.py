@@ -105,8 +105,15 @@ class _Checker:
             self._fail(
                 step, f"reads {self._name(value)}, which {self._name(holds)} has overwritten"
             )
-        if step.kernel is None and self._program.values[value].layout is not None:
+        is_plain = self._program.values[value].layout is None
+        if step.kernel is None and not is_plain and not self._is_in_one_order(step):
             self._fail(step, f"reads {self._name(value)} in a layout, but has no kernel")
+
+    def _is_in_one_order(self, step: Step) -> bool:
+        """Tell whether a step works on each element by itself, and on tensors of one layout."""
+        values = self._program.values
+        layouts = {values[slot].layout for slot in (*step.reads(), *step.writes())}
+        return step.op.is_elementwise() and len(layouts) == 1
 
     def _check_specs(self, step: Step) -> None:
         if isinstance(step.op, Reorder):

@@ -28,6 +28,9 @@ class Activation(Operator):
 
     act_type: str = attribute(choices=("relu", "sigmoid", "tanh", "softrelu", "softsign"))
 
+    def is_elementwise(self) -> bool:
+        return True
+
     def backward_reads(self) -> Reads:
         return Reads(inputs=(0,)) if self.act_type == "softsign" else Reads(outputs=(0,))
 
@@ -128,6 +131,9 @@ class LeakyReLU(Operator):
         gamma = inputs[1]
         channels = (data[min(1, len(data) - 1)],)
         return [data, (1,) if gamma == (1,) else self.expect("gamma", gamma, channels)], [data]
+
+    def is_elementwise(self) -> bool:
+        return self.act_type not in ("prelu", "rrelu")
 
     def backward_reads(self) -> Reads:
         match self.act_type:

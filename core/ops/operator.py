@@ -183,6 +183,14 @@ class Operator:
         """
         return self.is_view()
 
+    def is_elementwise(self) -> bool:
+        """True where each element of what ``forward`` and ``backward`` write depends on nothing but
+        the elements in its place of tensors of the same shape.
+
+        They are then given vectors, too, all in one order, where a plan keeps tensors in another.
+        """
+        return False
+
     def passes_gradient(self) -> tuple[tuple[int, int], ...]:
         """Pairs (output, input): the input's gradient is just the output's, under its own shape.
 

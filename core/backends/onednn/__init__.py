@@ -9,6 +9,7 @@ from core.backends.onednn.batch_norm import (
     batch_norm_relu,
     batch_norm_relu_backward,
 )
+from core.backends.onednn.clipping import clip_backward
 from core.backends.onednn.convolution import convolution, convolution_backward
 from core.backends.onednn.deconvolution import deconvolution, deconvolution_backward
 from core.backends.onednn.eltwise import (
@@ -88,12 +89,14 @@ _BACKWARD: dict[str, Prepare] = {
     "Pooling": pooling_backward,
     "batch_dot": product_backward,
     "broadcast_mul": multiplication_backward,
+    "clip": clip_backward,
     "dot": product_backward,
     "elemwise_mul": multiplication_backward,
     "RNN": recurrent_backward,
     "SoftmaxOutput": softmax_output_backward,
     "_plan_batch_norm_relu": batch_norm_relu_backward,
     "_plan_local_response": local_response_backward,
+    "relu": activation_backward,
     "_plan_recurrent": recurrent_layer_backward,
     "sigmoid": activation_backward,
     "tanh": activation_backward,

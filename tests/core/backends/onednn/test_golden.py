@@ -37,6 +37,9 @@ _REFERENCE = {
     "elemwise_binary-broadcast_ranks_left",
     "elemwise_binary-broadcast_sub",
     "elemwise_binary-broadcast_sub_left",
+    # Forwards, where NaN stays NaN.
+    "elemwise_special-clip_nan",
+    "elemwise_unary-relu_special",
     # A softmax along another axis than the last.
     "loss-multi",
     "loss-multi_batch",
