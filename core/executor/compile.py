@@ -18,7 +18,7 @@ from core.executor.rewrite import REWRITES
 from core.executor.roll import roll
 from core.executor.trace import Graph, SpecOf, trace
 from core.executor.verify import verify_memory, verify_program
-from core.executor.widen import widen
+from core.executor.widen import has_half, widen
 
 __all__ = ["CompileOptions", "Compiled", "compile_graph"]
 
@@ -95,21 +95,23 @@ def compile_graph(
     if requests:
         append_gradients(program, requests, pass_on=options.rewrite)
     verify_program(program, requests, after="gradient", operators=options.check_kernels)
-    if options.rewrite and requests:
-        mirror(program, options.mirroring, forced)
+    if options.rewrite and requests and mirror(program, options.mirroring, forced):
         verify_program(program, requests, after="mirror")
-    if options.rewrite:
-        for rewrite in REWRITES:
-            rewrite(program)
+    for rewrite in REWRITES if options.rewrite else ():
+        if rewrite(program):
             verify_program(program, requests, after=rewrite.__name__)
     if options.rewrite and options.table is not None and options.table.has_any(backend):
-        constants = widen(program, constants)
-        verify_program(program, requests, after="widen", operators=options.check_kernels)
+        if has_half(program):
+            constants = widen(program, constants)
+            verify_program(program, requests, after="widen", operators=options.check_kernels)
         kernels = options.table.operators(backend)
-        fuse(program, kernels, constants)
-        fuse_norms(program, kernels)
-        fuse_local_responses(program, kernels)
-        verify_program(program, requests, after="fuse")
+        fused = (
+            fuse(program, kernels, constants),
+            fuse_norms(program, kernels),
+            fuse_local_responses(program, kernels),
+        )
+        if any(fused):
+            verify_program(program, requests, after="fuse")
     if options.table is not None and choose_kernels(
         program, options.table, backend, constants, keep_reference=options.check_kernels
     ):

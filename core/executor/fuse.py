@@ -131,8 +131,8 @@ _ACTIVATIONS = {
 """Operators, and their ``act_type``, that end a chain."""
 
 
-def fuse(program: Program, kernels: Set[str], constants: Set[int]) -> None:
-    """Fuse what can be fused.
+def fuse(program: Program, kernels: Set[str], constants: Set[int]) -> bool:
+    """Fuse what can be fused; tell whether anything was.
 
     Args:
         program: changed in place.
@@ -140,8 +140,7 @@ def fuse(program: Program, kernels: Set[str], constants: Set[int]) -> None:
         constants: values of arguments and auxiliary states that have a version; a batch norm is
             folded only where it and the weights seldom change.
     """
-    if not program.backward_steps:
-        _Fuser(program, kernels, constants).run()
+    return not program.backward_steps and _Fuser(program, kernels, constants).run()
 
 
 class _Fuser:
@@ -156,13 +155,14 @@ class _Fuser:
         viewed = (value.base for value in program.values if value.base is not None)
         self._kept = {*program.outputs, *viewed}
 
-    def run(self) -> None:
+    def run(self) -> bool:
         program = self._program
         for step in program.steps:
             self._grow(step)
         steps = [self._fused.get(step, step) for step in program.steps]
         kept = [step for step in steps if step not in self._absorbed]
         program.replace_steps(kept, [])
+        return bool(self._fused)
 
     def _grow(self, step: Step) -> None:
         """Fuse a layer with as many of its followers as possible; they run in the last's place."""

@@ -73,26 +73,29 @@ class NormRelu(Primitive):
         self.norm.backward(run, [masked, *out_grads[1:]], inputs, outputs, in_grads)
 
 
-def fuse_norms(program: Program, kernels: Set[str]) -> None:
-    """Fuse where only the ReLU sees the normalized data, and only the norm its gradient.
+def fuse_norms(program: Program, kernels: Set[str]) -> bool:
+    """Fuse where only the ReLU sees the normalized data, and only the norm its gradient; tell
+    whether that is anywhere.
 
     Args:
         program: changed in place.
         kernels: names of the operators there are kernels for.
     """
-    if program.is_train and program.backward_steps and NormRelu.names[0] in kernels:
-        _Fuser(program).run()
+    if not (program.is_train and program.backward_steps and NormRelu.names[0] in kernels):
+        return False
+    return _Fuser(program).run()
 
 
-def fuse_local_responses(program: Program, kernels: Set[str]) -> None:
-    """Let each LRN over images do without the sums that its backward pass alone reads.
+def fuse_local_responses(program: Program, kernels: Set[str]) -> bool:
+    """Let each LRN over images do without the sums that its backward pass alone reads; tell whether
+    there is any.
 
     Args:
         program: changed in place.
         kernels: names of the operators there are kernels for.
     """
     if FusedLocalResponse.names[0] not in kernels:
-        return
+        return False
     reads = Counter(value for step in program.steps for value in step.reads())
     replaced: dict[Step, Step] = {}
     for back in program.backward_steps:
@@ -117,6 +120,7 @@ def fuse_local_responses(program: Program, kernels: Set[str]) -> None:
         [replaced.get(step, step) for step in program.forward_steps],
         [replaced.get(step, step) for step in program.backward_steps],
     )
+    return bool(replaced)
 
 
 def _is_local_response(program: Program, step: Step) -> bool:
@@ -137,7 +141,7 @@ class _Fuser:
         viewed = (value.base for value in program.values if value.base is not None)
         self._kept = {*program.outputs, *program.gradients.values(), *viewed}
 
-    def run(self) -> None:
+    def run(self) -> bool:
         program = self._program
         replaced: dict[Step, Step | None] = {}
         for norm in program.forward_steps:
@@ -167,6 +171,7 @@ class _Fuser:
             self._kept_steps(program.forward_steps, replaced),
             self._kept_steps(program.backward_steps, replaced),
         )
+        return bool(replaced)
 
     def _kept_steps(self, steps: Sequence[Step], replaced: dict[Step, Step | None]) -> list[Step]:
         found = (replaced.get(step, step) for step in steps)

@@ -53,8 +53,8 @@ def forced_steps(graph: Graph) -> frozenset[int]:
     )
 
 
-def mirror(program: Program, mirroring: Mirroring, forced: Set[Step] = frozenset()) -> None:
-    """Let the backward pass recompute what mirrored steps write.
+def mirror(program: Program, mirroring: Mirroring, forced: Set[Step] = frozenset()) -> bool:
+    """Let the backward pass recompute what mirrored steps write; tell whether there are any.
 
     Steps that draw random numbers, write outputs or update auxiliary states run once, whatever
     their nodes say.
@@ -67,6 +67,7 @@ def mirror(program: Program, mirroring: Mirroring, forced: Set[Step] = frozenset
     chosen = _choose(program, mirroring, forced)
     if chosen:
         _Recomputation(program, chosen).run()
+    return bool(chosen)
 
 
 def _choose(program: Program, mirroring: Mirroring, forced: Set[Step]) -> set[Step]:

@@ -1,8 +1,8 @@
 """Rewriting of a program before kernels are chosen.
 
-``REWRITES`` are applied in order. A pass keeps what the program computes; fusion passes (which
-replace several steps by one with an operator of its own) belong at the end of the list, where
-identities no longer stand between the steps to be fused.
+``REWRITES`` are applied in order and tell whether they changed anything. A pass keeps what the
+program computes; fusion passes (which replace several steps by one with an operator of its own)
+belong at the end of the list, where identities no longer stand between the steps to be fused.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from core.executor.ir import Place, Program, Step
 __all__ = ["REWRITES", "fold_views"]
 
 
-def fold_views(program: Program) -> None:
+def fold_views(program: Program) -> bool:
     """Drop forward steps that only give a value another shape, or none at all.
 
     Their output becomes a view of their input: Reshape and Flatten always, Dropout and
     BlockGrad where they change nothing in the program's mode.
     """
     read = {value for step in program.steps for value in step.reads()}
-    kept = [step for step in program.forward_steps if not _folded(program, step, read)]
+    forward = program.forward_steps
+    kept = [step for step in forward if not _folded(program, step, read)]
     program.replace_steps(kept, program.backward_steps)
+    return len(kept) < len(forward)
 
 
 def _folded(program: Program, step: Step, read: Set[int]) -> bool:
@@ -45,5 +47,5 @@ def _folded(program: Program, step: Step, read: Set[int]) -> bool:
     return True
 
 
-REWRITES: tuple[Callable[[Program], None], ...] = (fold_views,)
+REWRITES: tuple[Callable[[Program], bool], ...] = (fold_views,)
 """All passes, in order."""

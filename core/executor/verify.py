@@ -51,6 +51,8 @@ class _Checker:
         self._requests = requests
         self._after = after
         self._operators = operators
+        self._memory = [program.memory(value.id).id for value in program.values]
+        self._data = [program.data(value.id) for value in program.values]
         self._held: dict[int, int] = {}
         """By memory, the value whose data it holds."""
         self._written: set[int] = set()
@@ -89,18 +91,23 @@ class _Checker:
         for value in step.writes():
             if value in self._written:
                 self._fail(step, f"writes {self._name(value)} a second time")
-            target, memory = self._program.values[value], self._program.memory(value)
-            if target.is_view:
-                self._fail(step, f"writes {self._name(value)}, which is a view")
-            if target.nbytes > memory.nbytes:
-                self._fail(step, f"writes {self._name(value)} over smaller {memory.name!r}")
+            owner = self._memory[value]
+            if owner != value:
+                self._check_overwriting(step, value, owner)
             self._hold(value)
 
+    def _check_overwriting(self, step: Step, value: int, owner: int) -> None:
+        target, memory = self._program.values[value], self._program.values[owner]
+        if target.is_view:
+            self._fail(step, f"writes {self._name(value)}, which is a view")
+        if target.nbytes > memory.nbytes:
+            self._fail(step, f"writes {self._name(value)} over smaller {memory.name!r}")
+
     def _check_read(self, step: Step, value: int) -> None:
-        data = self._program.data(value)
+        data = self._data[value]
         if data not in self._written:
             self._fail(step, f"reads {self._name(value)} before it is written")
-        holds = self._held[self._program.memory(value).id]
+        holds = self._held[self._memory[value]]
         if holds != data:
             self._fail(
                 step, f"reads {self._name(value)}, which {self._name(holds)} has overwritten"
@@ -187,7 +194,7 @@ class _Checker:
 
     def _hold(self, value: int) -> None:
         self._written.add(value)
-        self._held[self._program.memory(value).id] = value
+        self._held[self._memory[value]] = value
 
     def _name(self, value: int) -> str:
         return f"value {value} {self._program.values[value].name!r}"

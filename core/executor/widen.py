@@ -17,7 +17,7 @@ from core.executor.ir import Place, Program, Slots, Step, Value
 from core.executor.primitives import Copy, Primitive
 from core.types import DType, is_half
 
-__all__ = ["widen"]
+__all__ = ["has_half", "widen"]
 
 _WIDE = np.dtype("float32")
 
@@ -32,9 +32,12 @@ def widen(program: Program, constants: Set[int]) -> frozenset[int]:
     Returns:
         The constants, and what is converted from them.
     """
-    if not any(is_half(value.dtype) for value in program.values):
-        return frozenset(constants)
     return _Widener(program, constants).run()
+
+
+def has_half(program: Program) -> bool:
+    """Tell whether there is any value of half precision."""
+    return any(is_half(value.dtype) for value in program.values)
 
 
 class _Widener:
