@@ -16,6 +16,7 @@ from core.ndarray.conversion import host_array
 from core.ndarray.execute import operator_of
 from core.ndarray.np_shape import is_np_shape
 from core.ndarray.sparse_array import BaseSparseNDArray, sparse_zeros
+from core.profiler.recorder import operator_span
 from core.types import Shape, normalize_axis, to_dtype
 
 __all__ = [
@@ -92,7 +93,8 @@ def zeros(
     if stype is not None and stype != "default":
         return sparse_zeros(stype, shape, ctx, dtype)
     _check_has_elements(shape)
-    return full(shape, 0, ctx, dtype, out)
+    with operator_span("_zeros"):
+        return full(shape, 0, ctx, dtype, out)
 
 
 def ones(
@@ -103,7 +105,8 @@ def ones(
 ) -> NDArray:
     """Return an array of ones, float32 by default; see ``zeros``."""
     _check_has_elements(shape)
-    return full(shape, 1, ctx, dtype, out)
+    with operator_span("_ones"):
+        return full(shape, 1, ctx, dtype, out)
 
 
 def _check_has_elements(shape: int | Sequence[int]) -> None:

@@ -17,6 +17,7 @@ from core.errors import ShapeError, TypeInferenceError, UnknownOperator, did_you
 from core.ops.attributes import attribute
 from core.ops.operator import ALL, Operator, Reads, Run
 from core.ops.registry import register
+from core.profiler.recorder import custom_operator
 from core.types import Array, DType, Shape, is_known, to_dtype
 
 __all__ = ["Custom", "CustomCalls", "Properties", "custom_names", "register_custom", "set_calls"]
@@ -205,14 +206,15 @@ class Custom(Operator):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         count = len(self.properties.list_arguments())
-        _calls[0].forward(
-            self._instance(inputs, outputs),
-            run.is_train,
-            ["write"] * len(outputs),
-            in_data=inputs[:count],
-            out_data=outputs,
-            aux=inputs[count:],
-        )
+        with custom_operator(self.op_type):
+            _calls[0].forward(
+                self._instance(inputs, outputs),
+                run.is_train,
+                ["write"] * len(outputs),
+                in_data=inputs[:count],
+                out_data=outputs,
+                aux=inputs[count:],
+            )
 
     def backward(
         self,
@@ -231,12 +233,13 @@ class Custom(Operator):
             run.xp.zeros(output.shape, output.dtype) if grad is None else grad
             for grad, output in zip(out_grads, outputs, strict=True)
         ]
-        _calls[0].backward(
-            self._instance(inputs, outputs),
-            req,
-            out_grad=grads,
-            in_data=inputs[:count],
-            out_data=outputs,
-            in_grad=targets,
-            aux=inputs[count:],
-        )
+        with custom_operator(f"_backward_{self.op_type}"):
+            _calls[0].backward(
+                self._instance(inputs, outputs),
+                req,
+                out_grad=grads,
+                in_data=inputs[:count],
+                out_data=outputs,
+                in_grad=targets,
+                aux=inputs[count:],
+            )

@@ -89,7 +89,7 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
 
 
 def pause(profile_process: str = "worker") -> None:
-    """Record nothing until ``resume``."""
+    """Record nothing until ``resume``, or ``set_state("run")``."""
     _check_process(profile_process)
     profiler.pause()
 

@@ -17,7 +17,19 @@ from typing import TypeAlias
 from core.profiler.statistics import Statistics
 from core.profiler.trace_file import Mark, Record, Sample, Span, TraceFile
 
-__all__ = ["Profiler", "Recorder", "Settings", "Switches", "profiler", "span"]
+__all__ = [
+    "Profiler",
+    "Recorder",
+    "Settings",
+    "Switches",
+    "custom_operator",
+    "operator_span",
+    "profiler",
+    "span",
+]
+
+OPERATOR, CUSTOM_OPERATOR = "operator", "Custom Operator"
+"""Categories of records of operators, called by scripts and from within custom operators."""
 
 Scope: TypeAlias = AbstractContextManager[None]
 
@@ -61,6 +73,15 @@ class Recorder:
         self._flushed = time.monotonic()
         self._lock = threading.Lock()
 
+    def configure(self, settings: Settings) -> None:
+        """Go on with other settings; what is in no file yet goes to the new one."""
+        with self._lock:
+            self._count()
+            if settings.filename != self._settings.filename:
+                self._file = TraceFile(Path(settings.filename))
+            self._settings, self.switches = settings, settings.switches
+            self._counted = len(self._records)
+
     def add_span(
         self,
         category: str,
@@ -70,6 +91,8 @@ class Recorder:
         detail: Mapping[str, str] | None = None,
     ) -> None:
         """Record that something took from ``start`` to ``stop`` (``time.perf_counter_ns``)."""
+        if category == OPERATOR and _inside.name:
+            category, name = CUSTOM_OPERATOR, f"{_inside.name}::{name}"
         self._records.append(
             Span(category, name, start, stop, threading.get_native_id(), detail or {})
         )
@@ -142,10 +165,12 @@ class Profiler:
         self._is_paused = False
 
     def start(self) -> None:
-        """Begin to record, in the session that was stopped if there is one."""
+        """Begin to record, in the session that was stopped if there is one; this ends a pause."""
         if self.session is None:
             self.session = Recorder(self.settings)
-        self._is_running = True
+        else:
+            self.session.configure(self.settings)
+        self._is_running, self._is_paused = True, False
         self._choose()
 
     def stop(self) -> None:
@@ -187,3 +212,39 @@ def span(category: str, name: str) -> Scope:
     if recorder is None or not recorder.switches.api:
         return _NOTHING
     return recorder.span(category, name)
+
+
+def operator_span(name: str) -> Scope:
+    """Record how long a block takes that does what an operator does, where these are recorded."""
+    recorder = profiler.recorder
+    if recorder is None or not recorder.switches.imperative:
+        return _NOTHING
+    return recorder.span(OPERATOR, name)
+
+
+class _Inside(threading.local):
+    """The custom operator that this thread runs."""
+
+    name = ""
+
+
+_inside = _Inside()
+
+
+@contextmanager
+def custom_operator(name: str) -> Iterator[None]:
+    """Record a call of a custom operator, and operators called in the block as part of it.
+
+    Args:
+        name: its ``op_type``, with ``_backward_`` before it for the backward pass.
+    """
+    recorder = profiler.recorder
+    if recorder is None:
+        yield
+        return
+    outer, _inside.name = _inside.name, name
+    try:
+        with recorder.span(CUSTOM_OPERATOR, f"{name}::pure_python"):
+            yield
+    finally:
+        _inside.name = outer

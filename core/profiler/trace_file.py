@@ -92,7 +92,7 @@ Record: TypeAlias = Span | Sample | Mark
 
 
 class TraceFile:
-    """A trace that grows, and is valid JSON after each ``append``.
+    """A trace that grows, and is valid JSON after each ``append``; begun anew where it was removed.
 
     Args:
         path: replaced by the first ``append``.
@@ -110,7 +110,7 @@ class TraceFile:
         """
         process = os.getpid()
         events = [record.event(process) for record in records]
-        begins = self._length == 0
+        begins = self._length == 0 or not self._path.exists()
         if begins:
             name = {"name": "process_name", "ph": "M", "pid": process, "args": {"name": "modserve"}}
             events.insert(0, name)

@@ -6,6 +6,7 @@ import json
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import core as mx
@@ -25,7 +26,7 @@ def classifier() -> mx.mod.Module:
 
 
 def train(module: mx.mod.Module, steps: int) -> None:
-    batch = mx.io.DataBatch([mx.nd.ones((2, 8, 6, 6))], [mx.nd.ones((2,))])
+    batch = mx.io.DataBatch([mx.nd.array(np.ones((2, 8, 6, 6)))], [mx.nd.array([1, 1])])
     for _ in range(steps):
         module.forward_backward(batch)
         module.update()
@@ -96,7 +97,7 @@ def test_switches_leave_out_what_they_say(trace: Path) -> None:
     )
     mx.profiler.set_state("run")
     train(module, 1)
-    mx.nd.exp(mx.nd.ones((2,)))
+    mx.nd.exp(mx.nd.array([1, 1]))
     found = statistics()
     assert set(found["Time"]["operator"]) == {"exp"}
     assert found["Memory"] == {}
@@ -120,26 +121,37 @@ def test_profile_all_overrides_the_other_switches(trace: Path) -> None:
         filename=str(trace), aggregate_stats=True, profile_all=True, profile_imperative=False
     )
     mx.profiler.set_state("run")
-    mx.nd.exp(mx.nd.ones((2,)))
+    mx.nd.exp(mx.nd.array([1, 1]))
     assert "exp" in statistics()["Time"]["operator"]
 
 
 def test_nothing_is_recorded_during_a_pause(trace: Path) -> None:
     mx.profiler.set_state("run")
     mx.profiler.pause()
-    mx.nd.exp(mx.nd.ones((2,)))
+    mx.nd.exp(mx.nd.array([1, 1]))
     assert statistics()["Time"] == {}
     mx.profiler.resume()
-    mx.nd.exp(mx.nd.ones((2,)))
+    mx.nd.exp(mx.nd.array([1, 1]))
     assert statistics()["Time"]["operator"]["exp"]["Count"] == 1
 
 
-def test_a_pause_holds_over_a_start(trace: Path) -> None:
+def test_a_start_ends_a_pause(trace: Path) -> None:
     mx.profiler.pause()
     mx.profiler.set_state("run")
+    assert profiler.recorder is not None
+    mx.profiler.pause()
     assert profiler.recorder is None
     mx.profiler.resume()
     assert profiler.recorder is not None
+
+
+def test_a_file_removed_meanwhile_is_begun_anew(trace: Path) -> None:
+    mx.profiler.set_state("run")
+    for _ in range(2):
+        mx.nd.ones((2,))
+        mx.profiler.dump(False)
+        assert json.loads(trace.read_text())["traceEvents"]
+        trace.unlink()
 
 
 def test_totals_can_be_sorted_and_reset(trace: Path) -> None:
@@ -160,16 +172,16 @@ def test_totals_can_be_sorted_and_reset(trace: Path) -> None:
 def test_without_aggregate_stats_there_is_nothing_to_show(trace: Path) -> None:
     mx.profiler.set_config(filename=str(trace))
     mx.profiler.set_state("run")
-    mx.nd.exp(mx.nd.ones((2,)))
+    mx.nd.exp(mx.nd.array([1, 1]))
     assert mx.profiler.dumps() == ""
 
 
 def test_a_file_can_be_written_while_recording_goes_on(trace: Path) -> None:
     mx.profiler.set_state("run")
-    mx.nd.exp(mx.nd.ones((2,)))
+    mx.nd.exp(mx.nd.array([1, 1]))
     mx.profiler.dump(finished=False)
     first = json.loads(trace.read_text())["traceEvents"]
-    mx.nd.log(mx.nd.ones((2,)))
+    mx.nd.log(mx.nd.array([1, 1]))
     mx.profiler.dump()
     both = json.loads(trace.read_text())["traceEvents"]
     assert both[: len(first)] == first
@@ -222,7 +234,58 @@ def test_old_names_warn_and_work(trace: Path) -> None:
         mx.profiler.profiler_set_config("all", str(trace))
     with pytest.warns(UserWarning, match="set_state"):
         mx.profiler.profiler_set_state("run")
-    mx.nd.exp(mx.nd.ones((2,)))
+    mx.nd.exp(mx.nd.array([1, 1]))
     with pytest.warns(UserWarning, match="dump"):
         mx.profiler.dump_profile()
     assert json.loads(trace.read_text())["traceEvents"][-1]["name"] == "exp"
+
+
+def test_a_new_run_takes_new_settings(trace: Path, tmp_path: Path) -> None:
+    mx.profiler.set_config(filename=str(trace), aggregate_stats=False)
+    mx.profiler.set_state("run")
+    mx.nd.sqrt(mx.nd.array([1]))
+    mx.profiler.set_state("stop")
+    assert mx.profiler.dumps() == ""
+    other = tmp_path / "other.json"
+    mx.profiler.set_config(filename=str(other), aggregate_stats=True)
+    mx.profiler.set_state("run")
+    mx.nd.sin(mx.nd.array([1]))
+    mx.profiler.set_state("stop")
+    assert set(statistics()["Time"]["operator"]) == {"sin"}
+    mx.profiler.dump(False)
+    assert "sqrt" in other.read_text()
+    assert not trace.exists()
+
+
+class _Shift(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):  # type: ignore[no-untyped-def]
+        self.assign(out_data[0], req[0], in_data[0] + mx.nd.ones((2,)))
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):  # type: ignore[no-untyped-def]
+        self.assign(in_grad[0], req[0], out_grad[0] * 2)
+
+
+def test_what_a_custom_operator_calls_is_counted_as_part_of_it(trace: Path) -> None:
+    @mx.operator.register("profiled_shift")
+    class _Properties(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):  # type: ignore[no-untyped-def]
+            return _Shift()
+
+    x = mx.nd.ones((2,))
+    x.attach_grad()
+    mx.profiler.set_state("run")
+    with mx.autograd.record():
+        y = mx.nd.Custom(x, op_type="profiled_shift")
+    y.backward()
+    mx.nd.sin(x)
+    mx.profiler.set_state("stop")
+    times = statistics()["Time"]
+    # The names are MXNet's.
+    assert {name: one["Count"] for name, one in times["Custom Operator"].items()} == {
+        "profiled_shift::pure_python": 1,
+        "profiled_shift::_ones": 1,
+        "profiled_shift::broadcast_add": 1,
+        "_backward_profiled_shift::pure_python": 1,
+        "_backward_profiled_shift::_mul_scalar": 1,
+    }
+    assert {"Custom", "sin"} <= set(times["operator"])
