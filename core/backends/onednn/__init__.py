@@ -38,7 +38,15 @@ from core.backends.onednn.recurrent import (
     recurrent_layer,
     recurrent_layer_backward,
 )
-from core.backends.onednn.softmax import log_softmax, softmax, softmax_output
+from core.backends.onednn.softmax import (
+    log_softmax,
+    log_softmax_backward,
+    softmax,
+    softmax_activation,
+    softmax_activation_backward,
+    softmax_backward,
+    softmax_output,
+)
 
 __all__ = ["is_available", "library", "register_kernels"]
 
@@ -55,6 +63,7 @@ _FORWARD: dict[str, Prepare] = {
     "LeakyReLU": leaky_relu,
     "Pooling": pooling,
     "RNN": recurrent,
+    "SoftmaxActivation": softmax_activation,
     "SoftmaxOutput": softmax_output,
     "_plan_accumulate": arithmetic,
     "_plan_batch_norm": fused_batch_norm,
@@ -93,12 +102,15 @@ _BACKWARD: dict[str, Prepare] = {
     "dot": product_backward,
     "elemwise_mul": multiplication_backward,
     "RNN": recurrent_backward,
+    "SoftmaxActivation": softmax_activation_backward,
     "SoftmaxOutput": softmax_output_backward,
     "_plan_batch_norm_relu": batch_norm_relu_backward,
     "_plan_local_response": local_response_backward,
+    "log_softmax": log_softmax_backward,
     "relu": activation_backward,
     "_plan_recurrent": recurrent_layer_backward,
     "sigmoid": activation_backward,
+    "softmax": softmax_backward,
     "tanh": activation_backward,
 }
 """By canonical name of the operator."""

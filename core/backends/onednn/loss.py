@@ -22,8 +22,9 @@ _FLOAT32, _INT64 = np.dtype("float32"), np.dtype("int64")
 class _SoftmaxOutputBackward(Kernel):
     """The gradient for labels that number the classes.
 
-    All probabilities are multiplied by their row's factor; then the label's of each row, found by
-    its place in the whole array, is made smaller by that factor.
+    A row holds the probabilities of one label: with ``multi_output``, those of one place along
+    axis 1. All are multiplied by their row's factor; then the label's of each row, found by its
+    place in the whole array, is made smaller by that factor.
     """
 
     name = "onednn:softmax_output_backward"
@@ -34,18 +35,23 @@ class _SoftmaxOutputBackward(Kernel):
 
     def __init__(self, operator: Any, shape: Shape, label: Shape) -> None:
         self._operator = operator
-        self._shape = (shape[0], shape_size(shape[1:]))
-        if operator.preserve_shape:
-            self._shape = (shape_size(shape[:-1]), shape[-1])
+        self._shape = (shape[0], shape_size(shape[1:]), 1)
+        if operator.multi_output:
+            self._shape = (shape[0], shape[1], shape_size(shape[2:]))
+        elif operator.preserve_shape:
+            self._shape = (shape_size(shape[:-1]), shape[-1], 1)
         self._labels = shape_size(label)
-        desc = plain(self._shape)
-        factors = plain((self._shape[0], 1))
+        samples, _, places = self._shape
+        desc, factors = plain(self._shape), plain((samples, 1, places))
+        if places == 1:
+            desc, factors = plain(self._shape[:2]), plain((samples, 1))
         self._scale = Primitive.of("binary", Algorithm.BINARY_MULTIPLY, desc, factors, desc)
         self.scratchpad_bytes = scratchpad_bytes(self._scale)
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that writes the gradient."""
-        rows, classes = self._shape
+        samples, classes, places_each = self._shape
+        rows = samples * places_each
         # MXNet reads the first labels only where there are more of them than rows.
         all_labels = present(arrays.inputs[1]).reshape(-1)
         labels = all_labels[:rows]
@@ -55,7 +61,9 @@ class _SoftmaxOutputBackward(Kernel):
         factors = allocate((rows, 1), _FLOAT32)
         share, chosen = (allocate((rows,), _FLOAT32) for _ in range(2))
         numbers, places, starts = (allocate((rows,), _INT64) for _ in range(3))
-        np.multiply(np.arange(rows), classes, out=starts)
+        grid = starts.reshape(samples, places_each)
+        step = classes * places_each
+        np.add(np.arange(samples)[:, None] * step, np.arange(places_each), out=grid)
         row_factors = factors.reshape(-1)
         scale = launch(
             self._scale,
@@ -72,12 +80,23 @@ class _SoftmaxOutputBackward(Kernel):
             # A label that is no class's number takes nothing away.
             np.equal(numbers, places, out=share, casting="unsafe")
             np.multiply(share, row_factors, out=share)
+            if places_each > 1:
+                np.multiply(places, places_each, out=places)
             np.add(places, starts, out=places)
             np.take(flat, places, out=chosen, mode="clip")
             np.subtract(chosen, share, out=chosen)
             flat[places] = chosen
 
         return call
+
+    def _divisor(self) -> int:
+        samples, _, places = self._shape
+        of_batch = self._operator.normalization == "batch"
+        if self._operator.normalization == "valid":
+            return 1
+        if self._operator.multi_output:
+            return places * samples if of_batch else places
+        return self._labels if of_batch else 1
 
     def _factors(
         self,
@@ -88,8 +107,7 @@ class _SoftmaxOutputBackward(Kernel):
     ) -> Callable[[], None]:
         """Return a closure that writes the factor of each row."""
         operator = self._operator
-        divisor = self._labels if operator.normalization == "batch" else 1
-        fixed = operator.grad_scale / divisor
+        fixed = operator.grad_scale / self._divisor()
         factors.fill(fixed)
         ignored, counts = operator.use_ignore, operator.normalization == "valid"
         if not ignored and not counts:
@@ -112,7 +130,7 @@ def softmax_output_backward(request: KernelRequest) -> Kernel | None:
     operator, out, label = request.operator, request.outputs[0], request.inputs[1]
     if not are_float32(request) or out is None or label is None:
         return None
-    if operator.multi_output or operator.out_grad or operator.smooth_alpha:
+    if operator.out_grad or (operator.smooth_alpha and not operator.multi_output):
         return None
     if label.shape == out.shape:
         return None

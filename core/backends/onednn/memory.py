@@ -25,6 +25,7 @@ __all__ = [
     "channels_last",
     "desc_of",
     "dims_array",
+    "innermost",
     "layout_of",
     "loaded",
     "plain",
@@ -123,9 +124,16 @@ def strided(dims: Shape, strides: Shape) -> MemoryDesc:
 
 def channels_last(dims: Shape) -> MemoryDesc:
     """Return the descriptor of a tensor whose second axis lies innermost in memory."""
-    batch, channels, *space = dims
-    inner = _c_strides((batch, *space, channels))
-    return strided(dims, (inner[0], 1, *inner[1:-1]))
+    return innermost(dims, 1)
+
+
+def innermost(dims: Shape, axis: int) -> MemoryDesc:
+    """Return the descriptor of a tensor one of whose axes lies innermost in memory."""
+    order = [*(other for other in range(len(dims)) if other != axis), axis]
+    strides = [0] * len(dims)
+    for place, stride in zip(order, _c_strides(tuple(dims[o] for o in order)), strict=True):
+        strides[place] = stride
+    return strided(dims, tuple(strides))
 
 
 def alternatives(spec: TensorSpec) -> tuple[MemoryDesc, ...]:

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from core.backends.kernels import Kernel, KernelRequest
+from core.backends.kernels import Kernel, KernelRequest, TensorSpec
 from core.backends.onednn.constants import Algorithm, Argument, Propagation
-from core.backends.onednn.kernel import PrimitiveKernel, are_float32, input_, output
-from core.backends.onednn.memory import MemoryDesc, plain
-from core.backends.onednn.primitive import Primitive
+from core.backends.onednn.kernel import (
+    PrimitiveKernel,
+    are_float32,
+    in_grad,
+    input_,
+    out_grad,
+    output,
+)
+from core.backends.onednn.memory import MemoryDesc, desc_of, innermost, plain
+from core.backends.onednn.primitive import Primitive, first_available
 from core.types import shape_size
 
-__all__ = ["log_softmax", "softmax", "softmax_output"]
+__all__ = [
+    "log_softmax",
+    "log_softmax_backward",
+    "softmax",
+    "softmax_activation",
+    "softmax_activation_backward",
+    "softmax_backward",
+    "softmax_output",
+]
 
 
 def softmax(request: KernelRequest) -> Kernel | None:
@@ -22,32 +37,96 @@ def log_softmax(request: KernelRequest) -> Kernel | None:
     return _along_axis(request, Algorithm.SOFTMAX_LOG)
 
 
+def softmax_activation(request: KernelRequest) -> Kernel | None:
+    """Prepare the forward pass over the last axis or the channels."""
+    data = request.inputs[0]
+    if not are_float32(request) or data is None:
+        return None
+    axis = 1 if request.operator.mode == "channel" else len(data.shape) - 1
+    return _forward(request, Algorithm.SOFTMAX_ACCURATE, data, axis)
+
+
 def softmax_output(request: KernelRequest) -> Kernel | None:
     """Prepare the forward pass of the loss layer, whose label it does not need."""
     operator, data = request.operator, request.inputs[0]
     if not are_float32(request) or data is None:
         return None
-    axis = 1
-    desc = plain((data.shape[0], shape_size(data.shape[1:])))
     if operator.multi_output or operator.preserve_shape:
         axis = 1 if operator.multi_output else len(data.shape) - 1
-        desc = plain(data.shape)
-    return _softmax(request, Algorithm.SOFTMAX_ACCURATE, desc, axis)
+        return _forward(request, Algorithm.SOFTMAX_ACCURATE, data, axis)
+    desc = plain((data.shape[0], shape_size(data.shape[1:])))
+    primitive = _primitive(Algorithm.SOFTMAX_ACCURATE, desc, 1)
+    operands = {Argument.SRC: input_(0), Argument.DST: output()}
+    return PrimitiveKernel("softmax", request, (primitive, operands))
+
+
+def softmax_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the backward pass."""
+    return _backward_along_axis(request, Algorithm.SOFTMAX_ACCURATE)
+
+
+def log_softmax_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the backward pass of the logarithm."""
+    return _backward_along_axis(request, Algorithm.SOFTMAX_LOG)
+
+
+def softmax_activation_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the backward pass, over axis 1 in both modes as MXNet does."""
+    out = request.outputs[0]
+    if not are_float32(request) or out is None:
+        return None
+    return _backward(request, Algorithm.SOFTMAX_ACCURATE, out, min(1, len(out.shape) - 1))
 
 
 def _along_axis(request: KernelRequest, algorithm: Algorithm) -> Kernel | None:
-    operator, data = request.operator, request.inputs[0]
-    if operator.temperature not in (None, 1.0) or operator.use_length:
+    data = request.inputs[0]
+    if not _is_standard(request) or data is None:
         return None
-    if not are_float32(request) or data is None:
-        return None
-    axis = operator.axis % len(data.shape)
-    return _softmax(request, algorithm, plain(data.shape), axis)
+    return _forward(request, algorithm, data, request.operator.axis % len(data.shape))
 
 
-def _softmax(request: KernelRequest, algorithm: Algorithm, desc: MemoryDesc, axis: int) -> Kernel:
-    primitive = Primitive.of(
-        "softmax_forward", Propagation.FORWARD_INFERENCE, algorithm, desc, desc, axis
-    )
+def _backward_along_axis(request: KernelRequest, algorithm: Algorithm) -> Kernel | None:
+    out = request.outputs[0]
+    if not _is_standard(request) or out is None or request.in_grads[0] is None:
+        return None
+    return _backward(request, algorithm, out, request.operator.axis % len(out.shape))
+
+
+def _is_standard(request: KernelRequest) -> bool:
+    """Tell whether there is neither a temperature nor a length."""
+    operator = request.operator
+    is_whole = operator.temperature in (None, 1.0) and not operator.use_length
+    return is_whole and are_float32(request)
+
+
+def _forward(request: KernelRequest, algorithm: Algorithm, data: TensorSpec, axis: int) -> Kernel:
+    def make(desc: MemoryDesc) -> Primitive:
+        return _primitive(algorithm, desc, axis)
+
+    primitive = first_available(make, _layouts(data, axis))
     operands = {Argument.SRC: input_(0), Argument.DST: output()}
     return PrimitiveKernel("softmax", request, (primitive, operands))
+
+
+def _backward(request: KernelRequest, algorithm: Algorithm, out: TensorSpec, axis: int) -> Kernel:
+    def make(desc: MemoryDesc) -> Primitive:
+        hint = _primitive(algorithm, desc, axis)
+        return Primitive.of("softmax_backward", algorithm, desc, desc, desc, axis, hint)
+
+    primitive = first_available(make, _layouts(out, axis))
+    operands = {
+        Argument.DST: output(),
+        Argument.DIFF_DST: out_grad(),
+        Argument.DIFF_SRC: in_grad(),
+    }
+    return PrimitiveKernel("softmax_backward", request, (primitive, operands))
+
+
+def _primitive(algorithm: Algorithm, desc: MemoryDesc, axis: int) -> Primitive:
+    kind = Propagation.FORWARD_TRAINING
+    return Primitive.of("softmax_forward", kind, algorithm, desc, desc, axis)
+
+
+def _layouts(spec: TensorSpec, axis: int) -> tuple[MemoryDesc, ...]:
+    """Return the tensor's own layout, then that which has the classes side by side."""
+    return tuple(dict.fromkeys((desc_of(spec), innermost(spec.shape, axis))))

@@ -110,6 +110,15 @@ CASES |= {
 }
 
 
+CASES |= {
+    f"{name}-{channels}": (channels, layer)
+    for channels in (5, 16)
+    for name, layer in {
+        "softmax_of_channels": lambda x: mx.sym.softmax(x, axis=1),
+        "log_softmax_of_rows": lambda x: mx.sym.log_softmax(x, axis=2),
+        "softmax_activation": lambda x: mx.sym.SoftmaxActivation(x, mode="channel"),
+    }.items()
+}
 ELEMENTWISE: dict[str, Case] = {
     f"{name}-{channels}": (channels, layer)
     for channels in (16, 20)

@@ -40,19 +40,6 @@ _REFERENCE = {
     # Forwards, where NaN stays NaN.
     "elemwise_special-clip_nan",
     "elemwise_unary-relu_special",
-    # A softmax along another axis than the last.
-    "loss-multi",
-    "loss-multi_batch",
-    "loss-multi_kept",
-    "loss-multi_null",
-    "loss-multi_out_grad",
-    "loss-multi_places",
-    "loss-multi_valid",
-    "loss-smooth_multi",
-    "softmax-log_softmax_axis",
-    "softmax-log_softmax_first_axis",
-    "softmax-softmax_axis",
-    "softmax-softmax_first_axis",
     # A temperature, another dtype.
     "softmax-log_softmax_cold",
     "softmax-log_softmax_hot",
