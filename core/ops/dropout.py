@@ -63,10 +63,8 @@ class Dropout(Operator):
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         xp, data, (out, mask) = run.xp, inputs[0], outputs
         if self._drops(run.is_train):
-            run.random.uniform(mask)
-            xp.less(mask, 1 - self.p, out=mask)
             if self.p < 1:
-                mask /= 1 - self.p
+                run.random.bernoulli(mask, 1 - self.p, 1 / (1 - self.p))
             else:
                 mask[...] = math.nan
             xp.multiply(data, mask, out=out)

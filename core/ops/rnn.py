@@ -305,8 +305,6 @@ class RNN(Operator):
         mask = reserve.mask
         if mask is None or not self._drops(run):
             return
-        run.random.uniform(mask)
-        run.xp.less(mask, 1 - self.p, out=mask)
-        if self.p < 1:
-            mask /= 1 - self.p
+        keeps = 1 - self.p
+        run.random.bernoulli(mask, keeps, 1 / keeps if keeps else 1.0)
         run.xp.multiply(reserve.output, mask, out=reserve.dropped)

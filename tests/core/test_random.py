@@ -48,3 +48,30 @@ def test_going_back_to_a_position_goes_back_on_every_device():
     draw(new)
     mx.random.set_state(position)
     assert (draw(mx.cpu(0)), draw(new)) == expected
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.25, 0.3, 0.999, 1.0])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_chances_are_taken_with_the_probability_given(probability: float, dtype: str):
+    out = np.full((50, 2001), np.nan, dtype)
+    DeviceRandom(mx.cpu(0), 11).bernoulli(out, probability, 2.5)
+    assert set(np.unique(out)) <= {0, 2.5}
+    # Four standard deviations.
+    spread = 4 * np.sqrt(probability * (1 - probability) / out.size)
+    assert abs(np.mean(out > 0) - probability) <= spread
+
+
+def test_chances_that_eight_bits_cannot_express():
+    out = np.empty(1_000_000, np.float32)
+    DeviceRandom(mx.cpu(0), 12).bernoulli(out, 1 / 1024)
+    assert abs(out.mean() * 1024 - 1) < 0.13
+
+
+def test_chances_are_drawn_again_from_a_position_and_for_strided_arrays():
+    random, whole = DeviceRandom(mx.cpu(0), 13), np.empty((4, 6), np.float32)
+    position = random.get_state()
+    random.bernoulli(whole, 0.4)
+    random.set_state(position)
+    strided = np.empty((6, 4), np.float32).T
+    random.bernoulli(strided, 0.4)
+    np.testing.assert_array_equal(whole, strided)
