@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from core.errors import FormatError, MXNetError, UsageError
+from core.pixels import decode
 
 __all__ = [
     "IRHeader",
@@ -343,15 +344,8 @@ def decode_image(encoded: bytes, iscolor: int = -1) -> Image:
     Raises:
         FormatError: the bytes are no image.
     """
-    from PIL import Image as pillow
-
-    try:
-        with pillow.open(io.BytesIO(encoded)) as picture:
-            is_grey = iscolor == 0 or (iscolor == -1 and picture.mode in ("1", "L", "I;16"))
-            pixels = np.asarray(picture.convert("L" if is_grey else "RGB"))
-    except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
-        raise FormatError(f"{len(encoded)} bytes are no image: {error}") from None
-    return pixels.copy() if is_grey else pixels[..., ::-1].copy()
+    pixels = decode(encoded, {1: 3, 0: 1}.get(iscolor))
+    return pixels[..., 0] if pixels.shape[2] == 1 else pixels[..., ::-1].copy()
 
 
 def _divided(buf: bytes) -> list[bytes]:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from core.io.batch import DataBatch, DataDesc
-from core.io.image_record_iter import ImageRecordIter
+from core.io.image_record_iter import (
+    ImageRecordInt8Iter,
+    ImageRecordIter,
+    ImageRecordUInt8Iter,
+)
 from core.io.iterator import DataIter, ResizeIter
 from core.io.mnist_iter import MNISTIter
 from core.io.ndarray_iter import NDArrayIter
@@ -15,7 +19,9 @@ __all__ = [
     "DataBatch",
     "DataDesc",
     "DataIter",
+    "ImageRecordInt8Iter",
     "ImageRecordIter",
+    "ImageRecordUInt8Iter",
     "LibSVMIter",
     "MNISTIter",
     "NDArrayIter",

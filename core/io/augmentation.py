@@ -1,187 +1,372 @@
-"""What is done to an image on its way into a batch (MXNet's ``image_aug_default.cc``)."""
+"""What is done to an image on its way into a batch (MXNet's ``image_aug_default.cc``).
+
+First its place and size, then its colors. Every class below is a group of options.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from core.errors import UsageError
+from core import pixels
+from core.errors import UsageError, did_you_mean
 
-__all__ = ["Augmentation", "resize_image"]
+__all__ = ["Augmentation", "Colors", "Cropping", "Resizing", "Turning"]
 
 Image = np.ndarray[Any, Any]
 
-NEAREST, LINEAR = 0, 1
-_GREY = np.array([0.299, 0.587, 0.114], np.float32)
+RANDOM_METHOD = 10
+_ALL_METHODS = (*range(5), pixels.AUTOMATIC, RANDOM_METHOD)
 _CROP_TRIALS = 10
+_MAX_IMAGE_SIZE = 1e10
+
+_PCA_VALUES = np.array([55.46, 4.794, 1.148])
+_PCA_VECTORS = np.array(
+    [[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]]
+)
 
 
-class Augmentation:
-    """Resizes, crops, mirrors, changes colors and normalizes, in this order.
+@dataclass(frozen=True)
+class Resizing:
+    """Changes of size.
 
-    A pixel becomes ``(pixel - mean) * scale / std``.
-
-    Args:
-        shape: (channels, height, width) of what comes out.
-        resize: length of the shorter edge before cropping; -1 leaves the size.
-        pad: pixels added at each edge before cropping, of ``fill_value``.
-        rand_crop: crop anywhere, else in the middle.
-        random_resized_crop: crop a part of ``min_random_area`` to ``max_random_area`` of the image
-            and of ``min_aspect_ratio`` to ``max_aspect_ratio``, and resize it.
-        rand_mirror: mirror every other image by chance; mirror: every one.
-        brightness, contrast, saturation: largest relative change by chance.
-        mean_r, mean_g, mean_b, std_r, std_g, std_b, scale: of the normalization.
-        inter_method: of resizing: 0 nearest, 1 bilinear.
-        fill_value: see ``pad``.
+    Attributes:
+        resize: length of the shorter edge before all else; -1 leaves the size.
+        inter_method: 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos, 9 cubic to enlarge, area
+            to shrink and bilinear else, 10 by chance.
     """
 
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        *,
-        resize: int = -1,
-        pad: int = 0,
-        rand_crop: bool = False,
-        random_resized_crop: bool = False,
-        min_random_area: float = 1.0,
-        max_random_area: float = 1.0,
-        min_aspect_ratio: float | None = None,
-        max_aspect_ratio: float = 0.0,
-        rand_mirror: bool = False,
-        mirror: bool = False,
-        brightness: float = 0.0,
-        contrast: float = 0.0,
-        saturation: float = 0.0,
-        mean_r: float = 0.0,
-        mean_g: float = 0.0,
-        mean_b: float = 0.0,
-        std_r: float = 1.0,
-        std_g: float = 1.0,
-        std_b: float = 1.0,
-        scale: float = 1.0,
-        inter_method: int = LINEAR,
-        fill_value: int = 255,
-    ) -> None:
-        if inter_method not in (NEAREST, LINEAR):
-            raise UsageError(f"inter_method is {inter_method}; use 0 (nearest) or 1 (bilinear)")
-        if random_resized_crop and min_aspect_ratio is None:
-            raise UsageError("random_resized_crop needs min_aspect_ratio and max_aspect_ratio")
-        self.shape = shape
-        self.resize, self.pad, self.fill_value = resize, pad, fill_value
-        self.rand_crop, self.random_resized_crop = rand_crop, random_resized_crop
-        self.area = (min_random_area, max_random_area)
-        self.aspect = (min_aspect_ratio or 1.0, max_aspect_ratio or 1.0)
-        self.rand_mirror, self.mirror = rand_mirror, mirror
-        self.brightness, self.contrast, self.saturation = brightness, contrast, saturation
-        channels = shape[0]
-        self.mean = np.array([mean_r, mean_g, mean_b][:channels], np.float32)
-        self.std = np.array([std_r, std_g, std_b][:channels], np.float32)
-        self.scale = np.float32(scale)
-        self.inter_method = inter_method
+    resize: int = -1
+    inter_method: int = pixels.LINEAR
+
+    def __post_init__(self) -> None:
+        if self.inter_method not in _ALL_METHODS:
+            raise UsageError(f"inter_method is {self.inter_method}; use one of {_ALL_METHODS}")
 
     def __call__(self, image: Image, random: np.random.RandomState) -> Image:
-        """Return (channels, height, width) float32 of an image (height, width, channels) uint8.
-
-        An image smaller than what is to be cropped from it is enlarged first.
-        """
-        if self.resize != -1:
-            image = self._shorter_edge(image)
-        if self.pad:
-            edges = ((self.pad, self.pad), (self.pad, self.pad), (0, 0))
-            image = np.pad(image, edges, constant_values=self.fill_value)
-        image = self._resized_crop(image, random) if self.random_resized_crop else image
-        image = self._crop(image, random)
-        if self.mirror or (self.rand_mirror and random.randint(2)):
-            image = image[:, ::-1]
-        pixels = self._jitter(image.astype(np.float32), random)
-        normalized: Image = (pixels - self.mean) * (self.scale / self.std)
-        return np.ascontiguousarray(normalized.transpose(2, 0, 1))
-
-    def _shorter_edge(self, image: Image) -> Image:
+        """Return an image whose shorter edge has the length wanted."""
+        if self.resize == -1:
+            return image
         height, width = image.shape[:2]
         if height > width:
             size = (height * self.resize // width, self.resize)
         else:
             size = (self.resize, width * self.resize // height)
-        return resize_image(image, size, self.inter_method)
+        return self.to_size(image, size, random)
 
-    def _crop(self, image: Image, random: np.random.RandomState) -> Image:
-        _, height, width = self.shape
+    def to_size(self, image: Image, size: tuple[int, int], random: np.random.RandomState) -> Image:
+        """Return an image of a (height, width)."""
+        return pixels.resize(image, size, self.choose(image, size, random))
+
+    def choose(self, image: Image, size: tuple[int, int], random: np.random.RandomState) -> int:
+        """Return an interpolation for a new (height, width)."""
+        if self.inter_method == RANDOM_METHOD:
+            return int(random.randint(5))
+        return pixels.choose_method(self.inter_method, image.shape[:2], size)
+
+
+@dataclass(frozen=True)
+class Turning:
+    """An affine map of the image about its middle.
+
+    Attributes:
+        max_rotate_angle: turn by up to so many degrees, either way.
+        rotate: turn by so many degrees; -1 and 0 for none.
+        rotate_list: turn by one of these, as numbers or text with commas.
+        max_shear_ratio: shear by up to this ratio, either way.
+        min_random_scale, max_random_scale: the image's new size, and of what is in it.
+        min_aspect_ratio, max_aspect_ratio: width to height of what is in it; without the first
+            1 - max_aspect_ratio to 1 + max_aspect_ratio.
+        min_img_size, max_img_size: limits of the new height and width, which do not concern what
+            is in the image.
+        fill_value: of what lies outside of the image, also where it is padded.
+    """
+
+    max_rotate_angle: int = 0
+    rotate: int = -1
+    rotate_list: tuple[int, ...] | str = ()
+    max_shear_ratio: float = 0.0
+    min_random_scale: float = 1.0
+    max_random_scale: float = 1.0
+    min_aspect_ratio: float | None = None
+    max_aspect_ratio: float = 0.0
+    min_img_size: float = 0.0
+    max_img_size: float = _MAX_IMAGE_SIZE
+    fill_value: int = 255
+
+    @property
+    def aspect_range(self) -> tuple[float, float]:
+        """Least and greatest ratio of width to height."""
+        if self.min_aspect_ratio is None:
+            return 1 - self.max_aspect_ratio, 1 + self.max_aspect_ratio
+        return self.min_aspect_ratio, self.max_aspect_ratio or 1.0
+
+    @property
+    def angles(self) -> tuple[int, ...]:
+        """Angles to choose from, in degrees; none where they come from a range."""
+        if isinstance(self.rotate_list, str):
+            return tuple(int(part) for part in self.rotate_list.split(",") if part.strip())
+        if self.rotate_list:
+            return tuple(self.rotate_list)
+        return (self.rotate,) if self.rotate > 0 else ()
+
+    def is_needed(self, ratio_too: bool) -> bool:
+        """Tell whether the image changes; ``ratio_too`` counts the ratio of its sides."""
+        return bool(
+            self.max_rotate_angle > 0
+            or self.max_shear_ratio > 0
+            or self.angles
+            or (self.min_random_scale, self.max_random_scale) != (1.0, 1.0)
+            or (ratio_too and self.aspect_range != (1.0, 1.0))
+            or (self.min_img_size, self.max_img_size) != (0.0, _MAX_IMAGE_SIZE)
+        )
+
+    def __call__(
+        self, image: Image, random: np.random.RandomState, resizing: Resizing, ratio_too: bool
+    ) -> Image:
+        """Return the image turned, sheared and scaled."""
+        shear = random.uniform(-self.max_shear_ratio, self.max_shear_ratio)
+        angle = random.randint(-self.max_rotate_angle, self.max_rotate_angle + 1)
+        if self.angles:
+            angle = self.angles[random.randint(len(self.angles))]
+        scale = random.uniform(self.min_random_scale, self.max_random_scale)
+        ratio = random.uniform(*self.aspect_range) if ratio_too else 1.0
+        cosine, sine = math.cos(math.radians(angle)), math.sin(math.radians(angle))
+        down = 2 * scale / (1 + ratio)
+        across = ratio * down
+        turn = np.array(
+            [
+                [down * cosine - shear * sine * across, down * sine + shear * cosine * across],
+                [-sine * across, cosine * across],
+            ],
+            dtype=np.float32,
+        )
+        old = np.array([image.shape[1], image.shape[0]], dtype=np.float32)
+        new = np.clip(np.float32(scale) * old, self.min_img_size, self.max_img_size)
+        matrix = np.column_stack([turn, ((new - turn @ old) / 2).astype(np.float32)])
+        size = (int(new[1]), int(new[0]))
+        method = resizing.choose(image, size, random)
+        return pixels.warp_affine(image, matrix, size, method, self.fill_value)
+
+
+@dataclass(frozen=True)
+class Cropping:
+    """The part of the image that is taken.
+
+    Attributes:
+        pad: pixels added at each edge before cropping, of ``fill_value``.
+        rand_crop: crop anywhere, else in the middle.
+        min_crop_size, max_crop_size: crop a square of such a size and resize it; -1 for neither.
+        random_resized_crop: crop a part of ``min_random_area`` to ``max_random_area`` of the
+            image with a ratio of ``min_aspect_ratio`` to ``max_aspect_ratio``, and resize it.
+    """
+
+    pad: int = 0
+    rand_crop: bool = False
+    min_crop_size: int = -1
+    max_crop_size: int = -1
+    random_resized_crop: bool = False
+    min_random_area: float = 1.0
+    max_random_area: float = 1.0
+
+    def __post_init__(self) -> None:
+        sizes = (self.min_crop_size, self.max_crop_size)
+        if sizes != (-1, -1) and not 1 <= self.min_crop_size <= self.max_crop_size:
+            raise UsageError(
+                f"min_crop_size and max_crop_size are {sizes}; give both, the first not above the "
+                "second"
+            )
+        if self.random_resized_crop and (self.rand_crop or sizes != (-1, -1)):
+            raise UsageError(
+                "random_resized_crop conflicts with rand_crop, min_crop_size and max_crop_size"
+            )
+
+    def __call__(
+        self,
+        image: Image,
+        size: tuple[int, int],
+        random: np.random.RandomState,
+        resizing: Resizing,
+        aspect: tuple[float, float],
+    ) -> Image:
+        """Return a (height, width) of the image."""
+        part = None
+        is_changed = aspect != (1.0, 1.0) or (self.min_random_area, self.max_random_area) != (1, 1)
+        if self.random_resized_crop and is_changed:
+            part = self._of_random_area(image, random, aspect)
+        elif self.max_crop_size != -1:
+            part = self._square(image, random)
+        return (
+            self._window(image, size, random, resizing)
+            if part is None
+            else (resizing.to_size(part, size, random))
+        )
+
+    def _square(self, image: Image, random: np.random.RandomState) -> Image:
+        if min(image.shape[:2]) < self.max_crop_size:
+            raise UsageError(
+                f"an image of (height, width) {image.shape[:2]} is smaller than max_crop_size "
+                f"{self.max_crop_size}"
+            )
+        length = random.randint(self.min_crop_size, self.max_crop_size + 1)
+        return self._cut(image, (length, length), random)
+
+    def _window(
+        self,
+        image: Image,
+        size: tuple[int, int],
+        random: np.random.RandomState,
+        resizing: Resizing,
+    ) -> Image:
+        """Cut out the size wanted; a smaller image is enlarged first."""
         rows, columns = image.shape[:2]
-        scale = max(height / rows, width / columns)
+        scale = max(size[0] / rows, size[1] / columns)
         if scale > 1:
-            size = (max(height, int(rows * scale)), max(width, int(columns * scale)))
-            image = resize_image(image, size, self.inter_method)
-        spare_y, spare_x = image.shape[0] - height, image.shape[1] - width
+            larger = (max(size[0], int(rows * scale)), max(size[1], int(columns * scale)))
+            image = pixels.resize(image, larger, resizing.choose(image, size, random))
+        return self._cut(image, size, random)
+
+    def _cut(self, image: Image, size: tuple[int, int], random: np.random.RandomState) -> Image:
+        spare_y, spare_x = image.shape[0] - size[0], image.shape[1] - size[1]
         if self.rand_crop:
             y, x = random.randint(spare_y + 1), random.randint(spare_x + 1)
         else:
             y, x = spare_y // 2, spare_x // 2
-        return image[y : y + height, x : x + width]
+        return image[y : y + size[0], x : x + size[1]]
 
-    def _resized_crop(self, image: Image, random: np.random.RandomState) -> Image:
+    def _of_random_area(
+        self, image: Image, random: np.random.RandomState, aspect: tuple[float, float]
+    ) -> Image | None:
+        """Return a part of the image, None where no trial lies within it."""
         height, width = image.shape[:2]
+        least, greatest = (math.log(ratio) for ratio in aspect)
         for _ in range(_CROP_TRIALS):
-            area = random.uniform(*self.area) * height * width
-            aspect = math.exp(random.uniform(math.log(self.aspect[0]), math.log(self.aspect[1])))
-            rows, columns = round(math.sqrt(area / aspect)), round(math.sqrt(area * aspect))
+            area = random.uniform(self.min_random_area, self.max_random_area) * height * width
+            ratio = math.exp(random.uniform(least, greatest))
+            rows, columns = round(math.sqrt(area / ratio)), round(math.sqrt(area * ratio))
+            if random.uniform() > 0.5:
+                rows, columns = columns, rows
             if 0 < rows <= height and 0 < columns <= width:
                 y, x = random.randint(height - rows + 1), random.randint(width - columns + 1)
-                image = image[y : y + rows, x : x + columns]
-                break
-        return resize_image(image, self.shape[1:], self.inter_method)
-
-    def _jitter(self, pixels: Image, random: np.random.RandomState) -> Image:
-        if self.brightness:
-            pixels = pixels * self._factor(self.brightness, random)
-        if self.contrast:
-            factor = self._factor(self.contrast, random)
-            pixels = pixels * factor + _grey(pixels).mean() * (1 - factor)
-        if self.saturation and pixels.shape[2] == 3:
-            factor = self._factor(self.saturation, random)
-            pixels = pixels * factor + _grey(pixels)[..., None] * (1 - factor)
-        is_changed = self.brightness or self.contrast or self.saturation
-        return np.clip(pixels, 0, 255) if is_changed else pixels
-
-    @staticmethod
-    def _factor(most: float, random: np.random.RandomState) -> np.float32:
-        return np.float32(1 + random.uniform(-most, most))
+                return image[y : y + rows, x : x + columns]
+        return None
 
 
-def resize_image(image: Image, size: tuple[int, ...], inter_method: int = LINEAR) -> Image:
-    """Return a uint8 image (height, width, channels) of another (height, width).
+@dataclass(frozen=True)
+class Colors:
+    """Changes of color by chance, of bytes.
 
-    Pixels are squares whose centers are interpolated, as in OpenCV.
+    Attributes:
+        brightness, contrast, saturation: largest relative change, in any order.
+        pca_noise: deviation of the noise along the principal components of natural images.
+        random_h, random_s, random_l: largest change of hue (of 180), saturation and lightness
+            (of 255).
     """
-    if image.shape[:2] == tuple(size):
+
+    brightness: float = 0.0
+    contrast: float = 0.0
+    saturation: float = 0.0
+    pca_noise: float = 0.0
+    random_h: int = 0
+    random_s: int = 0
+    random_l: int = 0
+
+    def check(self, channels: int) -> None:
+        """Refuse what needs colors where there are none."""
+        needed = ("contrast", "saturation", "random_h", "random_s", "random_l")
+        given = [name for name in needed if getattr(self, name)]
+        if channels != 3 and given:
+            raise UsageError(f"{given[0]} needs images of 3 channels; data_shape has {channels}")
+
+    def __call__(self, image: Image, random: np.random.RandomState) -> Image:
+        """Return the image in other colors."""
+        if self.brightness or self.contrast or self.saturation:
+            image = self._jitter(image, random)
+        if self.random_h or self.random_s or self.random_l:
+            image = self._shift(image, random)
+        if self.pca_noise:
+            weights = random.normal(0, self.pca_noise, 3)
+            noise = _PCA_VECTORS @ (_PCA_VALUES * weights)
+            image = _bytes(np.trunc(image + noise[: image.shape[2]]))
         return image
-    rows = _positions(image.shape[0], size[0], inter_method)
-    columns = _positions(image.shape[1], size[1], inter_method)
-    if inter_method == NEAREST:
-        return image[rows[0]][:, columns[0]]
-    (top, bottom, down), (left, right, across) = rows, columns
-    weights = [np.rint(part * 2048).astype(np.int32)[:, None] for part in (1 - across, across)]
-    wide = image.astype(np.int32)
-    wide = wide[:, left] * weights[0] + wide[:, right] * weights[1]
-    weights = [np.rint(part * 2048).astype(np.int32)[:, None, None] for part in (1 - down, down)]
-    # OpenCV's fixed point: what is shifted out twice is lost.
-    upper, lower = (wide[row] >> 4 for row in (top, bottom))
-    mixed: Image = (upper * weights[0] >> 16) + (lower * weights[1] >> 16) + 2 >> 2
-    return np.clip(mixed, 0, 255).astype(np.uint8)
+
+    def _jitter(self, image: Image, random: np.random.RandomState) -> Image:
+        ranges = (self.brightness, self.contrast, self.saturation)
+        factors = [1 + random.uniform(-most, most) for most in ranges]
+        for kind in random.permutation(3):
+            factor = factors[kind]
+            if kind == 0:
+                image = _bytes(np.rint(image * factor))
+            elif kind == 1 and self.contrast:
+                image = _bytes(np.rint(image * factor + (1 - factor) * _grey(image).mean()))
+            elif kind == 2 and self.saturation:
+                grey = _grey(image)[..., None]
+                image = _bytes(np.rint(image * factor + grey * (1 - factor)))
+        return image
+
+    def _shift(self, image: Image, random: np.random.RandomState) -> Image:
+        ranges = (self.random_h, self.random_l, self.random_s)
+        change = [int(random.uniform(-most, most)) for most in ranges]
+        moved = pixels.to_hls(image).astype(int) + change
+        return pixels.from_hls(np.clip(moved, 0, (180, 255, 255)))
 
 
-def _positions(length: int, wanted: int, inter_method: int) -> tuple[Image, Image, Image]:
-    """Return for each new pixel its two neighbors and the weight of the second."""
-    if inter_method == NEAREST:
-        nearest = np.minimum(np.arange(wanted) * length // wanted, length - 1)
-        return nearest, nearest, np.zeros(wanted, np.float32)
-    centers = ((np.arange(wanted) + 0.5) * (length / wanted) - 0.5).astype(np.float32)
-    centers = np.clip(centers, 0, length - 1)
-    first = np.floor(centers).astype(int)
-    return first, np.minimum(first + 1, length - 1), centers - first.astype(np.float32)
+class Augmentation:
+    """All of it: resizes, turns, pads, crops and changes colors, in this order.
+
+    Args:
+        shape: (channels, height, width) of what comes out.
+        **options: attributes of ``Resizing``, ``Turning``, ``Cropping`` and ``Colors``.
+
+    Raises:
+        TypeError: an option that there is not. UsageError: options that contradict each other.
+    """
+
+    def __init__(self, shape: tuple[int, ...], **options: Any) -> None:
+        groups = (Resizing, Turning, Cropping, Colors)
+        known = {field.name for group in groups for field in fields(group)}
+        for name in options:
+            if name not in known:
+                raise TypeError(f"unknown option {name!r}{did_you_mean(name, known)}")
+        self.shape = shape
+        self.resizing = Resizing(**_options_of(Resizing, options))
+        self.turning = Turning(**_options_of(Turning, options))
+        self.cropping = Cropping(**_options_of(Cropping, options))
+        self.colors = Colors(**_options_of(Colors, options))
+        self.colors.check(shape[0])
+        scales = (self.turning.min_random_scale, self.turning.max_random_scale)
+        if self.cropping.random_resized_crop and scales != (1.0, 1.0):
+            raise UsageError(
+                "random_resized_crop conflicts with min_random_scale and max_random_scale"
+            )
+
+    def __call__(self, image: Image, random: np.random.RandomState) -> Image:
+        """Return an image (height, width, channels) of another, both uint8 and RGB or grey."""
+        image = self.resizing(image, random)
+        ratio_too = not self.cropping.random_resized_crop
+        if self.turning.is_needed(ratio_too):
+            image = self.turning(image, random, self.resizing, ratio_too)
+        if self.cropping.pad:
+            edges = (self.cropping.pad,) * 4
+            image = pixels.add_border(image, edges, values=self.turning.fill_value)
+        size = (self.shape[1], self.shape[2])
+        aspect = self.turning.aspect_range
+        image = self.cropping(image, size, random, self.resizing, aspect)
+        return self.colors(image, random)
 
 
-def _grey(pixels: Image) -> Image:
-    return pixels @ _GREY if pixels.shape[2] == 3 else pixels[..., 0]
+def _options_of(group: type[Any], options: dict[str, Any]) -> dict[str, Any]:
+    return {one.name: options[one.name] for one in fields(group) if one.name in options}
+
+
+def _grey(image: Image) -> Image:
+    # MXNet takes blue for red here, and red for blue.
+    return pixels.grey_of_bytes(image[..., ::-1])
+
+
+def _bytes(values: Image) -> Image:
+    limited: Image = np.clip(values, 0, 255).astype(np.uint8)
+    return limited

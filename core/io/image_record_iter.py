@@ -2,42 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from core.errors import FormatError, ShapeError, UsageError
 from core.io.augmentation import Augmentation
+from core.io.normalization import Normalization, read_mean_image
 from core.io.row_iter import RowIter, Rows
-from core.ndarray import NDArray, array
-from core.recordio import MXIndexedRecordIO, MXRecordIO, decode_image, unpack
+from core.ndarray import NDArray, array, save
+from core.pixels import decode
+from core.recordio import IRHeader, MXIndexedRecordIO, MXRecordIO, unpack
 from core.types import to_dtype
 
-__all__ = ["ImageRecordIter"]
+__all__ = ["ImageRecordInt8Iter", "ImageRecordIter", "ImageRecordUInt8Iter"]
+
+_SEEDS = 2**32
+_NORMALIZING = frozenset(field.name for field in fields(Normalization))
 
 
 class ImageRecordIter(RowIter):
     """Images from a file that ``im2rec`` wrote, as (batch, channels, height, width), RGB.
 
-    Of MXNet's options those of rotation, shear, hue and mean images are not there.
-
     Args:
         path_imgrec: the file of records.
-        data_shape: (channels, height, width); 1 channel makes images grey, 3 colored.
+        data_shape: (channels, height, width); 1 channel makes images grey, 3 colored, 4 are of
+            images that have alpha.
         batch_size: images in a batch.
         path_imgidx: its index; without it the file is read once to find the records.
+        path_imglist: a list with the labels of the records, used in place of their own.
         label_width: labels of an image; more than one make an axis of their own.
         shuffle: in another order in every round.
-        seed: of the order.
+        seed, shuffle_chunk_seed: of the order.
         seed_aug: of the augmentations; ``seed`` where None.
         num_parts, part_index: read only one of so many parts.
         round_batch: fill the last batch with the first images, which the next round leaves out.
         dtype: of the data; float32 where None.
         data_name, label_name: names of the inputs.
-        preprocess_threads, prefetch_buffer, verbose, ctx: of no use here: images are made when
-            asked for, by ``PrefetchingIter`` ahead of time.
-        **augmentation: see ``core.io.augmentation.Augmentation``.
+        aug_seq: ``"aug_default"``, the only augmenter.
+        preprocess_threads, prefetch_buffer, shuffle_chunk_size, device_id, verbose, ctx: of no use
+            here: images are made when asked for, by ``PrefetchingIter`` ahead of time.
+        **options: see ``core.io.augmentation.Augmentation`` and
+            ``core.io.normalization.Normalization``.
+
+    Raises:
+        TypeError: an option that there is not. UsageError: options that contradict each other.
     """
 
     def __init__(
@@ -46,6 +58,7 @@ class ImageRecordIter(RowIter):
         data_shape: Sequence[int],
         batch_size: int,
         path_imgidx: str = "",
+        path_imglist: str = "",
         label_width: int = 1,
         shuffle: bool = False,
         seed: int = 0,
@@ -56,28 +69,40 @@ class ImageRecordIter(RowIter):
         dtype: Any = None,
         data_name: str = "data",
         label_name: str = "softmax_label",
+        aug_seq: str = "aug_default",
         preprocess_threads: int = 4,
         prefetch_buffer: int = 4,
+        shuffle_chunk_size: int = 0,
+        shuffle_chunk_seed: int = 0,
+        device_id: int = 0,
         verbose: bool = True,
         ctx: str = "cpu",
-        **augmentation: Any,
+        **options: Any,
     ) -> None:
         shape = tuple(data_shape)
-        if len(shape) != 3 or shape[0] not in (1, 3):
-            raise UsageError(f"data_shape is {shape}; expected (1 or 3, height, width)")
+        if len(shape) != 3 or shape[0] not in (1, 3, 4):
+            raise UsageError(f"data_shape is {shape}; expected (1, 3 or 4, height, width)")
         if not 0 <= part_index < num_parts:
             raise UsageError(f"part_index {part_index} is not among {num_parts} parts")
+        if aug_seq != "aug_default":
+            raise UsageError(f"aug_seq is {aug_seq!r}; the only augmenter is 'aug_default'")
+        normalizing = {name: options.pop(name) for name in _NORMALIZING & options.keys()}
+        self._normalize = Normalization(**normalizing)
+        self._augment = self._make_augmentation(shape, options)
         self._file = MXRecordIO(path_imgrec, "r")
         places = _places(self._file, path_imgrec, path_imgidx)
         share = len(places) // num_parts
         stop = (part_index + 1) * share if part_index < num_parts - 1 else len(places)
         self._places = places[part_index * share : stop]
         self._label_width = label_width
-        self._augmentation = Augmentation(shape, **augmentation)
+        self._labels = _read_labels(path_imglist, label_width) if path_imglist else None
+        self._shape = shape
         self._order = np.arange(len(self._places))
-        self._shuffle = np.random.RandomState(seed).shuffle if shuffle else None
+        seeds = [seed % _SEEDS, shuffle_chunk_seed % _SEEDS]
+        self._shuffle = np.random.RandomState(seeds).shuffle if shuffle else None
         self._random = np.random.RandomState(seed if seed_aug is None else seed_aug)
         self._dtype = to_dtype(dtype or "float32")
+        self._mean_image = self._find_mean_image()
         self.start_round()
         super().__init__(
             len(self._places),
@@ -95,25 +120,65 @@ class ImageRecordIter(RowIter):
     def take(self, rows: Rows) -> tuple[NDArray, NDArray]:
         """Return data and label of some images."""
         images, labels = zip(*(self._read(self._order[row]) for row in rows), strict=True)
-        label = np.stack(labels)[:, 0] if self._label_width == 1 else np.stack(labels)
-        return array(np.stack(images), dtype=self._dtype), array(label)
+        return array(np.stack(images), dtype=self._dtype), array(self._stack_labels(labels))
+
+    def _make_augmentation(self, shape: tuple[int, ...], options: dict[str, Any]) -> Any:
+        return Augmentation(shape, **options)
+
+    def _stack_labels(self, labels: Sequence[Rows]) -> Rows:
+        return np.stack(labels)[:, 0] if self._label_width == 1 else np.stack(labels)
 
     def _read(self, number: int) -> tuple[Rows, Rows]:
-        record = self._file.read_at(self._places[number])
-        header, encoded = unpack(record)
-        labels = np.atleast_1d(np.asarray(header.label, np.float32))
+        header, image = self._decoded(number)
+        labels = self._labels_of(number, header)
         if len(labels) != self._label_width:
             raise ShapeError(
                 f"{self._file.uri}: record {number} has {len(labels)} labels, label_width is "
                 f"{self._label_width}"
             )
-        channels = self._augmentation.shape[0]
+        return self._normalized(self._augment(image, self._random)), labels
+
+    def _decoded(self, number: int) -> tuple[IRHeader, Rows]:
+        header, encoded = unpack(self._file.read_at(self._places[number]))
         try:
-            pixels = decode_image(encoded, iscolor=1 if channels == 3 else 0)
+            return header, decode(encoded, self._shape[0])
         except FormatError as error:
             raise FormatError(f"{self._file.uri}: record {number}: {error}") from None
-        image = pixels[..., ::-1] if channels == 3 else pixels[..., None]
-        return self._augmentation(image, self._random), labels
+
+    def _labels_of(self, number: int, header: IRHeader) -> Rows:
+        if self._labels is None:
+            return np.atleast_1d(np.asarray(header.label, np.float32))
+        if header.id not in self._labels:
+            raise UsageError(f"{self._file.uri}: path_imglist has no labels of image {header.id}")
+        return self._labels[header.id]
+
+    def _normalized(self, image: Rows) -> Rows:
+        return self._normalize(image, self._random, self._dtype, self._mean_image)
+
+    def _find_mean_image(self) -> Rows | None:
+        """Return the mean image; where its file is not there, of all images, written to it."""
+        path = self._normalize.mean_img
+        if not path:
+            return None
+        if os.path.exists(path):
+            return read_mean_image(path, self._shape)
+        self._mean_image = None
+        total = np.zeros(self._shape, dtype=np.float64)
+        for number in range(len(self._places)):
+            total += self._read(number)[0]
+        mean: Rows = (total / len(self._places)).astype(np.float32)
+        save(path, {"mean_img": array(mean)})
+        return mean
+
+
+def ImageRecordUInt8Iter(*args: Any, **kwargs: Any) -> ImageRecordIter:
+    """Return an ``ImageRecordIter`` of dtype uint8: pixels as they are."""
+    return ImageRecordIter(*args, **{**kwargs, "dtype": "uint8"})
+
+
+def ImageRecordInt8Iter(*args: Any, **kwargs: Any) -> ImageRecordIter:
+    """Return an ``ImageRecordIter`` of dtype int8."""
+    return ImageRecordIter(*args, **{**kwargs, "dtype": "int8"})
 
 
 def _places(file: MXRecordIO, path: str, index: str) -> list[int]:
@@ -123,3 +188,23 @@ def _places(file: MXRecordIO, path: str, index: str) -> list[int]:
         indexed.close()
         return [indexed.idx[key] for key in indexed.keys]
     return list(file.places())
+
+
+def _read_labels(path: str, width: int) -> Mapping[int, Rows]:
+    """Return the labels of each image number of a list: ``number<TAB>labels<TAB>path`` lines."""
+    labels = {}
+    for number, parts in _lines(path):
+        try:
+            labels[int(parts[0])] = np.array(parts[1 : 1 + width], dtype=np.float32)
+        except ValueError as error:
+            raise FormatError(f"{path}, line {number}: {error}") from None
+        if len(parts) < 1 + width:
+            raise FormatError(f"{path}, line {number}: expected {width} labels, got {parts[1:]}")
+    return labels
+
+
+def _lines(path: str) -> Iterator[tuple[int, list[str]]]:
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                yield number, line.split()

@@ -32,6 +32,25 @@ CASES: dict[str, dict[str, Any]] = {
     "resized": {"resize": 8},
     "enlarged": {"resize": 20},
     "nearest": {"resize": 11, "inter_method": 0},
+    "cubic": {"resize": 19, "inter_method": 2},
+    "area": {"resize": 9, "inter_method": 3},
+    "lanczos": {"resize": 11, "inter_method": 4},
+    "automatic": {"resize": 10, "inter_method": 9},
+    "turned": {"rotate": 30},
+    "turned_by_list": {"rotate_list": "77", "fill_value": 5, "inter_method": 9},
+    "turned_lanczos": {"rotate": 10, "inter_method": 4},
+    "scaled": {"min_random_scale": 1.5, "max_random_scale": 1.5, "rotate": 10, "pad": 2},
+    "stretched": {"min_aspect_ratio": 1.3, "max_aspect_ratio": 1.3, "inter_method": 2},
+    "small": {"max_img_size": 9.0, "rotate": 5, "inter_method": 9},
+    "large": {"min_img_size": 20.0},
+    "square": {"min_crop_size": 9, "max_crop_size": 9},
+    "square_area": {"min_crop_size": 11, "max_crop_size": 11, "inter_method": 3},
+    "whole": {"random_resized_crop": True},
+    "uint8": {"dtype": "uint8", "mean_r": 10, "mirror": True},
+    "int8": {"dtype": "int8", "mean_r": -10.7, "mean_g": 10.5, "mean_b": 0.4, "std_b": 2},
+    "mean_image": {"mean_img": 5.0, "scale": 0.5, "std_r": 2, "mean_r": 100, "mirror": True},
+    "new_mean_image": {"mean_img": None, "scale": 0.5, "mean_r": 3},
+    "listed_labels": {"path_imglist": True},
 }
 ROUNDS = 2
 
@@ -76,6 +95,10 @@ def batches(mx: Any, case_id: str) -> dict[str, np.ndarray]:
     results = {}
     with tempfile.TemporaryDirectory() as folder:
         index, records = write_records(mx, Path(folder), options.get("label_width", 1))
+        if "mean_img" in options:
+            options["mean_img"] = _mean_image(mx, Path(folder), options["mean_img"])
+        if options.pop("path_imglist", False):
+            options["path_imglist"] = _image_list(Path(folder))
         iterator = mx.io.ImageRecordIter(
             path_imgrec=records, path_imgidx=index, preprocess_threads=1, **options
         )
@@ -87,6 +110,20 @@ def batches(mx: Any, case_id: str) -> dict[str, np.ndarray]:
                 results[f"{key}_pad"] = np.array(batch.pad)
             iterator.reset()
     return results
+
+
+def _mean_image(mx: Any, folder: Path, value: float | None) -> str:
+    path = str(folder / "mean.nd")
+    if value is not None:
+        ramp = np.arange(np.prod(SHAPE)).reshape(SHAPE) / 8
+        mx.nd.save(path, {"mean_img": mx.nd.array(ramp + value)})
+    return path
+
+
+def _image_list(folder: Path) -> str:
+    path = folder / "x.lst"
+    path.write_text("".join(f"{number}\t{number + 10.5}\ta.jpg\n" for number in range(COUNT)))
+    return str(path)
 
 
 def record(mx: Any) -> dict[str, np.ndarray]:

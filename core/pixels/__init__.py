@@ -1,0 +1,30 @@
+"""What OpenCV 3.4 does to images, on NumPy arrays (height, width, channels).
+
+Bytes come out equal or, where OpenCV sums in single precision, at most one apart.
+"""
+
+from __future__ import annotations
+
+from core.pixels.border import add_border
+from core.pixels.color import from_hls, grey_of_bytes, to_hls
+from core.pixels.decoding import decode
+from core.pixels.kernels import AREA, AUTOMATIC, CUBIC, LANCZOS, LINEAR, NEAREST, choose_method
+from core.pixels.resize import resize
+from core.pixels.warp import warp_affine
+
+__all__ = [
+    "AREA",
+    "AUTOMATIC",
+    "CUBIC",
+    "LANCZOS",
+    "LINEAR",
+    "NEAREST",
+    "add_border",
+    "choose_method",
+    "decode",
+    "from_hls",
+    "grey_of_bytes",
+    "resize",
+    "to_hls",
+    "warp_affine",
+]

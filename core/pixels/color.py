@@ -1,0 +1,61 @@
+"""Colors of bytes: grey, and hue, lightness and saturation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.pixels.kernels import Values, saturated
+
+__all__ = ["from_hls", "grey_of_bytes", "to_hls"]
+
+_GREY = np.array([4899, 9617, 1868])
+"""Of red, green and blue, in 1 / 16384."""
+_SIXTH = 30
+"""A sixth of the circle of hues, which has 180 parts."""
+
+
+def grey_of_bytes(image: Values) -> Values:
+    """Return (height, width) uint8 of an image with red, green and blue."""
+    weighted = image.astype(np.int64) @ _GREY
+    return saturated((weighted + (1 << 13)) >> 14)
+
+
+def to_hls(image: Values) -> Values:
+    """Return hue (0 to 180), lightness and saturation (0 to 255) of red, green and blue, uint8."""
+    red, green, blue = np.moveaxis(image.astype(np.float32) / np.float32(255), -1, 0)
+    most, least = np.maximum(np.maximum(red, green), blue), np.minimum(np.minimum(red, green), blue)
+    spread, lightness = most - least, (most + least) / 2
+    is_grey = spread <= np.finfo(np.float32).eps
+    divisor = np.where(lightness < 0.5, most + least, 2 - most - least)
+    saturation = np.where(is_grey, 0, spread / np.where(is_grey, 1, divisor))
+    sixth = _SIXTH / np.where(is_grey, 1, spread)
+    hue = np.where(
+        most == red,
+        (green - blue) * sixth,
+        np.where(
+            most == green, (blue - red) * sixth + 2 * _SIXTH, (red - green) * sixth + 4 * _SIXTH
+        ),
+    )
+    hue = np.where(is_grey, 0, np.where(hue < 0, hue + 6 * _SIXTH, hue))
+    return saturated(np.rint(np.stack([hue, lightness * 255, saturation * 255], -1)))
+
+
+def from_hls(image: Values) -> Values:
+    """Return red, green and blue of hue, lightness and saturation, uint8 as of ``to_hls``."""
+    hue, lightness, saturation = np.moveaxis(image.astype(np.float32), -1, 0)
+    lightness, saturation = lightness / np.float32(255), saturation / np.float32(255)
+    both = lightness * saturation
+    most = np.where(lightness <= 0.5, lightness + both, lightness + saturation - both)
+    least = 2 * lightness - most
+    place = hue / _SIXTH
+    rising = np.floor(place)
+    part = place - rising
+    up, down = least + (most - least) * part, least + (most - least) * (1 - part)
+    sector = rising.astype(int) % 6
+    choices = {
+        "red": (most, down, least, least, up, most),
+        "green": (up, most, most, down, least, least),
+        "blue": (least, least, up, most, most, down),
+    }
+    parts_of_one = np.stack([np.choose(sector, parts) for parts in choices.values()], -1)
+    return saturated(np.rint(parts_of_one * 255))

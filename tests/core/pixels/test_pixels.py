@@ -1,0 +1,129 @@
+"""Images resized, bordered, turned and in other colors, against OpenCV 3.4 and by their nature."""
+
+from __future__ import annotations
+
+import colorsys
+import io
+
+import numpy as np
+import pytest
+
+from core import pixels
+from core.errors import FormatError, UsageError
+from oracle import golden_file
+from oracle.topics.pixels import BORDERS, SIZES, image_of
+
+
+@pytest.mark.parametrize("method", range(5))
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_are_those_of_opencv(name: str, method: int) -> None:
+    golden = golden_file.topic("pixels")
+    old, new = SIZES[name]
+    found = pixels.resize(image_of(old), new, method)
+    np.testing.assert_array_equal(found, golden[f"{name}/uint8/{method}"])
+    floats = pixels.resize(image_of(old, "float32"), new, method)
+    assert floats.dtype == np.float32
+    np.testing.assert_allclose(floats, golden[f"{name}/float32/{method}"], atol=1e-3)
+
+
+@pytest.mark.parametrize("name", BORDERS)
+def test_borders_are_those_of_opencv(name: str) -> None:
+    options = dict(BORDERS[name])
+    kind, values = options.pop("type"), options.get("value", options.get("values", 0.0))
+    found = pixels.add_border(image_of((4, 5)), (3, 1, 6, 2), kind, values)
+    np.testing.assert_array_equal(found, golden_file.topic("pixels")[f"border/{name}"])
+
+
+def test_a_ramp_stays_one() -> None:
+    ramp = np.repeat(np.arange(0, 200, 10, dtype="uint8")[None, :, None], 4, axis=0)
+    wider = pixels.resize(ramp, (4, 40))[0, :, 0].astype(int)
+    np.testing.assert_allclose(wider[2:-2], np.arange(40)[2:-2] * 5 - 2.5, atol=0.51)
+
+
+def test_the_same_size_is_a_copy() -> None:
+    image = image_of((4, 5))
+    again = pixels.resize(image, (4, 5), pixels.LANCZOS)
+    np.testing.assert_array_equal(again, image)
+    assert not np.shares_memory(again, image)
+
+
+def test_methods_are_chosen_by_size() -> None:
+    choose = pixels.choose_method
+    assert choose(pixels.AUTOMATIC, (4, 4), (5, 5)) == pixels.CUBIC
+    assert choose(pixels.AUTOMATIC, (4, 4), (3, 3)) == pixels.AREA
+    assert choose(pixels.AUTOMATIC, (4, 4), (3, 5)) == pixels.LINEAR
+    assert choose(pixels.NEAREST, (4, 4), (3, 5)) == pixels.NEAREST
+
+
+@pytest.mark.parametrize("method", range(5))
+def test_maps_that_move_by_whole_pixels(method: int) -> None:
+    image = image_of((6, 8))
+    moved = pixels.warp_affine(image, np.array([[1, 0, 2], [0, 1, -1]]), (6, 8), method, fill=9)
+    np.testing.assert_array_equal(moved[:-1, 2:], image[1:, :-2])
+    np.testing.assert_array_equal(moved[:, :2], np.full((6, 2, 3), 9))
+    turned = pixels.warp_affine(image, np.array([[0, -1, 5], [1, 0, 0]]), (8, 6), method)
+    np.testing.assert_array_equal(turned, np.rot90(image, -1))
+
+
+def test_hues_are_those_of_colorsys() -> None:
+    colors = np.random.RandomState(0).randint(0, 256, (20, 30, 3)).astype("uint8")
+    colors[0, 0], colors[0, 1] = (7, 7, 7), (255, 0, 255)
+    found = pixels.to_hls(colors)
+    for place in np.ndindex(20, 30):
+        expected = colorsys.rgb_to_hls(*(colors[place] / 255))
+        np.testing.assert_allclose(found[place], np.array(expected) * (180, 255, 255), atol=0.51)
+    # Hues have 180 parts only: a bright color comes back up to four apart.
+    assert np.abs(pixels.from_hls(found).astype(int) - colors).max() <= 5
+
+
+def test_grey_is_a_weighted_sum() -> None:
+    image = image_of((5, 6))
+    expected = image @ np.array([0.299, 0.587, 0.114])
+    np.testing.assert_allclose(pixels.grey_of_bytes(image), expected, atol=0.51)
+
+
+@pytest.mark.parametrize(
+    ("mode", "channels", "shape"),
+    [
+        ("L", None, (4, 5, 1)),
+        ("L", 3, (4, 5, 3)),
+        ("RGB", None, (4, 5, 3)),
+        ("RGB", 1, (4, 5, 1)),
+        ("P", 3, (4, 5, 3)),
+        ("RGBA", 3, (4, 5, 3)),
+        ("RGBA", 4, (4, 5, 4)),
+    ],
+)
+def test_files(mode: str, channels: int | None, shape: tuple[int, ...]) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    picture = pillow.fromarray(image_of((4, 5))).convert(mode)
+    stream = io.BytesIO()
+    picture.save(stream, "PNG")
+    found = pixels.decode(stream.getvalue(), channels)
+    assert found.shape == shape
+    if mode == "RGB" and channels is None:
+        np.testing.assert_array_equal(found, image_of((4, 5)))
+
+
+def test_files_of_sixteen_bits_keep_the_upper_ones() -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    values = np.arange(20, dtype="uint16").reshape(4, 5) * 3000
+    stream = io.BytesIO()
+    pillow.fromarray(values).save(stream, "PNG")
+    np.testing.assert_array_equal(pixels.decode(stream.getvalue(), 1)[..., 0], values >> 8)
+
+
+def test_what_is_refused() -> None:
+    image = image_of((4, 5))
+    with pytest.raises(UsageError, match="interpolation 7 is unknown"):
+        pixels.resize(image, (2, 2), 7)
+    with pytest.raises(UsageError, match="cannot be resized to"):
+        pixels.resize(image, (0, 2))
+    with pytest.raises(UsageError, match="images of int32 cannot be resized"):
+        pixels.resize(image.astype("int32"), (2, 2))
+    with pytest.raises(UsageError, match="border type 5 is unknown"):
+        pixels.add_border(image, (1, 1, 1, 1), 5)
+    with pytest.raises(UsageError, match="not below 0"):
+        pixels.add_border(image, (1, -1, 1, 1))
+    with pytest.raises(FormatError, match="9 bytes are no image"):
+        pixels.decode(b"not image")
