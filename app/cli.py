@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,9 +36,7 @@ def serve(
     ] = False,
 ) -> None:
     """Serve until Ctrl-C. Options not given come from MODSERVE_* or their defaults."""
-    import uvicorn
-
-    from app.main import create_app
+    from app.serving import run_server
 
     given: dict[str, Any] = {
         "host": host,
@@ -52,14 +51,11 @@ def serve(
             "put a proxy with authentication before it and add --insecure",
             param_hint="--host",
         )
-    uvicorn.run(
-        create_app(settings),
-        host=settings.host,
-        port=settings.port,
-        log_level=settings.log_level,
-        access_log=False,
-        timeout_graceful_shutdown=10,
-    )
+    try:
+        raise typer.Exit(run_server(settings))
+    except OSError as error:
+        where = f"{settings.host}:{settings.port}"
+        raise typer.BadParameter(f"{where}: {error.strerror}", param_hint="--port") from None
 
 
 def _read_settings(given: Mapping[str, Any]) -> Settings:
@@ -67,12 +63,16 @@ def _read_settings(given: Mapping[str, Any]) -> Settings:
     from pydantic import ValidationError
     from pydantic_settings import SettingsError
 
-    from app.settings import Settings
+    from app.settings import Settings, unknown_variables
 
+    for warning in unknown_variables(os.environ).values():
+        typer.echo(f"WARNING: {warning}", err=True)
     try:
         return Settings(**given)
     except ValidationError as error:
-        rows = {str(row["loc"][0]): row["msg"] for row in error.errors()}
+        rows = {
+            str(row["loc"][0]): row["msg"].removeprefix("Value error, ") for row in error.errors()
+        }
         faults = [f"{_source(name, given)}: {text}" for name, text in rows.items()]
         raise typer.BadParameter("; ".join(faults), param_hint="settings") from None
     except SettingsError as error:

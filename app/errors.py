@@ -50,6 +50,7 @@ __all__ = [
     "PreconditionFailed",
     "Problem",
     "ServiceError",
+    "StartError",
     "Superseded",
     "TooLarge",
     "Unavailable",
@@ -103,6 +104,10 @@ class ServiceError(Exception):
     def headers(self) -> dict[str, str]:
         """Return HTTP headers that belong to the answer."""
         return {}
+
+
+class StartError(Exception):
+    """The server cannot start; the message is written for its operator to read."""
 
 
 class Malformed(ServiceError):

@@ -22,6 +22,7 @@ from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
 from app.services.dispatcher import Dispatcher
 from app.services.engine import ModuleEngine
+from app.services.executor_locks import ExecutorLocks
 from app.services.executors import Executors
 from app.services.job_queue import JobQueue
 from app.services.job_runs import JobRuns
@@ -102,6 +103,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     """Open the store, start the executors and the dispatcher; the stack closes them in reverse."""
+    locks = ExecutorLocks(settings.data_dir / "executors")
+    locks.take(settings.devices)
+    stack.callback(locks.release)
     store = Store(settings.store_url)
     store.open()
     stack.callback(store.close)

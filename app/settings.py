@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-__all__ = ["Settings"]
+from core.errors import did_you_mean
+
+__all__ = ["Settings", "unknown_variables"]
 
 _MIB = 2**20
+_PREFIX = "MODSERVE_"
+_DEVICE = re.compile(r"(cpu|gpu)\([0-9]{1,4}\)")
+_KUBERNETES = re.compile(_PREFIX + r"(SERVICE|PORT)_.+")
+"""What Kubernetes tells the containers beside a Service named modserve."""
 
 
 class Settings(BaseSettings):
     """How one server is run. ``Settings()`` reads the environment; keywords override it."""
 
     model_config = SettingsConfigDict(
-        env_prefix="MODSERVE_", frozen=True, extra="forbid", hide_input_in_errors=True
+        env_prefix=_PREFIX, frozen=True, extra="forbid", hide_input_in_errors=True
     )
 
     host: str = "127.0.0.1"
@@ -29,11 +37,11 @@ class Settings(BaseSettings):
     """Everything durable lies here: the database, datasets, checkpoints."""
     database_url: str | None = None
     """SQLAlchemy URL of the store; None is SQLite in ``data_dir``."""
-    devices: tuple[str, ...] = ("cpu(0)",)
+    devices: tuple[str, ...] = Field(default=("cpu(0)",), min_length=1)
     """One executor each; as JSON: ``["gpu(0)", "gpu(1)"]``."""
     executor_form: Literal["process", "in_process"] = "process"
     """Where executors run: one spawned process each, or inside the server (for tests)."""
-    threads: int | None = Field(default=None, ge=1)
+    threads: int | None = Field(default=None, ge=1, le=1024)
     """Threads of BLAS and OpenMP in each executor; None shares out all cores but one."""
     jobs_per_executor: int = Field(default=2, ge=1)
     """Jobs, of different modules, that one executor runs in turns."""
@@ -43,7 +51,7 @@ class Settings(BaseSettings):
     """Largest dataset file, and largest total its arrays may unpack to."""
     max_checkpoint_bytes: int = Field(default=16 * 1024 * _MIB, ge=1024)
     """Largest checkpoint, all its files together."""
-    lease_seconds: float = Field(default=30.0, gt=0)
+    lease_seconds: float = Field(default=30.0, gt=0, le=86400)
     """A running job whose server has not renewed it for so long is given to another."""
     job_max_attempts: int = Field(default=3, ge=1)
     """A job fails when it was lost so many times in a row without a new checkpoint."""
@@ -53,6 +61,16 @@ class Settings(BaseSettings):
     """Progress reports and log lines kept per job, each; metrics and transitions all stay."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe log line that is written."""
+
+    @field_validator("devices")
+    @classmethod
+    def _check_devices(cls, devices: tuple[str, ...]) -> tuple[str, ...]:
+        for device in devices:
+            if not _DEVICE.fullmatch(device):
+                raise ValueError(f"got {device!r}, expected a device like cpu(0) or gpu(1)")
+            if devices.count(device) > 1:
+                raise ValueError(f"got {device!r} twice, expected each device once")
+        return devices
 
     @property
     def threads_per_executor(self) -> int:
@@ -65,3 +83,15 @@ class Settings(BaseSettings):
     def store_url(self) -> str:
         """The URL of the store, with the default filled in."""
         return self.database_url or f"sqlite:///{self.data_dir.absolute() / 'modserve.db'}"
+
+
+def unknown_variables(environment: Iterable[str]) -> dict[str, str]:
+    """Return the names that look like settings and are none, each with what to say of it."""
+    known = [f"{_PREFIX}{name.upper()}" for name in Settings.model_fields]
+    return {
+        name: f"{name} is no setting and is ignored{did_you_mean(name.upper(), known)}"
+        for name in environment
+        if name.upper().startswith(_PREFIX)
+        and name.upper() not in known
+        and not _KUBERNETES.fullmatch(name)
+    }

@@ -42,6 +42,7 @@ _SCOPE = "jobs"
 _LARGEST_PRIORITY = 1000
 _EVENTS_AT_ONCE = 500
 _LONGEST_WAIT_SECONDS = 2.0  # another server's events ring no bell here
+_LONGEST_SILENCE_SECONDS = 2.0
 _CALLS = {JobKind.SCORE: "score", JobKind.PREDICT: "predict_dataset"}
 
 
@@ -67,6 +68,7 @@ class JobService:
         self._bell = bell
         self._defaults = defaults or JobDefaults()
         self._clock = clock
+        self._streams_end = False
 
     def submit(
         self,
@@ -174,13 +176,15 @@ class JobService:
     ) -> AsyncIterator[EventRow | None]:
         """Yield events after an id as they come, of one job or of all.
 
-        Of a job it ends with the job's last event. None comes now and then while nothing
-        happens, so that whoever sends this on can tell whether its reader is still there.
+        Of a job it ends with the job's last event, and always with ``end_streams``. None comes when
+        nothing did for a while, so that whoever sends this on can tell whether its reader is still
+        there.
 
         Raises:
             NotFound: there is no such job.
         """
-        while True:
+        silent_since = time.monotonic()
+        while not self._streams_end:
             ticket = self._bell.ticket()
             rows, is_over = await asyncio.to_thread(self._look, job_id, after)
             for row in rows:
@@ -188,9 +192,18 @@ class JobService:
                 yield row
             if is_over:
                 return
-            if not rows:
-                await self._bell.wait(ticket, _LONGEST_WAIT_SECONDS)
+            if rows:
+                silent_since = time.monotonic()
+                continue
+            if time.monotonic() - silent_since >= _LONGEST_SILENCE_SECONDS:
+                silent_since = time.monotonic()
                 yield None
+            await self._bell.wait(ticket, _LONGEST_WAIT_SECONDS)
+
+    def end_streams(self) -> None:
+        """End all that follow, at once and for good: the server stops."""
+        self._streams_end = True
+        self._bell.ring()
 
     def _look(self, job_id: int | None, after: int) -> tuple[list[EventRow], bool]:
         with self._store.read() as connection:

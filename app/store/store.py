@@ -8,7 +8,9 @@ from typing import Any
 
 import orjson
 from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
+from app.errors import StartError
 from app.store.migrations import migrate
 
 __all__ = ["Store"]
@@ -34,9 +36,19 @@ class Store:
         self._engine = _make_engine(url)
 
     def open(self) -> None:
-        """Bring the schema up to date."""
-        with self.write() as connection:
-            migrate(connection)
+        """Bring the schema up to date.
+
+        Raises:
+            StartError: there is no such database, or it cannot be used.
+            Unavailable: it was made by a newer modserve.
+        """
+        try:
+            with self.write() as connection:
+                migrate(connection)
+        except SQLAlchemyError as error:
+            url = self._engine.url.render_as_string(hide_password=True)
+            cause = getattr(error, "orig", None) or error
+            raise StartError(f"database {url}: {cause}; set MODSERVE_DATABASE_URL") from error
 
     def close(self) -> None:
         """Close every connection."""
@@ -63,7 +75,13 @@ def _make_engine(url: str) -> Engine:
         "json_deserializer": orjson.loads,
     }
     if not url.startswith("sqlite"):
-        return create_engine(url, pool_pre_ping=True, **options)
+        try:
+            return create_engine(url, pool_pre_ping=True, **options)
+        except (ArgumentError, ModuleNotFoundError) as error:
+            raise StartError(
+                f"the database's URL cannot be used: {error}; expected sqlite:///PATH or "
+                "postgresql+psycopg://HOST/NAME, which needs pip install 'modserve[postgres]'"
+            ) from None
     engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS}, **options)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)

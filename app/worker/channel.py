@@ -77,6 +77,10 @@ class SocketChannel:
         """Say that this executor is ready."""
         self._write({"hello": encode_value(facts)}, [])
 
+    def fail(self, reason: str) -> None:
+        """Say that this executor will never be ready."""
+        self._write({"failed": encode_value(reason)}, [])
+
     def beat(self, facts: Mapping[str, Any]) -> None:
         """Say that this process lives."""
         self._write({"beat": encode_value(facts)}, [])

@@ -20,10 +20,12 @@ import sys
 import threading
 from collections.abc import Callable
 
+from app.errors import ServiceError
 from app.worker.channel import SocketChannel
 from app.worker.loop import Activity, ChannelClosed, DeviceLoop, Emit, Host
 from app.worker.resident import resident_bytes
 from app.worker.slab_port import SlabLimits
+from core.errors import MXNetError
 
 __all__ = ["main"]
 
@@ -44,7 +46,11 @@ def main(arguments: list[str] | None = None) -> int:
         name="heartbeat",
         daemon=True,
     ).start()
-    host = _load(options.host)(options.device, channel.emit)
+    try:
+        host = _load(options.host)(options.device, channel.emit)
+    except (ServiceError, MXNetError) as error:
+        channel.fail(str(error))
+        return 1
     try:
         channel.hello({"pid": os.getpid(), "device": options.device})
         DeviceLoop(host, channel, activity).run()

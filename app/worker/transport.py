@@ -239,6 +239,8 @@ class Connection:
             self.beat = frame["beat"]
         elif "hello" in frame and not self.hello.done():
             self.hello.set_result(frame["hello"])
+        elif "failed" in frame:
+            self.close(f"the executor cannot be: {frame['failed']}")
 
     def _on_answer(self, frame: Frame, tensors: dict[str, Any]) -> None:
         pending = self._pending.pop(frame["id"])

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
-from typing import Any
 
 import pytest
-import uvicorn
 from typer.testing import CliRunner, Result
 
+from app import serving
 from app.cli import app
 from app.main import openapi_text
+from app.settings import Settings
 
 
 def run(*arguments: str) -> Result:
@@ -19,24 +20,23 @@ def run(*arguments: str) -> Result:
 
 
 class Runs:
-    """What uvicorn was asked to run."""
+    """What the server was asked to run with."""
 
     def __init__(self) -> None:
-        self.application: Any = None
-        self.options: dict[str, Any] = {}
+        self.settings: Settings | None = None
 
-    def __call__(self, application: Any, **options: Any) -> None:
-        self.application = application
-        self.options = options
+    def __call__(self, settings: Settings) -> int:
+        self.settings = settings
+        return 0
 
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     """Remember what would be served instead of serving it."""
     recorder = Runs()
-    monkeypatch.setattr(uvicorn, "run", recorder)
-    for name in ("HOST", "PORT", "DATA_DIR", "LOG_LEVEL"):
-        monkeypatch.delenv(f"MODSERVE_{name}", raising=False)
+    monkeypatch.setattr(serving, "run_server", recorder)
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"MODSERVE_{name.upper()}", raising=False)
     return recorder
 
 
@@ -48,16 +48,16 @@ def test_without_a_command_it_shows_them() -> None:
 
 def test_serve_takes_its_defaults_from_the_settings(runs: Runs) -> None:
     assert run("serve").exit_code == 0
-    assert (runs.options["host"], runs.options["port"]) == ("127.0.0.1", 8000)
-    assert runs.application.state.settings.data_dir == Path("var")
+    assert (runs.settings.host, runs.settings.port) == ("127.0.0.1", 8000)
+    assert runs.settings.data_dir == Path("var")
 
 
 def test_options_win_over_the_environment(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODSERVE_PORT", "9001")
     monkeypatch.setenv("MODSERVE_LOG_LEVEL", "warning")
     assert run("serve", "--port", "9002", "--data-dir", "/tmp/x").exit_code == 0
-    assert (runs.options["port"], runs.options["log_level"]) == (9002, "warning")
-    assert runs.application.state.settings.data_dir == Path("/tmp/x")
+    assert (runs.settings.port, runs.settings.log_level) == (9002, "warning")
+    assert runs.settings.data_dir == Path("/tmp/x")
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7"])
@@ -65,9 +65,9 @@ def test_other_addresses_than_loopback_need_a_word(runs: Runs, host: str) -> Non
     refused = run("serve", "--host", host)
     assert refused.exit_code == 2
     assert "--insecure" in refused.output
-    assert runs.application is None
+    assert runs.settings is None
     assert run("serve", "--host", host, "--insecure").exit_code == 0
-    assert runs.options["host"] == host
+    assert runs.settings.host == host
 
 
 def test_the_environment_is_held_to_the_same(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,41 @@ def test_a_setting_in_the_environment_that_is_none_is_refused(
     assert refused.exit_code == 2
     assert "devices" in refused.output
     assert "a list is JSON" in " ".join(refused.output.replace("│", " ").split())
-    assert runs.application is None
+    assert runs.settings is None
+
+
+@pytest.mark.parametrize("devices", ["[]", '["cup(0)"]', '["cpu(0)", "cpu(0)"]'])
+def test_devices_that_are_none_are_refused(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, devices: str
+) -> None:
+    monkeypatch.setenv("MODSERVE_DEVICES", devices)
+    refused = run("serve")
+    assert refused.exit_code == 2
+    assert "MODSERVE_DEVICES" in refused.output
+    assert runs.settings is None
+
+
+def test_a_misspelt_variable_is_told(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODSERVE_PROT", "9001")
+    monkeypatch.setenv("MODSERVE_SERVICE_PORT", "80")  # as Kubernetes does
+    served = run("serve")
+    assert served.exit_code == 0
+    assert "MODSERVE_PROT is no setting and is ignored; did you mean 'MODSERVE_PORT'?" in (
+        served.output
+    )
+    assert "SERVICE" not in served.output
+
+
+def test_an_address_in_use_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        refused = run("serve", "--host", "127.0.0.1", "--port", str(taken.getsockname()[1]))
+    assert refused.exit_code == 2
+    assert "Address already in use" in refused.output
+    assert "Traceback" not in refused.output
+    assert not list(tmp_path.iterdir())  # nothing was opened or claimed
 
 
 def test_openapi_writes_the_document(tmp_path: Path) -> None:

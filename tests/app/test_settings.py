@@ -48,6 +48,11 @@ def test_database_url_replaces_the_file() -> None:
         ("keep_checkpoints", 0),
         ("log_level", "loud"),
         ("threads", 0),
+        ("threads", 100_000),
+        ("lease_seconds", float("inf")),
+        ("devices", ()),
+        ("devices", ("cup(0)",)),
+        ("devices", ("cpu(0)", "cpu(0)")),
         ("nonsense", 1),
     ],
 )

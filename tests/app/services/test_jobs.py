@@ -184,6 +184,30 @@ async def test_follower_of_everything_hears_of_new_jobs(bench) -> None:
     await stream.aclose()
 
 
+async def test_nothing_comes_between_events_that_follow_each_other(bench) -> None:
+    bench.fit("a")
+    stream = bench.jobs.follow()
+    assert (await anext(stream)).kind is JobEvent.SUBMITTED
+    threading.Timer(0.05, lambda: bench.fit("b")).start()
+    assert (await anext(stream)).kind is JobEvent.SUBMITTED
+    await stream.aclose()
+
+
+async def test_all_streams_end_when_the_server_stops(bench) -> None:
+    job = bench.fit()
+    seen = []
+
+    async def follow(job_id: int | None) -> None:
+        seen.extend([row async for row in bench.jobs.follow(job_id)])
+
+    followers = [asyncio.create_task(follow(one)) for one in (job.id, None)]
+    await asyncio.sleep(0.05)
+    bench.jobs.end_streams()
+    await asyncio.wait_for(asyncio.gather(*followers), 1.0)
+    assert [row.kind for row in seen] == [JobEvent.SUBMITTED] * 2
+    assert [row async for row in bench.jobs.follow(job.id)] == []
+
+
 async def test_following_an_unknown_job_is_refused(bench) -> None:
     with pytest.raises(NotFound):
         await anext(bench.jobs.follow(99))

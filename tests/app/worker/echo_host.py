@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from app.errors import Invalid
 from app.worker.client import HostError
 from app.worker.loop import Arrays, Emit, Priority
 
@@ -22,6 +23,8 @@ class EchoHost:
     def __init__(self, device: str, emit: Emit) -> None:
         if device == "missing":
             raise RuntimeError("there is no such device")
+        if device == "refused":
+            raise Invalid("device", device, "another one")
         self.device = device
         self.emit = emit
         self.batches_left = 0

@@ -294,6 +294,13 @@ async def test_a_host_that_cannot_be_made_fails_the_start(echo_options, capfd):
     assert "there is no such device" in capfd.readouterr().err
 
 
+async def test_a_host_that_refuses_its_device_says_why(echo_options, capfd):
+    client = ProcessClient("refused", echo_options)
+    with pytest.raises(ExecutorGone, match="the executor cannot be: device: got refused"):
+        await client.start()
+    assert "Traceback" not in capfd.readouterr().err
+
+
 async def test_a_process_that_never_answers_fails_the_start(echo_options, tmp_path):
     (tmp_path / "slow_host.py").write_text("import time\ntime.sleep(60)\n")
     options = dataclasses.replace(

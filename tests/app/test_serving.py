@@ -1,0 +1,109 @@
+"""The server as a process: how its start fails, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.client import Client
+from app.client.local_server import running_server
+from app.serving import listening_sockets
+from served.processes import ENVIRONMENT
+
+
+def start(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a server that is expected not to start."""
+    return subprocess.run(
+        [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--data-dir", str(folder)],
+        env={**os.environ, **ENVIRONMENT, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def assert_told(ended: subprocess.CompletedProcess[str], text: str) -> None:
+    assert ended.returncode == 3
+    (line,) = [one for one in ended.stderr.splitlines() if "cannot start" in one]
+    assert text in line
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_device_that_is_not_there_is_told_in_one_line(tmp_path: Path) -> None:
+    ended = start(tmp_path, MODSERVE_DEVICES=json.dumps(["gpu(99)"]))
+    assert_told(ended, "gpu(99)")
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("nonsense", "expected sqlite:///PATH or postgresql+psycopg://HOST/NAME"),
+        ("sqlite:////nowhere/at/all.db", "unable to open database file; set MODSERVE_DATABASE_URL"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_told_in_one_line(
+    tmp_path: Path, url: str, text: str
+) -> None:
+    assert_told(start(tmp_path, MODSERVE_DATABASE_URL=url), text)
+
+
+def test_a_data_directory_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert_told(start(tmp_path / "file"), "File exists")
+
+
+def test_a_second_server_with_the_same_executors_does_not_start(tmp_path: Path) -> None:
+    with running_server(tmp_path, environment=ENVIRONMENT) as first:
+        assert_told(start(tmp_path), f"process id {first.process.pid}")
+        with Client(first.url) as client:
+            assert client.is_ready()
+
+
+def test_the_end_does_not_wait_for_those_who_follow_events(tmp_path: Path) -> None:
+    lines: list[str] = []
+    is_following = threading.Event()
+
+    def follow(url: str) -> None:
+        with httpx.stream("GET", f"{url}/v1/events", timeout=30) as answer:
+            is_following.set()
+            lines.extend(answer.iter_lines())  # the stream ends whole, or this raises
+        lines.append("the end")
+
+    with running_server(tmp_path, environment=ENVIRONMENT) as server:
+        follower = threading.Thread(target=follow, args=(server.url,))
+        follower.start()
+        assert is_following.wait(timeout=30)
+        began = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(timeout=30)
+        assert time.monotonic() - began < 8.0
+        follower.join()
+    assert lines[-1:] == ["the end"]
+    assert "Traceback" not in server.log.read_text()
+
+
+def test_all_addresses_of_a_host_have_the_same_free_port() -> None:
+    sockets = listening_sockets("localhost", 0)
+    try:
+        (port,) = {one.getsockname()[1] for one in sockets}
+        assert port > 0
+        with pytest.raises(OSError, match="in use"):
+            listening_sockets("127.0.0.1", port)
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def test_an_address_that_is_none_is_an_error() -> None:
+    with pytest.raises(socket.gaierror):
+        listening_sockets("300.1.1.1", 8000)
