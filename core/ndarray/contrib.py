@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from core.device import Context, current_context
 from core.errors import MXNetError
 from core.ndarray import _internal
 from core.ndarray.array import NDArray
@@ -14,18 +15,22 @@ from core.ndarray.control_flow import cond, foreach, while_loop
 from core.ndarray.creation import array
 from core.ndarray.functions import make_function
 from core.ndarray.np_shape import is_np_shape
+from core.ndarray.random import uniform
 from core.ndarray.sparse_array import CSRNDArray
+from core.ndarray.zipfian import counted
 from core.ops.namespace import OperatorNamespace
 
 __all__ = [
     "adamw_update",
     "boolean_mask",
     "cond",
+    "edge_id",
     "foreach",
     "getnnz",
     "isfinite",
     "isinf",
     "isnan",
+    "rand_zipfian",
     "while_loop",
 ]
 
@@ -63,6 +68,51 @@ def getnnz(data: NDArray, axis: int | None = None) -> NDArray:
     if axis != 1:
         raise MXNetError(f"getnnz: axis is {axis}; expected None or 1")
     return starts[1:] - starts[:-1]
+
+
+def edge_id(data: NDArray, u: NDArray, v: NDArray) -> NDArray:
+    """Return the values that a csr matrix stores at rows ``u`` and columns ``v``, -1 where none.
+
+    Args:
+        data: a ``CSRNDArray``, such as the adjacency matrix of a graph.
+        u: rows, shape (n,).
+        v: columns, shape (n,).
+
+    Raises:
+        MXNetError: no csr matrix.
+    """
+    if not isinstance(data, CSRNDArray):
+        raise MXNetError(f"edge_id looks into a csr matrix, got storage {data.stype!r}")
+    starts, columns = data.indptr.asnumpy(), data.indices.asnumpy()
+    values = data.data.asnumpy()
+    found = np.full(u.shape, -1, values.dtype)
+    rows = u.asnumpy().astype(np.int64)
+    for i, (row, column) in enumerate(zip(rows, v.asnumpy().astype(np.int64), strict=True)):
+        (places,) = np.nonzero(columns[starts[row] : starts[row + 1]] == column)
+        if places.size:
+            found[i] = values[starts[row] + places[0]]
+    return array(found, ctx=data.context, dtype=found.dtype)
+
+
+def rand_zipfian(
+    true_classes: NDArray, num_sampled: int, range_max: int, ctx: Context | None = None
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Draw classes with replacement, those of small numbers more often (Zipf's law, nearly).
+
+    Args:
+        true_classes: shape (n,).
+        num_sampled: how many to draw.
+        range_max: how many classes there are.
+        ctx: device, by default the current context.
+
+    Returns:
+        the classes drawn, int64 (num_sampled,), and how often each true class and each one drawn is
+        expected among so many, float64 (n,) and (num_sampled,).
+    """
+    context = ctx or current_context()
+    limit = math.log(range_max + 1)
+    exponents = uniform(0, limit, shape=(num_sampled,), dtype="float64", ctx=context)
+    return counted(exponents, true_classes.as_in_context(context), num_sampled, range_max)
 
 
 def boolean_mask(data: NDArray, index: NDArray, axis: int = 0) -> NDArray:

@@ -17,7 +17,7 @@ __all__ = ["Arange", "ArangeLike", "Eye", "Full", "Linspace", "Ones", "Zeros"]
 
 _FLOAT32 = np.dtype("float32")
 _DTYPE = "the output's dtype"
-_SHAPE = "the shape, 0 where unknown; empty if all is"
+_SHAPE = "the shape, 0 or -1 where unknown; empty if all is"
 
 
 class _Source(Operator):
@@ -47,14 +47,15 @@ class _Constant(_Source):
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:
-        return inputs, [self.expect("output", outputs[0], self.shape or None)]
+        shape = tuple(max(dim, 0) for dim in self.shape or ())
+        return inputs, [self.expect("output", outputs[0], shape or None)]
 
 
 @register("_zeros")
 class Zeros(_Constant):
     """Zeros."""
 
-    shape: Shape = attribute(default=(), minimum=0, doc=_SHAPE)
+    shape: Shape = attribute(default=(), minimum=-1, doc=_SHAPE)
     dtype: DType = attribute(default=_FLOAT32, doc=_DTYPE)
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -65,7 +66,7 @@ class Zeros(_Constant):
 class Ones(_Constant):
     """Ones."""
 
-    shape: Shape = attribute(default=(), minimum=0, doc=_SHAPE)
+    shape: Shape = attribute(default=(), minimum=-1, doc=_SHAPE)
     dtype: DType = attribute(default=_FLOAT32, doc=_DTYPE)
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -76,7 +77,7 @@ class Ones(_Constant):
 class Full(_Constant):
     """One number everywhere."""
 
-    shape: Shape | None = attribute(default=None, minimum=0, doc=_SHAPE)
+    shape: Shape | None = attribute(default=None, minimum=-1, doc=_SHAPE)
     dtype: DType = attribute(default=_FLOAT32, doc=_DTYPE)
     value: float = attribute(doc="the number")
 

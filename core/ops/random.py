@@ -29,11 +29,13 @@ __all__ = [
     "Sample",
     "SampleMultinomial",
     "Shuffle",
+    "UniqueZipfian",
 ]
 
 _FLOAT32 = np.dtype("float32")
 _FLOAT64 = np.dtype("float64")
 _INT32 = np.dtype("int32")
+_INT64 = np.dtype("int64")
 _SHAPE = "the shape, 0 where unknown"
 _DTYPE = "the output's dtype; None for float32"
 
@@ -264,6 +266,69 @@ class RandomInteger(Random):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         _draw(run, outputs[0], "integers", self.low, self.high)
+
+
+@register("_sample_unique_zipfian")
+class UniqueZipfian(Operator):
+    """Rows of different classes, those of small numbers more often (Zipf's law, nearly).
+
+    The second output says how many draws each row took.
+    """
+
+    uses_random: ClassVar[bool] = True
+
+    range_max: int = attribute(minimum=1, maximum=2**31 - 1, doc="how many classes there are")
+    shape: Shape = attribute(default=(), minimum=1, doc="(rows, classes in a row)")
+
+    def __post_init__(self) -> None:
+        if len(self.shape) != 2 or self.shape[1] > self.range_max:
+            raise AttributeValueError(
+                f"shape is {self.shape}; expected (rows, classes), no more classes than the "
+                f"range_max of {self.range_max}"
+            )
+
+    def input_names(self) -> tuple[str, ...]:
+        return ()
+
+    def output_names(self) -> tuple[str, ...]:
+        return ("output0", "output1")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        classes = self.expect("output0", outputs[0], self.shape)
+        return inputs, [classes, self.expect("output1", outputs[1], self.shape[:1])]
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        names = self.output_names()
+        return inputs, [
+            self.expect_dtype(name, dtype, _INT64)
+            for name, dtype in zip(names, outputs, strict=True)
+        ]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        for row in range(self.shape[0]):
+            outputs[1][row] = self._fill(run, outputs[0][row])
+
+    def _fill(self, run: Run, out: Array) -> int:
+        """Write different classes in the order of their first draw; return the draws needed."""
+        xp, count = run.xp, 2 * out.size
+        classes = positions = xp.empty((0,), _INT64)
+        exponents = xp.empty((count,), _FLOAT64)
+        draws = 0
+        while classes.size < out.size:
+            run.random.uniform(exponents)
+            fresh = xp.exp(exponents * np.log(self.range_max + 1)).astype(_INT64) - 1
+            classes = xp.concatenate([classes, fresh % self.range_max])
+            positions = xp.concatenate([positions, draws + xp.arange(count)])
+            _, first = xp.unique(classes, return_index=True)
+            first = xp.sort(first)
+            classes, positions = classes[first], positions[first]
+            draws += count
+        xp.copyto(out, classes[: out.size])
+        return int(positions[out.size - 1]) + 1
 
 
 @register("_shuffle", "shuffle", "_npi_shuffle")

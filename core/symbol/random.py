@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from core.ops import get_operator
 from core.ops.namespace import OperatorNamespace
+from core.ops.signature import argument_names
 from core.symbol.functions import make_function
 from core.symbol.symbol import Symbol
 
@@ -108,8 +110,12 @@ def _sample(
         raise TypeError(
             f"{distribution}: parameters must be all numbers or all symbols; got {given}"
         )
-    prefix = "_sample_" if kinds == {True} else "_random_"
-    return _call(prefix + distribution, shape, dtype, {**parameters, **kw})
+    if kinds != {True}:
+        return _call(f"_random_{distribution}", shape, dtype, {**parameters, **kw})
+    # The operator calls loc and scale of the normal distribution mu and sigma.
+    inputs = argument_names(get_operator(f"_sample_{distribution}"))
+    named = dict(zip(inputs, parameters.values(), strict=True))
+    return _call(f"_sample_{distribution}", shape, dtype, {**named, **kw})
 
 
 def _call(function: str, shape: Any, dtype: Any, kwargs: dict[str, Any]) -> Symbol:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import core as mx
@@ -32,6 +33,26 @@ def test_boolean_mask_refuses() -> None:
         mx.nd.contrib.boolean_mask(data, mx.nd.ones((3,)), axis=1)
     with pytest.raises(MXNetError, match=r"index has shape \(3,\), data \(2, 3\)"):
         mx.nd.contrib.boolean_mask(data, mx.nd.ones((3,)))
+
+
+def test_edge_id_finds_stored_values() -> None:
+    """The example of MXNet's documentation."""
+    graph = mx.nd.array([[1, 0, 0], [0, 2, 0], [0, 0, 3]]).tostype("csr")
+    u, v = mx.nd.array([0, 0, 1, 1, 2, 2]), mx.nd.array([0, 1, 1, 2, 0, 2])
+    assert mx.nd.contrib.edge_id(graph, u, v).asnumpy().tolist() == [1, -1, 2, -1, -1, 3]
+    with pytest.raises(MXNetError, match="csr matrix, got storage 'default'"):
+        mx.nd.contrib.edge_id(mx.nd.ones((3, 3)), u, v)
+
+
+def test_zipfian_candidates_are_counted() -> None:
+    """P(class) = log((class + 2) / (class + 1)) / log(range_max + 1)."""
+    drawn, of_true, of_drawn = mx.nd.contrib.rand_zipfian(mx.nd.array([3]), 4000, 5)
+    counts = 4000 * np.log((np.arange(5) + 2) / (np.arange(5) + 1)) / np.log(6)
+    classes = drawn.asnumpy()
+    assert classes.dtype == np.int64
+    assert of_true.asnumpy() == pytest.approx(counts[3], rel=1e-12)
+    np.testing.assert_allclose(of_drawn.asnumpy(), counts[classes], rtol=1e-12)
+    np.testing.assert_allclose(np.bincount(classes, minlength=5), counts, rtol=0.2)
 
 
 def test_a_sparse_state_takes_over_what_an_operator_computed() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import core as mx
 from core.errors import AttributeValueError, ShapeError, TypeInferenceError
 from oracle.apply import make
 
@@ -55,7 +56,14 @@ def test_ranges_that_are_none(attrs, message: str) -> None:
         make("_arange", attrs)
 
 
-@pytest.mark.parametrize("op", ["_zeros", "_ones", "_random_normal"])
-def test_negative_dimensions_are_refused(op: str) -> None:
-    with pytest.raises(AttributeValueError, match="minimum is 0"):
-        make(op, {"shape": (2, -1)})
+@pytest.mark.parametrize(("op", "least"), [("_zeros", -1), ("_ones", -1), ("_random_normal", 0)])
+def test_negative_dimensions_are_refused(op: str, least: int) -> None:
+    with pytest.raises(AttributeValueError, match=f"minimum is {least}"):
+        make(op, {"shape": (2, least - 1)})
+
+
+def test_lengths_of_minus_one_follow_from_who_reads() -> None:
+    """MXNet's test_operator adds such arrays, transposed."""
+    sides = mx.sym.ones(shape=(2, -1)), mx.sym.transpose(mx.sym.ones(shape=(3, -1)))
+    (out,) = (sides[0] + sides[1]).bind(mx.cpu(), []).forward()
+    np.testing.assert_array_equal(out.asnumpy(), np.full((2, 3), 2))

@@ -94,6 +94,25 @@ def test_draws_have_no_gradient() -> None:
     assert not make("_shuffle", {}).has_backward()
 
 
+def test_unique_zipfian_classes() -> None:
+    classes, draws = apply(
+        "_sample_unique_zipfian", {"range_max": 500, "shape": (3, 200)}, []
+    ).outputs
+    assert classes.dtype == draws.dtype == np.int64
+    for row, count in zip(classes, draws, strict=True):
+        assert len(set(row)) == 200
+        assert 0 <= row.min() <= row.max() < 500
+        assert 200 < count < 1500
+    # Class 0 is the likeliest, with probability log(2) / log(501), so it comes early.
+    assert (classes == 0).any(axis=1).all()
+    np.testing.assert_array_less(np.nonzero(classes == 0)[1], 60)
+
+
+def test_unique_zipfian_needs_enough_classes() -> None:
+    with pytest.raises(AttributeValueError, match="no more classes than the range_max of 3"):
+        make("_sample_unique_zipfian", {"range_max": 3, "shape": (1, 4)})
+
+
 def test_shuffle_moves_rows() -> None:
     data = np.arange(60, dtype="float32").reshape(20, 3)
     drawn = apply("_shuffle", {}, [data]).outputs[0]

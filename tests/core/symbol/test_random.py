@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import core as mx
@@ -101,6 +102,25 @@ def test_operator_and_attributes(
 def test_rate_is_the_reciprocal_of_the_scale() -> None:
     symbol = random.exponential(mx.sym.var("v"))
     assert symbol.get_children().attr("op_name") == "_rdiv_scalar"
+
+
+def test_operators_name_parameters_of_their_own() -> None:
+    """MXNet's test_random samples a normal distribution for each element of two symbols."""
+    drawn = random.normal(mx.sym.var("a"), scale=mx.sym.var("b"), shape=(3,))
+    assert drawn.list_arguments() == ["a", "b"]
+    exe = drawn.bind(mx.cpu(), [mx.nd.array([-100, 100]), mx.nd.array([0.1, 0.1])])
+    assert (np.sign(exe.forward()[0].asnumpy()) == [[-1] * 3, [1] * 3]).all()
+
+
+def test_zipfian_candidates_and_their_counts() -> None:
+    """P(class) = log((class + 2) / (class + 1)) / log(range_max + 1)."""
+    out = mx.sym.Group(mx.sym.contrib.rand_zipfian(mx.sym.var("true"), 50, 20))
+    drawn, of_true, of_drawn = out.bind(mx.cpu(), [mx.nd.array([0, 19])]).forward()
+    assert drawn.dtype == np.int64
+    assert ((drawn.asnumpy() >= 0) & (drawn.asnumpy() < 20)).all()
+    counts = 50 * np.log((np.arange(20) + 2) / (np.arange(20) + 1)) / np.log(21)
+    np.testing.assert_allclose(of_true.asnumpy(), counts[[0, 19]], rtol=1e-12)
+    np.testing.assert_allclose(of_drawn.asnumpy(), counts[drawn.asnumpy()], rtol=1e-12)
 
 
 def test_parameters_are_all_of_one_kind() -> None:
