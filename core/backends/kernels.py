@@ -18,8 +18,9 @@ import dataclasses
 import itertools
 import logging
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, MutableMapping, Sequence
 from typing import Any, ClassVar, Protocol
+from weakref import WeakValueDictionary
 
 from core.types import Array, DType, Shape
 
@@ -180,6 +181,8 @@ class KernelResources:
             memory share what is kept under equal keys. Takes a key, the inputs' positions, the
             number of bytes, and a function that is given the bytes and fills them.
         scratchpad: ``Kernel.scratchpad_bytes`` at a fixed address; other steps use it in between.
+        shared: what kernels of one plan make once, as long as one of them holds it, by keys of
+            their own.
     """
 
     xp: Any
@@ -188,6 +191,7 @@ class KernelResources:
     versions: tuple[Version | None, ...]
     keep: Keep
     scratchpad: Array | None = None
+    shared: MutableMapping[Hashable, Any] = dataclasses.field(default_factory=WeakValueDictionary)
 
 
 Keep = Callable[[Hashable, Sequence[int], int, Callable[[Array], None]], Array]
@@ -203,7 +207,7 @@ class Kernel:
             ``KernelArrays.workspace``.
         backward_inputs: indices of the inputs a backward kernel reads; None: as the reference.
         backward_outputs: indices of the outputs a backward kernel reads; None: as the reference.
-        unwritten_outputs: indices of hidden outputs that a forward kernel leaves unwritten, for only
+        unwritten_outputs: indices of hidden outputs that a forward kernel leaves unwritten, as only
             the reference's backward reads them.
         inplace: pairs as ``Operator.inplace_forward`` or ``inplace_backward`` gives; None: as the
             operator says.

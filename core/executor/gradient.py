@@ -17,6 +17,8 @@ from core.ops import ALL, Operator
 
 __all__ = ["append_gradients"]
 
+_ACCUMULATE, _COPY, _ZEROS = Accumulate(), Copy(), Zeros()
+
 
 def append_gradients(
     program: Program, requests: Mapping[int, str], *, pass_on: bool = True
@@ -52,7 +54,7 @@ class _Backward:
             self._differentiate(step)
         for index, request in self._requests.items():
             if index not in self._gradients and request == "write":
-                self._emit(Zeros(), program.values[index].name, (), self._new_bound(index))
+                self._emit(_ZEROS, program.values[index].name, (), self._new_bound(index))
                 self._gradients[index] = program.values[-1].id
         program.gradients = {
             index: self._gradients[index] for index in self._requests if index in self._gradients
@@ -140,7 +142,7 @@ class _Backward:
             if completed[index] is None:
                 like = self._program.values[_id(step.outputs[index])]
                 zeros = self._program.new_value(f"{like.name}_grad", like.shape, like.dtype)
-                self._emit(Zeros(), step.node, (), zeros.id)
+                self._emit(_ZEROS, step.node, (), zeros.id)
                 completed[index] = zeros.id
         return tuple(completed)
 
@@ -173,7 +175,7 @@ class _Backward:
         if known is None:
             known = self._new_bound(value)
             if request == "write":
-                self._emit(Copy(), name, (gradient,), known)
+                self._emit(_COPY, name, (gradient,), known)
                 self._gradients[value] = known
                 return
         self._gradients[value] = self._add(name, known, gradient, base=known)
@@ -185,7 +187,7 @@ class _Backward:
             total.place, total.index = Place.ARENA, -1
         else:
             total.base = base
-        self._emit(Accumulate(), name, (known, gradient), total.id)
+        self._emit(_ACCUMULATE, name, (known, gradient), total.id)
         return total.id
 
     def _new_bound(self, argument: int) -> int:

@@ -62,6 +62,8 @@ class _Chooser:
         self._keep_reference = keep_reference
         self._steps: list[Step] = []
         self._reordered: dict[tuple[int, Layout | None], int] = {}
+        self._selected: dict[KernelRequest, Kernel | None] = {}
+        """Equal steps, as those of unrolled layers, share a kernel."""
 
     def run(self) -> None:
         program = self._program
@@ -93,7 +95,10 @@ class _Chooser:
     def _select(self, step: Step) -> Kernel | None:
         if any(self._program.memory(slot).id in self._program.strided for slot in step.reads()):
             return None
-        return self._table.select(self._backend, self._request(step))
+        request = self._request(step)
+        if request not in self._selected:
+            self._selected[request] = self._table.select(self._backend, request)
+        return self._selected[request]
 
     def _reference_layouts(self, step: Step) -> KernelLayouts:
         """Return what a reference wants: plain tensors, but one that takes each element by itself

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -96,6 +97,7 @@ class Lowering:
         self._scratch = scratch
         self._check_kernels = check_kernels
         self.refreshes: list[Refresh] = []
+        self._shared: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
         self._arrays: list[Array | None] = [None] * len(program.values)
         self._bound: dict[Place, Sequence[Array | None]] = {
             Place.ARGUMENT: bindings.arguments,
@@ -196,6 +198,7 @@ class Lowering:
             versions=tuple(self._version(slot) for slot in step.inputs),
             keep=partial(self._keep, step),
             scratchpad=self._scratchpad(kernel.scratchpad_bytes),
+            shared=self._shared,
         )
         call = kernel.bind(arrays, resources)
         if kernel.uses_scratch:

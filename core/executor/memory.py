@@ -88,16 +88,17 @@ def _may_overwrite(
     value: Value,
     last_read: Mapping[int, int],
 ) -> bool:
-    readers = sum(1 for operand in step.reads() if program.memory(operand).id == owner.id)
-    return (
-        value.base is None
-        and (value.place is Place.ARENA or value.place is Place.OUTPUT)
-        and (owner.place is Place.ARENA or owner.place is Place.HEAD_GRADIENT)
-        and last_read[owner.id] == position
-        and readers == 1
-        and owner.layout == value.layout
-        and owner.nbytes == value.nbytes
-    )
+    if (
+        value.base is not None
+        or last_read[owner.id] != position
+        or (value.place is not Place.ARENA and value.place is not Place.OUTPUT)
+        or (owner.place is not Place.ARENA and owner.place is not Place.HEAD_GRADIENT)
+        or owner.layout != value.layout
+        or owner.nbytes != value.nbytes
+    ):
+        return False
+    readers = (operand for operand in step.reads() if program.memory(operand).id == owner.id)
+    return sum(1 for _ in readers) == 1
 
 
 def _inplace_pairs(step: Step) -> Iterable[tuple[int, int]]:

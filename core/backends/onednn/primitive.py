@@ -227,7 +227,8 @@ def launch(
 ) -> Launch:
     """Return what runs a primitive on these arrays."""
     memories = {
-        argument: Memory(primitive.desc(argument), array) for argument, array in tensors.items()
+        argument: _memory(primitive.desc(argument), array, resources)
+        for argument, array in tensors.items()
     }
     scratchpad = primitive.optional_desc(Argument.SCRATCHPAD)
     if scratchpad is not None:
@@ -236,8 +237,17 @@ def launch(
             array = shared[: scratchpad.nbytes]
         else:
             array = resources.allocate((scratchpad.nbytes,), _BYTES)
-        memories[Argument.SCRATCHPAD] = Memory(scratchpad, array)
+        memories[Argument.SCRATCHPAD] = _memory(scratchpad, array, resources)
     return Launch(primitive, memories)
+
+
+def _memory(desc: MemoryDesc, array: Array, resources: KernelResources) -> Memory:
+    """Return the object for a tensor, the same for all kernels of a plan."""
+    key = (desc, array.ctypes.data)
+    found: Memory | None = resources.shared.get(key)
+    if found is None:
+        found = resources.shared[key] = Memory(desc, array)
+    return found
 
 
 def scratchpad_bytes(*primitives: Primitive) -> int:
