@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from core.device import Context
 from core.errors import UsageError
+from core.gluon.hooks import Hook, HookHandle
 from core.gluon.parameter import Parameter
 from core.gluon.parameter_dict import ParameterDict
+from core.gluon.summary import summarize
 from core.initializer import Uniform
 from core.name import NameManager, Prefix
 from core.ndarray import load as load_arrays
@@ -31,16 +34,32 @@ class Block:
         params: parameters to share.
     """
 
+    _is_chain: ClassVar[bool] = False
+    """Whether it only runs its children, so that a summary leaves it out."""
+
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         self._children: dict[str, Block] = {}
+        self._forward_hooks: dict[int, Hook] = {}
+        self._forward_pre_hooks: dict[int, Hook] = {}
         self._reg_params: dict[str, Parameter] = {}
         self._empty_prefix = prefix == ""
-        self._prefix, self._params = _named(prefix, params, type(self).__name__.lower())
+        self._prefix, self._params = _named(prefix, params, self._alias())
         self._name = self._prefix.removesuffix("_")
         self._counter: dict[str, int] = {}
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Register blocks and parameters under the attribute's name."""
+        """Register blocks and parameters under the attribute's name.
+
+        Raises:
+            TypeError: the attribute is a block or a parameter and would become something else.
+            UsageError: it is another parameter.
+        """
+        existing = getattr(self, name, None)
+        if isinstance(existing, (Block, Parameter)) and not isinstance(value, type(existing)):
+            raise TypeError(
+                f"Changing attribute type for {name} from {type(existing)} to {type(value)} is not "
+                "allowed."
+            )
         if isinstance(value, Block):
             self.register_child(value, name)
         elif isinstance(value, Parameter):
@@ -97,6 +116,7 @@ class Block:
         Args:
             select: a regular expression that the names must match.
         """
+        self._warn_of_containers()
         found = ParameterDict(self._params.prefix)
         pattern = re.compile(select or "")
         found.update({name: one for name, one in self._params.items() if pattern.match(name)})
@@ -195,13 +215,74 @@ class Block:
             dtype_source,
         )
 
+    def register_forward_hook(self, hook: Hook) -> HookHandle:
+        """Call ``hook(block, inputs, outputs)`` after each ``forward``; see ``HookHandle``."""
+        handle = HookHandle()
+        handle.attach(self._forward_hooks, hook)
+        return handle
+
+    def register_forward_pre_hook(self, hook: Hook) -> HookHandle:
+        """Call ``hook(block, inputs)`` before each ``forward``; see ``HookHandle``."""
+        handle = HookHandle()
+        handle.attach(self._forward_pre_hooks, hook)
+        return handle
+
+    def summary(self, *inputs: Any) -> None:
+        """Run once on these inputs and print a table of layers, their outputs and parameters.
+
+        Raises:
+            UsageError: a block has been hybridized.
+        """
+        print(summarize(self, inputs))
+
+    def save_params(self, filename: str) -> None:
+        """Write parameters under names without the block's prefix; deprecated, as in MXNet."""
+        warnings.warn(
+            "save_params is deprecated. Please use save_parameters. Note that if you want load "
+            "from SymbolBlock later, please use export instead.",
+            stacklevel=2,
+        )
+        self.collect_params().save(filename, strip_prefix=self.prefix)
+
+    def load_params(
+        self,
+        filename: str,
+        ctx: Context | Sequence[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+    ) -> None:
+        """Do what ``load_parameters`` does; deprecated, as in MXNet."""
+        warnings.warn("load_params is deprecated. Please use load_parameters.", stacklevel=2)
+        self.load_parameters(filename, ctx, allow_missing, ignore_extra)
+
     def __call__(self, *args: Any) -> Any:
-        """Return what ``forward`` computes."""
-        return self.forward(*args)
+        """Return what ``forward`` computes, with the hooks called before and after."""
+        for hook in tuple(self._forward_pre_hooks.values()):
+            hook(self, args)
+        outputs = self.forward(*args)
+        for hook in tuple(self._forward_hooks.values()):
+            hook(self, args, outputs)
+        return outputs
 
     def forward(self, *args: Any) -> Any:
         """Compute outputs of arrays."""
         raise NotImplementedError(f"{type(self).__name__} must define forward")
+
+    def _warn_of_containers(self) -> None:
+        """Warn of lists and dicts with blocks, whose parameters nobody would find."""
+        children = set(self._children.values())
+        for name, value in vars(self).items():
+            if name not in ("_children", "_compiled") and _has_stranger(value, children):
+                warnings.warn(
+                    f'"{type(self).__name__}.{name}" is an unregistered container with Blocks. '
+                    "Blocks inside a list, tuple or dict are not registered automatically: use "
+                    "register_child(), or nn.Sequential or nn.HybridSequential instead.",
+                    stacklevel=3,
+                )
+
+    def _alias(self) -> str:
+        """Return what names of such blocks are made from."""
+        return type(self).__name__.lower()
 
     def _params_by_place(self, prefix: str = "") -> dict[str, Parameter]:
         places = {prefix + name: param for name, param in self._reg_params.items()}
@@ -214,6 +295,18 @@ class Block:
         """Tell whether what a file lacks is there under the name of another block that shares."""
         present = {id(param) for place, param in places.items() if place in loaded}
         return all(id(param) in present for param in places.values())
+
+
+def _has_stranger(value: Any, known: set[Block]) -> bool:
+    """Tell whether a container, at any depth, holds a block that is not known."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return any(
+            one not in known if isinstance(one, Block) else _has_stranger(one, known)
+            for one in value
+        )
+    return False
 
 
 class _Scopes(threading.local):

@@ -88,6 +88,7 @@ class _Recorded(autograd.Function):
         super().__init__()
         self._pool = pool
         self._executor: Executor | None = None
+        self._is_train = autograd.is_training()
 
     def __del__(self) -> None:
         if self._executor is not None:
@@ -98,13 +99,13 @@ class _Recorded(autograd.Function):
         given = dict(zip(self._pool.names, arguments, strict=True))
         inputs = {name: given[name] for name in self._pool.inputs if name in given}
         self._executor = self._pool.take(with_gradients=True, values=inputs)
-        self._executor.forward(is_train=True, **inputs)
+        self._executor.forward(is_train=self._is_train, **inputs)
         outputs = [one.copy() for one in self._executor.outputs]
         return outputs[0] if len(outputs) == 1 else outputs
 
     def backward(self, *out_grads: NDArray) -> Any:
         """Return the gradient of every argument."""
         assert self._executor is not None
-        self._executor.backward(list(out_grads))
+        self._executor.backward(list(out_grads), is_train=self._is_train)
         gradients = [one.copy() for one in self._executor.grad_arrays if one is not None]
         return gradients[0] if len(gradients) == 1 else gradients

@@ -7,7 +7,7 @@ from typing import Any
 from core import ndarray, symbol
 from core.errors import UsageError
 from core.gluon.block import Block
-from core.gluon.parameter import DeferredInitializationError
+from core.gluon.parameter import DeferredInitializationError, Parameter
 from core.gluon.parameter_dict import ParameterDict
 from core.gluon.symbol_block import SymbolBlock
 from core.ndarray import NDArray
@@ -29,15 +29,21 @@ class HybridBlock(Block):
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix, params)
         self._active = False
-        self._compiled: dict[int, SymbolBlock] = {}
+        self._compiled: dict[tuple[bool, ...], SymbolBlock] = {}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Register blocks and parameters; what was compiled without them is forgotten."""
+        super().__setattr__(name, value)
+        if isinstance(value, (Block, Parameter)):
+            self._compiled = {}
 
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Add a child that can be compiled, too.
 
         Raises:
-            ValueError: a ``Block`` that is no ``HybridBlock``.
+            ValueError: a ``Block`` that is neither ``HybridBlock`` nor ``SymbolBlock``.
         """
-        if not isinstance(block, HybridBlock):
+        if not isinstance(block, (HybridBlock, SymbolBlock)):
             raise ValueError(
                 f"Children of HybridBlock must also be HybridBlock, but {block!r} has type "
                 f"{type(block)}. If you are using Sequential, please try HybridSequential instead."
@@ -64,8 +70,9 @@ class HybridBlock(Block):
 
     def infer_shape(self, *args: Any) -> None:
         """Find the shapes of parameters from those of inputs."""
-        graph, names = self._trace(len(args))
-        known = {name: one.shape for name, one in zip(names, args, strict=True)}
+        graph, names = self._trace(_pattern(args))
+        given = [one for one in args if one is not None]
+        known = {name: one.shape for name, one in zip(names, given, strict=True)}
         params = self.collect_params()
         arguments, _, auxiliary = graph.infer_shape_partial(**known)
         for found, listed in (
@@ -91,16 +98,22 @@ class HybridBlock(Block):
         newest.export(path, epoch, remove_amp_cast)
 
     def forward(self, *args: Any) -> Any:
-        """Compute the outputs of arrays or symbols."""
-        if isinstance(args[0], Symbol):
+        """Compute the outputs of arrays or symbols, None standing for inputs not given.
+
+        Raises:
+            UsageError: the first input given is neither array nor symbol.
+        """
+        given = [one for one in args if one is not None]
+        first = given[0] if given else None
+        if isinstance(first, Symbol):
             return self._with_params(symbol, args, {k: v.var() for k, v in self._params_used()})
-        if not isinstance(args[0], NDArray):
+        if not isinstance(first, NDArray):
             raise UsageError(
-                f"a HybridBlock is called with NDArrays or Symbols, got {type(args[0]).__name__}"
+                f"a HybridBlock is called with NDArrays or Symbols, got {type(first).__name__}"
             )
-        if self._active and all(isinstance(one, NDArray) for one in args):
-            return self._compile(len(args))(*args)
-        context = args[0].context
+        if self._active and all(isinstance(one, NDArray) for one in given):
+            return self._compile(_pattern(args))(*given)
+        context = first.context
         try:
             values = {name: param.data(context) for name, param in self._params_used()}
         except DeferredInitializationError:
@@ -121,15 +134,22 @@ class HybridBlock(Block):
         with self.name_scope():
             return self.hybrid_forward(functions, *args, **values)
 
-    def _trace(self, count: int) -> tuple[Symbol, list[str]]:
-        """Return the block as a symbol, and the names of its inputs."""
+    def _trace(self, pattern: tuple[bool, ...]) -> tuple[Symbol, list[str]]:
+        """Return the block as a symbol, and the names of the inputs given."""
+        count = sum(pattern)
         names = ["data"] if count == 1 else [f"data{place}" for place in range(count)]
-        found = self.forward(*(symbol.Variable(name) for name in names))
+        variables = iter([symbol.Variable(name) for name in names])
+        found = self.forward(*(next(variables) if is_given else None for is_given in pattern))
         return (found if isinstance(found, Symbol) else symbol.Group(list(found))), names
 
-    def _compile(self, count: int) -> SymbolBlock:
-        if count not in self._compiled:
-            graph, names = self._trace(count)
+    def _compile(self, pattern: tuple[bool, ...]) -> SymbolBlock:
+        if pattern not in self._compiled:
+            graph, names = self._trace(pattern)
             inputs = [symbol.Variable(name) for name in names]
-            self._compiled[count] = SymbolBlock(graph, inputs, self.collect_params())
-        return self._compiled[count]
+            self._compiled[pattern] = SymbolBlock(graph, inputs, self.collect_params())
+        return self._compiled[pattern]
+
+
+def _pattern(args: tuple[Any, ...]) -> tuple[bool, ...]:
+    """Tell which inputs are given."""
+    return tuple(one is not None for one in args)

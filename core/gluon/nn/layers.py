@@ -1,4 +1,4 @@
-"""The layers of a multilayer perceptron."""
+"""The layers of a multilayer perceptron, and the table of vectors before it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from core.gluon.hybrid_block import HybridBlock
 from core.gluon.parameter_dict import ParameterDict
 
-__all__ = ["Activation", "Dense", "Dropout", "Flatten"]
+__all__ = ["Activation", "Dense", "Dropout", "Embedding", "Flatten"]
 
 
 class Activation(HybridBlock):
@@ -29,6 +29,12 @@ class Activation(HybridBlock):
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Apply it to every element."""
         return F.Activation(x, act_type=self._act_type, name="fwd")
+
+    def _alias(self) -> str:
+        return self._act_type
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._act_type})"
 
 
 class Dense(HybridBlock):
@@ -120,7 +126,60 @@ class Dropout(HybridBlock):
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Drop elements."""
-        return F.Dropout(x, p=self._rate, axes=self._axes, name="fwd") if self._rate > 0 else x
+        if self._rate > 0:
+            return F.Dropout(x, p=self._rate, axes=self._axes, name="fwd")
+        return F.identity(x)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(p = {self._rate}, axes={self._axes})"
+
+
+class Embedding(HybridBlock):
+    """A vector for each number from 0 to ``input_dim - 1``.
+
+    Args:
+        input_dim: how many vectors.
+        output_dim: their length.
+        dtype: of the vectors.
+        weight_initializer: initializer or its name.
+        sparse_grad: collect the gradient as a ``row_sparse`` array.
+        prefix, params: as of ``Block``.
+    """
+
+    def __init__(
+        self,
+        input_dim: int,
+        output_dim: int,
+        dtype: Any = "float32",
+        weight_initializer: Any = None,
+        sparse_grad: bool = False,
+        prefix: str | None = None,
+        params: ParameterDict | None = None,
+    ) -> None:
+        super().__init__(prefix, params)
+        self._kwargs = {
+            "input_dim": input_dim,
+            "output_dim": output_dim,
+            "dtype": dtype,
+            "sparse_grad": sparse_grad,
+        }
+        self.weight = self.params.get(
+            "weight",
+            shape=(input_dim, output_dim),
+            init=weight_initializer,
+            dtype=dtype,
+            allow_deferred_init=True,
+            grad_stype="row_sparse" if sparse_grad else "default",
+        )
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Look the vectors up."""
+        return F.Embedding(x, kwargs["weight"], name="fwd", **self._kwargs)
+
+    def __repr__(self) -> str:
+        settings = self._kwargs
+        vectors = f"{settings['input_dim']} -> {settings['output_dim']}"
+        return f"{type(self).__name__}({vectors}, {settings['dtype']})"
 
 
 class Flatten(HybridBlock):
@@ -129,3 +188,6 @@ class Flatten(HybridBlock):
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Flatten."""
         return F.Flatten(x)
+
+    def __repr__(self) -> str:
+        return type(self).__name__

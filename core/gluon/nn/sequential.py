@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,8 @@ __all__ = ["HybridSequential", "Sequential"]
 
 class _Chain(Block):
     """What both chains share; children are numbered."""
+
+    _is_chain = True
 
     def add(self, *blocks: Block) -> None:
         """Append blocks."""
@@ -36,6 +39,16 @@ class _Chain(Block):
 
 class Sequential(_Chain):
     """Blocks one after the other."""
+
+    def hybridize(self, active: bool = True, **kwargs: Any) -> None:
+        """Compile the children one by one; where all of them can be, warn that a chain could."""
+        if len(self) and all(isinstance(child, HybridBlock) for child in self):
+            warnings.warn(
+                f"All children of this Sequential layer '{self.prefix}' are HybridBlocks. Consider "
+                "using HybridSequential for the best performance.",
+                stacklevel=2,
+            )
+        super().hybridize(active, **kwargs)
 
     def forward(self, *args: Any) -> Any:
         """Run block after block."""

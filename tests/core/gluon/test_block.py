@@ -164,3 +164,144 @@ def test_what_blocks_refuse() -> None:
         net(3)
     with pytest.raises(NotImplementedError, match="Block must define forward"):
         mx.gluon.Block()(1)
+
+
+def test_hooks_are_called_before_and_after_until_detached() -> None:
+    net, calls = nn.Dense(2, prefix="d_"), []
+    net.initialize()
+    before = net.register_forward_pre_hook(lambda block, x: calls.append((block.name, len(x))))
+    with net.register_forward_hook(lambda block, x, y: calls.append((len(x), y.shape))):
+        net(_data())
+    net(_data())
+    before.detach()
+    before.detach()
+    net(_data())
+    assert calls == [("d", 1), (1, (3, 2)), ("d", 1)]
+    with pytest.raises(UsageError, match="attached twice"):
+        before.attach({}, print)
+
+
+def test_a_summary_counts_parameters(capsys: pytest.CaptureFixture[str]) -> None:
+    shared = nn.Dense(4, in_units=4, prefix="one_")
+    net = nn.Sequential()
+    net.add(shared, nn.BatchNorm(), nn.Dense(4, prefix="one_", params=shared.params))
+    net.initialize()
+    net.summary(mx.nd.ones((2, 4)))
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["Input", "(2,", "4)", "0"] in lines
+    assert ["Dense-1", "(2,", "4)", "20"] in lines
+    assert ["BatchNorm-2", "(2,", "4)", "16"] in lines
+    counts = [line[-1] for line in lines if "params:" in line or "graph:" in line]
+    assert counts == ["56", "48", "8", "20"]
+    assert ["Unique", "parameters", "in", "model:", "36"] in lines
+    compiled = _network()
+    compiled.initialize()
+    compiled.hybridize()
+    with pytest.raises(AssertionError, match="must not be hybridized"):
+        compiled.summary(_data())
+
+
+def test_blocks_and_parameters_do_not_become_something_else() -> None:
+    net = nn.Sequential()
+    net.other = nn.Dense(1)
+    net.other = nn.Dense(2)
+    assert list(net._children.values()) == [net.other]
+    with pytest.raises(TypeError, match="Changing attribute type for other"):
+        net.other = (2,)
+    with pytest.raises(TypeError, match="Changing attribute type for weight"):
+        net.other.weight = None
+
+
+class _Holder(mx.gluon.Block):
+    def __init__(self, layers: Any) -> None:
+        super().__init__()
+        self.layers = layers
+
+
+@pytest.mark.parametrize("layers", [[nn.Dense(1)], {"a": (nn.Dense(1), 2)}])
+def test_blocks_in_containers_are_warned_of(layers: Any) -> None:
+    with pytest.warns(UserWarning, match=r"_Holder\.layers.*unregistered container"):
+        _Holder(layers).collect_params()
+
+
+def test_containers_of_known_blocks_and_of_others_are_not() -> None:
+    layers = [nn.Dense(1)]
+    holder = _Holder(layers)
+    holder.register_child(layers[0])
+    assert len(holder.collect_params()) == 2
+    assert len(_Holder({"a": "4", "b": [1]}).collect_params()) == 0
+
+
+def test_a_compiled_block_notices_that_a_child_changes() -> None:
+    net = nn.HybridSequential()
+    net.first = nn.Dense(3, flatten=False)
+    net.second = nn.Dense(4, flatten=False)
+    net.hybridize()
+    net.initialize()
+    assert net(mx.nd.ones((2, 3, 5))).shape == (2, 3, 4)
+    net.second = nn.Dense(4)
+    net.second.initialize()
+    assert net(mx.nd.ones((2, 3, 5))).shape == (2, 4)
+    net.add(nn.Flatten())
+    assert net(mx.nd.ones((2, 3, 5))).shape == (2, 4)
+
+
+def test_a_chain_that_could_be_compiled_whole_says_so() -> None:
+    net = nn.Sequential(prefix="chain_")
+    net.add(nn.Dense(2))
+    with pytest.warns(UserWarning, match="'chain_' are HybridBlocks"):
+        net.hybridize()
+
+
+class _Optional(mx.gluon.HybridBlock):
+    def hybrid_forward(self, F: Any, a: Any, b: Any = None) -> Any:  # type: ignore[override]
+        return b if a is None else a if b is None else a - b
+
+
+@pytest.mark.parametrize("active", [False, True])
+def test_inputs_may_be_left_out(active: bool) -> None:
+    block = _Optional()
+    block.hybridize(active)
+    one, two = mx.nd.array([1]), mx.nd.array([2])
+    inputs = [(one, two), (one, None), (None, two), (one,), (two, one)]
+    assert [block(*some).asscalar() for some in inputs] == [-1, 1, 2, 1, 1]
+    with pytest.raises(UsageError, match="got NoneType"):
+        block(None)
+
+
+def test_saved_models_are_children_that_can_be_compiled() -> None:
+    inner = _network()
+    inner.initialize()
+    data = mx.sym.Variable("data")
+    net = nn.HybridSequential()
+    net.add(mx.gluon.SymbolBlock(inner(data), data, inner.collect_params()), nn.Flatten())
+    expected = inner(_data()).asnumpy()
+    for active in (False, True):
+        net.hybridize(active)
+        np.testing.assert_allclose(net(_data()).asnumpy(), expected, rtol=1e-5, atol=1e-8)
+
+
+def test_a_recorded_inference_pass_drops_nothing_out() -> None:
+    net = nn.HybridSequential()
+    net.add(nn.Dropout(0.9))
+    net.hybridize()
+    x = mx.nd.ones((4, 4))
+    x.attach_grad()
+    with mx.autograd.record(train_mode=False):
+        y = net(x)
+    y.backward()
+    np.testing.assert_array_equal(y.asnumpy(), np.ones((4, 4)))
+    np.testing.assert_array_equal(x.grad.asnumpy(), np.ones((4, 4)))
+
+
+def test_deprecated_files_hold_names_without_the_prefix(tmp_path: Path) -> None:
+    net, path = _network(), str(tmp_path / "x.params")
+    net.initialize()
+    net(_data())
+    with pytest.warns(UserWarning, match="save_params is deprecated"):
+        net.save_params(path)
+    assert sorted(mx.nd.load(path)) == ["dense0_bias", "dense0_weight", "dense1_weight"]
+    other = _network()
+    with pytest.warns(UserWarning, match="load_params is deprecated"):
+        other.load_params(path)
+    np.testing.assert_array_equal(other(_data()).asnumpy(), net(_data()).asnumpy())

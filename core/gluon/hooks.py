@@ -1,0 +1,47 @@
+"""Functions that blocks call before and after they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from core.errors import UsageError
+
+__all__ = ["HookHandle"]
+
+Hook = Callable[..., Any]
+
+
+class HookHandle:
+    """A registered function; ``detach``, or the end of a ``with`` block, takes it away again."""
+
+    def __init__(self) -> None:
+        self._hooks: dict[int, Hook] | None = None
+
+    def attach(self, hooks: dict[int, Hook], hook: Hook) -> None:
+        """Register a function among others.
+
+        Raises:
+            UsageError: this handle stands for one already.
+        """
+        if self._hooks is not None:
+            raise UsageError("The same handle cannot be attached twice.")
+        self._hooks = hooks
+        hooks[id(self)] = hook
+
+    def detach(self) -> None:
+        """Take the function away; a second time does nothing."""
+        if self._hooks is not None:
+            self._hooks.pop(id(self), None)
+
+    def __enter__(self) -> HookHandle:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.detach()

@@ -1,0 +1,226 @@
+"""Convolution layers and their transposes, of one to three axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from core.errors import UsageError
+from core.gluon.hybrid_block import HybridBlock
+from core.gluon.nn.layers import Activation
+from core.gluon.parameter_dict import ParameterDict
+
+__all__ = ["Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose"]
+
+Lengths = int | Sequence[int]
+
+
+class _Convolution(HybridBlock):
+    """A convolution with its bias and activation; subclasses say of how many axes.
+
+    Args:
+        channels: channels of the output.
+        kernel_size, strides, padding, dilation: one number for all axes, or one for each.
+        groups: into how many groups the channels are divided that do not see each other.
+        layout: the axes of data and weight; by default channels come second.
+        activation: name of an activation function, if any.
+        use_bias: add a bias.
+        weight_initializer, bias_initializer: initializers or their names.
+        in_channels: channels of the input; 0 finds them at the first call.
+        prefix, params: as of ``Block``.
+
+    Raises:
+        UsageError: another layout than those the layer has, or another number of lengths.
+    """
+
+    _axes: ClassVar[int]
+    _layouts: ClassVar[tuple[str, ...]]
+    _operator: ClassVar[str] = "Convolution"
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Lengths,
+        strides: Lengths = 1,
+        padding: Lengths = 0,
+        dilation: Lengths = 1,
+        groups: int = 1,
+        layout: str | None = None,
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        prefix: str | None = None,
+        params: ParameterDict | None = None,
+    ) -> None:
+        super().__init__(prefix, params)
+        self._channels, self._in_channels = channels, in_channels
+        self._kwargs: dict[str, Any] = {
+            "kernel": per_axis("kernel_size", kernel_size, self._axes),
+            "stride": per_axis("strides", strides, self._axes),
+            "dilate": per_axis("dilation", dilation, self._axes),
+            "pad": per_axis("padding", padding, self._axes),
+            "num_filter": channels,
+            "num_group": groups,
+            "no_bias": not use_bias,
+            "layout": checked_layout(self, layout, self._layouts),
+        }
+        self.act: Activation | None = None
+        with self.name_scope():
+            self.weight = self.params.get(
+                "weight",
+                shape=self._weight_shape(),
+                init=weight_initializer,
+                allow_deferred_init=True,
+            )
+            self.bias = None
+            if use_bias:
+                self.bias = self.params.get(
+                    "bias", shape=(channels,), init=bias_initializer, allow_deferred_init=True
+                )
+            if activation is not None:
+                self.act = Activation(activation, prefix=f"{activation}_")
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Apply the layer."""
+        inputs = [kwargs[name] for name in ("weight", "bias") if name in kwargs]
+        found = getattr(F, self._operator)(x, *inputs, name="fwd", **self._kwargs)
+        return found if self.act is None else self.act(found)
+
+    def _alias(self) -> str:
+        return "conv"
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        outer, inner = self._outer_and_inner()
+        kernel, layout = self._kwargs["kernel"], self._kwargs["layout"]
+        return (outer, inner, *kernel) if layout[1] == "C" else (outer, *kernel, inner)
+
+    def _outer_and_inner(self) -> tuple[int, int]:
+        """Return the lengths of the weight's first axis and its other axis of channels."""
+        return self._channels, self._in_channels // self._kwargs["num_group"]
+
+    def __repr__(self) -> str:
+        settings = self._kwargs
+        parts = [
+            f"{self._in_channels or None} -> {self._channels}",
+            f"kernel_size={settings['kernel']}",
+            f"stride={settings['stride']}",
+        ]
+        for word, name, default in (("padding", "pad", 0), ("dilation", "dilate", 1)):
+            if any(value != default for value in settings[name]):
+                parts.append(f"{word}={settings[name]}")
+        if settings["num_group"] != 1:
+            parts.append(f"groups={settings['num_group']}")
+        if self.bias is None:
+            parts.append("bias=False")
+        if self.act is not None:
+            parts.append(repr(self.act))
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+class _Transposed(_Convolution):
+    """The transpose of a convolution, with ``output_padding`` after ``padding``.
+
+    Args:
+        output_padding: by how much the output is longer than the shortest that has this input.
+
+    The others are those of a convolution.
+    """
+
+    _operator = "Deconvolution"
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Lengths,
+        strides: Lengths = 1,
+        padding: Lengths = 0,
+        output_padding: Lengths = 0,
+        dilation: Lengths = 1,
+        groups: int = 1,
+        layout: str | None = None,
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        prefix: str | None = None,
+        params: ParameterDict | None = None,
+    ) -> None:
+        super().__init__(
+            channels,
+            kernel_size,
+            strides,
+            padding,
+            dilation,
+            groups,
+            layout,
+            activation,
+            use_bias,
+            weight_initializer,
+            bias_initializer,
+            in_channels,
+            prefix,
+            params,
+        )
+        self.outpad = per_axis("output_padding", output_padding, self._axes)
+        self._kwargs["adj"] = self.outpad
+
+    def _outer_and_inner(self) -> tuple[int, int]:
+        return self._in_channels, self._channels // self._kwargs["num_group"]
+
+
+class Conv1D(_Convolution):
+    __doc__ = f"A convolution over one axis, (batch, channels, width).\n{_Convolution.__doc__}"
+    _axes, _layouts = 1, ("NCW",)
+
+
+class Conv2D(_Convolution):
+    __doc__ = f"A convolution over two axes, (batch, channels, h, w).\n{_Convolution.__doc__}"
+    _axes, _layouts = 2, ("NCHW", "NHWC")
+
+
+class Conv3D(_Convolution):
+    __doc__ = f"A convolution over three axes, (batch, channels, d, h, w).\n{_Convolution.__doc__}"
+    _axes, _layouts = 3, ("NCDHW", "NDHWC")
+
+
+class Conv1DTranspose(_Transposed):
+    __doc__ = f"A transposed convolution over one axis.\n{_Transposed.__doc__}"
+    _axes, _layouts = 1, ("NCW",)
+
+
+class Conv2DTranspose(_Transposed):
+    __doc__ = f"A transposed convolution over two axes.\n{_Transposed.__doc__}"
+    _axes, _layouts = 2, ("NCHW", "NHWC")
+
+
+class Conv3DTranspose(_Transposed):
+    __doc__ = f"A transposed convolution over three axes.\n{_Transposed.__doc__}"
+    _axes, _layouts = 3, ("NCDHW", "NDHWC")
+
+
+def per_axis(name: str, value: Lengths, axes: int) -> tuple[int, ...]:
+    """Return one number for each axis.
+
+    Raises:
+        UsageError: another number of them.
+    """
+    lengths = (value,) * axes if isinstance(value, int) else tuple(value)
+    if len(lengths) != axes:
+        raise UsageError(f"{name} is {value!r}; expected a number or {axes} of them")
+    return lengths
+
+
+def checked_layout(layer: HybridBlock, layout: str | None, known: tuple[str, ...]) -> str:
+    """Return a layout, the first of those known where none is given.
+
+    Raises:
+        UsageError: a layout that the layer does not have.
+    """
+    if layout is None:
+        return known[0]
+    if layout not in known:
+        raise UsageError(f"{type(layer).__name__} has layouts {', '.join(known)}, got {layout!r}")
+    return layout
