@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
-from typing import Self
+from typing import ClassVar, Self
 
 from core.scope import Scope
 
@@ -20,6 +21,9 @@ class AttrScope(Scope):
         ValueError: a value is not text.
     """
 
+    _subgraph_names: ClassVar[defaultdict[str, int]] = defaultdict(int)
+    """How many loops and branches there are of each name (``subgraph_name``)."""
+
     def __init__(self, **kwargs: str) -> None:
         for key, value in kwargs.items():
             if not isinstance(value, str):
@@ -31,6 +35,14 @@ class AttrScope(Scope):
         """Return the scope's attributes with those given added; the latter win."""
         own = self._entered[-1] if self._entered else self._attr
         return {**own, **(attr or {})}
+
+    @staticmethod
+    def subgraph_name(hint: str) -> str:
+        """Return a new name for what is made inside a loop or branch, within that around it."""
+        outer = AttrScope.active.get(None).get("__subgraph_name__")
+        name = f"{outer}${hint}" if outer else hint
+        AttrScope._subgraph_names[name] += 1
+        return f"{name}{AttrScope._subgraph_names[name] - 1}"
 
     def __enter__(self) -> Self:
         self._entered.append({**AttrScope.active.get(None), **self._attr})

@@ -65,6 +65,10 @@ class Backend(Protocol):
         """Copy the source, from this or another device, into the target, casting its dtype."""
         ...
 
+    def address(self, array: Array) -> int:
+        """Return where the array's memory begins."""
+        ...
+
     def synchronize(self) -> None:
         """Wait until all queued work of this device is done."""
         ...

@@ -73,6 +73,10 @@ class CupyBackend:
             else:
                 self.xp.copyto(target, self.xp.asarray(source), casting="unsafe")
 
+    def address(self, array: Array) -> int:
+        """Return the device address of the first element."""
+        return int(array.data.ptr)
+
     def synchronize(self) -> None:
         """Wait for the device's current stream."""
         with self.device:

@@ -47,6 +47,10 @@ class NumpyBackend:
         """Copy into the target with a cast where dtypes differ."""
         np.copyto(target, self.asarray(source), casting="unsafe")
 
+    def address(self, array: Array) -> int:
+        """Return the address of the first element."""
+        return int(array.ctypes.data)
+
     def synchronize(self) -> None:
         """Nothing is queued on the CPU."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import cached_property
 
 import numpy as np
 
@@ -134,6 +135,17 @@ class Arena:
         self.generation = 0
         self.owner: object | None = None
         self._cache: dict[Hashable, Cached] = {}
+
+    @cached_property
+    def inner(self) -> Arena:
+        """The memory of what steps of these plans run as plans of their own: bodies of loops."""
+        return Arena(self.context)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of values that steps hand on, here and inside."""
+        inner = self.__dict__.get("inner")
+        return self.values.nbytes + (inner.nbytes if isinstance(inner, Arena) else 0)
 
     def reserve(self, values: int, outputs: int) -> None:
         """Let the regions grow to at least these many bytes. What they held is lost if they do."""

@@ -16,6 +16,7 @@ from core.config import config
 from core.device import Context
 from core.errors import MXNetError, ShapeError, did_you_mean
 from core.executor.arena import Arena
+from core.executor.body import CompiledBodies
 from core.executor.bound import Bound
 from core.executor.compile import CompileOptions, compile_graph
 from core.executor.describe import describe_plan
@@ -323,7 +324,7 @@ class Executor:
             auxiliaries=_nbytes(self.aux_arrays),
             outputs=self._outputs.nbytes,
             plans={mode.name: plan.memory for mode, plan in self._plans.items()},
-            arena=self.arena.values.nbytes,
+            arena=self.arena.nbytes,
             kept=self.arena.cached_nbytes,
         )
 
@@ -363,6 +364,13 @@ class Executor:
             self._ctx,
             check_kernels=options.check_kernels,
             observer=observer,
+            bodies=CompiledBodies(
+                self.arena,
+                self._ctx,
+                options,
+                is_train=mode.is_train,
+                has_backward=mode.has_backward,
+            ),
         )
 
     def _set_argument(self, name: str, value: Any) -> None:

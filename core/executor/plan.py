@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 from operator import length_hint
+from typing import TYPE_CHECKING
 
 from core.backends.kernels import Version
 from core.device import Context
@@ -20,6 +21,9 @@ from core.profiler.recorder import Recorder, profiler, span
 from core.profiler.statistics import DEVICE_STORAGE
 from core.random import device_random
 from core.types import Array
+
+if TYPE_CHECKING:
+    from core.executor.body import CompiledBodies
 
 __all__ = ["Observer", "Plan", "PlanMemory"]
 
@@ -56,6 +60,7 @@ class Plan:
         context: the device.
         check_kernels: compare every kernel with its reference.
         observer: called around each step.
+        bodies: what operators run their subgraphs with.
     """
 
     def __init__(
@@ -67,8 +72,10 @@ class Plan:
         *,
         check_kernels: bool = False,
         observer: Observer | None = None,
+        bodies: CompiledBodies | None = None,
     ) -> None:
         self.compiled = compiled
+        self._bodies = bodies
         self._bindings = bindings
         self._arena = arena
         self._check_kernels = check_kernels
@@ -79,6 +86,7 @@ class Plan:
             compiled.program.is_train,
             device_random(context),
             self._scratch.take,
+            bodies,
         )
         if compiled.memory is not None:
             arena.reserve(compiled.memory.nbytes, 0)
@@ -185,11 +193,13 @@ class Plan:
         recorder.flush_if_due()
 
     def _lower(self) -> None:
-        program = self.compiled.program
+        program, bindings = self.compiled.program, self._bindings()
+        if self._bodies is not None:
+            self._bodies.begin(bindings)
         lowering = Lowering(
             program,
             self.compiled.memory,
-            self._bindings(),
+            bindings,
             self._arena,
             self._run,
             self._scratch,

@@ -42,9 +42,19 @@ def attribute(
     minimum: float | None = None,
     maximum: float | None = None,
     doc: str = "",
+    is_graphs: bool = False,
 ) -> Any:
-    """Declare one attribute of an operator; without a default it is required."""
-    metadata = {"choices": choices, "minimum": minimum, "maximum": maximum, "doc": doc}
+    """Declare one attribute of an operator; without a default it is required.
+
+    One that ``is_graphs`` holds the operator's subgraphs, which are not among its attributes.
+    """
+    metadata = {
+        "choices": choices,
+        "minimum": minimum,
+        "maximum": maximum,
+        "doc": doc,
+        "is_graphs": is_graphs,
+    }
     return dataclasses.field(default=default, metadata=metadata, kw_only=True)
 
 
@@ -55,8 +65,11 @@ def attribute_fields(operator: type) -> Mapping[str, dataclasses.Field[Any]]:
     """Return the attribute fields of an operator class by name, in the order of declaration."""
     if operator not in _fields:
         rest: str | None = operator.rest_attribute  # type: ignore[attr-defined]
-        fields = dataclasses.fields(operator)
-        _fields[operator] = {field.name: field for field in fields if field.name != rest}
+        _fields[operator] = {
+            field.name: field
+            for field in dataclasses.fields(operator)
+            if field.name != rest and not field.metadata["is_graphs"]
+        }
     return _fields[operator]
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from core.errors import ShapeError, TypeInferenceError
+from core.ops.subgraph import Bodies, Subgraph
 from core.random import DeviceRandom
 from core.types import Array, DType, Shape, is_known, merge_dtypes, merge_shapes
 
@@ -37,9 +38,10 @@ class Run:
         xp: numpy or cupy.
         is_train: True in a training pass.
         random: the device's random numbers.
+        bodies: what runs an operator's subgraphs; None outside of executors.
     """
 
-    __slots__ = ("_allocate", "is_train", "random", "xp")
+    __slots__ = ("_allocate", "bodies", "is_train", "random", "xp")
 
     def __init__(
         self,
@@ -47,7 +49,9 @@ class Run:
         is_train: bool,
         random: DeviceRandom,
         allocate: Callable[[Shape, DType], Array],
+        bodies: Bodies | None = None,
     ) -> None:
+        self.bodies = bodies
         self.xp = xp
         self.is_train = is_train
         self.random = random
@@ -98,6 +102,9 @@ class Operator:
     uses_random: ClassVar[bool] = False
     """True where ``forward`` draws from ``run.random``."""
 
+    graph_names: ClassVar[tuple[str, ...]] = ()
+    """What its subgraphs are for (``then_branch``); its function takes them before the inputs."""
+
     # -- names ------------------------------------------------------------------------------
 
     def input_names(self) -> tuple[str, ...]:
@@ -127,6 +134,10 @@ class Operator:
         """How many outputs MXNet's JSON counts (``node_row_ptr``): one more than there are here
         where MXNet hides a workspace among them."""
         return len(self.output_names())
+
+    def held_graphs(self) -> tuple[Subgraph, ...]:
+        """The subgraphs, one for each of ``graph_names``."""
+        return ()
 
     # -- inference --------------------------------------------------------------------------
 

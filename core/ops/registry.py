@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
 from core.errors import AttributeValueError, UnknownOperator, did_you_mean
 from core.ops.attributes import attribute, parse_attributes
 from core.ops.operator import Operator
+from core.ops.subgraph import Subgraph
 
 __all__ = [
     "canonical_names",
@@ -61,13 +62,17 @@ def has_operator(name: str) -> bool:
     return name in _operators
 
 
-def make_operator(name: str, node: str, raw: Mapping[str, Any]) -> Operator:
+def make_operator(
+    name: str, node: str, raw: Mapping[str, Any], subgraphs: Sequence[Subgraph] = ()
+) -> Operator:
     """Return an operator with its attributes parsed; errors name the node.
 
     What an operator finds wrong between its attributes, in ``__post_init__``, is one of them.
     """
     cls = get_operator(name)
     attributes = parse_attributes(cls, node, raw)
+    if cls.graph_names:
+        attributes["subgraphs"] = tuple(subgraphs)
     try:
         return cls(**attributes)
     except AttributeValueError as error:

@@ -10,6 +10,7 @@ from core.ops import Operator, make_operator
 from core.ops.attributes import format_attribute
 from core.symbol.graph import Entry, Node, joined_name, topological_order
 from core.symbol.hidden_keys import hide_key
+from core.symbol.subgraph import Subgraph
 
 __all__ = ["apply_operator", "connect", "set_attributes", "set_initializers"]
 
@@ -20,6 +21,7 @@ def apply_operator(
     attributes: Mapping[str, Any],
     positional: Sequence[Entry] = (),
     named: Mapping[str, Entry] | None = None,
+    subgraphs: Sequence[Subgraph] = (),
 ) -> Node:
     """Return a new node that applies an operator; inputs not given become new variables.
 
@@ -33,7 +35,7 @@ def apply_operator(
     for key, value in attributes.items():
         text = format_attribute(value)
         attrs[hide_key(key, text)] = text
-    op = make_operator(operator, name, attrs)
+    op = make_operator(operator, name, attrs, subgraphs)
     node = Node(op, name, attrs)
     node.inputs = _fill_inputs(node, op, positional, named or {})
     _set_versions(node)
@@ -93,7 +95,7 @@ def set_attributes(node: Node, attributes: Mapping[str, str]) -> None:
         else:
             changed[hide_key(key, value)] = value
     if node.op is not None:
-        node.op = make_operator(node.op.names[0], name, changed)
+        node.op = make_operator(node.op.names[0], name, changed, node.op.held_graphs())
     node.name, node.attrs = name, changed
 
 

@@ -1,4 +1,4 @@
-"""Operators that MXNet counts as contributed: ``mx.sym.contrib.MultiBoxPrior``."""
+"""What MXNet counts as contributed: loops, branches, and operators such as ``MultiBoxPrior``."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import math
 
 from core.ndarray.zipfian import counted
 from core.ops.namespace import OperatorNamespace
+from core.symbol.control_flow import cond, foreach, while_loop
 from core.symbol.functions import make_function
 from core.symbol.random import uniform
 from core.symbol.symbol import Symbol
+
+__all__ = ["cond", "foreach", "while_loop"]
 
 
 def rand_zipfian(

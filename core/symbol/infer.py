@@ -82,9 +82,14 @@ def infer_graph(
 
 
 def infer_shapes(
-    nodes: Sequence[Node], known: Mapping[str, Shape]
+    nodes: Sequence[Node],
+    known: Mapping[str, Shape],
+    entries: Iterable[tuple[Entry, Shape | None]] = (),
 ) -> dict[Node, list[Shape | None]]:
-    """Infer the shapes of all outputs of nodes in topological order; unknown ones may remain."""
+    """Infer the shapes of all outputs of nodes in topological order; unknown ones may remain.
+
+    What is known is given by name of the variable and, of other nodes, by ``entries``.
+    """
     system = _System(
         nodes,
         infer=_infer_np_shapes if is_np_shape() else lambda op, *known: op.infer_shape(*known),
@@ -96,6 +101,7 @@ def infer_shapes(
     for node in nodes:
         if node.is_variable:
             system.assume(node, _assumed_shape(node, known.get(node.name)))
+    system.assume_entries(entries)
     system.solve()
     return system.values
 
@@ -111,12 +117,15 @@ def _infer_np_shapes(
 
 
 def infer_dtypes(
-    nodes: Sequence[Node], known: Mapping[str, DType], default: DType | None = None
+    nodes: Sequence[Node],
+    known: Mapping[str, DType],
+    default: DType | None = None,
+    entries: Iterable[tuple[Entry, DType | None]] = (),
 ) -> dict[Node, list[DType | None]]:
     """Infer the dtypes of all outputs of nodes in topological order.
 
-    With a ``default``, each variable that is still unknown takes it, in turn, and what follows is
-    inferred before the next.
+    What is known is given as for ``infer_shapes``. With a ``default``, each variable that is still
+    unknown takes it, in turn, and what follows is inferred before the next.
     """
     system = _System(
         nodes,
@@ -130,6 +139,7 @@ def infer_dtypes(
         if node.is_variable:
             given = known.get(node.name)
             system.assume(node, _declared_dtype(node) if given is None else given)
+    system.assume_entries(entries)
     system.solve()
     if default is not None:
         for node in nodes:
@@ -179,6 +189,11 @@ class _System(Generic[T]):
         if value is not None:
             self.values[variable][0] = value
             self._dirty.update(self._neighbours[variable])
+
+    def assume_entries(self, entries: Iterable[tuple[Entry, T | None]]) -> None:
+        """Merge what is known into the values of any outputs."""
+        for (node, output), value in entries:
+            self.values[node][output] = self._merge(self.values[node][output], value)
 
     def solve(self) -> None:
         """Apply the rules until nothing changes."""

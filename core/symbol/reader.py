@@ -9,13 +9,21 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from core.errors import AttributeValueError, FormatError, GraphError, UnknownOperator, did_you_mean
-from core.ops import has_operator, make_operator
+from core.errors import (
+    AttributeValueError,
+    FormatError,
+    GraphError,
+    MXNetError,
+    UnknownOperator,
+    did_you_mean,
+)
+from core.ops import get_operator, has_operator, make_operator
 from core.ops.registry import registered_names
 from core.symbol.graph import Entry, Node
+from core.symbol.subgraph import Subgraph
 from core.symbol.upgrade import canonical_operator, upgrade_attributes, upgrade_inputs
 from core.symbol.writer import MXNET_VERSION
 
@@ -25,6 +33,9 @@ _log = logging.getLogger(__name__)
 
 _OLDEST = 800
 """The version of files that name none."""
+
+_DEEPEST = 10
+"""Most levels of subgraphs."""
 
 _GRAPH_FIELDS = ("nodes", "arg_nodes", "heads", "node_row_ptr", "attrs")
 _NODE_FIELDS = (
@@ -55,8 +66,10 @@ class _RawNode(NamedTuple):
     name: str
     attrs: dict[str, str]
     inputs: list[_Reference]
-    extras: list[str]
-    """Fields that are filled and that no operator known here has a use for."""
+    subgraphs: list[Any]
+    """As they stand in the file."""
+    has_control_deps: bool
+    """True where that field is filled, which no operator known here has a use for."""
 
 
 def read_graph(text: str) -> tuple[tuple[Entry, ...], tuple[int, ...]]:
@@ -70,16 +83,41 @@ def read_graph(text: str) -> tuple[tuple[Entry, ...], tuple[int, ...]]:
         GraphError: attributes or connections that make no graph.
     """
     fields = _fields("the graph", _parse(text), _GRAPH_FIELDS, ("nodes", "arg_nodes", "heads"))
-    version = _version(fields.get("attrs"))
+    return _make_graph(fields, _version(fields.get("attrs")), depth=0)
+
+
+def _make_graph(
+    fields: Mapping[str, Any], version: int, depth: int
+) -> tuple[tuple[Entry, ...], tuple[int, ...]]:
+    """Return heads and their versions of a graph inside so many others."""
     raw = [_read_node(index, item) for index, item in enumerate(_list("nodes", fields["nodes"]))]
     _refuse_unknown_operators(raw)
     nodes: list[Node] = []
     for node in raw:
-        nodes.append(_make_node(node, nodes, version))
+        nodes.append(_make_node(node, nodes, version, _make_subgraphs(node, version, depth)))
     _check_argument_nodes(fields["arg_nodes"], raw)
     heads = _read_heads(fields["heads"], nodes)
     entries = tuple(Entry(nodes[head.node], head.output) for head in heads)
     return entries, tuple(head.version for head in heads)
+
+
+def _make_subgraphs(node: _RawNode, version: int, depth: int) -> list[Subgraph]:
+    if not node.subgraphs:
+        return []
+    where = f"node {node.name[:80]!r}"
+    if node.operator is None or not get_operator(node.operator).graph_names:
+        raise GraphError(f"{where} has subgraphs, which it can have no use for")
+    if depth == _DEEPEST:
+        raise FormatError(f"{where} has subgraphs inside of {_DEEPEST} others; expected fewer")
+    made = []
+    for index, value in enumerate(node.subgraphs):
+        try:
+            required = ("nodes", "arg_nodes", "heads")
+            fields = _fields("the graph", value, _GRAPH_FIELDS[:-1], required)
+            made.append(Subgraph(*_make_graph(fields, version, depth + 1)))
+        except MXNetError as error:
+            raise type(error)(f"{where}.subgraphs[{index}]: {error}") from None
+    return made
 
 
 def _parse(text: str) -> Any:
@@ -171,11 +209,6 @@ def _read_node(index: int, value: Any) -> _RawNode:
     fields = _fields(where, value, _NODE_FIELDS, ("op", "name", "inputs"))
     name = _string(f"{where}.name", fields["name"])
     where = f"{where} {name[:80]!r}"
-    extras = [
-        field
-        for field in ("control_deps", "subgraphs")
-        if _list(f"{where}.{field}", fields.get(field, []))
-    ]
     inputs = []
     for position, item in enumerate(_list(f"{where}.inputs", fields["inputs"])):
         reference = _read_reference(f"{where}.inputs[{position}]", item)
@@ -191,7 +224,8 @@ def _read_node(index: int, value: Any) -> _RawNode:
         name=name,
         attrs=_read_attributes(where, fields),
         inputs=inputs,
-        extras=extras,
+        subgraphs=_list(f"{where}.subgraphs", fields.get("subgraphs", [])),
+        has_control_deps=bool(_list(f"{where}.control_deps", fields.get("control_deps", []))),
     )
 
 
@@ -234,15 +268,18 @@ def _refuse_unknown_operators(raw: list[_RawNode]) -> None:
         )
 
 
-def _make_node(raw: _RawNode, nodes: list[Node], version: int) -> Node:
+def _make_node(
+    raw: _RawNode, nodes: list[Node], version: int, subgraphs: Sequence[Subgraph]
+) -> Node:
     """Return a node of a file, given the nodes before it."""
     attrs, for_inputs = upgrade_attributes(raw.operator, raw.attrs, version)
-    op = None if raw.operator is None else make_operator(raw.operator, raw.name[:80], attrs)
-    if raw.extras:
-        raise GraphError(
-            f"node {raw.name[:80]!r} has {raw.extras[0]}, which it can have no use for"
-        )
-    if op is not None and op.variadic and getattr(op, op.variadic) > len(raw.inputs):
+    op = None
+    if raw.operator is not None:
+        op = make_operator(raw.operator, raw.name[:80], attrs, subgraphs)
+    if raw.has_control_deps:
+        raise GraphError(f"node {raw.name[:80]!r} has control_deps, which it can have no use for")
+    given = len(raw.inputs) + len(subgraphs)
+    if op is not None and op.variadic and getattr(op, op.variadic) > given:
         raise GraphError(
             f"{op.names[0]} {raw.name[:80]!r} has {len(raw.inputs)} inputs; its {op.variadic} is "
             f"{getattr(op, op.variadic)}"

@@ -22,6 +22,7 @@ from core.symbol.graph import Entry, Node, auxiliary_variables, copy_graph, topo
 from core.symbol.hidden_keys import HIDDEN_KEYS, with_visible_keys
 from core.symbol.methods import SymbolMethods
 from core.symbol.reader import read_graph
+from core.symbol.subgraph import Subgraph
 from core.symbol.writer import describe_graph, without_amp_casts, write_graph
 
 __all__ = ["Binder", "Symbol", "group", "load", "load_json", "set_binder"]
@@ -155,6 +156,8 @@ class Symbol(Arithmetic, SymbolMethods):
             return node.name
         if key == "op_name":
             return None if node.op is None else node.op.names[0]
+        if key == "_value_index":
+            return str(self._heads[0].output)
         if key in HIDDEN_KEYS:
             return node.attrs.get(f"__{key}__", node.attrs.get(key))
         return node.attrs.get(key)
@@ -233,6 +236,7 @@ class Symbol(Arithmetic, SymbolMethods):
         attributes: Mapping[str, Any] | None = None,
         name: str | None = None,
         attr: Mapping[str, str] | None = None,
+        subgraphs: Sequence[Symbol] = (),
     ) -> Symbol:
         """Return the outputs of a new node, named by the innermost ``NameManager``."""
         node = apply_operator(
@@ -241,6 +245,7 @@ class Symbol(Arithmetic, SymbolMethods):
             {**(attributes or {}), **AttrScope.active.get(attr)},
             [symbol._entry() for symbol in positional],
             {key: symbol._entry() for key, symbol in (named or {}).items()},
+            [Subgraph(symbol._heads, symbol._versions) for symbol in subgraphs],
         )
         return Symbol([Entry(node, output) for output in range(node.visible_outputs())])
 
@@ -253,14 +258,16 @@ class Symbol(Arithmetic, SymbolMethods):
             raise TypeError(f"{function}: a symbol has no memory to write to; out must be None")
         name, attr = kwargs.pop("name", None), kwargs.pop("attr", None)
         given = split_arguments(operator, args, kwargs, lambda value: isinstance(value, Symbol))
+        graphs = len(operator.graph_names)
         return Symbol._apply(
             operator.names[0],
             function.lower(),
-            given.positional,
+            given.positional[graphs:],
             given.named,
             given.attributes,
             name,
             attr,
+            given.positional[:graphs],
         )
 
     @staticmethod

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from core.ops.subgraph import Subgraph as HeldGraph
 from core.symbol.graph import Entry, Node, copy_graph, topological_order
+from core.symbol.subgraph import Subgraph
 
 __all__ = ["MXNET_VERSION", "describe_graph", "without_amp_casts", "write_graph"]
 
@@ -25,19 +27,27 @@ def write_graph(heads: Sequence[Entry], versions: Sequence[int], *, np_shape: bo
         versions: the third number of each head (see ``Node.versions``).
         np_shape: whether the graph was made in np-shape mode, which the file then says.
     """
+    fields = _graph_fields(heads, versions, 0)
+    fields["attrs"] = _object(_file_attrs(np_shape), 1, multiline=np_shape)
+    return _object(fields, 0, multiline=True)
+
+
+def _graph_fields(heads: Sequence[Entry], versions: Sequence[int], depth: int) -> dict[str, str]:
+    """Return what a graph and a subgraph both have; ``depth`` is that of their braces."""
     nodes = topological_order(heads)
     ids = {node: index for index, node in enumerate(nodes)}
     starts = [0]
     for node in nodes:
         starts.append(starts[-1] + (1 if node.op is None else node.op.stored_outputs()))
-    fields = {
-        "nodes": _array([_write_node(node, ids) for node in nodes], 1, multiline=True),
-        "arg_nodes": _array([str(ids[node]) for node in nodes if node.is_variable], 1),
-        "node_row_ptr": _array([str(start) for start in starts], 1),
-        "heads": _array(_write_entries(heads, versions, ids), 1),
-        "attrs": _object(_file_attrs(np_shape), 1, multiline=np_shape),
+    inside = depth + 1
+    return {
+        "nodes": _array(
+            [_write_node(node, ids, depth + 2) for node in nodes], inside, multiline=True
+        ),
+        "arg_nodes": _array([str(ids[node]) for node in nodes if node.is_variable], inside),
+        "node_row_ptr": _array([str(start) for start in starts], inside),
+        "heads": _array(_write_entries(heads, versions, ids), inside),
     }
-    return _object(fields, 0, multiline=True)
 
 
 def _file_attrs(np_shape: bool) -> dict[str, str]:
@@ -77,16 +87,25 @@ def describe_graph(heads: Sequence[Entry]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _write_node(node: Node, ids: dict[Node, int]) -> str:
+def _write_node(node: Node, ids: dict[Node, int], depth: int) -> str:
     fields = {
         "op": _text("null" if node.op is None else node.op.names[0]),
         "name": _text(node.name),
     }
     if node.attrs:
         attrs = {key: _text(node.attrs[key]) for key in sorted(node.attrs)}
-        fields["attrs"] = _object(attrs, 3, multiline=len(attrs) > 1)
-    fields["inputs"] = _array(_write_entries(node.inputs, node.versions, ids), 3)
-    return _object(fields, 2, multiline=True)
+        fields["attrs"] = _object(attrs, depth + 1, multiline=len(attrs) > 1)
+    fields["inputs"] = _array(_write_entries(node.inputs, node.versions, ids), depth + 1)
+    subgraphs = () if node.op is None else node.op.held_graphs()
+    if subgraphs:
+        written = [_write_subgraph(graph, depth + 2) for graph in subgraphs]
+        fields["subgraphs"] = _array(written, depth + 1, multiline=True)
+    return _object(fields, depth, multiline=True)
+
+
+def _write_subgraph(graph: HeldGraph, depth: int) -> str:
+    assert isinstance(graph, Subgraph)
+    return _object(_graph_fields(graph.heads, graph.versions, depth), depth, multiline=True)
 
 
 def _write_entries(

@@ -1,0 +1,452 @@
+"""Loops and branches over subgraphs, which ``foreach``, ``while_loop``, ``cond`` of symbols make.
+
+A body is compiled once and runs over arrays of its own for what changes between iterations. A
+training pass keeps the states that each iteration began with, not what it computed inside: the
+backward pass runs each iteration forward once more and then back. So memory grows with the
+states only, and training costs one more forward pass of the body. Random numbers are drawn again
+from where they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from core.errors import AttributeValueError
+from core.ops.attributes import attribute
+from core.ops.iteration import Loop, Return, bodies_of, random_position, repeat
+from core.ops.operator import ALL, Operator, Reads, Run
+from core.ops.registry import declares_attributes, register
+from core.ops.subgraph import Body, Dtypes, Knowledge, Shapes, Spec, Subgraph
+from core.types import Array, DType, Shape, is_floating, to_dtype
+
+__all__ = ["Cond", "Foreach", "WhileLoop"]
+
+Locations = tuple[int, ...]
+
+
+@declares_attributes
+class _ControlFlow(Operator):
+    """What loops and branches have in common.
+
+    The last, hidden output has no content: it stands for one use of the operator in a plan, to
+    find the tape that belongs to it.
+    """
+
+    variadic: ClassVar[str | None] = "num_args"
+    may_widen: ClassVar[bool] = False
+    uses_random: ClassVar[bool] = True
+
+    num_args: int = attribute(minimum=1, doc="number of inputs, the graphs included")
+    num_outputs: int = attribute(minimum=1, doc="number of outputs of the body")
+    subgraphs: tuple[Subgraph, ...] = attribute((), is_graphs=True)
+
+    # -- names and counts -------------------------------------------------------------------
+
+    def held_graphs(self) -> tuple[Subgraph, ...]:
+        return self.subgraphs
+
+    def _input_count(self) -> int:
+        return self.num_args - len(self.graph_names)
+
+    def input_names(self) -> tuple[str, ...]:
+        return tuple(f"data{index}" for index in range(self._input_count()))
+
+    def output_names(self) -> tuple[str, ...]:
+        count = self.num_outputs
+        shown = ("output",) if count == 1 else tuple(f"output{index}" for index in range(count))
+        return (*shown, "use")
+
+    def visible_outputs(self) -> int:
+        return self.num_outputs
+
+    def stored_outputs(self) -> int:
+        return self.num_outputs
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(ALL,), outputs=(self.num_outputs,))
+
+    # -- checks -----------------------------------------------------------------------------
+
+    def _check_graphs(self) -> None:
+        if len(self.subgraphs) != len(self.graph_names):
+            raise AttributeValueError(
+                f"has {len(self.subgraphs)} subgraphs, expected {len(self.graph_names)} "
+                f"({', '.join(self.graph_names)}); the functions of mx.sym.contrib make them"
+            )
+
+    def _check_outputs(self, graph: int, expected: int) -> None:
+        found = self.subgraphs[graph].output_count
+        if found != expected:
+            raise AttributeValueError(
+                f"its subgraph {self.graph_names[graph]!r} has {found} outputs, expected {expected}"
+            )
+
+    def _check_inputs(self, graph: int, name: str, locations: Locations) -> None:
+        """Check an attribute that says which input of the operator each input of a graph is."""
+        needed = len(self.subgraphs[graph].input_names)
+        if len(locations) != needed:
+            raise AttributeValueError(
+                f"{name} has {len(locations)} entries for the {needed} inputs of its subgraph "
+                f"{self.graph_names[graph]!r}"
+            )
+        _check_locations(name, locations, self._input_count())
+
+    # -- inference --------------------------------------------------------------------------
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        rules = Shapes(self.expect)
+        found_in, found_out = self._infer(rules, inputs, outputs[:-1])
+        return found_in, [*found_out, self.expect("use", outputs[-1], (1,))]
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        rules = Dtypes(self.expect_dtype)
+        found_in, found_out = self._infer(rules, inputs, outputs[:-1])
+        return found_in, [*found_out, to_dtype("uint8")]
+
+    def _infer(
+        self, rules: Knowledge[Any], inputs: list[Any], outputs: list[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Apply what each graph says until that is nothing new."""
+        while True:
+            found_in, found_out = self._infer_once(rules, list(inputs), list(outputs))
+            pairs = zip((*found_in, *found_out), (*inputs, *outputs), strict=True)
+            # NumPy holds dtype("float64") and None to be equal.
+            if all(new == old and (new is None) is (old is None) for new, old in pairs):
+                return found_in, found_out
+            inputs, outputs = found_in, found_out
+
+    def _infer_once(
+        self, rules: Knowledge[Any], inputs: list[Any], outputs: list[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Complete what is known of inputs and visible outputs."""
+        raise AssertionError(f"{self.names[0]} has no inference")
+
+
+@register("_foreach")
+class Foreach(_ControlFlow):
+    """Run a body for every slice of the data along axis 0; states pass from one run to the next.
+
+    Inputs are the data, the first states, and what else the body reads. Outputs are what the body
+    puts out in each run, stacked along axis 0, and the last states.
+    """
+
+    graph_names: ClassVar[tuple[str, ...]] = ("fn",)
+
+    num_out_data: int = attribute(minimum=0, doc="number of outputs that are stacked")
+    in_state_locs: Locations = attribute(doc="which inputs of the body are states")
+    in_data_locs: Locations = attribute(doc="which inputs of the body are slices of data")
+    remain_locs: Locations = attribute(doc="which inputs of the body are the rest")
+
+    def __post_init__(self) -> None:
+        self._check_graphs()
+        self._check_outputs(0, self.num_outputs)
+        if self.num_outputs - self.num_out_data != len(self.in_state_locs):
+            raise AttributeValueError(
+                f"num_outputs is {self.num_outputs}, expected num_out_data ({self.num_out_data}) "
+                f"and one for each of the {len(self.in_state_locs)} states of in_state_locs"
+            )
+        if not self.in_data_locs:
+            raise AttributeValueError("in_data_locs is empty; a loop needs data to go through")
+        needed = len(self.subgraphs[0].input_names)
+        if not len(self._locations) == needed == self._input_count():
+            raise AttributeValueError(
+                f"num_args is {self.num_args}, its locations have {len(self._locations)} entries "
+                f"and its subgraph 'fn' has {needed} inputs; expected as many, and num_args "
+                "one more"
+            )
+        _check_locations("in_data_locs, in_state_locs, remain_locs", self._locations, needed)
+
+    @property
+    def _locations(self) -> Locations:
+        """By input of the operator, which input of the body it is."""
+        return (*self.in_data_locs, *self.in_state_locs, *self.remain_locs)
+
+    def _infer_once(
+        self, rules: Knowledge[Any], inputs: list[Any], outputs: list[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        count, stacked = len(self.in_data_locs), self.num_out_data
+        length = rules.length([*inputs[:count], *outputs[:stacked]])
+        within: list[Any] = [None] * len(inputs)
+        for index, location in enumerate(self._locations):
+            value = inputs[index]
+            within[location] = rules.unstacked(value) if index < count else value
+        without = [*map(rules.unstacked, outputs[:stacked]), *outputs[stacked:]]
+        rules.unite(within, self.in_state_locs, without, stacked)
+        within, without = rules.infer(self.subgraphs[0], within, without)
+        rules.unite(within, self.in_state_locs, without, stacked)
+        return (
+            [
+                rules.sliced(length, within[location], inputs[index])
+                if index < count
+                else within[location]
+                for index, location in enumerate(self._locations)
+            ],
+            [*(rules.stacked(length, value) for value in without[:stacked]), *without[stacked:]],
+        )
+
+    def _body(self, run: Run, inputs: Sequence[Array], gradients: Sequence[Array | bool]) -> Body:
+        count, moving = len(self.in_data_locs), len(self.in_data_locs) + len(self.in_state_locs)
+        given: list[Array | Spec] = [()] * len(inputs)
+        wanted: list[Array | bool] = [False] * len(inputs)
+        for index, location in enumerate(self._locations):
+            source = inputs[index]
+            shape = (source.shape[1:] or (1,)) if index < count else source.shape
+            given[location] = (shape, source.dtype) if index < moving else source
+            if gradients:
+                wanted[location] = gradients[index]
+        return bodies_of(run).body(self.subgraphs[0], given, wanted if gradients else ())
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        body, count, stacked = (
+            self._body(run, inputs, ()),
+            len(self.in_data_locs),
+            self.num_out_data,
+        )
+        loop = Loop(run, body, self.in_state_locs, outputs[-1])
+        data = list(zip(self.in_data_locs, inputs[:count], strict=True))
+        loop.begin(inputs[count : count + len(self.in_state_locs)])
+        for step in range(inputs[0].shape[0]):
+            for location, array in data:
+                body.inputs[location][...] = array[step]
+            loop.step(outputs[:stacked], step)
+        loop.end(outputs[stacked:-1])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        count, stacked, states = len(self.in_data_locs), self.num_out_data, len(self.in_state_locs)
+        gradients: list[Array | bool] = []
+        for index, gradient in enumerate(in_grads):
+            if index < count:
+                gradients.append(gradient is not None)
+            elif index < count + states:
+                gradients.append(is_floating(inputs[index].dtype))
+            else:
+                gradients.append(_zeroed(gradient))
+        body = self._body(run, inputs, gradients)
+        loop = Return(run, body, self.in_state_locs, outputs[-1], out_grads[stacked:-1])
+        data = list(zip(self.in_data_locs, inputs, in_grads, strict=False))
+        for step in reversed(range(inputs[0].shape[0])):
+            for location, array, _ in data:
+                body.inputs[location][...] = array[step]
+            loop.step(out_grads[:stacked], step)
+            for location, _, target in data:
+                found = body.gradients[location]
+                if target is not None and found is not None:
+                    target[step] = found.reshape(target.shape[1:])
+        loop.end(in_grads[count : count + states])
+
+
+@register("_while_loop")
+class WhileLoop(_ControlFlow):
+    """Run a body on loop variables as long as a condition on them holds.
+
+    Outputs are what the body puts out in each run, stacked along axis 0 and filled up with zeros
+    to ``max_iterations``, and the last loop variables.
+    """
+
+    graph_names: ClassVar[tuple[str, ...]] = ("cond", "func")
+
+    num_out_data: int = attribute(minimum=0, doc="number of outputs that are stacked")
+    max_iterations: int = attribute(
+        minimum=1, maximum=2**31 - 1, doc="how many runs there are at most"
+    )
+    cond_input_locs: Locations = attribute(doc="which inputs the condition reads")
+    func_input_locs: Locations = attribute(doc="which inputs the body reads")
+    func_var_locs: Locations = attribute(doc="which inputs of the body are loop variables")
+
+    def __post_init__(self) -> None:
+        self._check_graphs()
+        self._check_outputs(0, 1)
+        self._check_outputs(1, self.num_outputs)
+        if self.num_outputs - self.num_out_data != len(self.func_var_locs):
+            raise AttributeValueError(
+                f"num_outputs is {self.num_outputs}, expected num_out_data ({self.num_out_data}) "
+                f"and one for each of the {len(self.func_var_locs)} variables of func_var_locs"
+            )
+        self._check_inputs(0, "cond_input_locs", self.cond_input_locs)
+        self._check_inputs(1, "func_input_locs", self.func_input_locs)
+        _check_locations("func_var_locs", self.func_var_locs, len(self.func_input_locs))
+
+    @property
+    def _variables(self) -> Locations:
+        """By loop variable, which input of the operator it begins with."""
+        return tuple(self.func_input_locs[location] for location in self.func_var_locs)
+
+    def _infer_once(
+        self, rules: Knowledge[Any], inputs: list[Any], outputs: list[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        stacked = self.num_out_data
+        without = [*map(rules.unstacked, outputs[:stacked]), *outputs[stacked:]]
+        rules.unite(inputs, self._variables, without, stacked)
+        rules.infer_part(self.subgraphs[0], inputs, self.cond_input_locs, [rules.truth])
+        without = rules.infer_part(self.subgraphs[1], inputs, self.func_input_locs, without)
+        rules.unite(inputs, self._variables, without, stacked)
+        length = rules.length([*outputs[:stacked]], self.max_iterations)
+        return (
+            inputs,
+            [*(rules.stacked(length, value) for value in without[:stacked]), *without[stacked:]],
+        )
+
+    def _body(self, run: Run, inputs: Sequence[Array], gradients: Sequence[Array | bool]) -> Body:
+        given: list[Array | Spec] = [inputs[location] for location in self.func_input_locs]
+        for position in self.func_var_locs:
+            given[position] = _spec(given[position])
+        return bodies_of(run).body(self.subgraphs[1], given, gradients)
+
+    def _condition(self, run: Run, inputs: Sequence[Array]) -> tuple[Body, list[tuple[int, int]]]:
+        """Return the condition, and which of its inputs are which loop variables."""
+        variables = {location: index for index, location in enumerate(self._variables)}
+        given: list[Array | Spec] = []
+        moving: list[tuple[int, int]] = []
+        for position, location in enumerate(self.cond_input_locs):
+            given.append(inputs[location])
+            if location in variables:
+                given[-1] = _spec(inputs[location])
+                moving.append((position, variables[location]))
+        return bodies_of(run).body(self.subgraphs[0], given), moving
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        stacked, body = self.num_out_data, self._body(run, inputs, ())
+        condition, moving = self._condition(run, inputs)
+        loop = Loop(run, body, self.func_var_locs, outputs[-1])
+        loop.begin([inputs[location] for location in self._variables])
+        step = 0
+        while step < self.max_iterations:
+            for position, variable in moving:
+                condition.inputs[position][...] = loop.states[variable]
+            if not _truth(condition):
+                break
+            loop.step(outputs[:stacked], step)
+            step += 1
+        for output in outputs[:stacked]:
+            output[step:] = 0
+        loop.end(outputs[stacked:-1])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        stacked, targets = self.num_out_data, [_zeroed(gradient) for gradient in in_grads]
+        gradients = [targets[location] for location in self.func_input_locs]
+        for position in self.func_var_locs:
+            gradients[position] = is_floating(inputs[self.func_input_locs[position]].dtype)
+        body = self._body(run, inputs, gradients)
+        loop = Return(run, body, self.func_var_locs, outputs[-1], out_grads[stacked:-1])
+        for step in reversed(range(loop.tape.length)):
+            loop.step(out_grads[:stacked], step)
+        loop.end([in_grads[location] for location in self._variables])
+
+
+@register("_cond")
+class Cond(_ControlFlow):
+    """Compute one of two graphs, whichever a condition chooses; the other does not run.
+
+    An input that only the other graph reads gets a gradient of zeros.
+    """
+
+    graph_names: ClassVar[tuple[str, ...]] = ("cond", "then_branch", "else_branch")
+
+    cond_input_locs: Locations = attribute(doc="which inputs the condition reads")
+    then_input_locs: Locations = attribute(doc="which inputs the graph for true reads")
+    else_input_locs: Locations = attribute(doc="which inputs the graph for false reads")
+
+    def __post_init__(self) -> None:
+        self._check_graphs()
+        self._check_outputs(0, 1)
+        for graph, (name, locations) in enumerate(self._locations()):
+            if graph:
+                self._check_outputs(graph, self.num_outputs)
+            self._check_inputs(graph, name, locations)
+
+    def _locations(self) -> tuple[tuple[str, Locations], ...]:
+        """By graph, the attribute that says which inputs of the operator it reads."""
+        return (
+            ("cond_input_locs", self.cond_input_locs),
+            ("then_input_locs", self.then_input_locs),
+            ("else_input_locs", self.else_input_locs),
+        )
+
+    def _infer_once(
+        self, rules: Knowledge[Any], inputs: list[Any], outputs: list[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        rules.infer_part(self.subgraphs[0], inputs, self.cond_input_locs, [rules.truth])
+        outputs = rules.infer_part(self.subgraphs[1], inputs, self.then_input_locs, outputs)
+        outputs = rules.infer_part(self.subgraphs[2], inputs, self.else_input_locs, outputs)
+        return inputs, outputs
+
+    def _branch(
+        self, run: Run, choice: int, inputs: Sequence[Array], gradients: Sequence[Array | bool] = ()
+    ) -> Body:
+        locations = self._locations()[choice][1]
+        return bodies_of(run).body(
+            self.subgraphs[choice],
+            [inputs[location] for location in locations],
+            [gradients[location] for location in locations] if gradients else (),
+        )
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        choice = 1 if _truth(self._branch(run, 0, inputs)) else 2
+        branch = self._branch(run, choice, inputs)
+        if bodies_of(run).has_backward:
+            tape = bodies_of(run).tape(outputs[-1])
+            tape.begin()
+            tape.choice = choice
+            tape.record((), random_position(run, branch))
+        branch.forward()
+        for output, found in zip(outputs, branch.outputs, strict=False):
+            output[...] = found
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        tape = bodies_of(run).tape(outputs[-1])
+        targets = [_zeroed(gradient) for gradient in in_grads]
+        branch = self._branch(run, tape.choice, inputs, targets)
+        repeat(run, branch, tape.random[0])
+        branch.backward(out_grads[:-1])
+
+
+def _truth(condition: Body) -> bool:
+    condition.forward()
+    return bool(condition.outputs[0].reshape(-1)[0].item())
+
+
+def _spec(array: Array) -> Spec:
+    return array.shape, array.dtype
+
+
+def _zeroed(gradient: Array | None) -> Array | bool:
+    """Return an array to add to."""
+    if gradient is None:
+        return False
+    gradient.fill(0)
+    return gradient
+
+
+def _check_locations(name: str, locations: Locations, count: int) -> None:
+    if not all(0 <= location < count for location in locations):
+        raise AttributeValueError(
+            f"{name}: {list(locations)[:20]}; expected numbers from 0 to {count - 1}"
+        )
+    if len(set(locations)) != len(locations):
+        raise AttributeValueError(f"{name}: {list(locations)[:20]} repeats a number")

@@ -1,0 +1,134 @@
+"""The iterations of a loop over a subgraph, forwards and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from core.errors import StageError
+from core.ops.operator import Run
+from core.ops.subgraph import Bodies, Body, Tape
+from core.types import Array
+
+__all__ = ["Loop", "Return", "bodies_of", "random_position", "repeat"]
+
+Locations = tuple[int, ...]
+
+
+def bodies_of(run: Run) -> Bodies:
+    """Return what runs subgraphs.
+
+    Raises:
+        StageError: the operator is not run by an executor.
+    """
+    if run.bodies is None:
+        raise StageError("loops and branches over subgraphs run in executors only: bind the symbol")
+    return run.bodies
+
+
+class Loop:
+    """The forward pass of a loop.
+
+    Args:
+        run: what the operator is given.
+        body: what is repeated.
+        locations: which of its inputs are states; their successors are its last outputs.
+        use: the hidden output that the tape belongs to.
+
+    Attributes:
+        states: what the next iteration begins with.
+    """
+
+    def __init__(self, run: Run, body: Body, locations: Locations, use: Array) -> None:
+        self._run = run
+        self._body = body
+        self.states = [body.inputs[location] for location in locations]
+        self._tape = bodies_of(run).tape(use) if bodies_of(run).has_backward else None
+
+    def begin(self, states: Sequence[Array]) -> None:
+        """Set the states of the first iteration."""
+        for target, state in zip(self.states, states, strict=True):
+            target[...] = state
+        if self._tape is not None:
+            self._tape.begin()
+
+    def step(self, outputs: Sequence[Array], iteration: int) -> None:
+        """Run the body, and write its part of each stacked output."""
+        if self._tape is not None:
+            self._tape.record(self.states, random_position(self._run, self._body))
+        self._body.forward()
+        found = self._body.outputs
+        for output, value in zip(outputs, found, strict=False):
+            output[iteration] = value
+        for state, value in zip(self.states, found[len(outputs) :], strict=True):
+            state[...] = value
+
+    def end(self, outputs: Sequence[Array]) -> None:
+        """Write the last states."""
+        for output, state in zip(outputs, self.states, strict=True):
+            output[...] = state
+
+
+class Return:
+    """The backward pass of a loop, from the last iteration to the first.
+
+    Args:
+        run, locations, use: as of ``Loop``.
+        body: what was repeated, with its backward pass.
+        out_grads: gradients of the last states.
+
+    Attributes:
+        tape: what the forward pass left.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        body: Body,
+        locations: Locations,
+        use: Array,
+        out_grads: Sequence[Array],
+    ) -> None:
+        self.tape: Tape = bodies_of(run).tape(use)
+        self._run = run
+        self._body = body
+        self._locations = locations
+        self._gradients = list(out_grads)
+
+    def step(self, out_grads: Sequence[Array], iteration: int) -> None:
+        """Run an iteration once more and back, given the gradients of the stacked outputs."""
+        body = self._body
+        for location, state in zip(self._locations, self.tape.states(iteration), strict=True):
+            body.inputs[location][...] = state
+        repeat(self._run, body, self.tape.random[iteration])
+        body.backward([*(gradient[iteration] for gradient in out_grads), *self._gradients])
+        for index, location in enumerate(self._locations):
+            found = body.gradients[location]
+            # Whole numbers have no gradient, whatever was given for the last of them.
+            self._gradients[index] = (
+                self._run.xp.zeros_like(self._gradients[index]) if found is None else found
+            )
+
+    def end(self, in_grads: Sequence[Array | None]) -> None:
+        """Write the gradients of the first states."""
+        for target, gradient in zip(in_grads, self._gradients, strict=True):
+            if target is not None:
+                target[...] = gradient
+
+
+def random_position(run: Run, body: Body) -> Any:
+    """Return where the random numbers are that a body is about to draw; None if it draws none."""
+    return run.random.get_state() if body.uses_random else None
+
+
+def repeat(run: Run, body: Body, position: Any) -> None:
+    """Run a body forward with the random numbers it had before."""
+    if position is None:
+        body.forward()
+        return
+    present = run.random.get_state()
+    run.random.set_state(position)
+    try:
+        body.forward()
+    finally:
+        run.random.set_state(present)
