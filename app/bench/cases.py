@@ -70,11 +70,18 @@ def infer(name: str, batch: int) -> Iterator[Case]:
 
 
 @contextmanager
-def train_lstm(batch: int = 32, vocabulary: int = 10000) -> Iterator[Case]:
+def train_lstm(
+    batch: int = 32, vocabulary: int = 10000, *, is_unrolled: bool = False
+) -> Iterator[Case]:
     """Bucketed language model: one step in each of the buckets 10 to 60; samples are tokens."""
     keys = [10, 20, 30, 40, 50, 60]
+
+    def model(key: int) -> tuple[mx.sym.Symbol, tuple[str], tuple[str]]:
+        symbol = lstm_language_model(key, vocabulary, is_unrolled=is_unrolled)
+        return symbol, ("data",), ("softmax_label",)
+
     module = mx.mod.BucketingModule(
-        lambda key: (lstm_language_model(key, vocabulary), ("data",), ("softmax_label",)),
+        model,
         default_bucket_key=max(keys),
         context=mx.cpu(),
     )
@@ -116,6 +123,7 @@ CASES: Mapping[str, Callable[[], object]] = {
     "train/resnet18/8": partial(train, "resnet18", 8),
     "train/resnet20/64": partial(train, "resnet20", 64),
     "train/lstm/buckets": train_lstm,
+    "train/lstm_unrolled/buckets": partial(train_lstm, is_unrolled=True),
 }
 """Cases in this process, by name: work/network/batch."""
 

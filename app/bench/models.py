@@ -49,14 +49,26 @@ def resnet20() -> Symbol:
     return x
 
 
-def lstm_language_model(length: int, vocabulary: int = 10000, hidden: int = 200) -> Symbol:
-    """Word language model: embedding, two fused LSTM layers, softmax over the vocabulary."""
+def lstm_language_model(
+    length: int, vocabulary: int = 10000, hidden: int = 200, *, is_unrolled: bool = False
+) -> Symbol:
+    """Word language model: embedding, two LSTM layers, fused or unrolled, softmax over the
+    vocabulary."""
     x: Symbol = mx.sym.Embedding(
         mx.sym.Variable("data"), input_dim=vocabulary, output_dim=hidden, name="embed"
     )
-    x = mx.sym.SwapAxis(x, dim1=0, dim2=1)
+    x = _unrolled_lstm(x, length, hidden) if is_unrolled else _fused_lstm(x, hidden)
+    x = mx.sym.FullyConnected(
+        mx.sym.Reshape(x, shape=(-1, hidden)), num_hidden=vocabulary, name="pred"
+    )
+    label = mx.sym.Reshape(mx.sym.Variable("softmax_label"), shape=(-1,))
+    x = mx.sym.SoftmaxOutput(x, label, name="softmax")
+    return x
+
+
+def _fused_lstm(x: Symbol, hidden: int) -> Symbol:
     x = mx.sym.RNN(
-        x,
+        mx.sym.SwapAxis(x, dim1=0, dim2=1),
         mx.sym.Variable("lstm_parameters", init=mx.init.Uniform(0.1)),
         mx.sym.zeros(shape=(2, 0, hidden)),
         mx.sym.zeros(shape=(2, 0, hidden)),
@@ -65,10 +77,15 @@ def lstm_language_model(length: int, vocabulary: int = 10000, hidden: int = 200)
         mode="lstm",
         name="lstm",
     )
-    x = mx.sym.Reshape(mx.sym.SwapAxis(x, dim1=0, dim2=1), shape=(-1, hidden))
-    x = mx.sym.FullyConnected(x, num_hidden=vocabulary, name="pred")
-    label = mx.sym.Reshape(mx.sym.Variable("softmax_label"), shape=(-1,))
-    x = mx.sym.SoftmaxOutput(x, label, name="softmax")
+    x = mx.sym.SwapAxis(x, dim1=0, dim2=1)
+    return x
+
+
+def _unrolled_lstm(x: Symbol, length: int, hidden: int) -> Symbol:
+    stack = mx.rnn.SequentialRNNCell()
+    for layer in range(2):
+        stack.add(mx.rnn.LSTMCell(hidden, prefix=f"lstm{layer}_"))
+    x, _ = stack.unroll(length, x, merge_outputs=True)
     return x
 
 

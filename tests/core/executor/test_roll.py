@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import core as mx
+from core.backends.onednn import is_available
+from core.backends.onednn.primitive import Primitive
 from core.executor import bind
 from core.executor.compile import CompileOptions
 from oracle import golden_file
@@ -57,3 +60,93 @@ def test_layers_found(case_id: str) -> None:
     for program in binder.plans():
         found = [step for step in program.forward_steps if step.op.names[0] == LAYER]
         assert len(found) == CASES[case_id].layers
+
+
+def unrolled(
+    length: int = 3, cell: Any = mx.rnn.LSTMCell, dtype: str = "float32", **attributes: str
+) -> mx.sym.Symbol:
+    with mx.name.NameManager(), mx.AttrScope(**attributes):
+        one = cell(5)
+        outputs, _ = one.unroll(
+            length, mx.sym.Variable("data"), one.begin_state(dtype=dtype), merge_outputs=True
+        )
+    return outputs
+
+
+def bound(symbol: mx.sym.Symbol, grad_req: str = "null", length: int = 3, **options: Any) -> Any:
+    random = np.random.RandomState(4)
+    executor = symbol.simple_bind(mx.cpu(), grad_req, data=(2, length, 4), **options)
+    for array in executor.arg_arrays:
+        array[:] = random.normal(scale=0.7, size=array.shape)
+    return executor
+
+
+def names_of(executor: Any) -> list[str]:
+    (plan,) = executor._plans.values()
+    return [step.op.names[0] for step in plan.compiled.program.steps]
+
+
+@pytest.mark.parametrize("cell", [mx.rnn.LSTMCell, mx.rnn.GRUCell, mx.rnn.RNNCell])
+def test_length_does_not_change_the_number_of_steps(cell: Any) -> None:
+    short, long = (
+        names_of(bound(unrolled(length, cell), "write", length=length)) for length in (2, 40)
+    )
+    assert short == long
+
+
+def test_float16_is_left_as_it_is() -> None:
+    # It rounds after each operator.
+    executor = bound(unrolled(dtype="float16"), type_dict={"data": "float16"})
+    assert LAYER not in names_of(executor)
+
+
+def test_one_step_is_no_layer() -> None:
+    assert LAYER not in names_of(bound(unrolled(1), length=1))
+
+
+def test_what_is_to_be_recomputed_is_not_rolled_up() -> None:
+    assert LAYER not in names_of(bound(unrolled(force_mirroring="True"), "write"))
+
+
+def test_gradients_are_added_where_asked() -> None:
+    golden = golden_file.topic("unrolled")
+    for key, array in run_case(mx, "gru", grad_req="add").items():
+        expected = golden[f"gru/{key}"] + key.startswith("gradient")
+        assert_close(key, array, expected)
+
+
+@pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
+def test_new_weights_are_seen_in_inference() -> None:
+    # The plan keeps them in oneDNN's form.
+    executor = bound(unrolled())
+    before = executor.forward()[0].asnumpy()
+    assert executor.arena.cached_nbytes > 0
+    executor.arg_dict["lstm_h2h_weight"][:] *= -1
+    got = executor.forward()[0].asnumpy()
+    reference = bind(
+        unrolled(), mx.cpu(), executor.arg_dict, options=CompileOptions(table=None)
+    ).forward()
+    assert_close("outputs", got, reference[0].asnumpy())
+    assert np.abs(got - before).max() > 0.01
+
+
+@pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
+def test_steps_that_stay_share_kernels_and_longer_graphs_make_no_new_ones() -> None:
+    def fed_back(length: int) -> mx.sym.Symbol:
+        cell = mx.rnn.LSTMCell(5)
+        states, output = cell.begin_state(), mx.sym.Variable("data")
+        for _ in range(length):
+            output, states = cell(output, states)
+        return output
+
+    def kernels(length: int) -> list[Any]:
+        executor = fed_back(length).simple_bind(mx.cpu(), data=(2, 5))
+        (plan,) = executor._plans.values()
+        return [step.kernel for step in plan.compiled.program.steps if step.kernel is not None]
+
+    short = kernels(3)
+    made = Primitive.of.cache_info().misses
+    long = kernels(30)
+    assert Primitive.of.cache_info().misses == made
+    assert len(long) > 5 * len(short)
+    assert len(set(long)) == len(set(short))
