@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from core.autograd.recording import recorded_step
+from core.autograd.recording import linked, recorded_step
 from core.autograd.tracing import symbol_of
 from core.errors import MXNetError
 from core.ndarray import NDArray
@@ -112,6 +112,8 @@ def grad(
                 "unreachable from the outputs."
             )
     results = [found[origin] for origin in origins]
+    if create_graph:
+        results = [linked(*pair) for pair in zip(results, origins, strict=True)]
     return results[0] if isinstance(variables, NDArray) else results
 
 

@@ -11,10 +11,10 @@ from core.ndarray import NDArray
 from core.ndarray.execute import run_of
 from core.ndarray.imperative import numeric_step
 from core.ndarray.nodes import CopyNode, IndexNode, OperatorNode
-from core.ndarray.tape import Entry, Node, Origin, live, mode
+from core.ndarray.tape import Entry, Node, Origin, Variable, live, mode
 from core.types import Array, Shape
 
-__all__ = ["recorded_step"]
+__all__ = ["linked", "recorded_step"]
 
 
 def recorded_step(node: Node, out_grads: Sequence[NDArray | None]) -> Sequence[NDArray | None]:
@@ -51,6 +51,16 @@ def _operator_step(
     if not node.op.gradient_inputs(len(node.inputs)):
         return grads  # zeros, whatever the inputs are
     return _mark(_Opaque(node, out_grads), grads)
+
+
+def linked(result: NDArray, variable: Variable) -> NDArray:
+    """Return a gradient that does not depend on a variable, or one that does, as it is.
+
+    Differentiated again, the former gives the variable zeros, as in MXNet, and no error.
+    """
+    if mode.recording and live(result._origin) is None:
+        result._origin = Entry(_Constant(result, variable), 0)
+    return result
 
 
 def _handle(raw: Array, origin: Origin | None, node: Node) -> NDArray:
@@ -111,6 +121,21 @@ class _IndexAdjoint(Node):
     def backward(self, out_grads: Sequence[Array | None]) -> Sequence[Array | None]:
         with backend_of(self.context).scope():
             return [dx[self._key].reshape(self._shape).copy() for dx in out_grads if dx is not None]
+
+
+class _Constant(Node):
+    """A gradient that does not change with a variable."""
+
+    __slots__ = ("_spec",)
+
+    def __init__(self, gradient: NDArray, variable: Variable) -> None:
+        super().__init__(gradient.context, [variable])
+        self._spec = (gradient.shape, gradient.dtype)
+
+    def backward(self, out_grads: Sequence[Array | None]) -> Sequence[Array | None]:
+        backend = backend_of(self.context)
+        with backend.scope():
+            return [backend.xp.zeros(*self._spec)]
 
 
 class _Opaque(Node):

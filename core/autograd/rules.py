@@ -78,6 +78,7 @@ UNARY: dict[str, Callable[[NDArray, NDArray], Factor]] = {
     "sigmoid": lambda x, y: y * (1 - y),
     "sin": lambda x, y: nd.cos(x),
     "sinh": lambda x, y: nd.cosh(x),
+    "softsign": lambda x, y: 1 / nd.square(1 + nd.abs(x)),
     "sqrt": lambda x, y: 0.5 / y,
     "square": lambda x, y: 2 * x,
     "tan": lambda x, y: y * y + 1,
@@ -89,7 +90,7 @@ ACTIVATION: dict[str, Callable[[NDArray, NDArray], Factor]] = {
     "sigmoid": UNARY["sigmoid"],
     "tanh": UNARY["tanh"],
     "softrelu": lambda x, y: nd.sigmoid(x),
-    "softsign": lambda x, y: 1 / nd.square(1 + nd.abs(x)),
+    "softsign": UNARY["softsign"],
 }
 
 SCALAR: dict[str, Callable[[NDArray, NDArray, float], Factor]] = {
@@ -158,6 +159,21 @@ def _activation(op: Any, xs: Arrays, ys: Arrays, dys: Arrays) -> Sequence[NDArra
     return [dys[0] * ACTIVATION[op.act_type](xs[0], ys[0])]
 
 
+def _clip(op: Any, xs: Arrays, ys: Arrays, dys: Arrays) -> Sequence[NDArray]:
+    return [dys[0] * (xs[0] >= op.a_min) * (xs[0] <= op.a_max)]
+
+
+def _dropout(op: Any, xs: Arrays, ys: Arrays, dys: Arrays) -> Sequence[NDArray]:
+    _, mask = ys
+    return [nd.broadcast_mul(dys[0], mask)]
+
+
+def _smooth_l1(op: Any, xs: Arrays, ys: Arrays, dys: Arrays) -> Sequence[NDArray]:
+    square = op.scalar**2
+    slope = nd.where(nd.abs(xs[0]) < 1 / square, square * xs[0], nd.sign(xs[0]))
+    return [dys[0] * slope]
+
+
 def _dot(function: str, ndim: int) -> Rule:
     def rule(op: Any, xs: Arrays, ys: Arrays, dys: Arrays) -> Sequence[NDArray] | None:
         (a, b), (dy,) = xs, dys
@@ -207,10 +223,13 @@ RULES: dict[str, Rule] = {
     **{f"elemwise_{name}": _binary(BINARY[name]) for name in ("add", "sub", "mul", "div")},
     **{f"_{name}": _binary(BINARY[name]) for name in ("power", "maximum", "minimum", "hypot")},
     "Activation": _activation,
+    "Dropout": _dropout,
     "FullyConnected": _fully_connected,
     "batch_dot": _dot("batch_dot", 3),
+    "clip": _clip,
     "dot": _dot("dot", 2),
     "log_softmax": _log_softmax,
+    "smooth_l1": _smooth_l1,
     "softmax": _softmax,
 }
 """Rules by the operator's canonical name."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from core import autograd, nd
+from core import autograd, nd, random
 from core.autograd.rules import LINEAR, RULES
 from core.errors import MXNetError
 from core.ndarray import NDArray
@@ -18,7 +18,14 @@ POINTS = np.array([[0.3, 0.6, 0.9], [0.2, 0.5, 0.8]])
 Function = Callable[[NDArray], NDArray]
 
 UNARY = "arccos arcsin arcsinh arctan arctanh cbrt cos cosh erf exp expm1 log log10 log1p log2 "
-UNARY += "rcbrt reciprocal rsqrt sigmoid sin sinh sqrt square tan tanh"
+UNARY += "rcbrt reciprocal rsqrt sigmoid sin sinh softsign sqrt square tan tanh"
+
+
+def dropped(x: NDArray) -> NDArray:
+    """Drop the same elements every time."""
+    random.seed(3)
+    return nd.Dropout(x, p=0.4)
+
 
 FUNCTIONS: dict[str, Function] = {
     **{name: (lambda x, name=name: getattr(nd, name)(x)) for name in UNARY.split()},
@@ -59,6 +66,9 @@ FUNCTIONS: dict[str, Function] = {
     "FullyConnected without bias": lambda x: nd.FullyConnected(
         x.reshape((2, 3, 1)) * 2, x, num_hidden=2, no_bias=True
     ),
+    "Dropout": lambda x: dropped(x * x) * x,
+    "clip": lambda x: nd.clip(x, 0.25, 0.7) * x,
+    "smooth_l1": lambda x: nd.smooth_l1(x, scalar=1.2) * x,
     "dot": lambda x: nd.dot(x, x.T * 2),
     "dot transposed": lambda x: nd.dot(x, x * x, transpose_a=True),
     "dot transposed right": lambda x: nd.dot(x, x * x, transpose_b=True),
@@ -126,6 +136,17 @@ def test_third_derivative() -> None:
         second = autograd.grad(first, x, create_graph=True)
     second.backward()
     assert np.allclose(x.grad.asnumpy(), 24 * x.asnumpy())
+
+
+@pytest.mark.parametrize("function", [nd.radians, nd.negative, nd.sign, lambda x: 2 * x])
+def test_a_gradient_that_stays_the_same_has_a_gradient_of_zeros(function: Function) -> None:
+    x = nd.array([0.5, 2.0])
+    x.attach_grad()
+    with autograd.record():
+        first = autograd.grad(function(x), x, create_graph=True)
+    x.grad[:] = 7
+    first.backward()
+    assert x.grad.asnumpy().tolist() == [0, 0]
 
 
 def test_mxnets_example() -> None:
