@@ -25,6 +25,7 @@ that tells the client nothing but the request id.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -51,6 +52,7 @@ __all__ = [
     "Problem",
     "ServiceError",
     "StartError",
+    "StorageFull",
     "Superseded",
     "TooLarge",
     "Unavailable",
@@ -59,6 +61,7 @@ __all__ = [
     "did_you_mean",
     "error_code",
     "error_kind",
+    "refined",
     "to_problem",
 ]
 
@@ -261,6 +264,26 @@ class Unavailable(ServiceError):
         return {"Retry-After": str(max(1, round(self.retry_after_seconds)))}
 
 
+class StorageFull(ServiceError):
+    """The disk that the data lies on is full, or its quota is used up."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the disk of the server's data is full; delete datasets, checkpoints or modules, or "
+            "give it more room, and try again"
+        )
+
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def refined(error: BaseException) -> BaseException:
+    """Return the error of ours that an error of the system is an instance of, else that itself."""
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        return StorageFull()
+    return error
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
     """What an error class is over HTTP."""
@@ -289,6 +312,7 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
         422, "idempotency_mismatch", "The Idempotency-Key was used for another request"
     ),
     Unavailable: ErrorKind(503, "unavailable", "Not available at present"),
+    StorageFull: ErrorKind(507, "storage_full", "The server's disk is full"),
     ExecutorGone: ErrorKind(503, "executor_gone", "The executor died before it answered"),
     engine.MXNetError: ErrorKind(422, "engine", "The engine refused the request"),
     engine.GraphError: ErrorKind(422, "invalid_graph", "The symbol is no valid graph"),
@@ -340,6 +364,7 @@ def to_problem(error: BaseException, request_id: str, instance: str) -> Problem:
         request_id: the id under which the log has the details.
         instance: path of the request.
     """
+    error = refined(error)
     kind = error_kind(error)
     body: dict[str, Any] = {
         "type": f"urn:modserve:error:{kind.code}",
@@ -381,5 +406,5 @@ def _field_errors(error: BaseException) -> tuple[FieldError, ...]:
 
 
 def _echo(value: object) -> str:
-    text = value if isinstance(value, str) else repr(value)
+    text = str(value) if isinstance(value, str | Exception) else repr(value)
     return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}… ({len(text)} chars)"

@@ -37,7 +37,7 @@ from app.worker.inprocess import InProcessClient
 from app.worker.process import ProcessOptions
 from app.worker.supervisor import Restore, Supervisor
 
-__all__ = ["create_app", "openapi_text"]
+__all__ = ["configure_logging", "create_app", "openapi_text"]
 
 _DESCRIPTION = """Train, fine-tune and serve MXNet Module models.
 
@@ -94,7 +94,7 @@ def _cached_openapi(app: FastAPI) -> dict[str, Any]:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     settings: Settings = app.state.settings
-    _configure_logging(settings)
+    configure_logging(settings)
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
         app.state.services = await _open_services(settings, stack)
@@ -166,15 +166,19 @@ def _make_executor(name: str, settings: Settings, restore: Restore) -> ExecutorC
     return Supervisor(name, options, restore)
 
 
-def _configure_logging(settings: Settings) -> None:
+def configure_logging(settings: Settings) -> None:
+    """Send all log lines of this process to standard error, in one form."""
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
-    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.format_exc_info,
-            structlog.processors.KeyValueRenderer(key_order=["timestamp", "level", "event"]),
-        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        processors=[_as_line],
     )
+
+
+def _as_line(logger: Any, method: str, event: structlog.typing.EventDict) -> Any:
+    """Turn a structured event into what the standard library logs, the traceback below it."""
+    error = event.pop("exc_info", None)
+    words = [str(event.pop("event")), *(f"{name}={value}" for name, value in event.items())]
+    return ("%s", " ".join(words)), {"exc_info": error}

@@ -7,6 +7,7 @@ it is for the operator to mend.
 
 from __future__ import annotations
 
+import logging
 import socket
 import sys
 from collections.abc import Callable
@@ -15,11 +16,13 @@ import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.errors import ServiceError, StartError
-from app.main import create_app
+from app.main import configure_logging, create_app
 from app.settings import Settings
 from app.worker.client import ExecutorGone
 
 __all__ = ["BriefStart", "Server", "listening_sockets", "run_server"]
+
+_log = logging.getLogger(__name__)
 
 _DRAIN_SECONDS = 10
 _DID_NOT_START = 3
@@ -33,12 +36,13 @@ def run_server(settings: Settings) -> int:
         OSError: the address cannot be listened on.
     """
     sockets = listening_sockets(settings.host, settings.port)
+    configure_logging(settings)
     app = create_app(settings)
     config = uvicorn.Config(
         BriefStart(app),
         host=settings.host,
         port=settings.port,
-        log_level=settings.log_level,
+        log_config=None,
         access_log=False,
         timeout_graceful_shutdown=_DRAIN_SECONDS,
         lifespan="on",
@@ -80,6 +84,14 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, end_streams: Callable[[], None]) -> None:
         super().__init__(config)
         self._end_streams = end_streams
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the application and accept connections."""
+        await super().startup(sockets)
+        for one in sockets or () if self.started else ():
+            host, port = one.getsockname()[:2]
+            shown = f"[{host}]" if one.family == socket.AF_INET6 else host
+            _log.info("listening on http://%s:%d (Ctrl-C ends it)", shown, port)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer what is under way and close all connections."""

@@ -8,12 +8,17 @@ import uuid
 
 import structlog
 from prometheus_client import Counter, Histogram
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api.problems import problem_response
 
 __all__ = ["RequestContext"]
 
 _log = structlog.get_logger("modserve.access")
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_CLIENT_LEFT = 499
+"""What is counted where the client hung up in the middle of its request: nobody is answered."""
 
 REQUESTS = Counter(
     "modserve_http_requests_total", "Requests answered", ["method", "route", "status"]
@@ -29,7 +34,8 @@ SECONDS = Histogram(
 class RequestContext:
     """Gives each request an id, counts and times it, and logs it at debug level.
 
-    The client's own ``X-Request-Id`` is taken over where it is a plain word.
+    The client's own ``X-Request-Id`` is taken over where it is a plain word. A failure that no
+    handler knows is answered here, and logged once.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -43,7 +49,7 @@ class RequestContext:
         request_id = _request_id(scope)
         scope.setdefault("state", {})["request_id"] = request_id
         started = time.perf_counter()
-        status = 500
+        status = 0
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -57,6 +63,12 @@ class RequestContext:
 
         try:
             await self.app(scope, receive, answer)
+        except ClientDisconnect:
+            status = _CLIENT_LEFT
+        except Exception as error:
+            if status:
+                raise  # it is too late for another answer
+            await problem_response(Request(scope), error)(scope, receive, answer)
         finally:
             seconds = time.perf_counter() - started
             route = getattr(scope.get("route"), "path", "unknown")

@@ -25,6 +25,7 @@ _DESCRIPTIONS = {
     415: "The content type is not read",
     422: "A field has a value it cannot take",
     503: "Not available at present; Retry-After says when to try again",
+    507: "The server's disk is full",
 }
 
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
@@ -159,10 +160,20 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
     # Validation errors are problem+json here, never FastAPI's own form.
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    for operations in document["paths"].values():
-        for operation in operations.values():
+    for path, operations in document["paths"].items():
+        for verb, operation in operations.items():
             _replace_validation_error(operation)
+            if path.startswith("/v1/"):
+                _add_failures_of_storage(verb, operation)
     return document
+
+
+def _add_failures_of_storage(verb: str, operation: dict[str, Any]) -> None:
+    """Declare what any route may answer that asks the store, or writes."""
+    statuses = (503,) if verb == "get" else (503, 507)
+    responses = operation.setdefault("responses", {})
+    for status, answer in problems(*statuses).items():
+        responses.setdefault(str(status), answer)
 
 
 def _replace_validation_error(operation: dict[str, Any]) -> None:

@@ -37,7 +37,6 @@ def install_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _on_http)
     for cls in (*ERROR_TABLE, HostError):
         app.add_exception_handler(cls, _on_error)
-    app.add_exception_handler(Exception, _on_failure)
 
 
 def problem_response(request: Request, error: BaseException) -> JSONResponse:
@@ -53,13 +52,6 @@ def problem_response(request: Request, error: BaseException) -> JSONResponse:
 
 async def _on_error(request: Request, error: Exception) -> JSONResponse:
     return problem_response(request, error)
-
-
-async def _on_failure(request: Request, error: Exception) -> JSONResponse:
-    """Answer what is in no row of the table: called outside the middleware that names requests."""
-    response = problem_response(request, error)
-    response.headers["X-Request-Id"] = _request_id(request)
-    return response
 
 
 async def _on_validation(request: Request, error: Exception) -> JSONResponse:

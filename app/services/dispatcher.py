@@ -13,9 +13,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from app.domain.job import Job, Request
-from app.errors import Invalid, ServiceError, error_code
+from app.errors import Invalid, ServiceError, StorageFull, Unavailable, error_code
 from app.services.bell import Bell
 from app.services.job_queue import JobQueue
 from app.services.job_runs import JobRuns
@@ -37,7 +38,7 @@ _POLL_SECONDS = 1.0
 _SHORTEST_PASS_SECONDS = 0.05
 _AFTER_ERROR_SECONDS = 1.0
 _TIDY_EVERY = 20  # renewals
-_PASSING = frozenset({"in_use", "unavailable"})
+_PASSING = frozenset({"in_use", "unavailable", "storage_full"})
 """Codes of refusals that another attempt may not meet."""
 
 
@@ -225,11 +226,21 @@ class Dispatcher:
         while not reports.empty():
             messages.append(reports.get_nowait())
         for message in _without_outdated(messages):
-            is_over = await asyncio.to_thread(self._runs.enter, message)
-            held = self._held.get(message.job_id)
-            if is_over and held is not None and held.job.attempt == message.attempt:
-                del self._held[message.job_id]
-                self._bell.ring()  # its place is free
+            await _safely(partial(self._enter, message))
+
+    async def _enter(self, message: ExecutorEvent) -> None:
+        """Enter a report, however long the store does not take it: no other one will say this."""
+        while True:
+            try:
+                is_over = await asyncio.to_thread(self._runs.enter, message)
+                break
+            except (Unavailable, StorageFull) as error:
+                _log.error("job %d: %s waits: %s", message.job_id, message.type, error)
+                await asyncio.sleep(_AFTER_ERROR_SECONDS)
+        held = self._held.get(message.job_id)
+        if is_over and held is not None and held.job.attempt == message.attempt:
+            del self._held[message.job_id]
+            self._bell.ring()  # its place is free
 
     # -- renew --------------------------------------------------------------------------------
 

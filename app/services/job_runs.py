@@ -9,7 +9,15 @@ from pathlib import Path
 from app.domain.dataset import DatasetKind
 from app.domain.job import Job, JobKind
 from app.domain.job_params import FitParams, PredictParams, dataset_names, parse_job_params
-from app.errors import NotFound, ServiceError, Superseded, error_code
+from app.errors import (
+    NotFound,
+    ServiceError,
+    StorageFull,
+    Superseded,
+    Unavailable,
+    error_code,
+    refined,
+)
 from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
 from app.services.job_queue import JobQueue
@@ -81,6 +89,9 @@ class JobRuns:
 
         Returns:
             True where the attempt is over, by this message or since it lost its job.
+
+        Raises:
+            Unavailable, StorageFull: the store takes nothing at present; enter it again later.
         """
         try:
             if isinstance(message, JobDone):
@@ -91,6 +102,8 @@ class JobRuns:
             return True
         try:
             self._follow_up(job, message)
+        except (Unavailable, StorageFull):
+            raise
         except ServiceError as error:
             _log.error("job %d: after %s: %s", job.id, message.type, error)
         return isinstance(message, _LAST)
@@ -118,7 +131,8 @@ class JobRuns:
         assert isinstance(params, PredictParams)
         try:
             self._datasets.adopt(self._output_path(kept[0]), params.output, DatasetKind.NPZ)
-        except ServiceError as error:
+        except (ServiceError, OSError) as fault:
+            error = refined(fault)
             return JobFailed(
                 job_id=message.job_id,
                 attempt=message.attempt,

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import orjson
 from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.errors import StartError
+from app.errors import StartError, StorageFull, Unavailable
 from app.store.migrations import migrate
 
 __all__ = ["Store"]
+
+_log = logging.getLogger(__name__)
 
 _BUSY_SECONDS = 30
 _SQLITE_PRAGMAS = (
@@ -43,12 +47,15 @@ class Store:
             Unavailable: it was made by a newer modserve.
         """
         try:
-            with self.write() as connection:
-                migrate(connection)
+            with self._engine.connect() as connection:
+                connection = connection.execution_options(writes=True)
+                with connection.begin():
+                    migrate(connection)
         except SQLAlchemyError as error:
             url = self._engine.url.render_as_string(hide_password=True)
-            cause = getattr(error, "orig", None) or error
-            raise StartError(f"database {url}: {cause}; set MODSERVE_DATABASE_URL") from error
+            raise StartError(
+                f"database {url}: {_cause(error)}; set MODSERVE_DATABASE_URL"
+            ) from error
 
     def close(self) -> None:
         """Close every connection."""
@@ -56,17 +63,43 @@ class Store:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Give a connection that sees one state of the database throughout."""
-        with self._engine.connect() as connection, connection.begin():
+        """Give a connection that sees one state of the database throughout.
+
+        Raises:
+            Unavailable: the database does not answer.
+        """
+        with _translated(), self._engine.connect() as connection, connection.begin():
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """Give a connection whose changes become durable together when the block ends."""
-        with self._engine.connect() as connection:
+        """Give a connection whose changes become durable together when the block ends.
+
+        Raises:
+            Unavailable: the database does not answer, or others write to it all the time.
+            StorageFull: its disk is full.
+        """
+        with _translated(), self._engine.connect() as connection:
             connection = connection.execution_options(writes=True)
             with connection.begin():
                 yield connection
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Raise what the database cannot do at present as errors of ours; all else is a bug."""
+    try:
+        yield
+    except (OperationalError, PoolTimeout) as error:
+        cause = _cause(error)
+        _log.error("the database failed: %s", cause)
+        if "full" in cause:
+            raise StorageFull from error
+        raise Unavailable(f"the server's database does not answer: {cause}") from error
+
+
+def _cause(error: SQLAlchemyError) -> str:
+    return str(getattr(error, "orig", None) or error).strip()
 
 
 def _make_engine(url: str) -> Engine:
@@ -74,15 +107,21 @@ def _make_engine(url: str) -> Engine:
         "json_serializer": lambda value: orjson.dumps(value).decode(),
         "json_deserializer": orjson.loads,
     }
-    if not url.startswith("sqlite"):
-        try:
-            return create_engine(url, pool_pre_ping=True, **options)
-        except (ArgumentError, ModuleNotFoundError) as error:
-            raise StartError(
-                f"the database's URL cannot be used: {error}; expected sqlite:///PATH or "
-                "postgresql+psycopg://HOST/NAME, which needs pip install 'modserve[postgres]'"
-            ) from None
-    engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS}, **options)
+    is_sqlite = url.startswith("sqlite")
+    if is_sqlite:
+        options["connect_args"] = {"timeout": _BUSY_SECONDS}
+    else:
+        options["pool_pre_ping"] = True
+    try:
+        engine = create_engine(url, **options)
+    except (ArgumentError, ModuleNotFoundError) as error:
+        raise StartError(
+            f"the database's URL cannot be used: {str(error).splitlines()[0]}; expected "
+            "sqlite:///PATH or postgresql+psycopg://HOST/NAME, which needs "
+            "pip install 'modserve[postgres]'"
+        ) from None
+    if not is_sqlite:
+        return engine
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine

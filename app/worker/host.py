@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from app.domain.codec import from_plain, to_plain
 from app.domain.module import BucketShapes, ModuleRecord
-from app.errors import AlreadyExists, Invalid, NotFound, ServiceError
+from app.errors import AlreadyExists, Invalid, NotFound, ServiceError, refined
 from app.worker import calls
 from app.worker.calls import CALL_NAMES
 from app.worker.client import HostError
@@ -88,8 +88,11 @@ class ModuleHost:
         try:
             with self._backend.scope():
                 return _HANDLERS[method](self, from_plain(_TYPES[method], params), tensors)
-        except (ServiceError, MXNetError) as error:
-            raise to_host_error(error) from error
+        except (ServiceError, MXNetError, OSError) as error:
+            known = refined(error)
+            if not isinstance(known, ServiceError | MXNetError):
+                raise
+            raise to_host_error(known) from error
 
     def has_work(self) -> bool:
         """Tell whether a job can be advanced."""

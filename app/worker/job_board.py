@@ -10,7 +10,7 @@ from typing import Any
 
 from app.domain.job_params import FitParams, PredictParams, ScoreParams, parse_job_params
 from app.domain.module import ModuleRecord
-from app.errors import NotFound, ServiceError, Superseded
+from app.errors import NotFound, ServiceError, Superseded, refined
 from app.worker.client import HostError
 from app.worker.faults import to_host_error
 from app.worker.hosted_module import HostedModule
@@ -117,7 +117,11 @@ class JobBoard:
             self._fail(running, error)
         except OSError as error:
             _log.exception("job %d failed", context.job_id)
-            self._fail(running, HostError("unavailable", f"a file cannot be used: {error}"))
+            known = refined(error)
+            if isinstance(known, ServiceError):
+                self._fail(running, to_host_error(known))
+            else:
+                self._fail(running, HostError("unavailable", f"a file cannot be used: {error}"))
         except MemoryError:
             self._fail(running, HostError("unavailable", "out of memory; use a smaller batch_size"))
         except Exception as error:

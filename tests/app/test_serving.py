@@ -18,7 +18,8 @@ import pytest
 from app.client import Client
 from app.client.local_server import running_server
 from app.serving import listening_sockets
-from served.processes import ENVIRONMENT
+from served import lenet
+from served.processes import ENVIRONMENT, wait_until
 
 
 def start(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -90,6 +91,30 @@ def test_the_end_does_not_wait_for_those_who_follow_events(tmp_path: Path) -> No
         follower.join()
     assert lines[-1:] == ["the end"]
     assert "Traceback" not in server.log.read_text()
+
+
+def test_the_log_says_where_it_listens(tmp_path: Path) -> None:
+    with running_server(tmp_path, environment=ENVIRONMENT) as server:
+        assert f"INFO app.serving: listening on {server.url} " in server.log.read_text()
+
+
+def test_who_hangs_up_in_the_middle_of_a_body_leaves_no_traceback(tmp_path: Path) -> None:
+    with running_server(tmp_path, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        lenet.create(client, "lenet")
+        address = ("127.0.0.1", httpx.URL(server.url).port)
+        with socket.create_connection(address) as half:
+            head = "POST /v1/modules/lenet/bind HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
+            half.sendall(f"{head}{{".encode())
+            time.sleep(0.1)  # the route reads by now
+
+        def is_counted() -> bool:
+            return (
+                'route="/v1/modules/{module}/bind",status="499"'
+                in client.request("GET", "/metrics").text
+            )
+
+        wait_until(is_counted, "the request is counted as given up")
+        assert "Traceback" not in server.log.read_text()
 
 
 def test_all_addresses_of_a_host_have_the_same_free_port() -> None:

@@ -10,7 +10,8 @@ import httpx
 import pytest
 import structlog
 from prometheus_client import REGISTRY
-from starlette.types import Receive, Scope, Send
+from starlette.requests import Request
+from starlette.types import Message, Receive, Scope, Send
 
 from app.api.middleware import RequestContext
 
@@ -76,6 +77,38 @@ async def test_a_request_that_fails_is_counted_as_500() -> None:
     before = count("unknown", 500)
     assert (await ask(fail)).status_code == 500
     assert count("unknown", 500) == before + 1
+
+
+async def test_a_failure_after_the_answer_began_is_raised_on() -> None:
+    async def fail_late(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError, match="broken"):
+        await RequestContext(fail_late)(
+            {"type": "http", "method": "GET", "path": "/", "headers": []}, receive_nothing, drop
+        )
+
+
+async def test_a_client_that_hangs_up_is_counted_and_no_failure() -> None:
+    async def read(scope: Scope, receive: Receive, send: Send) -> None:
+        await Request(scope, receive).body()
+
+    before = count("unknown", 499)
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    with structlog.testing.capture_logs() as logs:
+        await RequestContext(read)(scope, receive_nothing, drop)
+    assert count("unknown", 499) == before + 1
+    assert not [one for one in logs if one["event"] == "request failed"]
+
+
+async def receive_nothing() -> Message:
+    """Say that the client has hung up."""
+    return {"type": "http.disconnect"}
+
+
+async def drop(message: Message) -> None:
+    """Send nothing."""
 
 
 @pytest.fixture

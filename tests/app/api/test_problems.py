@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -25,6 +26,8 @@ ERRORS: dict[str, Exception] = {
     "host": HostError("invalid", "data: got shape (1,), expected (2,)", "data"),
     "strange": HostError("a code of nobody", "secret", "data"),
     "engine": ShapeError("Convolution 'c1': data has 4 channels"),
+    "full": OSError(errno.ENOSPC, "No space left on device", "/home/secret"),
+    "file": OSError(errno.EIO, "Input/output error", "/home/secret"),
     "bug": ZeroDivisionError("/home/secret/path.py"),
 }
 
@@ -68,6 +71,7 @@ async def problem(client: httpx.AsyncClient, path: str, status: int, code: str) 
         ("large", 413, "too_large", "got 2,000,000, the limit is 1,024"),
         ("unavailable", 503, "unavailable", "the executor restarts"),
         ("gone", 503, "executor_gone", "cpu(0) died"),
+        ("full", 507, "storage_full", "delete datasets, checkpoints or modules"),
         ("host", 422, "invalid", "data: got shape (1,)"),
         ("engine", 422, "invalid_shape", "Convolution 'c1': data has 4 channels"),
     ],
@@ -101,7 +105,9 @@ async def test_members_of_one_error_only(client: httpx.AsyncClient) -> None:
     assert (await problem(client, "/v1/raise/gone", 503, "executor_gone"))["retry_after"] == "1"
 
 
-@pytest.mark.parametrize(("name", "secret"), [("bug", "/home"), ("strange", "secret")])
+@pytest.mark.parametrize(
+    ("name", "secret"), [("bug", "/home"), ("strange", "secret"), ("file", "/home")]
+)
 async def test_our_own_faults_show_nothing_and_are_logged(
     client: httpx.AsyncClient, name: str, secret: str
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -16,7 +17,8 @@ from app.domain.checkpoint import CheckpointTag
 from app.domain.dataset import DatasetKind
 from app.domain.job import Job, JobEvent, JobKind, JobStatus
 from app.domain.module import BindSpec, InitSpec, InputDesc, OptimizerSpec, ParamsSource, Stage
-from app.errors import IllegalTransition
+from app.errors import IllegalTransition, StorageFull, Unavailable
+from app.services import dispatcher as dispatcher_module
 from app.services.checkpoint_files import write_checkpoint
 from app.services.dispatcher import Dispatcher
 from app.store import queue
@@ -28,6 +30,7 @@ from app.worker.job_messages import (
     JobControl,
     JobDone,
     JobFailed,
+    JobLog,
     JobPaused,
     JobPrepared,
     JobProgress,
@@ -348,7 +351,7 @@ async def test_job_lost_behind_its_back_begins_again_on_the_same_executor(bench)
         assert kinds.count(JobEvent.SUCCEEDED) == 1
 
 
-@pytest.mark.parametrize("code", ["in_use", "unavailable"])
+@pytest.mark.parametrize("code", ["in_use", "unavailable", "storage_full"])
 async def test_passing_refusal_costs_an_attempt_and_not_the_job(bench, code: str) -> None:
     executor = ScriptedExecutor()
     executor.refusal = HostError(code, "another job works on the module")
@@ -358,6 +361,30 @@ async def test_passing_refusal_costs_an_attempt_and_not_the_job(bench, code: str
         executor.refusal = None
         await until(lambda: executor.starts)
         assert executor.starts[0].attempt >= 2
+
+
+async def test_no_report_is_lost_while_the_store_takes_nothing(bench, monkeypatch) -> None:
+    monkeypatch.setattr(dispatcher_module, "_AFTER_ERROR_SECONDS", 0.01)
+    refusals: list[Exception] = [StorageFull(), Unavailable("locked"), StorageFull()]
+    record = bench.queue.record
+
+    def refuse_then_record(message: ExecutorEvent) -> Job:
+        if refusals:
+            raise refusals.pop()
+        return record(message)
+
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor) as dispatcher:
+        job = bench.fit()
+        await until(lambda: executor.starts)
+        monkeypatch.setattr(bench.queue, "record", refuse_then_record)
+        who = of(executor.starts[0])
+        executor.send(JobLog(**who, message="hello"), JobDone(**who, result={"accuracy": 1.0}))
+        await until_status(bench, job, S.SUCCEEDED)
+        await until(lambda: dispatcher.held == {"cpu(0)": []})
+    assert not refusals
+    kinds = [row.kind for row in bench.jobs.events(job.id)]
+    assert kinds[-2:] == [JobEvent.LOG, JobEvent.SUCCEEDED]
 
 
 async def test_stop_lets_jobs_save_and_gives_them_back(bench) -> None:
@@ -433,6 +460,24 @@ async def test_predict_job_whose_output_cannot_be_kept_fails(bench) -> None:
     assert failed.error["code"] == "in_use"
     assert "'digits'" in failed.error["message"]
     assert bench.datasets.get("digits").examples == 4
+
+
+async def test_predict_job_fails_where_the_disk_is_full(bench, monkeypatch) -> None:
+    def no_room(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    bench.modules.change(
+        "a", lambda a: a.evolve(bind=BIND, init=InitSpec(), params=ParamsSource.INIT)
+    )
+    monkeypatch.setattr(bench.datasets, "adopt", no_room)
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor) as dispatcher:
+        job = bench.jobs.submit("a", JobKind.PREDICT, PREDICT)
+        await until(lambda: executor.starts)
+        executor.send(JobDone(**of(executor.starts[0])))
+        failed = await until_status(bench, job, S.FAILED)
+        await until(lambda: dispatcher.held == {"cpu(0)": []})
+    assert failed.error["code"] == "storage_full"
 
 
 async def test_what_is_no_event_of_a_job_is_passed_over(bench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import core as mx
 from app.domain.module import InitSpec, OptimizerSpec
+from app.services import checkpoint_files
 from app.worker import calls
 
 BATCH = 8
@@ -47,6 +49,17 @@ def test_a_checkpoint_brings_everything_back(driver, fresh_driver, toy_data, tmp
         train(each, toy_data)
     for name, value in other.params().items():
         np.testing.assert_array_equal(value, driver.params()[name])
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(driver, tmp_path, monkeypatch):
+    def no_room(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    driver.ready()
+    monkeypatch.setattr(checkpoint_files, "_write_manifest", no_room)
+    refusal = driver.refusal(calls.SaveCheckpoint(module="net", root=str(tmp_path), epoch=3))
+    assert refusal.code == "storage_full"
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ["adam", "sgd"])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+
 import numpy as np
 import pytest
 
 import core as mx
 from app.domain.job import Request
 from app.domain.module import InitSpec, ModuleRecord, OptimizerSpec
+from app.services import checkpoint_files
 from app.services.checkpoint_files import list_tags, read_manifest
 from app.worker import calls
 from app.worker.job_messages import JobControl, event_from_wire
@@ -540,6 +543,23 @@ def test_nan_in_the_data_is_found_before_the_parameters_are_lost(
     assert last["type"] == "failed"
     assert "epoch 0, batch 2 of 7" in last["message"]
     assert all(np.isfinite(value).all() for value in driver.params().values())
+
+
+def test_a_full_disk_ends_a_fit_with_what_to_do(
+    driver, jobs, make_network, toy_data, monkeypatch, caplog
+):
+    jobs.dataset("toy", toy_data)
+    record = driver.create(make_network())
+    monkeypatch.setattr(checkpoint_files, "_write_manifest", no_room)
+    last = run_fit(driver, jobs, record)
+    assert (last["type"], last["code"]) == ("failed", "storage_full")
+    assert "give it more room" in last["message"]
+    assert not [path for path in jobs.root.iterdir() if path.name.startswith(".")]
+    assert driver.describe()["job_id"] is None
+
+
+def no_room(*arguments: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_damaged_checkpoint_is_not_gone_on_from(driver, jobs, make_network, toy_data):

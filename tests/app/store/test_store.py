@@ -1,0 +1,58 @@
+"""What the database cannot do at present comes as errors that are answers."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
+
+from app.errors import StartError, StorageFull, Unavailable
+from app.store.store import Store
+
+
+def test_a_full_disk_is_told_and_nothing_is_written(store: Store) -> None:
+    with store.read() as connection:
+        connection.exec_driver_sql("PRAGMA max_page_count = 1")  # of the pool's only connection
+    with pytest.raises(StorageFull), store.write() as connection:
+        connection.exec_driver_sql("CREATE TABLE large AS SELECT zeroblob(10000000) AS data")
+    with store.read() as connection:
+        query = "SELECT COUNT(*) FROM sqlite_master WHERE name = 'large'"
+        assert connection.scalar(text(query)) == 0
+
+
+def test_a_database_that_others_write_to_is_unavailable(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = Store(f"sqlite:///{path}")
+    store.open()
+    with store.read() as connection:
+        connection.exec_driver_sql("PRAGMA busy_timeout = 1")  # of the pool's only connection
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Unavailable, match="locked"), store.write():
+        pass
+    other.close()
+    with store.write() as connection:
+        connection.exec_driver_sql("CREATE TABLE later (id INTEGER)")
+    store.close()
+
+
+def test_mistakes_of_ours_stay_what_they_are(store: Store) -> None:
+    with pytest.raises(IntegrityError), store.write() as connection:
+        connection.exec_driver_sql("INSERT INTO counters (name) VALUES (NULL)")
+
+
+@pytest.mark.parametrize(
+    "url", ["", "nonsense", "sqlite:////nowhere/at/all.db", "mysql+nothing://host/name"]
+)
+def test_a_database_that_is_none_keeps_the_server_from_starting(url: str) -> None:
+    with pytest.raises(StartError):
+        Store(url).open()
+
+
+def test_passwords_are_not_told() -> None:
+    with pytest.raises(StartError) as told:
+        Store("sqlite://user:secret@host/nowhere").open()
+    assert "secret" not in str(told.value)
