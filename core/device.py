@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from types import TracebackType
 from typing import ClassVar
 
@@ -11,7 +12,26 @@ from core.errors import DeviceError
 __all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu", "set_default_context"]
 
 
-class Context:
+class _ContextType(type):
+    """Gives the class of contexts the present one, as an attribute of the class."""
+
+    @property
+    def default_ctx(cls) -> Context:
+        """The present context; deprecated in MXNet 1.9, and so here: ``current_context()``."""
+        _warn_of_default()
+        return current_context()
+
+    @default_ctx.setter
+    def default_ctx(cls, context: Context) -> None:
+        _warn_of_default()
+        stack = Context._stack.__dict__.get("contexts")
+        if stack:
+            stack[-1] = context
+        else:
+            set_default_context(context)
+
+
+class Context(metaclass=_ContextType):
     """A device. Several ``cpu(i)`` are logical devices on the same processor, as in MXNet.
 
     Used with ``with`` it becomes the default context of the block.
@@ -95,6 +115,15 @@ def current_context() -> Context:
 def set_default_context(ctx: Context) -> None:
     """Make a context the default of this thread, in place of ``cpu(0)``."""
     Context._stack.default = ctx
+
+
+def _warn_of_default() -> None:
+    warnings.warn(
+        "Context.default_ctx has been deprecated. Please use current_context(), "
+        "`with` and set_default_context() instead.",
+        DeprecationWarning,
+        stacklevel=3,
+    )
 
 
 _CPU = Context("cpu", 0)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 CORE_LAYERS = [
     {"errors", "base", "types", "config", "registry", "scope"},
     {"profiler", "pixels"},
-    {"device", "context", "random", "backends", "runtime"},
+    {"device", "context", "engine", "random", "backends", "runtime"},
     {"ops"},
     {"ndarray"},
     {"autograd", "symbol", "name", "attribute", "operator", "util", "contrib"},

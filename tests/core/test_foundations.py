@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -90,6 +91,27 @@ class TestContext:
             assert mx.current_context() == mx.cpu(2)
             with mx.cpu(1):
                 assert mx.current_context() == mx.cpu(1)
+        assert mx.current_context() == mx.cpu(0)
+
+    def test_the_deprecated_default_is_that_of_the_thread(self) -> None:
+        with pytest.warns(DeprecationWarning, match="current_context"):
+            assert mx.Context.default_ctx == mx.cpu(0)
+        with mx.cpu(2):
+            with pytest.warns(DeprecationWarning, match="set_default_context"):
+                mx.Context.default_ctx = mx.cpu(3)
+            assert mx.current_context() == mx.cpu(3)
+        assert mx.current_context() == mx.cpu(0)
+        found = []
+
+        def run() -> None:
+            with pytest.warns(DeprecationWarning, match="set_default_context"):
+                mx.Context.default_ctx = mx.gpu(4)
+            found.append(mx.current_context())
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        assert found == [mx.gpu(4)]
         assert mx.current_context() == mx.cpu(0)
 
     def test_unknown_devices(self) -> None:

@@ -25,6 +25,7 @@ PATHS = [
     ("io", "NDArrayIter DataDesc DataBatch DataIter"),
     ("lr_scheduler", "FactorScheduler MultiFactorScheduler PolyScheduler CosineScheduler"),
     ("metric", "Accuracy CompositeEvalMetric EvalMetric"),
+    ("engine", "bulk set_bulk_size"),
     ("executor_manager", "_split_input_slice _check_arguments"),
     (
         "model",
@@ -64,6 +65,22 @@ def test_an_error_is_one_class_wherever_it_is_imported_from() -> None:
     assert MXNetError is mx.MXNetError is mx.base.MXNetError
     with pytest.raises(MXNetError):
         mx.nd.ones((2, 3)).reshape((5,))
+
+
+def test_data_is_kept_where_mxnet_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from core.base import data_dir
+
+    monkeypatch.delenv("MXNET_HOME", raising=False)
+    assert data_dir() == os.path.join(os.path.expanduser("~"), ".mxnet")
+    monkeypatch.setenv("MXNET_HOME", "some/where")
+    assert data_dir() == "some/where"
+
+
+def test_the_size_of_bulks_is_remembered() -> None:
+    assert mx.engine.set_bulk_size(3) == 0
+    with mx.engine.bulk(10):
+        assert mx.engine.set_bulk_size(4) == 10
+    assert mx.engine.set_bulk_size(0) == 3
 
 
 def test_plain_types() -> None:
