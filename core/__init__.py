@@ -17,6 +17,7 @@ from core import (
     engine,
     executor_manager,
     gluon,
+    image,
     initializer,
     io,
     kvstore,
@@ -37,6 +38,7 @@ from core import (
     util,
     visualization,
 )
+from core import image as img
 from core import initializer as init
 from core import kvstore as kv
 from core import module as mod
@@ -72,6 +74,8 @@ __all__ = [
     "executor_manager",
     "gluon",
     "gpu",
+    "image",
+    "img",
     "init",
     "initializer",
     "io",

@@ -31,7 +31,7 @@ CORE_LAYERS = [
         "callback",
         "visualization",
     },
-    {"module", "gluon", "model", "executor_manager"},
+    {"module", "gluon", "model", "executor_manager", "image"},
     {"testing", "test_utils"},
 ]
 DEVICE_LIBRARIES = {"cupy", "cudnn", "ctypes"}

@@ -21,6 +21,8 @@ PATHS = [
     ("gluon", "Parameter ParameterDict Constant Trainer Block HybridBlock SymbolBlock nn loss"),
     ("gluon.nn", "Dense HybridSequential Sequential"),
     ("gluon.utils", "split_data split_and_load clip_global_norm"),
+    ("image", "imread imdecode imresize ImageIter CreateAugmenter ImageDetIter detection det"),
+    ("image.detection", "DetRandomCropAug CreateDetAugmenter"),
     ("initializer", "Xavier Initializer InitDesc"),
     ("io", "NDArrayIter DataDesc DataBatch DataIter"),
     ("lr_scheduler", "FactorScheduler MultiFactorScheduler PolyScheduler CosineScheduler"),

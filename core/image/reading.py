@@ -1,0 +1,145 @@
+"""Images from files, in another size, with borders."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from core import pixels
+from core.errors import FormatError, MXNetError, ShapeError, UsageError
+from core.ndarray import NDArray, array
+
+__all__ = ["choose_interpolation", "copyMakeBorder", "imdecode", "imread", "imresize"]
+
+_RANDOM = 10
+
+
+def imread(filename: str, flag: int = 1, to_rgb: bool | int = True, out: Any = None) -> NDArray:
+    """Return the image of a file: (height, width, channels) uint8.
+
+    Args:
+        filename: path of the file.
+        flag, to_rgb, out: as of ``imdecode``.
+
+    Raises:
+        MXNetError: the file cannot be read. FormatError: it is no image.
+    """
+    try:
+        with open(filename, "rb") as stream:
+            encoded = stream.read()
+    except OSError as error:
+        raise MXNetError(f"{filename} cannot be read: {error.strerror or error}") from error
+    try:
+        return imdecode(encoded, flag, to_rgb, out)
+    except FormatError as error:
+        raise FormatError(f"{filename}: {error}") from None
+
+
+def imdecode(buf: Any, flag: int = 1, to_rgb: bool | int = True, out: Any = None) -> NDArray:
+    """Return the image of a file's bytes: (height, width, channels) uint8.
+
+    Args:
+        buf: bytes, or an array of them.
+        flag: 1 for three channels, 0 for one, grey.
+        to_rgb: red, green, blue, else blue, green, red.
+        out: array to write it to.
+
+    Raises:
+        ValueError: ``buf`` is text or something else. FormatError: it is no image.
+        UsageError: another flag.
+    """
+    if isinstance(buf, NDArray):
+        buf = buf.asnumpy()
+    if isinstance(buf, np.ndarray):
+        buf = buf.tobytes()
+    if not isinstance(buf, (bytes, bytearray)):
+        raise ValueError(
+            f"buf must be of type bytes, bytearray or numpy.ndarray, got {type(buf).__name__}; "
+            "convert text to bytes"
+        )
+    if flag not in (0, 1):
+        raise UsageError(f"flag is {flag}; use 1 for three channels or 0 for grey")
+    image = pixels.decode(bytes(buf), 3 if flag else 1)
+    return _result(image if to_rgb else image[..., ::-1], out)
+
+
+def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: Any = None) -> NDArray:
+    """Return an image in another size.
+
+    Args:
+        src: (height, width, channels), uint8, float32 or float64.
+        w, h: the new width and height.
+        interp: 0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9 cubic to enlarge, area to shrink
+            and linear else, 10 by chance.
+        out: array to write it to.
+
+    Raises:
+        ShapeError, UsageError: no image, or a size or method that cannot be.
+    """
+    image = _image(src)
+    method = choose_interpolation(interp, (*image.shape[:2], h, w))
+    return _result(pixels.resize(image, (h, w), method), out)
+
+
+def copyMakeBorder(
+    src: NDArray,
+    top: int,
+    bot: int,
+    left: int,
+    right: int,
+    type: int = 0,
+    value: float = 0.0,
+    values: Sequence[float] = (),
+    out: Any = None,
+) -> NDArray:
+    """Return an image with more pixels at its edges.
+
+    Args:
+        src: (height, width, channels).
+        top, bot, left, right: pixels to add.
+        type: 0 constant, 1 the edge repeated, 2 mirrored, 3 continued from the other side,
+            4 mirrored without the edge.
+        value: of type 0, for all channels; values: for each, used in its place.
+        out: array to write it to.
+
+    Raises:
+        ShapeError, UsageError: no image, or edges or a type that cannot be.
+    """
+    filled = tuple(values) or value
+    return _result(pixels.add_border(_image(src), (top, bot, left, right), type, filled), out)
+
+
+def choose_interpolation(interp: int, sizes: Sequence[int] = ()) -> int:
+    """Return an interpolation, 0 to 4, for one that may be 9 (by size) or 10 (by chance).
+
+    Args:
+        interp: see ``imresize``.
+        sizes: old height and width, new height and width; cubic for 9 where they are not given.
+
+    Raises:
+        UsageError: another number.
+    """
+    if interp == _RANDOM:
+        return random.randint(0, 4)
+    if interp == pixels.AUTOMATIC and not sizes:
+        return pixels.CUBIC
+    old, new = (tuple(sizes[:2]), tuple(sizes[2:])) if sizes else ((0, 0), (0, 0))
+    return pixels.choose_method(interp, old, new)  # type: ignore[arg-type]
+
+
+def _image(src: NDArray) -> np.ndarray[Any, Any]:
+    if src.ndim != 3:
+        raise ShapeError(f"an image has shape (height, width, channels), got {src.shape}")
+    return src.asnumpy()
+
+
+def _result(image: np.ndarray[Any, Any], out: NDArray | None) -> NDArray:
+    if out is None:
+        return array(np.ascontiguousarray(image), dtype=image.dtype)
+    if out.shape != image.shape:
+        raise ShapeError(f"out has shape {out.shape}; the image has {image.shape}")
+    out[:] = image
+    return out
