@@ -24,6 +24,7 @@ from core.ndarray.tape import Entry, Origin, Variable, live, mode
 from core.ops import Operator, get_operator
 from core.ops.attributes import attribute_fields
 from core.ops.signature import order_inputs, split_arguments
+from core.ops.storage import output_storage
 from core.types import Array, Shape, shape_size, to_dtype
 
 __all__ = ["NDArray", "call_operator", "invoke", "mark_variable"]
@@ -385,7 +386,19 @@ def invoke(
     if node is not None:
         for index, result in enumerate(results):
             result._origin = Entry(node, index)
+    if not given and any(array.stype != "default" for array in inputs):
+        results = _stored(output_storage(op, [array.stype for array in inputs]), results)
     return results[0] if len(results) == 1 else results
+
+
+def _stored(stype: str, results: Sequence[NDArray]) -> list[NDArray]:
+    """Return outputs in a storage type."""
+    if stype == "default":
+        return list(results)
+    converted = [result.tostype(stype) for result in results]
+    for sparse, result in zip(converted, results, strict=True):
+        sparse._origin = result._origin
+    return converted
 
 
 def call_operator(

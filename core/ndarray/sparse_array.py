@@ -28,6 +28,9 @@ __all__ = [
 _INT64 = np.dtype(np.int64)
 
 
+_ELEMENTWISE = {f"broadcast_{name}": f"elemwise_{name}" for name in ("add", "sub", "mul", "div")}
+
+
 class BaseSparseNDArray(NDArray):
     """What both kinds share: stored values and int64 index arrays.
 
@@ -68,6 +71,12 @@ class BaseSparseNDArray(NDArray):
     def size(self) -> int:
         """Sparse arrays have no size, as in MXNet."""
         raise NotImplementedError(f"{type(self).__name__} has no size; use data.size or shape")
+
+    def _binary(self, array_op: str, scalar_op: str, other: Any) -> NDArray:
+        # The elementwise operators give sparse arrays where the broadcasting ones give dense ones.
+        if isinstance(other, NDArray) and other.shape == self.shape:
+            array_op = _ELEMENTWISE.get(array_op, array_op)
+        return super()._binary(array_op, scalar_op, other)
 
     def __repr__(self) -> str:
         shape = "x".join(str(dim) for dim in self.shape)
