@@ -46,7 +46,10 @@ class ExecutorPool:
 
     def run(self, values: Sequence[NDArray]) -> list[NDArray]:
         """Compute the outputs of some inputs, recorded where autograd records."""
-        given = dict(zip(self.inputs, values, strict=True))
+        known = set(self.names)
+        given = {
+            name: value for name, value in zip(self.inputs, values, strict=True) if name in known
+        }
         arguments = [given[name] if name in given else self._arguments[name] for name in self.names]
         if autograd.is_recording():
             outputs = _Recorded(self)(*arguments)

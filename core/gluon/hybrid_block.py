@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from core import ndarray, symbol
 from core.errors import UsageError
 from core.gluon.block import Block
+from core.gluon.nesting import Form, flatten, leaves, regroup
 from core.gluon.parameter import DeferredInitializationError, Parameter
 from core.gluon.parameter_dict import ParameterDict
 from core.gluon.symbol_block import SymbolBlock
@@ -29,7 +32,7 @@ class HybridBlock(Block):
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix, params)
         self._active = False
-        self._compiled: dict[tuple[bool, ...], SymbolBlock] = {}
+        self._compiled: dict[Form, tuple[SymbolBlock, Form]] = {}
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Register blocks and parameters; what was compiled without them is forgotten."""
@@ -70,8 +73,8 @@ class HybridBlock(Block):
 
     def infer_shape(self, *args: Any) -> None:
         """Find the shapes of parameters from those of inputs."""
-        graph, names = self._trace(_pattern(args))
-        given = [one for one in args if one is not None]
+        graph, names, _ = self._trace(*flatten("input", args))
+        given = [one for one in leaves(args) if isinstance(one, NDArray)]
         known = {name: one.shape for name, one in zip(names, given, strict=True)}
         params = self.collect_params()
         arguments, _, auxiliary = graph.infer_shape_partial(**known)
@@ -94,17 +97,19 @@ class HybridBlock(Block):
                 "Please first call block.hybridize() and then run forward with this block at least "
                 "once before calling export."
             )
-        newest = list(self._compiled.values())[-1]
+        newest, _ = list(self._compiled.values())[-1]
         newest.export(path, epoch, remove_amp_cast)
 
     def forward(self, *args: Any) -> Any:
         """Compute the outputs of arrays or symbols, None standing for inputs not given.
 
+        Inputs and outputs may be nested lists.
+
         Raises:
             UsageError: the first input given is neither array nor symbol.
         """
-        given = [one for one in args if one is not None]
-        first = given[0] if given else None
+        given = list(leaves(args))
+        first = next((one for one in (*given, *args) if one is not None), None)
         if isinstance(first, Symbol):
             return self._with_params(symbol, args, {k: v.var() for k, v in self._params_used()})
         if not isinstance(first, NDArray):
@@ -112,7 +117,9 @@ class HybridBlock(Block):
                 f"a HybridBlock is called with NDArrays or Symbols, got {type(first).__name__}"
             )
         if self._active and all(isinstance(one, NDArray) for one in given):
-            return self._compile(_pattern(args))(*given)
+            block, form = self._compile(args)
+            found = block(*given)
+            return regroup(found if isinstance(found, list) else [found], form)
         context = first.context
         try:
             values = {name: param.data(context) for name, param in self._params_used()}
@@ -134,22 +141,34 @@ class HybridBlock(Block):
         with self.name_scope():
             return self.hybrid_forward(functions, *args, **values)
 
-    def _trace(self, pattern: tuple[bool, ...]) -> tuple[Symbol, list[str]]:
-        """Return the block as a symbol, and the names of the inputs given."""
-        count = sum(pattern)
+    def _trace(self, args: Sequence[Any], form: Form) -> tuple[Symbol, list[str], Form]:
+        """Return the block as a symbol, the names of the inputs given, the form of the outputs."""
+        count = sum(one is not None for one in args)
         names = ["data"] if count == 1 else [f"data{place}" for place in range(count)]
         variables = iter([symbol.Variable(name) for name in names])
-        found = self.forward(*(next(variables) if is_given else None for is_given in pattern))
-        return (found if isinstance(found, Symbol) else symbol.Group(list(found))), names
+        found = self.forward(
+            *regroup([None if one is None else next(variables) for one in args], form)
+        )
+        outputs, output_form = flatten("output", found)
+        return symbol.Group(outputs), names, output_form
 
-    def _compile(self, pattern: tuple[bool, ...]) -> SymbolBlock:
-        if pattern not in self._compiled:
-            graph, names = self._trace(pattern)
+    def _compile(self, args: tuple[Any, ...]) -> tuple[SymbolBlock, Form]:
+        """Return the block as one that takes the inputs given one by one, and what it returns."""
+        flat, form = flatten("input", args)
+        if form not in self._compiled:
+            graph, names, outputs = self._trace(flat, form)
+            _warn_of_unused(graph, names)
             inputs = [symbol.Variable(name) for name in names]
-            self._compiled[pattern] = SymbolBlock(graph, inputs, self.collect_params())
-        return self._compiled[pattern]
+            self._compiled[form] = SymbolBlock(graph, inputs, self.collect_params()), outputs
+        return self._compiled[form]
 
 
-def _pattern(args: tuple[Any, ...]) -> tuple[bool, ...]:
-    """Tell which inputs are given."""
-    return tuple(one is not None for one in args)
+def _warn_of_unused(graph: Symbol, names: Sequence[str]) -> None:
+    used = set(graph.list_inputs())
+    unused = [f"{place}-th" for place, name in enumerate(names) if name not in used]
+    if unused:
+        warnings.warn(
+            f"The {', '.join(unused)} input to HybridBlock is not used by any computation. "
+            "Is this intended?",
+            stacklevel=6,
+        )

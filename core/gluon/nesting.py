@@ -1,0 +1,60 @@
+"""Arguments and results of blocks in nested lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+from core.errors import UsageError
+from core.ndarray import NDArray
+from core.symbol import Symbol
+
+__all__ = ["Form", "flatten", "leaves", "regroup"]
+
+Form: TypeAlias = Any
+"""What lists look like: 0 for an array or symbol of one output, the number of outputs for one of
+several, -1 for None, a tuple of forms for a list or tuple."""
+
+
+def leaves(nested: Any) -> Iterator[NDArray | Symbol]:
+    """Yield the arrays and symbols in nested lists, in order; all else is passed over."""
+    if isinstance(nested, (NDArray, Symbol)):
+        yield nested
+    elif isinstance(nested, (list, tuple)):
+        for item in nested:
+            yield from leaves(item)
+
+
+def flatten(what: str, nested: Any) -> tuple[list[Any], Form]:
+    """Return arrays, symbols and Nones of nested lists in order, and what the lists looked like.
+
+    Raises:
+        UsageError: something else is in there; ``what`` says what it is part of.
+    """
+    if nested is None:
+        return [None], -1
+    if isinstance(nested, NDArray):
+        return [nested], 0
+    if isinstance(nested, Symbol):
+        return [nested], len(nested) if len(nested) > 1 else 0
+    if not isinstance(nested, (list, tuple)):
+        raise UsageError(
+            f"When hybridized, the {what} of HybridBlock must be (nested) list of Symbol or "
+            f"NDArray, but got {str(nested)[:80]} of type {type(nested).__name__}"
+        )
+    parts = [flatten(what, item) for item in nested]
+    return [one for flat, _ in parts for one in flat], tuple(form for _, form in parts)
+
+
+def regroup(flat: Sequence[Any], form: Form) -> Any:
+    """Return the items in lists of a form."""
+    rest = iter(flat)
+    return _take(lambda: next(rest), form)
+
+
+def _take(following: Callable[[], Any], form: Form) -> Any:
+    if isinstance(form, tuple):
+        return [_take(following, inner) for inner in form]
+    if form > 0:
+        return [following() for _ in range(form)]
+    return following()
