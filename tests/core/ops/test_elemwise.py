@@ -137,3 +137,10 @@ def test_only_what_the_gradient_needs_is_read() -> None:
     assert make("elemwise_mul", {}).backward_reads().inputs == (0, 1)
     assert make("exp", {}).backward_reads().outputs == (0,)
     assert make("sign", {}).gradient_inputs(1) == ()
+
+
+def test_exp_is_as_near_as_float32_allows() -> None:
+    x = np.linspace(-80, 80, 20001).astype("float32")
+    got = apply("exp", {}, [x]).outputs[0].astype(np.float64)
+    error = np.abs(got - np.exp(x.astype(np.float64))) / np.spacing(got.astype(np.float32))
+    assert error.max() < 0.5001
