@@ -12,10 +12,10 @@ from core.device import Context
 from core.errors import MXNetError
 from core.ndarray.conversion import host_array
 from core.ndarray.imperative import check_not_recorded
-from core.ndarray.indexing import Key, covers, normalize_key
+from core.ndarray.indexing import Key, covers, is_one_stretch, normalize_key, sliced_shape
 from core.ndarray.nodes import IndexNode
 from core.ndarray.tape import Entry, Origin, live, mode
-from core.types import Array, Shape
+from core.types import Array, Shape, shape_size
 
 if TYPE_CHECKING:
     from core.backends.kernels import Version
@@ -136,6 +136,28 @@ class Subscript:
         """Assign a number to ``[begin:end:step]`` along the first axes."""
         self[_slices(begin, end, step)] = value
         return cast("NDArray", self)
+
+    @staticmethod
+    def _basic_indexing_sliced_shape(slc_key: Sequence[slice], shape: Shape) -> Shape:
+        """Return the shape of what slices, one for each axis, take of a shape."""
+        return sliced_shape(slc_key, shape)
+
+    @staticmethod
+    def _basic_indexing_slice_is_contiguous(slc_key: Sequence[slice], shape: Shape) -> bool:
+        """Tell whether slices, one for each axis, take one stretch of memory."""
+        return is_one_stretch(slc_key, shape)
+
+    @staticmethod
+    def _basic_indexing_contiguous_flat_begin_end(
+        slc_key: Sequence[slice], shape: Shape
+    ) -> tuple[int, int]:
+        """Return where the stretch of memory that slices take begins and ends."""
+        count = shape_size(sliced_shape(slc_key, shape))
+        if count == 0:
+            return 0, 0
+        starts = [part.indices(size)[0] for part, size in zip(slc_key, shape, strict=True)]
+        begin = int(np.ravel_multi_index(starts, shape))
+        return begin, begin + count
 
     def _sync_copyfrom(self, source_array: Any) -> None:
         """Copy from anything array-like of the same shape."""

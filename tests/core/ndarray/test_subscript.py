@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -260,3 +261,17 @@ def test_one_element_may_be_assigned_an_array_of_one(value: Any) -> None:
 def mx_index(index: int) -> np.ndarray[Any, Any]:
     """An index as an array without axes, which stands for the integer."""
     return np.array(index)
+
+
+def test_slices_that_take_one_stretch_of_memory_are_known() -> None:
+    source = np.arange(3 * 4 * 5).reshape(3, 4, 5)
+    parts = [slice(None), slice(2), slice(1, 3), slice(2, 3), slice(4, 1), slice(None, None, 2)]
+    parts += [slice(None, None, -1), slice(0, 9, 9)]
+    for key in itertools.product(parts, repeat=3):
+        taken = source[key]
+        assert NDArray._basic_indexing_sliced_shape(key, source.shape) == taken.shape
+        is_one = NDArray._basic_indexing_slice_is_contiguous(key, source.shape)
+        assert is_one is taken.flags.c_contiguous, key
+        if is_one:
+            begin, end = NDArray._basic_indexing_contiguous_flat_begin_end(key, source.shape)
+            assert source.ravel()[begin:end].tolist() == taken.ravel().tolist()
