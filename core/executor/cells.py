@@ -1,14 +1,16 @@
 """Recurrent cells in the forward pass of a program, found by what they compute.
 
 A cell is written down as a pattern of operators, whatever the graph calls its nodes: that of LSTM
-(Hochreiter and Schmidhuber 1997), of the GRU in cuDNN's form, and of the plain cell.
+(Hochreiter and Schmidhuber 1997), of the GRU as first published (Cho et al. 2014) and in cuDNN's
+form, and of the plain cell.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from core.executor.ir import Program, Step
@@ -49,16 +51,10 @@ class Uses:
 
 
 class Dense(NamedTuple):
-    """A fully connected layer: the values it reads, no bias for None."""
+    """Parameters of a fully connected layer; no bias for None."""
 
-    data: int
     weight: int
     bias: int | None
-
-    @property
-    def parameters(self) -> tuple[int, int | None]:
-        """Weight and bias."""
-        return self.weight, self.bias
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,17 +64,22 @@ class Cell:
     Attributes:
         mode: as ``RNN`` calls it.
         order: for each gate in ``RNN``'s order, its place in the rows of the weights.
-        of_input, of_state: the layers; which is which is a matter of taste where they are added.
-        memory: the memory before, None where the cell has none.
+        inverted: the gate that must change its sign to be ``RNN``'s; None for none.
+        data, state, memory: what it starts from; no memory for None. Which of the first two is
+            which is a matter of taste where both are treated alike.
+        of_data, of_state: the layers they go through, whose rows are joined.
         output: the state after this step; ``next_memory`` likewise.
         steps: all that the cell consists of.
     """
 
     mode: str
     order: tuple[int, ...]
-    of_input: Dense
-    of_state: Dense
+    inverted: int | None
+    data: int
+    state: int
     memory: int | None
+    of_data: tuple[Dense, ...]
+    of_state: tuple[Dense, ...]
     output: int
     next_memory: int | None
     steps: frozenset[Step]
@@ -86,7 +87,7 @@ class Cell:
     @property
     def kind(self) -> tuple[object, ...]:
         """What the cells of one layer have in common."""
-        return (self.mode, self.order, self.of_input.parameters, self.of_state.parameters)
+        return (self.mode, self.order, self.inverted, self.of_data, self.of_state)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -106,6 +107,11 @@ class _Pattern:
 
 
 _DENSE = "dense"
+
+
+def _dense(data: _Pattern) -> _Pattern:
+    """A fully connected layer of rows."""
+    return _Pattern(_DENSE, (data,))
 
 
 def _part(count: int, of: _Pattern) -> _Pattern:
@@ -153,87 +159,153 @@ class _CellPattern:
     Attributes:
         mode: as ``RNN`` calls it.
         output: the pattern.
-        gates: in ``RNN``'s order, the parts that go into each gate; empty for a single one.
-        of_input, of_state: the layers.
-        state, memory: what is known to be the state and the memory before.
+        data, state, memory: what the cell starts from.
+        of_data, of_state: the layers; those behind the first have one gate each.
+        gates: in ``RNN``'s order, the parts of the first layers that go into each gate; empty for
+            a single gate.
         next_memory: the memory after.
-        may_swap: whether the two layers are alike.
+        inverted: as in ``Cell``.
+        may_swap: whether data and state are treated alike.
     """
 
     mode: str
     output: _Pattern
-    gates: tuple[tuple[_Pattern, ...], ...]
-    of_input: _Pattern
-    of_state: _Pattern
-    state: _Pattern | None = None
+    data: _Pattern
+    state: _Pattern
+    of_data: tuple[_Pattern, ...]
+    of_state: tuple[_Pattern, ...]
+    gates: tuple[tuple[_Pattern, ...], ...] = ()
     memory: _Pattern | None = None
     next_memory: _Pattern | None = None
-    may_swap: bool = True
+    inverted: int | None = None
+    may_swap: bool = False
+
+    @functools.cached_property
+    def heads(self) -> frozenset[str]:
+        """All heads in it."""
+        heads, stack = set(), [self.output]
+        while stack:
+            pattern = stack.pop()
+            heads.add(pattern.head)
+            stack += pattern.operands
+        return frozenset(heads - {""})
 
 
 def _lstm() -> _CellPattern:
-    one, other, memory = _Pattern(_DENSE), _Pattern(_DENSE), _Pattern()
-    sums = _plus(one, other)
+    data, state, memory = _Pattern(), _Pattern(), _Pattern()
+    of_data, of_state = _dense(data), _dense(state)
+    sums = _plus(of_data, of_state)
     write, forget, candidate, show = (_part(4, sums) for _ in range(4))
     following = _plus(_times(_tanh(candidate), _sigmoid(write)), _times(_sigmoid(forget), memory))
     return _CellPattern(
-        mode="lstm",
-        output=_times(_tanh(following), _sigmoid(show)),
+        "lstm",
+        _times(_tanh(following), _sigmoid(show)),
+        data,
+        state,
+        (of_data,),
+        (of_state,),
         gates=((write,), (forget,), (candidate,), (show,)),
-        of_input=one,
-        of_state=other,
         memory=memory,
         next_memory=following,
+        may_swap=True,
     )
 
 
-def _gru(*, is_from_ones: bool) -> _CellPattern:
-    of_input, of_state, state = _Pattern(_DENSE), _Pattern(_DENSE), _Pattern()
-    parts = [(_part(3, of_input), _part(3, of_state)) for _ in range(3)]
-    reset, update = (_sigmoid(_plus(*pair)) for pair in parts[:2])
-    # The hidden part comes first: it tells which layer is the state's.
-    candidate = _tanh(_plus(_times(parts[2][1], reset), parts[2][0]))
+_Blend = Callable[[_Pattern, _Pattern, _Pattern], _Pattern]
+"""Makes an output of candidate, update gate and state."""
+
+
+def _with_number(candidate: _Pattern, update: _Pattern, state: _Pattern) -> _Pattern:
     rest = _Pattern("one minus", (update,))
-    if is_from_ones:
-        rest = _Pattern("minus", (_Pattern("one", (update,)), update))
+    return _plus(_times(candidate, rest), _times(update, state))
+
+
+def _with_ones(candidate: _Pattern, update: _Pattern, state: _Pattern) -> _Pattern:
+    rest = _Pattern("minus", (_Pattern("one", (update,)), update))
+    return _plus(_times(candidate, rest), _times(update, state))
+
+
+def _stepwise(candidate: _Pattern, update: _Pattern, state: _Pattern) -> _Pattern:
+    """Here the gate says how much of the candidate is taken, not of the state."""
+    return _plus(_times(_Pattern("minus", (candidate, state)), update), state)
+
+
+_BLENDS: tuple[_Blend, ...] = (_with_number, _with_ones, _stepwise)
+_UPDATE = 1
+"""The update gate's position in ``RNN``'s order."""
+
+
+def _gru(blend: _Blend) -> _CellPattern:
+    data, state = _Pattern(), _Pattern()
+    of_data, of_state = _dense(data), _dense(state)
+    parts = [(_part(3, of_data), _part(3, of_state)) for _ in range(3)]
+    reset, update = (_sigmoid(_plus(*pair)) for pair in parts[:2])
+    # The state's part comes first: it tells which layer is the state's.
+    candidate = _tanh(_plus(_times(parts[2][1], reset), parts[2][0]))
     return _CellPattern(
-        mode="gru",
-        output=_plus(_times(candidate, rest), _times(update, state)),
+        "gru",
+        blend(candidate, update, state),
+        data,
+        state,
+        (of_data,),
+        (of_state,),
         gates=tuple(parts),
-        of_input=of_input,
-        of_state=of_state,
-        state=state,
-        may_swap=False,
+        inverted=_UPDATE if blend is _stepwise else None,
+    )
+
+
+def _gru_reset_first(blend: _Blend) -> _CellPattern:
+    data, state = _Pattern(), _Pattern()
+    of_data, of_state = _dense(data), _dense(state)
+    sums = _plus(of_data, of_state)
+    reset, update = _part(2, sums), _part(2, sums)
+    was_reset = _dense(_times(_sigmoid(reset), state))
+    beside = _dense(data)
+    return _CellPattern(
+        "gru_reset_first",
+        blend(_tanh(_plus(was_reset, beside)), _sigmoid(update), state),
+        data,
+        state,
+        (of_data, beside),
+        (of_state, was_reset),
+        gates=((reset,), (update,)),
+        inverted=_UPDATE if blend is _stepwise else None,
     )
 
 
 def _plain(function: str) -> _CellPattern:
-    one, other = _Pattern(_DENSE), _Pattern(_DENSE)
-    output = _Pattern(function, (_plus(one, other),))
-    return _CellPattern(f"rnn_{function}", output, (), one, other)
+    data, state = _Pattern(), _Pattern()
+    of_data, of_state = _dense(data), _dense(state)
+    output = _Pattern(function, (_plus(of_data, of_state),))
+    return _CellPattern(
+        f"rnn_{function}", output, data, state, (of_data,), (of_state,), may_swap=True
+    )
 
 
-_CELLS: dict[str, tuple[_CellPattern, ...]] = {
-    "times": (_lstm(),),
-    "plus": (_gru(is_from_ones=False), _gru(is_from_ones=True)),
-    "tanh": (_plain("tanh"),),
-    "relu": (_plain("relu"),),
-}
-"""By the head of a cell's output."""
+_CELLS = (
+    _lstm(),
+    *map(_gru, _BLENDS),
+    *map(_gru_reset_first, _BLENDS),
+    _plain("tanh"),
+    _plain("relu"),
+)
 
 
 def find_cells(program: Program, uses: Uses) -> list[Cell]:
     """Return the cells of a forward pass, in its order.
 
-    Nobody sees what is inside a cell, but its next memory may be read by anyone. A cell whose two
-    layers are alike is there twice, for either may be the one of the input.
+    Nobody sees what is inside a cell, but its next memory may be read by anyone. A cell that treats
+    data and state alike is there twice, for either may be the one.
     """
     heads = {value: _head(program, step) for value, step in uses.writer.items()}
-    if _DENSE not in heads.values():
-        return []
+    present = frozenset(heads.values())
+    patterns: dict[str, list[_CellPattern]] = {}
+    for pattern in _CELLS:
+        if pattern.heads <= present:
+            patterns.setdefault(pattern.output.head, []).append(pattern)
     cells: list[Cell] = []
     for output, head in heads.items():
-        for pattern in _CELLS.get(head, ()):
+        for pattern in patterns.get(head, ()):
             match = _Match(uses, heads)
             if match.fits(pattern.output, output):
                 cells += _cells_of(program, uses, pattern, match.found)
@@ -244,36 +316,40 @@ def find_cells(program: Program, uses: Uses) -> list[Cell]:
 def _cells_of(
     program: Program, uses: Uses, pattern: _CellPattern, found: Mapping[_Pattern, int]
 ) -> Iterator[Cell]:
-    steps = frozenset(uses.writer[value] for pattern, value in found.items() if pattern.head)
-    shown = {found[pattern.output]}
-    if pattern.next_memory is not None:
-        shown.add(found[pattern.next_memory])
-    of_input = _dense(uses.writer[found[pattern.of_input]])
-    of_state = _dense(uses.writer[found[pattern.of_state]])
+    steps = frozenset(uses.writer[value] for one, value in found.items() if one.head)
+    memory = None if pattern.memory is None else found[pattern.memory]
+    next_memory = None if pattern.next_memory is None else found[pattern.next_memory]
+    output = found[pattern.output]
     places = [{_place(uses, found[part]) for part in gate} for gate in pattern.gates] or [{0}]
-    order = tuple(itertools.chain.from_iterable(places))
-    if (
-        not _is_closed(program, uses, steps, shown)
-        or sorted(order) != list(range(len(places)))
-        or (pattern.state is not None and found[pattern.state] != of_state.data)
+    order = list(itertools.chain.from_iterable(places))
+    if not _is_closed(program, uses, steps, shown={output, next_memory}) or sorted(order) != list(
+        range(len(places))
     ):
         return
+    order += range(len(order), len(order) + len(pattern.of_data) - 1)
     cell = Cell(
         mode=pattern.mode,
-        order=order,
-        of_input=of_input,
-        of_state=of_state,
-        memory=None if pattern.memory is None else found[pattern.memory],
-        output=found[pattern.output],
-        next_memory=None if pattern.next_memory is None else found[pattern.next_memory],
+        order=tuple(order),
+        inverted=pattern.inverted,
+        data=found[pattern.data],
+        state=found[pattern.state],
+        memory=memory,
+        of_data=tuple(_parameters(uses.writer[found[one]]) for one in pattern.of_data),
+        of_state=tuple(_parameters(uses.writer[found[one]]) for one in pattern.of_state),
+        output=output,
+        next_memory=next_memory,
         steps=steps,
     )
     yield cell
     if pattern.may_swap:
-        yield dataclasses.replace(cell, of_input=of_state, of_state=of_input)
+        yield dataclasses.replace(
+            cell, data=cell.state, state=cell.data, of_data=cell.of_state, of_state=cell.of_data
+        )
 
 
-def _is_closed(program: Program, uses: Uses, steps: frozenset[Step], shown: set[int]) -> bool:
+def _is_closed(
+    program: Program, uses: Uses, steps: frozenset[Step], shown: set[int | None]
+) -> bool:
     """Tell whether nobody reads what the steps write, but for the values shown."""
     written = {value for step in steps for value in step.writes()} - shown
     if not written.isdisjoint(program.outputs):
@@ -285,11 +361,10 @@ def _place(uses: Uses, part: int) -> int:
     return uses.writer[part].outputs.index(part)
 
 
-def _dense(step: Step) -> Dense:
-    data, weight, *bias = step.inputs
-    assert data is not None
+def _parameters(step: Step) -> Dense:
+    _, weight, *bias = step.inputs
     assert weight is not None
-    return Dense(data, weight, bias[0] if bias else None)
+    return Dense(weight, bias[0] if bias else None)
 
 
 def _head(program: Program, step: Step) -> str:
@@ -334,7 +409,7 @@ class _Match:
         self.found[pattern] = value
         if not pattern.operands:
             return True
-        sources = self._uses.writer[value].reads()
+        sources = self._uses.writer[value].reads()[: len(pattern.operands)]
         if self._all_fit(pattern.operands, sources):
             return True
         if pattern.head in _COMMUTATIVE and self._all_fit(pattern.operands, sources[::-1]):

@@ -19,8 +19,8 @@ from core.executor.cells import Cell, Uses, find_cells
 from core.executor.ir import Program, Slots, Step
 from core.executor.primitives import Zeros
 from core.executor.recurrent import RecurrentLayer
-from core.ops import Operator
-from core.ops.joining import Stack
+from core.ops import Operator, make_operator
+from core.ops.joining import Concat, Stack
 from core.ops.reshape import Reshape
 from core.ops.slicing import SliceChannel
 from core.ops.transpose import Reverse, SwapAxis
@@ -76,7 +76,7 @@ def _chains(program: Program, uses: Uses, cells: Iterable[Cell]) -> list[Chain]:
 
 def _linked(uses: Uses, layer: Chain, shown: Set[int]) -> list[Chain]:
     """Return the chains that the cells of one layer make, parted where a memory is shown."""
-    after = {(cell.of_state.data, cell.memory): cell for cell in layer}
+    after = {(cell.state, cell.memory): cell for cell in layer}
     following = {cell.output: after.get((cell.output, cell.next_memory)) for cell in layer}
     for cell in layer:
         behind = following[cell.output]
@@ -120,19 +120,19 @@ class _Roller:
         if self._depends_on_itself(chain):
             return
         self._place = min(self._positions[step] for cell in chain for step in cell.steps)
-        self._node = self._program.values[chain[0].of_state.weight].name
+        self._node = self._program.values[chain[0].of_state[0].weight].name
         for step in {step for cell in chain for step in cell.steps}:
             self._uses.remove(step)
         first, last = chain[0], chain[-1]
-        data = self._sequence([cell.of_input.data for cell in chain])
+        data = self._sequence([cell.data for cell in chain])
         hidden = self._program.values[last.output].shape[1]
         op = RecurrentLayer(first.mode, hidden, first.order)
-        states = [one for one in (first.of_state.data, first.memory) if one is not None]
+        states = [one for one in (first.state, first.memory) if one is not None]
         parameters = (
-            first.of_input.weight,
-            first.of_state.weight,
-            self._bias(first.of_input.bias, first.of_input.weight),
-            self._bias(first.of_state.bias, first.of_state.weight),
+            self._joined([one.weight for one in first.of_data], first),
+            self._joined([one.weight for one in first.of_state], first),
+            self._joined([self._bias(*one) for one in first.of_data], first),
+            self._joined([self._bias(*one) for one in first.of_state], first),
         )
         layer = self._made(op, (data, *states, *parameters))
         joined = layer.outputs[0]
@@ -161,9 +161,9 @@ class _Roller:
         """Tell whether an input of the chain, or its first state, needs one of its outputs."""
         inside = {step for cell in chain for step in cell.steps}
         first = chain[0]
-        stack: list[int | None] = [cell.of_input.data for cell in chain]
-        stack += [first.of_state.data, first.memory, *first.of_input.parameters]
-        stack += first.of_state.parameters
+        stack: list[int | None] = [cell.data for cell in chain]
+        stack += [first.state, first.memory]
+        stack += itertools.chain.from_iterable((*first.of_data, *first.of_state))
         seen: set[Step] = set()
         while stack:
             value = stack.pop()
@@ -191,7 +191,21 @@ class _Roller:
                     return self._applied(Reverse(axis=(0,)), source) if is_reversed else source
         return self._applied(Stack(num_args=len(parts), axis=0), *parts)
 
-    def _bias(self, bias: int | None, weight: int) -> int:
+    def _joined(self, parts: Sequence[int], cell: Cell) -> int:
+        """Return the value whose rows are those of a cell's layers, with ``RNN``'s signs."""
+        rows = list(parts)
+        if cell.inverted is not None:
+            count = len(cell.order) - len(parts) + 1
+            split = self._made(SliceChannel(num_outputs=count, axis=0), (parts[0],))
+            self._add(split)
+            rows[:1] = split.writes()
+            place = cell.order[cell.inverted]
+            rows[place] = self._applied(make_operator("negative", self._node, {}), rows[place])
+        return (
+            rows[0] if len(rows) == 1 else self._applied(Concat(num_args=len(rows), dim=0), *rows)
+        )
+
+    def _bias(self, weight: int, bias: int | None) -> int:
         if bias is not None:
             return bias
         like = self._program.values[weight]

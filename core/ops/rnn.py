@@ -10,7 +10,7 @@ from core.ops.attributes import attribute
 from core.ops.operator import Operator, Reads, Run
 from core.ops.precision import wide_backward, wide_forward
 from core.ops.registry import register
-from core.ops.rnn_cells import CELLS, CellArrays, CellGradients, Recurrence
+from core.ops.rnn_cells import CELLS
 from core.ops.rnn_layout import (
     CellParameters,
     LayerReserve,
@@ -18,6 +18,7 @@ from core.ops.rnn_layout import (
     parameter_size,
     split_parameters,
 )
+from core.ops.rnn_recurrence import CellArrays, CellGradients, Recurrence
 from core.ops.softmax import positions
 from core.types import Array, DType, Shape
 

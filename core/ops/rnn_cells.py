@@ -1,249 +1,15 @@
-"""The recurrences of the fused RNN: one layer in one direction, over all steps.
-
-What does not depend on the state is done for all steps at once: the inputs' projection, the slopes
-of the gates, the gradients of the weights. The loop over the steps holds only what does.
-"""
+"""The recurrences of the fused RNN: LSTM, GRU and plain cells."""
 
 from __future__ import annotations
 
 import abc
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-from core.ops.operator import Run
 from core.ops.rnn_layout import CellParameters
+from core.ops.rnn_recurrence import CellArrays, CellGradients, Recurrence, rows_of
 from core.types import Array, DType
 
-__all__ = ["CELLS", "CellArrays", "CellGradients", "Recurrence"]
-
-
-class CellArrays(NamedTuple):
-    """The arrays of one layer in one direction.
-
-    Attributes:
-        parameters: its weights and biases.
-        data: inputs (steps, batch, inputs).
-        state: state before the first step (batch, hidden); so is ``memory``, for LSTM.
-        output: states (steps, batch, hidden), written by ``forward``.
-        gates: gates after their activation (steps, batch, gates · hidden), written by ``forward``.
-        kept: what else the cell needs (steps, batch, hidden), written by ``forward``.
-        is_reversed: whether the last step comes first.
-    """
-
-    parameters: CellParameters
-    data: Array
-    state: Array
-    memory: Array | None
-    output: Array
-    gates: Array
-    kept: Array | None
-    is_reversed: bool
-
-    def order(self) -> range:
-        """Return the steps in the order in which they are taken."""
-        steps = len(self.output)
-        return range(steps - 1, -1, -1) if self.is_reversed else range(steps)
-
-
-class CellGradients(NamedTuple):
-    """Gradients that arrive, of the output and (or None) of the last state and memory, and arrays
-    that take those of data, the first state and memory, and the parameters (or None).
-
-    ``data`` is added to where ``adds_data`` says so.
-    """
-
-    output: Array
-    last_state: Array | None
-    last_memory: Array | None
-    data: Array | None
-    adds_data: bool
-    state: Array | None
-    memory: Array | None
-    parameters: CellParameters | None
-
-
-class Recurrence(abc.ABC):
-    """One kind of cell. An object holds the scratch memory of one pass over all layers.
-
-    Args:
-        run: where scratch memory comes from.
-        steps, batch, hidden: sizes.
-        dtype: of all arrays.
-        ended: True where a sequence is over (steps, batch, 1), or None. There the state stays.
-        is_backward: which of the two passes it is for.
-    """
-
-    gate_count: ClassVar[int]
-    has_kept: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        run: Run,
-        steps: int,
-        batch: int,
-        hidden: int,
-        dtype: DType,
-        ended: Array | None,
-        *,
-        is_backward: bool,
-    ) -> None:
-        self.run = run
-        self.xp = run.xp
-        self.hidden = hidden
-        self.ended = ended
-        self.step_gates = run.scratch((batch, self.gate_count * hidden), dtype)
-        self.work = run.scratch((batch, hidden), dtype)
-        if is_backward:
-            self.take_backward_scratch(steps, batch, dtype)
-        else:
-            self.take_forward_scratch(dtype)
-
-    def take_forward_scratch(self, dtype: DType) -> None:
-        """Take what only the forward pass needs."""
-        self.bias = self.run.scratch((self.gate_count * self.hidden,), dtype)
-
-    def take_backward_scratch(self, steps: int, batch: int, dtype: DType) -> None:
-        """Take what only the backward pass needs."""
-        rows, scratch = self.gate_count * self.hidden, self.run.scratch
-        self.gate_grads = scratch((steps, batch, rows), dtype)
-        self.grad = scratch((batch, self.hidden), dtype)
-        self.next_grad = scratch((batch, self.hidden), dtype)
-        self.weight_share = scratch((rows, self.hidden), dtype)
-        self.states_before = (
-            None if self.ended is None else scratch((steps, batch, self.hidden), dtype)
-        )
-
-    # -- forward ----------------------------------------------------------------------------
-
-    def forward(
-        self, cell: CellArrays, last_state: Array | None, last_memory: Array | None
-    ) -> None:
-        """Run all steps; write output, gates, kept and (where given) the last state and memory."""
-        self._project_inputs(cell)
-        state, memory = cell.state, cell.memory
-        for t in cell.order():
-            self.step(cell, t, state, memory)
-            self._freeze(cell.output, t, state)
-            state = cell.output[t]
-            if memory is not None:
-                assert cell.kept is not None
-                self._freeze(cell.kept, t, memory)
-                memory = cell.kept[t]
-        if last_state is not None:
-            self.xp.copyto(last_state, state)
-        if last_memory is not None:
-            self.xp.copyto(last_memory, memory)
-
-    @abc.abstractmethod
-    def step(self, cell: CellArrays, t: int, state: Array, memory: Array | None) -> None:
-        """Turn ``gates[t]``, the projected inputs, into activated gates; write ``output[t]``."""
-
-    def input_bias(self, parameters: CellParameters, bias: Array) -> None:
-        """Write what is added to the inputs' projection: both biases."""
-        self.xp.add(parameters.i2h_bias, parameters.h2h_bias, out=bias)
-
-    def _project_inputs(self, cell: CellArrays) -> None:
-        self.xp.matmul(_rows(cell.data), cell.parameters.i2h_weight.T, out=_rows(cell.gates))
-        self.input_bias(cell.parameters, self.bias)
-        gates = cell.gates
-        gates += self.bias
-
-    def _freeze(self, states: Array, t: int, before: Array) -> None:
-        if self.ended is not None:
-            self.xp.copyto(states[t], before, where=self.ended[t])
-
-    # -- backward ---------------------------------------------------------------------------
-
-    def backward(self, cell: CellArrays, grads: CellGradients) -> None:
-        """Run all steps back; write the gradients asked for."""
-        xp = self.xp
-        self.prepare_backward(cell, grads)
-        if grads.last_state is None:
-            self.next_grad[...] = 0
-        else:
-            xp.copyto(self.next_grad, grads.last_state)
-        order, states = cell.order(), self._states_before(cell)
-        for position in range(len(order) - 1, -1, -1):
-            t = order[position]
-            before = order[position - 1] if position else None
-            state = cell.state if before is None else states[before]
-            xp.add(grads.output[t], self.next_grad, out=self.grad)
-            self.step_backward(cell, t, before, state)
-            if self.ended is not None:
-                xp.copyto(self.next_grad, self.grad, where=self.ended[t])
-        if grads.state is not None:
-            xp.copyto(grads.state, self.next_grad)
-        self._input_gradient(cell, grads)
-        if grads.parameters is not None:
-            self._parameter_gradients(cell, states, grads.parameters)
-
-    @abc.abstractmethod
-    def prepare_backward(self, cell: CellArrays, grads: CellGradients) -> None:
-        """Do for all steps at once what does not depend on later steps; write the gates' slopes
-        into ``gate_grads``."""
-
-    @abc.abstractmethod
-    def step_backward(self, cell: CellArrays, t: int, before: int | None, state: Array) -> None:
-        """Take the gradient of ``output[t]`` in ``grad`` to the step before, into ``next_grad``.
-
-        ``state`` is that of the step ``before``. Multiplies ``gate_grads[t]``.
-        """
-
-    def hidden_gate_grads(self) -> Array:
-        """Return the gates' gradients as the hidden weights and bias see them."""
-        return self.gate_grads
-
-    def finish_gate_grads(self, gate_grads: Array, t: int) -> None:
-        """Set the gradients of ended sequences to zero."""
-        if self.ended is not None:
-            self.xp.copyto(gate_grads[t], 0, where=self.ended[t])
-
-    def _input_gradient(self, cell: CellArrays, grads: CellGradients) -> None:
-        if grads.data is None:
-            return
-        target = grads.data
-        if grads.adds_data:
-            target = self.run.scratch(grads.data.shape, grads.data.dtype)
-        self.xp.matmul(_rows(self.gate_grads), cell.parameters.i2h_weight, out=_rows(target))
-        if grads.adds_data:
-            self.xp.add(grads.data, target, out=grads.data)
-
-    def _parameter_gradients(self, cell: CellArrays, states: Array, target: CellParameters) -> None:
-        xp, gate_grads, hidden_grads = self.xp, self.gate_grads, self.hidden_gate_grads()
-        xp.matmul(_rows(gate_grads).T, _rows(cell.data), out=target.i2h_weight)
-        xp.sum(_rows(gate_grads), axis=0, out=target.i2h_bias)
-        xp.sum(_rows(hidden_grads), axis=0, out=target.h2h_bias)
-        if cell.is_reversed:
-            first, later, states = hidden_grads[-1], hidden_grads[:-1], states[1:]
-        else:
-            first, later, states = hidden_grads[0], hidden_grads[1:], states[:-1]
-        xp.matmul(_rows(later).T, _rows(states), out=target.h2h_weight)
-        xp.matmul(first.T, cell.state, out=self.weight_share)
-        xp.add(target.h2h_weight, self.weight_share, out=target.h2h_weight)
-
-    def _states_before(self, cell: CellArrays) -> Array:
-        """Return the states that the steps started from: the output, with the first state where a
-        sequence has ended, for in the reversed direction it begins there."""
-        if self.states_before is None or not cell.is_reversed:
-            return cell.output
-        self.xp.copyto(self.states_before, cell.output)
-        self.xp.copyto(self.states_before, cell.state, where=self.ended)
-        return self.states_before
-
-    # -- helpers ----------------------------------------------------------------------------
-
-    def gate(self, gates: Array, index: int) -> Array:
-        """Return one gate of an array of all."""
-        return gates[..., index * self.hidden : (index + 1) * self.hidden]
-
-    def write_sigmoid_slope(self, value: Array, slope: Array) -> None:
-        """Write the slope of the logistic function where it has this value."""
-        self.xp.subtract(1, value, out=slope)
-        slope *= value
-
-    def write_tanh_slope(self, value: Array, slope: Array) -> None:
-        """Write the slope of tanh where it has this value."""
-        self.xp.multiply(value, value, out=slope)
-        self.xp.subtract(1, slope, out=slope)
+__all__ = ["CELLS"]
 
 
 class Lstm(Recurrence):
@@ -394,6 +160,91 @@ class Gru(Recurrence):
         return self.hidden_grads
 
 
+class ResetFirstGru(Recurrence):
+    """Gated recurrent unit as first published (Cho et al. 2014, arXiv:1406.1078): the reset gate
+    multiplies the state before the candidate's weight does; gates: reset, update, candidate.
+
+    Keeps the state that has been reset.
+    """
+
+    gate_count: ClassVar[int] = 3
+
+    def take_forward_scratch(self, dtype: DType) -> None:
+        super().take_forward_scratch(dtype)
+        self._part_step_gates()
+
+    def take_backward_scratch(self, steps: int, batch: int, dtype: DType) -> None:
+        super().take_backward_scratch(steps, batch, dtype)
+        self._part_step_gates()
+
+    def _part_step_gates(self) -> None:
+        """Make contiguous arrays of the memory for one step's gates: two of them, and the third."""
+        batch, size = self.step_gates.shape[0], self.step_gates.size
+        memory = self.step_gates.reshape(-1)
+        self.both = memory[: size - batch * self.hidden].reshape(batch, -1)
+        self.share = memory[size - batch * self.hidden :].reshape(batch, -1)
+
+    def step(self, cell: CellArrays, t: int, state: Array, memory: Array | None) -> None:
+        assert cell.kept is not None
+        xp, gates, was_reset, out = self.xp, cell.gates[t], cell.kept[t], cell.output[t]
+        gates_weight, weight = self._weights(cell)
+        xp.matmul(state, gates_weight.T, out=self.both)
+        both = gates[:, : 2 * self.hidden]
+        both += self.both
+        both *= 0.5
+        xp.tanh(both, out=both)
+        both *= 0.5
+        both += 0.5
+        reset, update, candidate = (self.gate(gates, i) for i in range(3))
+        xp.multiply(reset, state, out=was_reset)
+        xp.matmul(was_reset, weight.T, out=self.work)
+        candidate += self.work
+        xp.tanh(candidate, out=candidate)
+        xp.subtract(state, candidate, out=self.work)
+        self.work *= update
+        xp.add(candidate, self.work, out=out)
+
+    def prepare_backward(self, cell: CellArrays, grads: CellGradients) -> None:
+        for index in (0, 1):
+            self.write_sigmoid_slope(
+                self.gate(cell.gates, index), self.gate(self.gate_grads, index)
+            )
+        self.write_tanh_slope(self.gate(cell.gates, 2), self.gate(self.gate_grads, 2))
+
+    def step_backward(self, cell: CellArrays, t: int, before: int | None, state: Array) -> None:
+        xp, gates, gate_grads = self.xp, cell.gates[t], self.gate_grads[t]
+        gates_weight, weight = self._weights(cell)
+        reset, update, candidate = (self.gate(gates, i) for i in range(3))
+        reset_grad, update_grad, candidate_grad = (self.gate(gate_grads, i) for i in range(3))
+        xp.subtract(1, update, out=self.work)
+        self.work *= self.grad
+        candidate_grad *= self.work
+        xp.subtract(state, candidate, out=self.work)
+        self.work *= self.grad
+        update_grad *= self.work
+        xp.matmul(candidate_grad, weight, out=self.share)
+        xp.multiply(self.share, state, out=self.work)
+        reset_grad *= self.work
+        self.finish_gate_grads(self.gate_grads, t)
+        xp.matmul(gate_grads[:, : 2 * self.hidden], gates_weight, out=self.next_grad)
+        self.share *= reset
+        self.next_grad += self.share
+        xp.multiply(self.grad, update, out=self.work)
+        self.next_grad += self.work
+
+    def _parameter_gradients(self, cell: CellArrays, states: Array, target: CellParameters) -> None:
+        super()._parameter_gradients(cell, states, target)
+        assert cell.kept is not None
+        candidate_grads = self.gate(rows_of(self.gate_grads), 2)
+        rows = target.h2h_weight[2 * self.hidden :]
+        self.xp.matmul(candidate_grads.T, rows_of(cell.kept), out=rows)
+
+    def _weights(self, cell: CellArrays) -> tuple[Array, Array]:
+        """Return the state's weight for the gates, and for the candidate."""
+        weight = cell.parameters.h2h_weight
+        return weight[: 2 * self.hidden], weight[2 * self.hidden :]
+
+
 class Vanilla(Recurrence):
     """A layer without gates: activation of input and state."""
 
@@ -443,10 +294,6 @@ CELLS: dict[str, type[Recurrence]] = {
     "rnn_tanh": TanhCell,
     "lstm": Lstm,
     "gru": Gru,
+    "gru_reset_first": ResetFirstGru,
 }
-"""The recurrence of each value of the attribute ``mode``."""
-
-
-def _rows(array: Array) -> Array:
-    """Return an array of steps, batch and columns with the first two joined."""
-    return array.reshape(-1, array.shape[-1])
+"""The recurrence of each value of the attribute ``mode``, and of one that only plans have."""

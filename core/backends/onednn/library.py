@@ -97,6 +97,8 @@ _MAKERS: dict[str, str] = {
     "vanilla_rnn_backward": f"Eiii{'m' * 14}uffp",
     "lstm_forward": f"Eii{'m' * 11}u",
     "lstm_backward": f"Eii{'m' * 22}up",
+    "gru_forward": f"Eii{'m' * 7}u",
+    "gru_backward": f"Eii{'m' * 14}up",
     "lbr_gru_forward": f"Eii{'m' * 7}u",
     "lbr_gru_backward": f"Eii{'m' * 14}up",
 }

@@ -31,7 +31,7 @@ __all__ = [
 _BYTES = np.dtype("uint8")
 _SLOW = "ref"
 """Beginning of the names of implementations that are there for completeness."""
-_SWIFT_REFERENCES = ("reorder", "vanilla_rnn", "lstm", "lbr_gru")
+_SWIFT_REFERENCES = ("reorder", "vanilla_rnn", "lstm", "gru", "lbr_gru")
 """Kinds whose references are fast all the same: those of recurrent layers call the GEMM."""
 
 _LIGHT = ("binary", "concat", "eltwise", "pooling", "reorder", "softmax")

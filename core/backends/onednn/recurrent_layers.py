@@ -52,6 +52,7 @@ class Cell(NamedTuple):
 CELLS = {
     "lstm": Cell("lstm", (), (), (0, 1, 2, 3), ((0, 0), (1, 1), (2, 2), (3, 3)), has_memory=True),
     "gru": Cell("lbr_gru", (), (), (1, 0, 2), ((1, 1), (0, 0), (2, None), (None, 2))),
+    "gru_reset_first": Cell("gru", (), (), (1, 0, 2), ((1, 1), (0, 0), (2, 2))),
     "rnn_relu": Cell("vanilla_rnn", (Algorithm.ELTWISE_RELU,), (0.0, 0.0), (0,), ((0, 0),)),
     "rnn_tanh": Cell("vanilla_rnn", (Algorithm.ELTWISE_TANH,), (0.0, 0.0), (0,), ((0, 0),)),
 }

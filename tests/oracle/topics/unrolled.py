@@ -66,19 +66,37 @@ class _Layer:
         candidate = sym.tanh(ours[0] + reset * theirs[0])
         return (sym.ones_like(update) - update) * candidate + update * state
 
-    def gru_that_resets_first(self, data: Any, state: Any) -> Any:
-        """Take a step of the GRU as first published (Cho et al. 2014)."""
+    def gru_stepwise(self, data: Any, state: Any) -> Any:
+        """Take a step; the gate says how much of the candidate is taken."""
+        sym = self.sym
+        ours = sym.SliceChannel(self.dense(data, "i2h", 3), num_outputs=3)
+        theirs = sym.SliceChannel(self.dense(state, "h2h", 3), num_outputs=3)
+        reset, update = (sym.sigmoid(ours[i] + theirs[i]) for i in range(2))
+        candidate = sym.tanh(reset * theirs[2] + ours[2])
+        return update * (candidate - state) + state
+
+    def gru_reset_first(self, data: Any, state: Any) -> Any:
+        """Take a step of the GRU as first published (Cho et al. 2014), as MXNet's example/rnn."""
+        candidate, update = self._reset_first(data, state, 0)
+        return state + update * (candidate - state)
+
+    def gru_reset_first_blended(self, data: Any, state: Any) -> Any:
+        """Take a step of that GRU with the gates the other way round."""
+        candidate, update = self._reset_first(data, state, 1)
+        return (1 - update) * candidate + update * state
+
+    def _reset_first(self, data: Any, state: Any, place: int) -> tuple[Any, Any]:
         sym = self.sym
         gates = sym.SliceChannel(
             self.dense(data, "gates_i2h", 2) + self.dense(state, "gates_h2h", 2), num_outputs=2
         )
-        update, reset = (sym.Activation(gates[i], act_type="sigmoid") for i in range(2))
-        candidate = sym.tanh(self.dense(data, "i2h", 1) + self.dense(reset * state, "h2h", 1))
-        return state + update * (candidate - state)
+        update, reset = (sym.Activation(gates[i], act_type="sigmoid") for i in (place, 1 - place))
+        candidate = self.dense(data, "i2h", 1) + self.dense(reset * state, "h2h", 1)
+        return sym.tanh(candidate), update
 
     def plain(self, data: Any, state: Any) -> Any:
         """Take a step of a cell without gates."""
-        return self.sym.tanh(self.dense(data, "i2h", 1) + self.dense(state, "h2h", 1))
+        return self.sym.tanh(self.dense(state, "h2h", 1) + self.dense(data, "i2h", 1))
 
 
 def _steps(mx: Any, axis: int = 1) -> list[Any]:
@@ -161,11 +179,25 @@ def gru(mx: Any) -> Any:
     return mx.sym.stack(*_unroll(layer.gru, _steps(mx), *layer.begin(1)), axis=1)
 
 
-def gru_resets_first(mx: Any) -> Any:
-    """Keep the GRU that no fused operator has."""
+def gru_stepwise(mx: Any) -> Any:
+    """Join the outputs."""
     layer = _Layer(mx, "a")
-    outputs = _unroll(layer.gru_that_resets_first, _steps(mx), *layer.begin(1))
+    outputs = _unroll(layer.gru_stepwise, _steps(mx), *layer.begin(1))
     return mx.sym.Concat(*outputs, dim=0)
+
+
+def gru_reset_first(mx: Any) -> Any:
+    """Join the outputs."""
+    layer = _Layer(mx, "a")
+    outputs = _unroll(layer.gru_reset_first, _steps(mx), *layer.begin(1))
+    return mx.sym.Concat(*outputs, dim=0)
+
+
+def gru_reset_first_blended(mx: Any) -> Any:
+    """Show the last two outputs."""
+    layer = _Layer(mx, "a")
+    outputs = _unroll(layer.gru_reset_first_blended, _steps(mx), *layer.begin(1))
+    return mx.sym.Group(outputs[-2:])
 
 
 def plain_both_ways(mx: Any) -> Any:
@@ -182,8 +214,9 @@ def plain_tied(mx: Any) -> Any:
     """Use one layer's parameters twice, one above the other."""
     below, layer = _Layer(mx, "a"), _Layer(mx, "b")
     inputs = _unroll(below.plain, _steps(mx), *below.begin(1))
+    (state,) = layer.begin(1)
     for _ in range(2):
-        inputs = _unroll(layer.plain, inputs, *layer.begin(1))
+        inputs = _unroll(layer.plain, inputs, state)
     return mx.sym.Concat(*inputs, dim=0)
 
 
@@ -244,7 +277,9 @@ CASES: dict[str, Case] = {
         (lstm_gate_shown, 1),
         (lstm_by_time, 2),
         (gru, 1),
-        (gru_resets_first, 0),
+        (gru_stepwise, 1),
+        (gru_reset_first, 1),
+        (gru_reset_first_blended, 1),
         (plain_both_ways, 2),
         (plain_tied, 3),
         (plain_fed_back, 0),
