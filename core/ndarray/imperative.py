@@ -143,7 +143,7 @@ def _head_gradient(head: NDArray, given: NDArray | None) -> NDArray:
     if given is None:
         with backend.scope():
             return head.wrap(backend.xp.ones(head.shape, head.dtype))
-    if shape_size(given.shape) != head.size:
+    if shape_size(given.shape) != shape_size(head.shape):
         raise ShapeError(f"the head's gradient has shape {given.shape}, expected {head.shape}")
     gradient = given.tostype("default") if given.stype != "default" else given
     if gradient.shape != head.shape:

@@ -481,3 +481,16 @@ def test_get_symbol_refuses() -> None:
         autograd.get_symbol(y)
     with pytest.raises(TypeError, match="list"):
         autograd.get_symbol([x])
+
+
+@pytest.mark.parametrize("stype", ["default", "row_sparse", "csr"])
+def test_a_sparse_head_takes_a_gradient_of_either_kind(stype: str) -> None:
+    for given in ("default", stype):
+        x = nd.array([[1.0, 0.0], [0.0, 3.0]]).tostype(stype)
+        x.attach_grad()
+        with autograd.record():
+            y = x * 2
+        y.backward(nd.array([[1.0, 2.0], [3.0, 4.0]]).tostype(given))
+        assert x.grad.asnumpy().tolist() == [[2, 4], [6, 8]]
+        with pytest.raises(ShapeError, match=r"expected \(2, 2\)"), autograd.record():
+            (x * 2).backward(nd.ones((3, 2)))
