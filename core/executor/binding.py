@@ -13,6 +13,7 @@ from core.executor.arena import Arena
 from core.executor.bound import Bound
 from core.executor.compile import CompileOptions
 from core.executor.executor import Executor
+from core.executor.sparse import SparseExecutor, has_sparse, with_dense_copies
 from core.executor.trace import Graph, SpecOf, specs_of
 from core.ndarray import NDArray
 from core.symbol.graph import Entry
@@ -40,7 +41,7 @@ def bind(
     options: CompileOptions | None = None,
     specs: GraphSpecs | None = None,
 ) -> Executor:
-    """Bind a symbol to arrays.
+    """Bind a symbol to arrays, dense or sparse.
 
     Args:
         symbol: the symbol.
@@ -76,10 +77,14 @@ def bind(
     all_names, all_arrays = [*names, *auxiliary_names], [*arguments, *auxiliaries]
     _check_devices(ctx, group2ctx, zip(all_names, all_arrays, strict=True))
     _check_devices(ctx, None, zip(names, gradients, strict=True))
-    _check_gradients(names, arguments, gradients)
-    spec_of = _infer_bound(graph, arguments, auxiliaries, specs)
-    bound = Bound(arguments, gradients, requests, auxiliaries)
+    given = Bound(arguments, gradients, requests, auxiliaries)
+    bound = with_dense_copies(given) if has_sparse(given) else given
+    _check_gradients(names, bound.arguments, bound.gradients)
+    spec_of = _infer_bound(graph, bound.arguments, bound.auxiliaries, specs)
     arena = shared_exec.arena if shared_exec is not None else Arena(ctx)
+    if bound is not given:
+        own = (symbol, graph, spec_of, ctx, bound, arena)
+        return SparseExecutor(*own, stored=given, group2ctx=group2ctx, options=options)
     return Executor(symbol, graph, spec_of, ctx, bound, arena, group2ctx=group2ctx, options=options)
 
 

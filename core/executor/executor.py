@@ -349,7 +349,7 @@ class Executor:
             self._requests if mode.has_backward else {},
             is_train=mode.is_train,
             backend=self.arena.backend.name,
-            strided=_strided(self.arg_arrays),
+            strided=_strided(self.bound.arguments),
             constants={
                 index
                 for index, array in enumerate([*self.arg_arrays, *self.aux_arrays])
@@ -424,7 +424,7 @@ class Executor:
 
 def _write(target: NDArray, value: NDArray | Array) -> None:
     raw = value.dense() if isinstance(value, NDArray) else value
-    backend_of(target.context).copy_into(target.data, raw)
+    target.assign_dense(raw)
 
 
 def _bindings(bound: Bound, outputs: Outputs) -> Bindings:

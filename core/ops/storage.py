@@ -18,11 +18,41 @@ __all__ = ["CastStorage", "SparseRetain", "output_storage"]
 
 STORAGE_TYPES = ("default", "row_sparse", "csr")
 
-_KEEPS_ZEROS = (
-    "BlockGrad _copy _div_scalar _mul_scalar abs arcsin arcsinh arctan arctanh cbrt ceil clip "
-    "degrees expm1 fix floor log1p make_loss negative radians relu rint round sign sin sinh slice "
-    "sqrt square tan tanh trunc zeros_like"
-).split()
+_KEEPS_ZEROS = [
+    "BlockGrad",
+    "_copy",
+    "_div_scalar",
+    "_mul_scalar",
+    "abs",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctanh",
+    "cbrt",
+    "ceil",
+    "clip",
+    "degrees",
+    "expm1",
+    "fix",
+    "floor",
+    "log1p",
+    "make_loss",
+    "negative",
+    "radians",
+    "relu",
+    "rint",
+    "round",
+    "sign",
+    "sin",
+    "sinh",
+    "slice",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "trunc",
+    "zeros_like",
+]
 """Operators of one array that give 0 for 0."""
 
 

@@ -1,0 +1,113 @@
+"""Executors that are bound to sparse arrays: they compute with dense copies of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from core.errors import MXNetError
+from core.executor.bound import Bound
+from core.executor.executor import Executor
+from core.executor.trace import Graph
+from core.ndarray import NDArray
+from core.ops.storage import output_storage
+from core.symbol.graph import Node
+
+__all__ = ["SparseExecutor", "has_sparse", "head_storages", "with_dense_copies"]
+
+
+def has_sparse(bound: Bound) -> bool:
+    """Tell whether any of the arrays is sparse."""
+    arrays = (*bound.arguments, *bound.gradients, *bound.auxiliaries)
+    return any(array is not None and array.stype != "default" for array in arrays)
+
+
+def with_dense_copies(bound: Bound) -> Bound:
+    """Return the same arrays with dense copies in place of the sparse ones."""
+    return Bound(
+        [_dense(array) for array in bound.arguments],
+        [None if array is None else _dense(array) for array in bound.gradients],
+        bound.requests,
+        [_dense(array) for array in bound.auxiliaries],
+    )
+
+
+def head_storages(graph: Graph, storages: Mapping[str, str]) -> list[str]:
+    """Return the storage types of a graph's outputs, from those of its variables by name."""
+    found: dict[Node, str] = {}
+    for node in graph.nodes:
+        if node.op is None:
+            found[node] = storages.get(node.name, "default")
+        else:
+            found[node] = output_storage(node.op, [found[source] for source, _ in node.inputs])
+    return [found[node] for node, _ in graph.heads]
+
+
+class SparseExecutor(Executor):
+    """An executor whose arrays may be sparse, in MXNet's words and with MXNet's results.
+
+    What the sparse arguments hold is read anew at each forward pass, and sparse gradients are
+    written after each backward pass. Outputs are sparse where MXNet's are; such ones are copies.
+    """
+
+    def __init__(self, *args: Any, stored: Bound, **kwargs: Any) -> None:
+        """Args: those of ``Executor``, with dense copies, and the arrays given as ``stored``."""
+        super().__init__(*args, **kwargs)
+        self.arg_arrays = stored.arguments
+        self.grad_arrays = stored.gradients
+        self.aux_arrays = stored.auxiliaries
+        variables = (*self.graph.arguments, *self.graph.auxiliaries)
+        arrays = (*stored.arguments, *stored.auxiliaries)
+        self._storages = head_storages(
+            self.graph,
+            {node.name: array.stype for node, array in zip(variables, arrays, strict=True)},
+        )
+
+    def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
+        for name, value in kwargs.items():
+            self._set_argument(name, value)
+        _copy(self.arg_arrays, self.bound.arguments)
+        _copy(self.aux_arrays, self.bound.auxiliaries)
+        super().forward(is_train)
+        return self.outputs
+
+    def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
+        _copy(self.grad_arrays, self.bound.gradients)
+        super().backward(_dense_gradients(out_grads), is_train)
+        _copy(self.bound.gradients, self.grad_arrays)
+        _copy(self.bound.auxiliaries, self.aux_arrays)
+
+    @property
+    def outputs(self) -> list[NDArray]:
+        """The outputs, as the last forward pass left them."""
+        return [
+            output if stype == "default" else output.tostype(stype)
+            for output, stype in zip(super().outputs, self._storages, strict=True)
+        ]
+
+    def reshape(self, *args: Any, **kwargs: Any) -> Executor:
+        """Not to be had; MXNet's cannot either."""
+        raise MXNetError(
+            "an executor of sparse arrays cannot take other shapes; bind the symbol again"
+        )
+
+
+def _dense(array: NDArray) -> NDArray:
+    return array if array.stype == "default" else array.tostype("default")
+
+
+def _dense_gradients(given: Any) -> Any:
+    if isinstance(given, NDArray):
+        return _dense(given)
+    if isinstance(given, Mapping):
+        return {name: _dense(array) for name, array in given.items()}
+    if isinstance(given, Sequence):
+        return [_dense(array) if isinstance(array, NDArray) else array for array in given]
+    return given
+
+
+def _copy(sources: Sequence[NDArray | None], targets: Sequence[NDArray | None]) -> None:
+    """Copy from sparse arrays to their dense copies, or back; the rest are the same arrays."""
+    for source, target in zip(sources, targets, strict=True):
+        if source is not target and source is not None and target is not None:
+            target.assign_dense(source.dense())

@@ -1,0 +1,91 @@
+"""Symbols bound to sparse arrays, against the same on dense ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import core as mx
+from core import nd, sym
+from core.errors import MXNetError
+from core.executor.sparse import SparseExecutor
+
+VALUES = np.float32([[0, 0], [1, -2], [0, 0]])
+
+
+def sparse(stype: str = "row_sparse", values: np.ndarray = VALUES) -> nd.NDArray:
+    return nd.array(values).tostype(stype)
+
+
+@pytest.mark.parametrize("stype", ["row_sparse", "csr"])
+def test_outputs_and_gradients_are_stored_as_bound(stype: str) -> None:
+    gradient = nd.zeros(VALUES.shape, stype=stype)
+    exe = sym.square(sym.Variable("x")).bind(mx.cpu(), [sparse(stype)], args_grad=[gradient])
+    assert isinstance(exe, SparseExecutor)
+    (out,) = exe.forward(is_train=True)
+    assert out.stype == exe.outputs[0].stype == stype
+    np.testing.assert_array_equal(out.asnumpy(), VALUES**2)
+    exe.backward(out)
+    assert exe.grad_dict["x"] is gradient
+    np.testing.assert_array_equal(gradient.asnumpy(), 2 * VALUES**3)
+
+
+def test_each_pass_reads_the_arrays_anew() -> None:
+    x = sparse()
+    exe = (sym.Variable("x") * 3).bind(mx.cpu(), {"x": x})
+    exe.forward()
+    x[:] = nd.array(VALUES[::-1] + 1)
+    np.testing.assert_array_equal(exe.forward()[0].asnumpy(), 3 * (VALUES[::-1] + 1))
+    exe.forward(x=2 * VALUES)
+    np.testing.assert_array_equal(exe.outputs[0].asnumpy(), 6 * VALUES)
+    np.testing.assert_array_equal(x.asnumpy(), 2 * VALUES)
+    exe.copy_params_from({"x": nd.array(VALUES)})
+    assert exe.arg_dict["x"] is x
+    np.testing.assert_array_equal(x.asnumpy(), VALUES)
+
+
+def test_sparse_and_dense_together() -> None:
+    """A linear model on a csr matrix, as in MXNet's examples."""
+    x, w = sparse("csr"), nd.array([[1, 2, 3], [4, 5, 6]])
+    gradient = nd.zeros((2, 3))
+    out = sym.sparse.dot(sym.Variable("x", stype="csr"), sym.Variable("w"))
+    exe = out.bind(mx.cpu(), [x, w], args_grad={"w": gradient})
+    exe.forward(is_train=True)
+    np.testing.assert_array_equal(exe.outputs[0].asnumpy(), VALUES @ w.asnumpy())
+    exe.backward(nd.ones((3, 3)))
+    np.testing.assert_array_equal(gradient.asnumpy(), VALUES.T @ np.ones((3, 3)))
+
+
+def test_sparse_gradients_are_added_to() -> None:
+    gradient = sparse(values=VALUES * 10)
+    exe = (sym.Variable("x") * 3).bind(mx.cpu(), [sparse()], args_grad=[gradient], grad_req="add")
+    for _ in range(2):
+        exe.forward(is_train=True)
+        exe.backward(sparse(values=np.ones_like(VALUES)))
+    np.testing.assert_array_equal(gradient.asnumpy(), VALUES * 10 + 6)
+
+
+def test_sparse_auxiliary_states_move() -> None:
+    shape = (2, 3)
+    states = [nd.array([1, 0, 1]).tostype("row_sparse"), nd.ones((3,))]
+    x = np.arange(6, dtype=np.float32).reshape(shape)
+    args = [nd.array(x), nd.ones((3,)), nd.zeros((3,))]
+    out = sym.BatchNorm(sym.Variable("x"), momentum=0.5, fix_gamma=False)
+    exe = out.bind(mx.cpu(), args, args_grad=[nd.zeros(shape), None, None], aux_states=states)
+    exe.forward(is_train=True)
+    exe.backward(nd.ones(shape))
+    np.testing.assert_allclose(states[0].asnumpy(), 0.5 * np.float32([1, 0, 1]) + 0.5 * x.mean(0))
+
+
+def test_mixtures_are_dense() -> None:
+    out = sym.elemwise_add(sym.Variable("a"), sym.Variable("b"))
+    exe = out.bind(mx.cpu(), [sparse(), nd.ones((3, 2))])
+    assert exe.forward()[0].stype == "default"
+    both = out.bind(mx.cpu(), [sparse(), sparse()])
+    assert both.forward()[0].stype == "row_sparse"
+
+
+def test_no_other_shapes() -> None:
+    exe = sym.square(sym.Variable("x")).bind(mx.cpu(), [sparse()])
+    with pytest.raises(MXNetError, match="bind the symbol again"):
+        exe.reshape(x=(4, 2))
