@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from core.backends import backend_of
 from core.config import config
 from core.device import Context
 from core.errors import MXNetError, ShapeError, did_you_mean
