@@ -14,7 +14,7 @@ from core.executor.ir import Program
 from core.executor.layout import choose_kernels
 from core.executor.memory import Lifetime, MemoryPlan, assign_inplace, lifetimes, plan_memory
 from core.executor.mirror import NO_MIRRORING, Mirroring, forced_steps, mirror
-from core.executor.rewrite import REWRITES
+from core.executor.rewrite import REWRITES, simplify
 from core.executor.roll import roll
 from core.executor.trace import Graph, SpecOf, trace
 from core.executor.verify import verify_memory, verify_program
@@ -92,6 +92,7 @@ def compile_graph(
     forced = {program.steps[position] for position in forced_steps(graph)}
     if options.rewrite:
         roll(program, forced)
+        simplify(program)
     if requests:
         append_gradients(program, requests, pass_on=options.rewrite)
     verify_program(program, requests, after="gradient", operators=options.check_kernels)

@@ -11,7 +11,17 @@ from collections.abc import Callable, Set
 
 from core.executor.ir import Place, Program, Step
 
-__all__ = ["REWRITES", "fold_views"]
+__all__ = ["REWRITES", "fold_views", "simplify"]
+
+
+def simplify(program: Program) -> None:
+    """Give each step the simplest operator that does the same on tensors of these shapes.
+
+    Stands before the gradient: what an elementwise sum hands on needs no step.
+    """
+    values = program.values
+    for step in program.steps:
+        step.op = step.op.given([values[slot].shape for slot in step.inputs if slot is not None])
 
 
 def fold_views(program: Program) -> bool:

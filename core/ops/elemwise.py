@@ -20,7 +20,7 @@ from core.ops.broadcasting import infer_broadcast, sum_to
 from core.ops.elemwise_binary import BINARY, BinaryRow, Slope
 from core.ops.elemwise_unary import UNARY, UnaryRow
 from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import declares_attributes, register
+from core.ops.registry import declares_attributes, get_operator, register
 from core.types import Array, DType, Shape, is_floating, merge_dtypes
 
 __all__ = ["Broadcast", "Elementwise", "Reversed", "Scalar", "Unary", "multiply_into"]
@@ -140,6 +140,12 @@ class Elementwise(_Binary):
 class Broadcast(_Binary):
     """A function of the elements of ``lhs`` and ``rhs``, broadcast against each other."""
 
+    def given(self, shapes: Sequence[Shape]) -> Operator:
+        lhs, rhs = shapes
+        if lhs != rhs or not self.row.elementwise:
+            return self
+        return get_operator(self.row.elementwise[0])()
+
     def passes_gradient(self) -> tuple[tuple[int, int], ...]:
         return ()
 
@@ -178,6 +184,9 @@ class Broadcast(_Binary):
 
 class BroadcastMixed(Broadcast):
     """The same with the dtypes of ``mx.np``: the wider floating one, floating over whole."""
+
+    def given(self, shapes: Sequence[Shape]) -> Operator:
+        return self
 
     def infer_type(
         self, inputs: list[DType | None], outputs: list[DType | None]

@@ -87,3 +87,18 @@ def test_view_of_a_strided_argument_is_a_copy(net):
     head = net.op("exp", "e", net.op("_copy", "c", net.var("x")))
     exe = bind(net.symbol(head), cpu(), [NDArray(strided, cpu())])
     np.testing.assert_allclose(exe.forward()[0].data, np.exp(strided), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"), [((2, 3), "elemwise_add"), ((1, 3), "broadcast_add")]
+)
+def test_a_broadcast_of_equal_shapes_is_an_elementwise_operator(net, shape, expected):
+    total = net.op("broadcast_add", "sum", net.var("x"), net.var("y"))
+    program = net.compile(total, x=(2, 3), y=shape).program
+    assert [step.op.names[0] for step in program.steps] == [expected]
+    exe = net.bind(total, x=(2, 3), y=shape)
+    exe.arg_dict["x"].data[...] = [[1, 2, 3], [4, 5, 6]]
+    exe.arg_dict["y"].data[...] = 10
+    np.testing.assert_array_equal(exe.forward(is_train=True)[0].data, [[11, 12, 13], [14, 15, 16]])
+    exe.backward([NDArray(np.full((2, 3), 2, np.float32), cpu())])
+    np.testing.assert_array_equal(exe.grad_dict["y"].data, np.full(shape, 2 if shape[0] > 1 else 4))

@@ -99,6 +99,12 @@ FOLDED = {
         ),
         IMAGES,
     ),
+    "residual_by_broadcast": (
+        mx.sym.broadcast_add(
+            norm(convolution(X, "c1"), "b1"), norm(convolution(X, "c2"), "b2"), name="sum"
+        ),
+        IMAGES,
+    ),
 }
 
 
