@@ -167,6 +167,9 @@ class Stepper:
     def _backward(self, tensors: Arrays) -> Callable[[], Answer]:
         module = self._module
         module.require("backward")
+        if self._forwarded is not module.record.bind:
+            # The engine itself lets a first backward pass use what its memory begins with.
+            raise StageError("backward needs a training pass; call forward first")
         names = module.engine.output_names
         grads = None
         if tensors:
