@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Hashable, Sequence
 
 from core.backends.kernels import Version
 from core.device import Context
 from core.errors import GraphError
 from core.executor.arena import Arena
-from core.executor.compile import CompileOptions, compile_graph
+from core.executor.compile import Compiled, CompileOptions, compile_graph
 from core.executor.lower import Bindings
 from core.executor.plan import Plan
 from core.executor.trace import Graph, SpecOf, specs_of
@@ -23,11 +24,43 @@ from core.types import Array
 __all__ = ["CompiledBodies", "CompiledBody"]
 
 
+@dataclasses.dataclass(frozen=True)
+class _Mode:
+    """What all bodies of a plan have in common."""
+
+    context: Context
+    is_train: bool
+    options: CompileOptions
+
+
+@dataclasses.dataclass(frozen=True)
+class _Program:
+    """A subgraph compiled for shapes, whatever the arrays.
+
+    Attributes:
+        graph: the subgraph, with outputs that are all written.
+        arguments, auxiliaries: which inputs of the subgraph those of the graph are.
+        spec_of: shapes and dtypes.
+        compiled: the steps.
+        inner: programs of the subgraphs of operators inside.
+    """
+
+    graph: Graph
+    arguments: Sequence[int]
+    auxiliaries: Sequence[int]
+    spec_of: SpecOf
+    compiled: Compiled
+    inner: _Programs
+
+
+_Programs = dict[Hashable, _Program]
+
+
 class CompiledBodies:
     """The compiled subgraphs of the operators of one plan (``core.ops.subgraph.Bodies``).
 
     No two of them run at the same time, nor do those of plans that share an arena: all run in one
-    arena further inside.
+    arena further inside. What was compiled serves again when the plan is bound to other arrays.
 
     Args:
         arena: that of the plan.
@@ -35,6 +68,10 @@ class CompiledBodies:
         options: how the plan is compiled.
         is_train: mode of the operators.
         has_backward: whether the plan has a backward pass.
+        programs: what was compiled before for another binding of the same plan.
+
+    Attributes:
+        mode: what all its bodies have in common.
     """
 
     def __init__(
@@ -45,23 +82,23 @@ class CompiledBodies:
         *,
         is_train: bool,
         has_backward: bool,
+        programs: _Programs | None = None,
     ) -> None:
         self.has_backward = has_backward
         self._arena = arena
-        self._context = context
-        self._options = options
-        self._is_train = is_train
+        self.mode = _Mode(context, is_train, options)
+        self._programs: _Programs = {} if programs is None else programs
         self._bodies: dict[Hashable, CompiledBody] = {}
         self._tapes: dict[int, Tape] = {}
-        self._versioned: dict[tuple[int, int], Version] = {}
+        self._versions: dict[tuple[int, int], Version] = {}
 
     def begin(self, bindings: Bindings) -> None:
-        """Forget what was compiled for other arrays than those the plan is now bound to."""
+        """Forget what was bound to other arrays than those the plan is now bound to."""
         self._bodies.clear()
         self._tapes.clear()
         arrays = (*bindings.arguments, *bindings.auxiliaries)
-        self._versioned = {
-            self._extent(array): version
+        self._versions = {
+            (self._address(array), array.nbytes): version
             for array, version in zip(arrays, bindings.versions, strict=True)
             if version is not None
         }
@@ -73,148 +110,159 @@ class CompiledBodies:
         gradients: Sequence[Array | bool] = (),
     ) -> CompiledBody:
         """Return a subgraph compiled for these inputs, the same one in every run."""
-        assert isinstance(graph, Subgraph)
-        key = (graph, *map(_identity, inputs), *map(_identity, gradients))
+        key: Hashable = (id(graph), *map(self._identity, inputs), *map(self._identity, gradients))
         found = self._bodies.get(key)
         if found is None:
-            bodies = CompiledBodies(
-                self._arena.inner,
-                self._context,
-                self._options,
-                is_train=self._is_train,
-                has_backward=bool(gradients),
-            )
-            versions = [
-                None if isinstance(given, tuple) else self._versioned.get(self._extent(given))
-                for given in inputs
-            ]
-            found = CompiledBody(graph, inputs, gradients, versions, bodies)
-            self._bodies[key] = found
+            assert isinstance(graph, Subgraph)
+            found = self._bodies[key] = self._bind(graph, inputs, gradients)
         return found
 
     def tape(self, key: Array) -> Tape:
         """Return the tape of the step that writes (forward) and reads (backward) an array."""
-        return self._tapes.setdefault(self._arena.backend.address(key), Tape())
+        return self._tapes.setdefault(self._address(key), Tape())
 
-    def plan(
-        self, graph: Graph, spec_of: SpecOf, bindings: Bindings, requests: dict[int, str]
-    ) -> Plan:
-        """Return the plan of a body whose own bodies these are."""
-        arguments = bindings.arguments
-        compiled = compile_graph(
-            graph,
-            spec_of,
-            requests,
-            is_train=self._is_train,
-            backend=self._arena.backend.name,
-            strided={i for i, array in enumerate(arguments) if not array.flags.c_contiguous},
-            constants={i for i, version in enumerate(bindings.versions) if version is not None},
-            options=self._options,
+    def _address(self, array: Array) -> int:
+        return self._arena.backend.address(array)
+
+    def _identity(self, given: Array | Spec | bool) -> Hashable:
+        if isinstance(given, (tuple, bool)):
+            return given
+        return self._address(given), given.shape, given.strides, given.dtype
+
+    def _bind(
+        self, graph: Subgraph, inputs: Sequence[Array | Spec], gradients: Sequence[Array | bool]
+    ) -> CompiledBody:
+        empty = self._arena.backend.empty
+        arrays = [empty(*given) if isinstance(given, tuple) else given for given in inputs]
+        versions = [
+            None
+            if isinstance(given, tuple)
+            else self._versions.get((self._address(given), given.nbytes))
+            for given in inputs
+        ]
+        # A gradient given is added to, one of the body's own is written.
+        requests: list[str | None] = [None] * len(arrays)
+        targets: list[Array | None] = [None] * len(arrays)
+        for index, wanted in enumerate(gradients):
+            if not isinstance(wanted, bool):
+                requests[index], targets[index] = "add", wanted
+            elif wanted:
+                array = arrays[index]
+                requests[index], targets[index] = "write", empty(array.shape, array.dtype)
+        program = self._program(graph, arrays, requests, versions)
+        inner = CompiledBodies(
+            self._arena.inner,
+            self.mode.context,
+            self.mode.options,
+            is_train=self.mode.is_train,
+            has_backward=any(requests),
+            programs=program.inner,
         )
-        return Plan(
-            compiled,
-            lambda: bindings,
-            self._arena,
-            self._context,
-            check_kernels=self._options.check_kernels,
-            bodies=self,
-        )
+        return CompiledBody(graph, program, arrays, targets, versions, self._arena.inner, inner)
 
-    def _extent(self, array: Array) -> tuple[int, int]:
-        return self._arena.backend.address(array), int(array.nbytes)
-
-    def empty(self, spec: Spec) -> Array:
-        """Return an array that starts on a cache line."""
-        return self._arena.backend.empty(*spec)
+    def _program(
+        self,
+        graph: Subgraph,
+        arrays: Sequence[Array],
+        requests: Sequence[str | None],
+        versions: Sequence[Version | None],
+    ) -> _Program:
+        strided = [not array.flags.c_contiguous for array in arrays]
+        constant = [version is not None for version in versions]
+        specs = [(array.shape, array.dtype) for array in arrays]
+        key = (graph, *specs, *requests, *strided, *constant)
+        found = self._programs.get(key)
+        if found is None:
+            if any(requests) and graph.updated:
+                raise GraphError(
+                    f"a loop or branch updates {', '.join(graph.updated)} inside; as in MXNet it "
+                    "can be run forward only: bind with grad_req='null', or compute that outside"
+                )
+            found = self._programs[key] = _compile(
+                graph, self.mode, self._arena.backend.name, specs, requests, strided, constant
+            )
+        return found
 
 
 class CompiledBody:
-    """A subgraph compiled for given inputs (``core.ops.subgraph.Body``).
-
-    Args:
-        graph: what to compile.
-        inputs, gradients: as of ``Bodies.body``.
-        versions: by input, that of its array.
-        bodies: those of operators inside, and what makes the plan.
+    """A subgraph bound to arrays (``core.ops.subgraph.Body``).
 
     Attributes:
-        inputs, gradients: arrays by input of the graph.
+        inputs, gradients: arrays by input of the subgraph.
         outputs: arrays by output.
         uses_random: whether it draws random numbers.
-
-    Raises:
-        GraphError: a gradient cannot be computed.
     """
 
     def __init__(
         self,
         graph: Subgraph,
-        inputs: Sequence[Array | Spec],
-        gradients: Sequence[Array | bool],
+        program: _Program,
+        inputs: Sequence[Array],
+        gradients: Sequence[Array | None],
         versions: Sequence[Version | None],
+        arena: Arena,
         bodies: CompiledBodies,
     ) -> None:
-        if gradients and graph.updated:
-            raise GraphError(
-                f"a loop or branch updates {', '.join(graph.updated)} inside; as in MXNet it can "
-                "be run forward only: bind with grad_req='null' or take that operator out of it"
-            )
         self.uses_random = graph.uses_random
-        self.inputs = [
-            bodies.empty(given) if isinstance(given, tuple) else given for given in inputs
-        ]
-        self.gradients: list[Array | None] = [
-            _gradient(bodies, array, wanted)
-            for array, wanted in zip(self.inputs, gradients or [False] * len(inputs), strict=True)
-        ]
-        own = Graph.of([_written(head) for head in graph.heads])
-        positions = {node: index for index, node in enumerate(graph.variables)}
-        arguments = [positions[node] for node in own.arguments]
-        auxiliaries = [positions[node] for node in own.auxiliaries]
-        names = graph.input_names
-        spec_of = specs_of(
-            infer_graph(
-                own.heads,
-                {name: array.shape for name, array in zip(names, self.inputs, strict=True)},
-                {name: array.dtype for name, array in zip(names, self.inputs, strict=True)},
-            )
-        )
+        self.inputs = inputs
+        self.gradients = gradients
         made: dict[Entry, Array] = {}
-        for head in own.heads:
+        for head in program.graph.heads:
             if head not in made:
-                made[head] = bodies.empty(spec_of(head))
-        self.outputs = [made[head] for head in own.heads]
+                made[head] = arena.backend.empty(*program.spec_of(head))
+        self.outputs = [made[head] for head in program.graph.heads]
+        arguments, auxiliaries = program.arguments, program.auxiliaries
         bindings = Bindings(
-            arguments=[self.inputs[position] for position in arguments],
-            auxiliaries=[self.inputs[position] for position in auxiliaries],
-            gradients=[self.gradients[position] for position in arguments],
+            arguments=[inputs[position] for position in arguments],
+            auxiliaries=[inputs[position] for position in auxiliaries],
+            gradients=[gradients[position] for position in arguments],
             outputs=self.outputs,
             versions=[versions[position] for position in (*arguments, *auxiliaries)],
         )
-        requests = {
-            index: "write" if isinstance(gradients[position], bool) else "add"
-            for index, position in enumerate(arguments)
-            if self.gradients[position] is not None
-        }
-        self._plan = bodies.plan(own, spec_of, bindings, requests)
-
-    def forward(self) -> None:
-        """Compute the outputs."""
-        self._plan.forward()
-
-    def backward(self, head_gradients: Sequence[Array]) -> None:
-        """Compute the gradients, right after ``forward``."""
-        self._plan.backward(head_gradients)
+        mode = bodies.mode
+        self._plan = Plan(
+            program.compiled,
+            lambda: bindings,
+            arena,
+            mode.context,
+            check_kernels=mode.options.check_kernels,
+            bodies=bodies,
+        )
+        self.forward = self._plan.forward
+        self.backward = self._plan.backward
 
 
-def _identity(given: Array | Spec | bool) -> Hashable:
-    return given if isinstance(given, (tuple, bool)) else id(given)
-
-
-def _gradient(bodies: CompiledBodies, array: Array, wanted: Array | bool) -> Array | None:
-    if isinstance(wanted, bool):
-        return bodies.empty((array.shape, array.dtype)) if wanted else None
-    return wanted
+def _compile(
+    graph: Subgraph,
+    mode: _Mode,
+    backend: str,
+    specs: Sequence[Spec],
+    requests: Sequence[str | None],
+    strided: Sequence[bool],
+    constant: Sequence[bool],
+) -> _Program:
+    """Compile a subgraph; all sequences go by its inputs."""
+    own = Graph.of([_written(head) for head in graph.heads])
+    positions = {node: index for index, node in enumerate(graph.variables)}
+    arguments = [positions[node] for node in own.arguments]
+    auxiliaries = [positions[node] for node in own.auxiliaries]
+    shapes = {name: shape for name, (shape, _) in zip(graph.input_names, specs, strict=True)}
+    dtypes = {name: dtype for name, (_, dtype) in zip(graph.input_names, specs, strict=True)}
+    spec_of = specs_of(infer_graph(own.heads, shapes, dtypes))
+    wanted = {index: requests[position] for index, position in enumerate(arguments)}
+    compiled = compile_graph(
+        own,
+        spec_of,
+        {index: request for index, request in wanted.items() if request is not None},
+        is_train=mode.is_train,
+        backend=backend,
+        strided={index for index, position in enumerate(arguments) if strided[position]},
+        constants={
+            index for index, position in enumerate([*arguments, *auxiliaries]) if constant[position]
+        },
+        options=mode.options,
+    )
+    return _Program(own, arguments, auxiliaries, spec_of, compiled, {})
 
 
 def _written(head: Entry) -> Entry:

@@ -207,6 +207,11 @@ class Plan:
         )
         forward = [(step, self._watched(step, lowering)) for step in program.forward_steps]
         backward = [(step, self._watched(step, lowering)) for step in program.backward_steps]
+        for step in program.steps:
+            if step.op.graph_names:
+                # Now, so that what is wrong with a body shows when it is bound.
+                gradients = lowering.arrays(step.in_grads) if step.is_backward else None
+                step.op.prepare(self._run, lowering.arrays(step.inputs), gradients)
         self._forward_calls = [call for _, call in forward if call is not None]
         self._backward_calls = [call for _, call in backward if call is not None]
         self._steps = [step for step, call in (*forward, *backward) if call is not None]

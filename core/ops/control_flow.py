@@ -189,7 +189,9 @@ class Foreach(_ControlFlow):
             [*(rules.stacked(length, value) for value in without[:stacked]), *without[stacked:]],
         )
 
-    def _body(self, run: Run, inputs: Sequence[Array], gradients: Sequence[Array | bool]) -> Body:
+    def _body(
+        self, run: Run, inputs: Sequence[Array], in_grads: Sequence[Array | None] | None = None
+    ) -> Body:
         count, moving = len(self.in_data_locs), len(self.in_data_locs) + len(self.in_state_locs)
         given: list[Array | Spec] = [()] * len(inputs)
         wanted: list[Array | bool] = [False] * len(inputs)
@@ -197,16 +199,25 @@ class Foreach(_ControlFlow):
             source = inputs[index]
             shape = (source.shape[1:] or (1,)) if index < count else source.shape
             given[location] = (shape, source.dtype) if index < moving else source
-            if gradients:
-                wanted[location] = gradients[index]
-        return bodies_of(run).body(self.subgraphs[0], given, wanted if gradients else ())
+            if in_grads is None:
+                continue
+            gradient = in_grads[index]
+            if index < count:
+                wanted[location] = gradient is not None
+            elif index < moving:
+                wanted[location] = is_floating(source.dtype)
+            elif gradient is not None:
+                wanted[location] = gradient
+        return bodies_of(run).body(self.subgraphs[0], given, () if in_grads is None else wanted)
+
+    def prepare(
+        self, run: Run, inputs: Sequence[Array], in_grads: Sequence[Array | None] | None
+    ) -> None:
+        self._body(run, inputs, in_grads)
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        body, count, stacked = (
-            self._body(run, inputs, ()),
-            len(self.in_data_locs),
-            self.num_out_data,
-        )
+        body = self._body(run, inputs)
+        count, stacked = len(self.in_data_locs), self.num_out_data
         loop = Loop(run, body, self.in_state_locs, outputs[-1])
         data = list(zip(self.in_data_locs, inputs[:count], strict=True))
         loop.begin(inputs[count : count + len(self.in_state_locs)])
@@ -225,15 +236,8 @@ class Foreach(_ControlFlow):
         in_grads: Sequence[Array | None],
     ) -> None:
         count, stacked, states = len(self.in_data_locs), self.num_out_data, len(self.in_state_locs)
-        gradients: list[Array | bool] = []
-        for index, gradient in enumerate(in_grads):
-            if index < count:
-                gradients.append(gradient is not None)
-            elif index < count + states:
-                gradients.append(is_floating(inputs[index].dtype))
-            else:
-                gradients.append(_zeroed(gradient))
-        body = self._body(run, inputs, gradients)
+        _zero(in_grads[count + states :])
+        body = self._body(run, inputs, in_grads)
         loop = Return(run, body, self.in_state_locs, outputs[-1], out_grads[stacked:-1])
         data = list(zip(self.in_data_locs, inputs, in_grads, strict=False))
         for step in reversed(range(inputs[0].shape[0])):
@@ -298,11 +302,23 @@ class WhileLoop(_ControlFlow):
             [*(rules.stacked(length, value) for value in without[:stacked]), *without[stacked:]],
         )
 
-    def _body(self, run: Run, inputs: Sequence[Array], gradients: Sequence[Array | bool]) -> Body:
+    def _body(
+        self, run: Run, inputs: Sequence[Array], in_grads: Sequence[Array | None] | None = None
+    ) -> Body:
         given: list[Array | Spec] = [inputs[location] for location in self.func_input_locs]
+        wanted = [] if in_grads is None else _wanted(in_grads, self.func_input_locs)
         for position in self.func_var_locs:
-            given[position] = _spec(given[position])
-        return bodies_of(run).body(self.subgraphs[1], given, gradients)
+            given[position] = _spec(inputs[self.func_input_locs[position]])
+            if in_grads is not None:
+                wanted[position] = is_floating(inputs[self.func_input_locs[position]].dtype)
+        return bodies_of(run).body(self.subgraphs[1], given, wanted)
+
+    def prepare(
+        self, run: Run, inputs: Sequence[Array], in_grads: Sequence[Array | None] | None
+    ) -> None:
+        self._body(run, inputs, in_grads)
+        if in_grads is None:
+            self._condition(run, inputs)
 
     def _condition(self, run: Run, inputs: Sequence[Array]) -> tuple[Body, list[tuple[int, int]]]:
         """Return the condition, and which of its inputs are which loop variables."""
@@ -317,7 +333,7 @@ class WhileLoop(_ControlFlow):
         return bodies_of(run).body(self.subgraphs[0], given), moving
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        stacked, body = self.num_out_data, self._body(run, inputs, ())
+        stacked, body = self.num_out_data, self._body(run, inputs)
         condition, moving = self._condition(run, inputs)
         loop = Loop(run, body, self.func_var_locs, outputs[-1])
         loop.begin([inputs[location] for location in self._variables])
@@ -341,11 +357,8 @@ class WhileLoop(_ControlFlow):
         outputs: Sequence[Array],
         in_grads: Sequence[Array | None],
     ) -> None:
-        stacked, targets = self.num_out_data, [_zeroed(gradient) for gradient in in_grads]
-        gradients = [targets[location] for location in self.func_input_locs]
-        for position in self.func_var_locs:
-            gradients[position] = is_floating(inputs[self.func_input_locs[position]].dtype)
-        body = self._body(run, inputs, gradients)
+        _zero(in_grads)
+        stacked, body = self.num_out_data, self._body(run, inputs, in_grads)
         loop = Return(run, body, self.func_var_locs, outputs[-1], out_grads[stacked:-1])
         for step in reversed(range(loop.tape.length)):
             loop.step(out_grads[:stacked], step)
@@ -390,14 +403,24 @@ class Cond(_ControlFlow):
         return inputs, outputs
 
     def _branch(
-        self, run: Run, choice: int, inputs: Sequence[Array], gradients: Sequence[Array | bool] = ()
+        self,
+        run: Run,
+        choice: int,
+        inputs: Sequence[Array],
+        in_grads: Sequence[Array | None] | None = None,
     ) -> Body:
         locations = self._locations()[choice][1]
         return bodies_of(run).body(
             self.subgraphs[choice],
             [inputs[location] for location in locations],
-            [gradients[location] for location in locations] if gradients else (),
+            () if in_grads is None else _wanted(in_grads, locations),
         )
+
+    def prepare(
+        self, run: Run, inputs: Sequence[Array], in_grads: Sequence[Array | None] | None
+    ) -> None:
+        for choice in (1, 2) if in_grads is not None else (0, 1, 2):
+            self._branch(run, choice, inputs, in_grads)
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         choice = 1 if _truth(self._branch(run, 0, inputs)) else 2
@@ -420,8 +443,8 @@ class Cond(_ControlFlow):
         in_grads: Sequence[Array | None],
     ) -> None:
         tape = bodies_of(run).tape(outputs[-1])
-        targets = [_zeroed(gradient) for gradient in in_grads]
-        branch = self._branch(run, tape.choice, inputs, targets)
+        _zero(in_grads)
+        branch = self._branch(run, tape.choice, inputs, in_grads)
         repeat(run, branch, tape.random[0])
         branch.backward(out_grads[:-1])
 
@@ -435,12 +458,16 @@ def _spec(array: Array) -> Spec:
     return array.shape, array.dtype
 
 
-def _zeroed(gradient: Array | None) -> Array | bool:
-    """Return an array to add to."""
-    if gradient is None:
-        return False
-    gradient.fill(0)
-    return gradient
+def _wanted(in_grads: Sequence[Array | None], locations: Locations) -> list[Array | bool]:
+    """Return, by input of a graph, the array to add its gradient to."""
+    found = [in_grads[location] for location in locations]
+    return [False if gradient is None else gradient for gradient in found]
+
+
+def _zero(gradients: Sequence[Array | None]) -> None:
+    for gradient in gradients:
+        if gradient is not None:
+            gradient.fill(0)
 
 
 def _check_locations(name: str, locations: Locations, count: int) -> None:

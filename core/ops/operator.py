@@ -224,6 +224,17 @@ class Operator:
 
     # -- arithmetic -------------------------------------------------------------------------
 
+    def prepare(
+        self, run: Run, inputs: Sequence[Array], in_grads: Sequence[Array | None] | None
+    ) -> None:
+        """Compile the subgraphs that ``forward`` of these inputs runs, or that ``backward`` does.
+
+        Args:
+            run: as for the pass itself.
+            inputs: the arrays that will be its inputs.
+            in_grads: those of its gradients; None for ``forward``.
+        """
+
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Write every output."""
         raise NotImplementedError(f"{self.names[0]} has no forward")
