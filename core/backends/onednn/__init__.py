@@ -9,6 +9,13 @@ from core.backends.onednn.batch_norm import (
     batch_norm_relu,
     batch_norm_relu_backward,
 )
+from core.backends.onednn.boxes import (
+    concatenation_backward,
+    parting,
+    parting_backward,
+    slicing,
+    slicing_backward,
+)
 from core.backends.onednn.clipping import clip_backward
 from core.backends.onednn.convolution import convolution, convolution_backward
 from core.backends.onednn.deconvolution import deconvolution, deconvolution_backward
@@ -57,12 +64,14 @@ _FORWARD: dict[str, Prepare] = {
     "Concat": concatenation,
     "Convolution": convolution,
     "Convolution_v1": convolution,
+    "Crop": slicing,
     "Deconvolution": deconvolution,
     "FullyConnected": inner_product,
     "LayerNorm": layer_norm,
     "LeakyReLU": leaky_relu,
     "Pooling": pooling,
     "RNN": recurrent,
+    "SliceChannel": parting,
     "SoftmaxActivation": softmax_activation,
     "SoftmaxOutput": softmax_output,
     "_plan_accumulate": arithmetic,
@@ -82,6 +91,9 @@ _FORWARD: dict[str, Prepare] = {
     "elemwise_sub": arithmetic,
     "log_softmax": log_softmax,
     "sigmoid": activation,
+    "slice": slicing,
+    "slice_axis": slicing,
+    "slice_like": slicing,
     "softmax": softmax,
     "tanh": activation,
 }
@@ -89,8 +101,10 @@ _BACKWARD: dict[str, Prepare] = {
     "Activation": activation_backward,
     "BatchNorm": batch_norm_backward,
     "BatchNorm_v1": batch_norm_backward,
+    "Concat": concatenation_backward,
     "Convolution": convolution_backward,
     "Convolution_v1": convolution_backward,
+    "Crop": slicing_backward,
     "Deconvolution": deconvolution_backward,
     "FullyConnected": inner_product_backward,
     "LayerNorm": layer_norm_backward,
@@ -102,6 +116,7 @@ _BACKWARD: dict[str, Prepare] = {
     "dot": product_backward,
     "elemwise_mul": multiplication_backward,
     "RNN": recurrent_backward,
+    "SliceChannel": parting_backward,
     "SoftmaxActivation": softmax_activation_backward,
     "SoftmaxOutput": softmax_output_backward,
     "_plan_batch_norm_relu": batch_norm_relu_backward,
@@ -110,6 +125,9 @@ _BACKWARD: dict[str, Prepare] = {
     "relu": activation_backward,
     "_plan_recurrent": recurrent_layer_backward,
     "sigmoid": activation_backward,
+    "slice": slicing_backward,
+    "slice_axis": slicing_backward,
+    "slice_like": slicing_backward,
     "softmax": softmax_backward,
     "tanh": activation_backward,
 }

@@ -39,6 +39,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "stream_create": (_RESULT, _HANDLE, c_uint),
     "memory_desc_create_with_strides": (_RESULT, c_int, _DIMS, c_int, _DIMS),
     "memory_desc_create_with_tag": (_RESULT, c_int, _DIMS, c_int, c_int),
+    "memory_desc_create_submemory": (_RESULT, _HANDLE, _DIMS, _DIMS),
     "memory_desc_clone": (_RESULT, _HANDLE),
     "memory_desc_destroy": (_HANDLE,),
     "memory_desc_query": (_HANDLE, c_int, c_void_p),

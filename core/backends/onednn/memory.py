@@ -22,6 +22,7 @@ __all__ = [
     "MemoryDesc",
     "alternatives",
     "any_layout",
+    "box_of",
     "channels_last",
     "desc_of",
     "dims_array",
@@ -134,6 +135,19 @@ def innermost(dims: Shape, axis: int) -> MemoryDesc:
     for place, stride in zip(order, _c_strides(tuple(dims[o] for o in order)), strict=True):
         strides[place] = stride
     return strided(dims, tuple(strides))
+
+
+@functools.lru_cache(maxsize=4096)
+def box_of(whole: MemoryDesc, start: Shape, dims: Shape) -> MemoryDesc:
+    """Return the descriptor of a box of a tensor; its memory is the tensor's.
+
+    Raises:
+        KernelUnavailable: the box cuts the layout's blocks.
+    """
+    handle = loaded().create(
+        "memory_desc_create_submemory", whole.handle, dims_array(dims), dims_array(start)
+    )
+    return MemoryDesc(handle, (whole, start, dims), dims, whole.nbytes)
 
 
 def alternatives(spec: TensorSpec) -> tuple[MemoryDesc, ...]:

@@ -137,6 +137,28 @@ ELEMENTWISE: dict[str, Case] = {
 CASES |= ELEMENTWISE
 
 
+def maxout(data: Symbol, **attributes: Any) -> Symbol:
+    return mx.sym.maximum(*mx.sym.SliceChannel(data, num_outputs=2, name="split", **attributes))
+
+
+CASES |= {
+    f"{name}-{channels}": (channels, layer)
+    for channels in (20, 32, 64)
+    for name, layer in {
+        "concat": lambda x: mx.sym.Concat(x, relu(x), convolution(x, "grown", 12), dim=1),
+        "concat_rows": lambda x: mx.sym.Concat(x, relu(x), dim=2),
+        "cut": lambda x, c=channels: mx.sym.slice_axis(relu(x), axis=1, begin=c // 2, end=None),
+        "slice": lambda x: mx.sym.slice(relu(x), begin=(None, 1, 2, 3), end=(None, -1, None, 7)),
+        "slice_like": lambda x: mx.sym.slice_like(x, pooling(x, pool_type="max"), axes=(2, 3)),
+        "crop": lambda x: mx.sym.Crop(relu(x), offset=(2, 1), h_w=(5, 7), num_args=1),
+    }.items()
+}
+ELEMENTWISE |= {f"maxout-{channels}": (channels, maxout) for channels in (20, 32)} | {
+    "maxout_of_rows-20": (20, lambda x: maxout(x, axis=2))
+}
+CASES |= ELEMENTWISE
+
+
 def network(case: str) -> Symbol:
     channels, layer = CASES[case]
     inner = layer(convolution(mx.sym.Variable("data"), "first", channels))
