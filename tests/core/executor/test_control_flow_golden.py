@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import core as mx
+from core.backends import gpu_count
 from oracle import golden_file
 from oracle.compare import assert_close
 from oracle.topics.loops import BRANCHES, CASES, run_case, run_on_arrays
@@ -51,3 +52,10 @@ def test_gradients_are_added(case_id: str) -> None:
 def test_a_graph_read_from_mxnets_file_computes_the_same(case_id: str) -> None:
     text = (golden_file.GOLDEN / "loops" / f"{case_id}.json").read_text()
     _compare(case_id, run_case(mx, case_id, symbol=mx.sym.load_json(text)))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(gpu_count() == 0, reason="no CUDA device")
+@every_case
+def test_on_gpu(case_id: str) -> None:
+    _compare(case_id, run_case(mx, case_id, context=mx.gpu()))

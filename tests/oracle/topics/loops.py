@@ -319,24 +319,26 @@ def describe(symbol: Any) -> dict[str, list[str]]:
 
 
 def run_case(
-    mx: Any, case_id: str, grad_req: str = "write", symbol: Any = None
+    mx: Any, case_id: str, grad_req: str = "write", symbol: Any = None, context: Any = None
 ) -> dict[str, np.ndarray]:
     """Run forward and backward twice, over gradients of ones; return what is there at the end."""
     built, given = build(mx, case_id)
+    context = context or mx.cpu()
     symbol = built if symbol is None else symbol
     random = np.random.RandomState(len(case_id))
     names = symbol.list_arguments()
     if not set(names) <= set(given):
         given = dict(zip(names, symbol.infer_shape(**given)[0], strict=True))
-    arrays = {name: mx.nd.array(random.normal(size=given[name]) + 0.1) for name in names}
+    arrays = {name: mx.nd.array(random.normal(size=given[name]) + 0.1, context) for name in names}
     executor = symbol.bind(
-        mx.cpu(),
+        context,
         arrays,
-        args_grad={name: mx.nd.ones(array.shape) for name, array in arrays.items()},
+        args_grad={name: mx.nd.ones(array.shape, context) for name, array in arrays.items()},
         grad_req=grad_req,
     )
     heads = [
-        mx.nd.array(random.normal(size=output.shape)) for output in executor.forward(is_train=True)
+        mx.nd.array(random.normal(size=output.shape), context)
+        for output in executor.forward(is_train=True)
     ]
     for _ in range(2):
         outputs = executor.forward(is_train=True)
