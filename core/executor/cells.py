@@ -10,44 +10,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from core.executor.edit import Uses
 from core.executor.ir import Program, Step
 
-__all__ = ["Cell", "Uses", "find_cells"]
-
-
-class Uses:
-    """Who writes and who reads each value, kept up to date while steps come and go."""
-
-    def __init__(self, steps: Iterable[Step]) -> None:
-        self.writer: dict[int, Step] = {}
-        self._readers: dict[int, dict[Step, None]] = {}
-        for step in steps:
-            self.add(step)
-
-    def add(self, step: Step) -> None:
-        """Take a step into account."""
-        for value in step.writes():
-            self.writer[value] = step
-        for value in step.reads():
-            self._readers.setdefault(value, {})[step] = None
-
-    def remove(self, step: Step) -> None:
-        """Take it out of account."""
-        for value in step.writes():
-            del self.writer[value]
-        for value in step.reads():
-            self._readers[value].pop(step, None)
-
-    def readers(self, value: int) -> list[Step]:
-        """Return the steps that read a value, once each."""
-        return list(self._readers.get(value, ()))
-
-    def has(self, step: Step) -> bool:
-        """Tell whether a step is there."""
-        return self.writer.get(step.writes()[0]) is step
+__all__ = ["Cell", "find_cells"]
 
 
 class Dense(NamedTuple):

@@ -86,10 +86,25 @@ def names_of(executor: Any) -> list[str]:
     return [step.op.names[0] for step in plan.compiled.program.steps]
 
 
-@pytest.mark.parametrize("cell", [mx.rnn.LSTMCell, mx.rnn.GRUCell, mx.rnn.RNNCell])
+def many_layers(hidden: int) -> Any:
+    """Layers in both directions, dropout for each step, a residual layer."""
+    stack = mx.rnn.SequentialRNNCell()
+    for name in "ab":
+        cells = (mx.rnn.LSTMCell(hidden, prefix=f"{name}{way}_") for way in "lr")
+        stack.add(mx.rnn.BidirectionalCell(*cells))
+        stack.add(mx.rnn.DropoutCell(0.5))
+    stack.add(mx.rnn.ResidualCell(mx.rnn.GRUCell(2 * hidden, prefix="c_")))
+    return stack
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [mx.rnn.LSTMCell, mx.rnn.GRUCell, mx.rnn.RNNCell, many_layers],
+    ids=lambda it: it.__name__,
+)
 def test_length_does_not_change_the_number_of_steps(cell: Any) -> None:
     short, long = (
-        names_of(bound(unrolled(length, cell), "write", length=length)) for length in (2, 40)
+        names_of(bound(unrolled(length, cell), "write", length=length)) for length in (3, 40)
     )
     assert short == long
 

@@ -173,6 +173,19 @@ def lstm_by_time(mx: Any) -> Any:
     return mx.sym.Concat(*outputs, dim=1)
 
 
+def lstm_dropped(mx: Any) -> Any:
+    """Put dropout, which drops nothing here, on each layer's input and the last one's output."""
+    layers = [_Layer(mx, name) for name in "ab"]
+    states = [tuple(layer.begin(2)) for layer in layers]
+    outputs = []
+    for value in _steps(mx):
+        for position, layer in enumerate(layers):
+            states[position] = layer.lstm(mx.sym.Dropout(value, p=0.0), *states[position])
+            value = states[position][0]
+        outputs.append(mx.sym.Dropout(value, p=0.0))
+    return mx.sym.Concat(*outputs, dim=0)
+
+
 def gru(mx: Any) -> Any:
     """Stack the outputs."""
     layer = _Layer(mx, "a")
@@ -267,6 +280,22 @@ def cells_both_ways(mx: Any) -> Any:
     return cell.unroll(LENGTH, mx.sym.Variable("data"), merge_outputs=True)[0]
 
 
+def cells_above_both_ways(mx: Any) -> Any:
+    """Stack layers of both directions, with a residual one above and activations between."""
+    stack = mx.rnn.SequentialRNNCell()
+    for name in "ab":
+        stack.add(
+            mx.rnn.BidirectionalCell(
+                mx.rnn.LSTMCell(HIDDEN, prefix=f"{name}_l_"),
+                mx.rnn.GRUCell(HIDDEN, prefix=f"{name}_r_"),
+            )
+        )
+    inputs, _ = stack.unroll(LENGTH, mx.sym.Variable("data"), merge_outputs=False)
+    inputs = [mx.sym.Activation(one, act_type="tanh") for one in inputs]
+    above = mx.rnn.ResidualCell(mx.rnn.LSTMCell(2 * HIDDEN, prefix="c_"))
+    return mx.sym.Concat(*above.unroll(LENGTH, inputs, merge_outputs=False)[0], dim=0)
+
+
 CASES: dict[str, Case] = {
     build.__name__: Case(build, layers)
     for build, layers in (
@@ -276,6 +305,7 @@ CASES: dict[str, Case] = {
         (lstm_memory_shown, 2),
         (lstm_gate_shown, 1),
         (lstm_by_time, 2),
+        (lstm_dropped, 2),
         (gru, 1),
         (gru_stepwise, 1),
         (gru_reset_first, 1),
@@ -286,6 +316,7 @@ CASES: dict[str, Case] = {
         (plain_crossed, 1),
         (cells, 3),
         (cells_both_ways, 2),
+        (cells_above_both_ways, 5),
     )
 }
 

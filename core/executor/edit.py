@@ -1,0 +1,128 @@
+"""Changing the steps of a forward pass: who reads what, new steps, and their order in the end."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+from core.executor.ir import Program, Slots, Step
+from core.ops import Operator
+from core.types import Shape
+
+__all__ = ["Edit", "Uses"]
+
+
+class Uses:
+    """Who writes and who reads each value, kept up to date while steps come and go."""
+
+    def __init__(self, steps: Iterable[Step]) -> None:
+        self.writer: dict[int, Step] = {}
+        self._readers: dict[int, dict[Step, None]] = {}
+        for step in steps:
+            self.add(step)
+
+    def add(self, step: Step) -> None:
+        """Take a step into account."""
+        for value in step.writes():
+            self.writer[value] = step
+        for value in step.reads():
+            self._readers.setdefault(value, {})[step] = None
+
+    def remove(self, step: Step) -> None:
+        """Take it out of account."""
+        for value in step.writes():
+            del self.writer[value]
+        for value in step.reads():
+            self._readers[value].pop(step, None)
+
+    def readers(self, value: int) -> list[Step]:
+        """Return the steps that read a value, once each."""
+        return list(self._readers.get(value, ()))
+
+    def has(self, step: Step) -> bool:
+        """Tell whether a step is there."""
+        return self.writer.get(step.writes()[0]) is step
+
+
+class Edit:
+    """Steps that come and go.
+
+    Args:
+        program: a traced forward pass; ``finish`` changes it.
+        uses: who reads and writes its values.
+
+    Attributes:
+        node: whose steps are being added.
+    """
+
+    def __init__(self, program: Program, uses: Uses) -> None:
+        self.program = program
+        self.uses = uses
+        self._positions = {step: position for position, step in enumerate(program.steps)}
+        self._outputs = frozenset(program.outputs)
+        self.node, self._place = "", 0
+
+    def begin(self, node: str, steps: Iterable[Step]) -> None:
+        """Let new steps stand where the first of these does, for a node."""
+        self.node, self._place = node, min(self._positions[step] for step in steps)
+
+    def finish(self) -> None:
+        """Give the program its new steps, without those whose results nothing reads any more."""
+        for step in reversed(self.program.steps):
+            if self.uses.has(step) and not self.is_wanted(step.writes()):
+                self.uses.remove(step)
+        self.program.replace_steps(self._in_order(), ())
+
+    def shape(self, value: int) -> Shape:
+        """Return a value's shape."""
+        return self.program.values[value].shape
+
+    def applied(self, op: Operator, *inputs: int) -> int:
+        """Add a step and return its first output."""
+        step = self.made(op, inputs)
+        self.add(step)
+        return step.writes()[0]
+
+    def made(self, op: Operator, inputs: Slots) -> Step:
+        """Return a step with new values for its outputs."""
+        values = [self.program.values[slot] for slot in inputs if slot is not None]
+        unknown: list[Shape | None] = [None] * len(op.output_names())
+        _, shapes = op.infer_shape([value.shape for value in values], unknown)
+        outputs = []
+        for name, shape in zip(op.output_names(), shapes, strict=True):
+            assert shape is not None
+            value = self.program.new_value(f"{self.node}_{name}", shape, values[0].dtype)
+            outputs.append(value.id)
+        return Step(op, self.node, inputs, tuple(outputs))
+
+    def add(self, step: Step) -> None:
+        """Add a step."""
+        self.uses.add(step)
+        self._positions[step] = self._place
+
+    def is_wanted(self, values: Iterable[int]) -> bool:
+        """Tell whether anybody reads one of some values."""
+        return any(value in self._outputs or self.uses.readers(value) for value in values)
+
+    def _in_order(self) -> list[Step]:
+        """Return the steps such that each comes after those it reads from, else as they were."""
+        steps = [step for step in self._positions if self.uses.has(step)]
+        ranks = {step: (self._positions[step], rank) for rank, step in enumerate(steps)}
+        missing = {step: len(self._written_by(step)) for step in steps}
+        ready = [ranks[step] for step in steps if not missing[step]]
+        heapq.heapify(ready)
+        ordered: list[Step] = []
+        while ready:
+            step = steps[heapq.heappop(ready)[1]]
+            ordered.append(step)
+            readers = {one: None for value in step.writes() for one in self.uses.readers(value)}
+            for reader in readers:
+                missing[reader] -= 1
+                if not missing[reader]:
+                    heapq.heappush(ready, ranks[reader])
+        return ordered
+
+    def _written_by(self, step: Step) -> set[Step]:
+        """Return the steps that a step reads from."""
+        writers = (self.uses.writer.get(value) for value in step.reads())
+        return {writer for writer in writers if writer is not None}

@@ -1,0 +1,185 @@
+"""Sequences in a forward pass: what is split and joined, or computed alike, step of time by step of
+time, becomes one value with the steps along its first axis.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+from core.executor.edit import Edit, Uses
+from core.executor.ir import Program, Step
+from core.ops.joining import Concat, Stack
+from core.ops.reshape import Reshape
+from core.ops.transpose import Reverse, SwapAxis
+
+__all__ = ["Sequences"]
+
+_ELEMENTWISE = frozenset(
+    {"Activation", "Dropout", "elemwise_add", "elemwise_mul", "relu", "sigmoid", "tanh"}
+)
+"""Operators that are the same on a whole sequence as on each of its steps."""
+
+
+class Sequences(Edit):
+    """Changes of a program that work on whole sequences.
+
+    Args:
+        program: a traced forward pass; ``finish`` changes it.
+        uses: who reads and writes its values.
+        kept: steps that are not to be taken together.
+    """
+
+    def __init__(self, program: Program, uses: Uses, kept: Iterable[Step]) -> None:
+        super().__init__(program, uses)
+        self._kept = frozenset(kept)
+        self._stacks: dict[tuple[int, ...], Step] = {}
+
+    def sequence(self, parts: Sequence[int]) -> int:
+        """Return the value (steps, ...) of these."""
+        found = self._split(parts)
+        return self._stacked(tuple(parts)) if found is None else found
+
+    def flatten_stacks(self) -> None:
+        """Flatten the sequences made so far, as far as nothing but they read their parts."""
+        known = 0
+        while known < len(self._stacks):
+            steps = list(self._stacks.values())
+            known = len(steps)
+            for step in steps:
+                self.flatten(step)
+
+    def flatten(self, join: Step) -> None:
+        """Let a step that joins what was computed alike be computed of what joins that."""
+        parts, axis = self._parts(join) if self.uses.has(join) else ([], None)
+        if axis is None:
+            return
+        self.begin(join.node, [join])
+        removed = self._take_out(join)
+        writers = self._alike(parts)
+        if writers is None:
+            for step in removed:
+                self.uses.add(step)
+        else:
+            self._show(self._computed(writers), axis, join)
+
+    def join(self, joined: int, parts: Sequence[int]) -> None:
+        """Let a sequence stand for all that joins its parts."""
+        for step in self._joins(parts):
+            found, axis = self._parts(step)
+            assert axis is not None
+            self._take_out(step)
+            is_reversed = found != list(parts)
+            source = self.applied(Reverse(axis=(0,)), joined) if is_reversed else joined
+            self._show(source, axis, step)
+
+    # -- what a sequence is made of -------------------------------------------------------------
+
+    def _split(self, parts: Sequence[int]) -> int | None:
+        """Return the value that was split into these parts."""
+        split = self.uses.writer.get(parts[0])
+        if split is None or not getattr(split.op, "squeeze_axis", False):
+            return None
+        is_reversed = split.outputs == tuple(reversed(parts))
+        source, axis = split.inputs[0], getattr(split.op, "axis", None)
+        if source is None or axis not in (0, 1):
+            return None
+        if not is_reversed and split.outputs != tuple(parts):
+            return None
+        if axis == 1:
+            source = self.applied(SwapAxis(dim1=0, dim2=1), source)
+        return self.applied(Reverse(axis=(0,)), source) if is_reversed else source
+
+    def _stacked(self, parts: tuple[int, ...]) -> int:
+        """Return the value that parts are brought together in, once for all who want it."""
+        behind = self._stacks.get(parts[::-1])
+        if behind is not None:
+            return self.applied(Reverse(axis=(0,)), behind.writes()[0])
+        if parts not in self._stacks:
+            stack = self.made(Stack(num_args=len(parts), axis=0), parts)
+            self.join(stack.writes()[0], parts)
+            self.add(stack)
+            self._stacks[parts] = stack
+        return self._stacks[parts].writes()[0]
+
+    def _computed(self, writers: Sequence[Step]) -> int:
+        """Return what an operator makes of sequences, for these steps that it makes of parts."""
+        op = writers[0].op
+        for step in writers:
+            self.uses.remove(step)
+        operands = zip(*(step.reads() for step in writers), strict=True)
+        sources = [self.sequence(operand) for operand in operands]
+        if isinstance(op, Concat):
+            rank = len(self.shape(writers[0].writes()[0]))
+            op = Concat(num_args=op.num_args, dim=op.dim % rank + 1)
+        return self.applied(op, *sources)
+
+    def _alike(self, parts: Sequence[int]) -> list[Step] | None:
+        """Return the steps that write the parts, if they can be taken together."""
+        writers = [step for part in parts if (step := self.uses.writer.get(part)) is not None]
+        if len(set(writers)) < len(parts) or not self._kept.isdisjoint(writers):
+            return None
+        first = writers[0]
+        is_concat = isinstance(first.op, Concat)
+        if getattr(first.op, "axes", ()) or not (is_concat or first.op.names[0] in _ELEMENTWISE):
+            return None
+        for step, part in zip(writers, parts, strict=True):
+            shapes = [self.shape(value) for value in (part, *step.reads())]
+            is_even = is_concat or all(shape == shapes[0] for shape in shapes)
+            if step.op != first.op or not is_even or self.is_wanted(step.writes()):
+                return None
+        operands = zip(*(step.reads() for step in writers), strict=True)
+        return writers if all(len(set(one)) == len(parts) for one in operands) else None
+
+    # -- what joins a sequence ------------------------------------------------------------------
+
+    def _joins(self, parts: Sequence[int]) -> list[Step]:
+        """Return the steps that join these parts in order, or in reverse."""
+        readers = self.uses.readers(parts[0])
+        behind = [self.uses.readers(one) for step in readers for one in step.writes()]
+        found = []
+        for step in dict.fromkeys((*readers, *itertools.chain.from_iterable(behind))):
+            joined, axis = self._parts(step)
+            if axis is not None and (joined == list(parts) or joined[::-1] == list(parts)):
+                found.append(step)
+        return found
+
+    def _parts(self, join: Step) -> tuple[list[int], int | None]:
+        """Return what a step joins, and the axis of time in its result: 0, 1, or None where it
+        joins nothing."""
+        parts, rank = join.reads(), len(self.shape(join.writes()[0]))
+        if isinstance(join.op, Stack):
+            axis = join.op.axis % rank
+        elif isinstance(join.op, Concat):
+            axis = join.op.dim % rank
+            if rank > 2:
+                parts = [self._unexpanded(part, axis) for part in parts]
+        else:
+            return [], None
+        return (parts, axis) if axis < 2 and -1 not in parts else ([], None)
+
+    def _unexpanded(self, value: int, axis: int) -> int:
+        """Return the value without an axis of one element, -1 where it has none."""
+        step = self.uses.writer.get(value)
+        if step is None or step.op.names[0] != "expand_dims":
+            return -1
+        is_there = getattr(step.op, "axis", 0) % len(self.shape(value)) == axis
+        return step.reads()[0] if is_there else -1
+
+    def _take_out(self, join: Step) -> list[Step]:
+        """Remove a step that joins, and what only it has read; return these."""
+        removed = [join]
+        self.uses.remove(join)
+        for value in join.reads():
+            step = self.uses.writer.get(value)
+            is_alone = step is not None and not self.is_wanted(step.writes())
+            if step is not None and is_alone and step.op.names[0] == "expand_dims":
+                self.uses.remove(step)
+                removed.append(step)
+        return removed
+
+    def _show(self, sequence: int, axis: int, join: Step) -> None:
+        """Let a step write what a removed one joined, from a sequence."""
+        source = self.applied(SwapAxis(dim1=0, dim2=1), sequence) if axis else sequence
+        (target,) = join.writes()
+        self.add(Step(Reshape(shape=self.shape(target)), join.node, (source,), (target,)))
