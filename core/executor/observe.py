@@ -12,9 +12,35 @@ from core.executor.lower import Lowering
 from core.executor.plan import Observer
 from core.executor.primitives import Primitive
 from core.ndarray import NDArray
+from core.ops import Operator
 from core.types import Array
 
 __all__ = ["MonitorCallback", "observer_of"]
+
+_NAME_DATA = frozenset(
+    (
+        "Dropout",
+        "IdentityAttachKLSparseReg",
+        "L2Normalization",
+        "LRN",
+        "MakeLoss",
+        "Pad",
+        "Pooling",
+        "SliceChannel",
+        "SwapAxis",
+        "UpSampling",
+        "depth_to_space",
+        "diag",
+        "log_softmax",
+        "repeat",
+        "reverse",
+        "softmax",
+        "space_to_depth",
+        "squeeze",
+        "tile",
+    )
+)
+"""Operators of one array whose input MXNet 1.9.1 calls ``data`` when it is monitored."""
 
 MonitorCallback = Callable[[str, NDArray], Any]
 
@@ -67,10 +93,16 @@ def _gradients(
             yield name, zeros(spec.shape, spec.dtype, context).data
 
 
+def _input_names(op: Operator) -> tuple[str, ...]:
+    """Return the names of inputs that MXNet's monitor shows: most lone ones have none there."""
+    names = op.input_names()
+    return ("input0",) if names == ("data",) and op.names[0] not in _NAME_DATA else names
+
+
 def _inputs(step: Step, program: Program) -> Iterator[tuple[str, int]]:
     """Yield what a step reads; a variable under its own name first."""
     if step.source is None:
-        names = [f"{step.node}_{name}" for name in step.op.input_names()]
+        names = [f"{step.node}_{name}" for name in _input_names(step.op)]
         slots = step.inputs
     else:
         slots = tuple(step.reads())

@@ -88,7 +88,8 @@ class _Widener:
 
     def _can_follow(self, step: Step) -> bool:
         if step.source is not None:
-            return self._follows[step.source]
+            # A step that another pass has left out follows nothing.
+            return self._follows.get(step.source, False)
         values = self._program.values
         if isinstance(step.op, Primitive):
             return not any(values[slot].place is Place.GRADIENT for slot in step.writes())

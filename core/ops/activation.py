@@ -94,7 +94,8 @@ class LeakyReLU(Operator):
     makes:
 
     ``leaky``: slope · x.
-    ``prelu``: gamma · x, with one gamma for each channel (axis 1) or one for all.
+    ``prelu``: gamma · x, with one gamma for each channel (axis 1), for each sample and channel, or
+    one for all.
     ``rrelu``: r · x, with r drawn for every element from [lower_bound, upper_bound] in training,
     and the middle of the two in inference; a second output shows r.
     ``elu``: slope · (exp(x) - 1).
@@ -129,8 +130,11 @@ class LeakyReLU(Operator):
         if not data:
             raise ShapeError("data has shape (); prelu needs (batch, channels, ...)")
         gamma = inputs[1]
-        channels = (data[min(1, len(data) - 1)],)
-        return [data, (1,) if gamma == (1,) else self.expect("gamma", gamma, channels)], [data]
+        if gamma is None or 0 in gamma:
+            gamma = self.expect("gamma", gamma, (data[min(1, len(data) - 1)],))
+        assert gamma is not None
+        _gamma_view(gamma, data)
+        return [data, gamma], [data]
 
     def is_elementwise(self) -> bool:
         return self.act_type not in ("prelu", "rrelu")
@@ -164,7 +168,7 @@ class LeakyReLU(Operator):
             case "leaky":
                 below *= self.slope
             case "prelu":
-                below *= _along_channels(inputs[1], data.ndim)
+                below *= inputs[1].reshape(_gamma_view(inputs[1].shape, data.shape))
             case "rrelu":
                 self._draw(run, outputs[1])
                 below *= outputs[1]
@@ -210,7 +214,7 @@ class LeakyReLU(Operator):
             case "leaky":
                 slope[...] = self.slope
             case "prelu":
-                run.xp.copyto(slope, _along_channels(inputs[1], slope.ndim))
+                run.xp.copyto(slope, inputs[1].reshape(_gamma_view(inputs[1].shape, slope.shape)))
             case "rrelu":
                 run.xp.copyto(slope, outputs[1])
             case "elu":
@@ -229,7 +233,7 @@ class LeakyReLU(Operator):
         product = run.scratch(grad.shape, grad.dtype)
         run.xp.minimum(data, 0, out=product)
         product *= grad
-        kept = _along_channels(gamma_grad, grad.ndim)
+        kept = gamma_grad.reshape(_gamma_view(gamma_grad.shape, grad.shape))
         axes = tuple(axis for axis, length in enumerate(kept.shape) if length == 1)
         run.xp.sum(product, axis=axes, keepdims=True, out=kept)
 
@@ -282,9 +286,15 @@ class SoftmaxActivation(Operator):
         write_softmax_gradient(run, out_grads[0], outputs[0], axis, in_grads[0])
 
 
-def _along_channels(gamma: Array, ndim: int) -> Array:
-    """Return gamma so that it broadcasts along axis 1 (axis 0 of a vector)."""
-    return gamma.reshape((1,) * min(1, ndim - 1) + (-1,) + (1,) * (ndim - 2))
+def _gamma_view(gamma: Shape, data: Shape) -> Shape:
+    """Return gamma's shape so that it broadcasts: its last axes belong to the data's first two."""
+    left, view = list(gamma), [1] * len(data)
+    for axis in reversed(range(min(2, len(data)))):
+        if left and (not data[axis] or left[-1] in (1, data[axis])):
+            view[axis] = left.pop()
+    if left:
+        raise ShapeError(f"gamma has shape {gamma}, which does not broadcast to data {data}")
+    return tuple(view)
 
 
 def _normal_probability(run: Run, data: Array, out: Array) -> None:

@@ -108,7 +108,7 @@ class LRN(Operator):
             raise AttributeValueError(f"nsize is {self.nsize}; expected an odd number")
 
     def output_names(self) -> tuple[str, ...]:
-        return ("output", "norm")
+        return ("output", "tmp_norm")
 
     def visible_outputs(self) -> int:
         return 1

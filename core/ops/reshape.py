@@ -6,7 +6,7 @@ from core.errors import ShapeError
 from core.ops.attributes import attribute
 from core.ops.identity import PassThrough
 from core.ops.registry import register
-from core.types import MAX_RANK, Shape, is_known, normalize_axis, shape_size
+from core.types import MAX_RANK, DType, Shape, is_known, merge_dtypes, normalize_axis, shape_size
 
 __all__ = [
     "ExpandDims",
@@ -283,6 +283,12 @@ class ReshapeLike(PassThrough):
         shape = lhs[: left[0]] + rhs[right[0] : right[1]] + lhs[left[1] :]
         output = self.expect("output", outputs[0], solve_size(shape, lhs))
         return [solve_size(lhs, output), rhs], [output]
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        lhs = merge_dtypes(inputs[0], outputs[0])
+        return [lhs, inputs[1]], [lhs]
 
 
 def _axis_range(side: str, begin: int | None, end: int | None, shape: Shape) -> tuple[int, int]:

@@ -133,11 +133,11 @@ def _forward(desc: MemoryDesc) -> Primitive:
 
 
 def _data(request: KernelRequest) -> TensorSpec | None:
-    """Return the data, if it has channels."""
-    data = request.inputs[0]
+    """Return the data, if it has channels and the slopes belong to these or to all."""
+    data, gamma = request.inputs
     if not are_float32(request) or data is None or len(data.shape) < 2:
         return None
-    return data
+    return data if gamma is not None and len(gamma.shape) == 1 else None
 
 
 def _shape_of_slopes(data: Shape) -> Shape:

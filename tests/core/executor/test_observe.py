@@ -33,12 +33,12 @@ BACKWARD = [
 ]
 INPUTS = [
     ["data", "fc1_data", "fc1_weight", "fc1_weight", "fc1_bias", "fc1_bias"],
-    ["act_data"],
+    ["act_input0"],
     ["drop_data"],
     ["bn_data", "bn_gamma", "bn_gamma", "bn_beta", "bn_beta"]
     + ["bn_moving_mean"] * 2
     + ["bn_moving_var"] * 2,
-    ["fl_data"],
+    ["fl_input0"],
     ["softmax_data", "softmax_label", "softmax_label"],
 ]
 OUTPUTS = [

@@ -45,6 +45,18 @@ def _plan(executor: mx.executor.Executor) -> Plan:
     return plan
 
 
+def test_a_loss_that_is_an_output_itself() -> None:
+    """MXNet's check_numeric_gradient binds such a graph in float16."""
+    x = mx.sym.Variable("x")
+    executor = mx.sym.make_loss(mx.sym.square(x)).simple_bind(
+        mx.cpu(), x=(2,), type_dict={"x": "float16"}
+    )
+    executor.forward(is_train=True, x=np.array([1, 3]))
+    executor.backward()
+    assert executor.outputs[0].asnumpy().tolist() == [1, 9]
+    assert executor.grad_dict["x"].asnumpy().tolist() == [2, 6]
+
+
 @pytest.mark.parametrize("is_train", [False, True])
 @pytest.mark.parametrize("dtype", HALVES)
 def test_outputs_and_gradients_are_those_of_float32_but_rounded(dtype: str, is_train: bool) -> None:

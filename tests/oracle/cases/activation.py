@@ -61,6 +61,18 @@ CASES = (
         for shape in ((4, 3), (2, 3, 5), (2, 3, 4, 2))
     ),
     Case(
+        "prelu_each",
+        "LeakyReLU",
+        {"act_type": "prelu"},
+        {"data": (2, 3), "gamma": (2, 3)},
+    ),
+    Case(
+        "prelu_each_4d",
+        "LeakyReLU",
+        {"act_type": "prelu"},
+        {"data": (2, 3, 2, 2), "gamma": (2, 3)},
+    ),
+    Case(
         "prelu_shared",
         "LeakyReLU",
         {"act_type": "prelu"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oracle.case import Case, normal
+from oracle.case import Case, normal, zeros
 
 _CODES = (
     ("plain", (4, 6), (2, 3, 4)),
@@ -59,6 +59,13 @@ CASES = (
     Case("squeeze_all", "squeeze", {}, {"data": (1, 1)}),
     Case("squeeze_all_axes", "squeeze", {"axis": (0, 1)}, {"data": (1, 1)}),
     Case("like", "reshape_like", {}, {"lhs": (6,), "rhs": (2, 3)}, grads=("lhs",)),
+    Case(
+        "like_integers",
+        "reshape_like",
+        {},
+        {"lhs": (6,), "rhs": zeros(2, 3, dtype="int32")},
+        grads=("lhs",),
+    ),
     Case(
         "like_range",
         "reshape_like",

@@ -28,6 +28,9 @@ _OPERATORS = _TABLE.operators("numpy")
 _KERNELS = _TABLE.entries("numpy")
 
 _REFERENCE = {
+    # Slopes for each sample, too.
+    "activation-prelu_each",
+    "activation-prelu_each_4d",
     "activation-selu_2d",
     "activation-selu_large",
     "activation-softsign_2d",
