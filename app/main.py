@@ -68,6 +68,7 @@ def create_app(settings: Settings) -> FastAPI:
         description=_DESCRIPTION,
         openapi_tags=_TAGS,
         lifespan=_lifespan,
+        redirect_slashes=False,
         dependencies=[Depends(refuse_unknown_query)],
     )
     app.state.settings = settings

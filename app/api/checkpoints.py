@@ -54,7 +54,7 @@ async def save_checkpoint(
 
 
 async def _add_from_form(module: str, request: Request, services: Services) -> CheckpointManifest:
-    services.modules.get(module)
+    await services.engine.record(module)
     with services.checkpoints.begin_whole() as files:
         tag = await read_checkpoint_form(request, files)
         add = services.checkpoints.add_files

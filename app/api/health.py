@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from app.api.dependencies import ServicesOf
+from app.api.gauges import Gauges
 from app.api.openapi import problems
 from app.api.views import ExecutorView, PageView, StatusView
 
@@ -43,9 +44,10 @@ async def readyz(services: ServicesOf) -> Response:
 
 
 @router.get("/metrics", summary="Metrics for Prometheus", response_class=Response)
-def metrics() -> Response:
-    """Return counters and timings in Prometheus' text format."""
-    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+def metrics(services: ServicesOf) -> Response:
+    """Return counters and timings of requests, executors and jobs in Prometheus' text format."""
+    text = generate_latest() + generate_latest(Gauges(services))
+    return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get("/v1/executors", summary="List executors", responses=problems(422))

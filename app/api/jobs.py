@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from app.api.bodies import read_json
 from app.api.dependencies import Cursor, IdempotencyKey, JobId, Limit, ModuleName, ServicesOf
 from app.api.openapi import json_body, problems
 from app.api.views import EventView, JobView, PageView, event_view, job_view
-from app.domain.job import EventRow, JobEvent, JobKind, JobStatus
+from app.domain.job import EventRow, JobKind, JobStatus
 from app.domain.job_params import FitParams, PredictParams, ScoreParams
 from app.services.jobs import JobFilter
 
@@ -47,8 +48,14 @@ async def _submit(
     idempotency_key: str | None,
 ) -> JobView:
     params = await read_json(request)
-    job = services.jobs.submit(
-        module, kind, params, priority=priority, idempotency_key=idempotency_key
+    await services.engine.check_job(module, kind, params)
+    job = await asyncio.to_thread(
+        services.jobs.submit,
+        module,
+        kind,
+        params,
+        priority=priority,
+        idempotency_key=idempotency_key,
     )
     response.headers["Location"] = f"/v1/jobs/{job.id}"
     return job_view(job)
@@ -164,10 +171,12 @@ def retry(job: JobId, services: ServicesOf) -> JobView:
 
 
 @router.get("/v1/jobs/{job}/metrics", summary="Metrics by epoch", responses=problems(404, 422))
-def metrics(job: JobId, services: ServicesOf) -> PageView[EventView]:
-    """Return the metrics of every epoch so far, of training and validation."""
-    rows = services.jobs.events(job, kinds=[JobEvent.METRIC])
-    return PageView(items=[event_view(row) for row in rows])
+def metrics(
+    job: JobId, services: ServicesOf, cursor: Cursor = None, limit: Limit = 200
+) -> PageView[EventView]:
+    """Return a page of the metrics of all epochs, of training and validation, oldest first."""
+    page = services.jobs.metrics(job, cursor, limit)
+    return PageView(items=[event_view(row) for row in page.items], next_cursor=page.next_cursor)
 
 
 _STREAM: dict[int | str, dict[str, Any]] = {
@@ -208,7 +217,7 @@ async def follow(
     job: JobId, services: ServicesOf, last_event_id: LastEventId = None, after: After = 0
 ) -> StreamingResponse:
     """Send the job's events as they come, from the first or after a given one, to its end."""
-    services.jobs.get(job)
+    await asyncio.to_thread(services.jobs.get, job)
     begin = after if last_event_id is None else last_event_id
     return _stream(services.jobs.follow(job, begin))
 

@@ -18,7 +18,7 @@ from app.api.module_forms import module_form, read_module_form
 from app.api.openapi import json_body, problems
 from app.api.requests import BucketBody, ModuleBody
 from app.api.views import ModuleView, PageView, module_view
-from app.domain.module import BindSpec, BucketShapes, ModuleRecord, require
+from app.domain.module import SINGLE, BindSpec, BucketShapes, ModuleRecord, require
 from app.errors import NotFound
 from app.services.services import Services
 
@@ -134,7 +134,9 @@ def get_symbol(module: ModuleName, services: ServicesOf, key: str | None = None)
     record = services.modules.get(module)
     chosen = record.default_bucket_key if key is None else key
     if chosen not in record.symbols:
-        raise NotFound("bucket", chosen, f"there are {', '.join(record.symbols)}")
+        keys = [one for one in record.symbols if one != SINGLE]
+        there = f"there are {', '.join(keys)}" if keys else "the module has none; leave key out"
+        raise NotFound("bucket", chosen, there)
     return Response(record.symbols[chosen], media_type="application/json")
 
 

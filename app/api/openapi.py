@@ -81,11 +81,11 @@ def tensor_body(
     Args:
         example: a JSON body.
         fields: schemas of the JSON body's members beside ``inputs``.
-        required: whether there must be a body.
+        required: whether there must be a body, with tensors in it.
     """
     schema = {
         "type": "object",
-        "required": ["inputs"],
+        "required": ["inputs"] if required else [],
         "additionalProperties": False,
         "properties": {
             "inputs": {

@@ -138,8 +138,10 @@ async def get_states(module: ModuleName, services: ServicesOf) -> Response:
     """Return the states in MXNet's `.states` form."""
     call = calls.GetOptimizerStates(module=module)
     reply = await services.engine.ask_at(module, "optimizer_states", call)
-    content = reply.tensors["states"].tobytes()
-    reply.release()
+    try:
+        content = reply.tensors["states"].tobytes()
+    finally:
+        reply.release()
     return Response(content, media_type="application/octet-stream")
 
 

@@ -93,7 +93,7 @@ async def backward(module: ModuleName, request: Request, services: ServicesOf) -
 @router.post(
     "/update",
     summary="Update the parameters",
-    openapi_extra=tensor_body({"inputs": {}, "sequence": 3}, _FIELDS, required=False),
+    openapi_extra=tensor_body({"sequence": 3}, _FIELDS, required=False),
     responses=_ERRORS,
 )
 async def update(module: ModuleName, request: Request, services: ServicesOf) -> dict[str, Any]:

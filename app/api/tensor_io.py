@@ -66,11 +66,14 @@ class PredictFields:
     bucket: BucketKey | None = None
 
 
-async def read_tensors(request: Request, names: Sequence[str]) -> tuple[Tensors, dict[str, Any]]:
+async def read_tensors(
+    request: Request, names: Sequence[str], *, needs_inputs: bool = True
+) -> tuple[Tensors, dict[str, Any]]:
     """Return the tensors of a body by name, and a JSON body's other members.
 
     Args:
         names: expected names in order; a lone npy array is the first.
+        needs_inputs: refuse a JSON body that has only other members.
     """
     settings: Settings = request.app.state.settings
     body = await read_body(request)
@@ -80,6 +83,7 @@ async def read_tensors(request: Request, names: Sequence[str]) -> tuple[Tensors,
         names=names,
         limit=settings.max_body_bytes,
         setting="MODSERVE_MAX_BODY_BYTES",
+        needs_inputs=needs_inputs,
     )
 
 
@@ -89,7 +93,7 @@ async def read_step(request: Request, names: Sequence[str], cls: type[F]) -> tup
         "transfer-encoding"
     ):
         return {}, cls()
-    tensors, rest = await read_tensors(request, names)
+    tensors, rest = await read_tensors(request, names, needs_inputs=bool(names))
     return tensors, from_plain(cls, rest)
 
 

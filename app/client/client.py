@@ -261,8 +261,14 @@ class Client:
 
     def job_metrics(self, job_id: int) -> list[dict[str, Any]]:
         """Return the metrics of every epoch so far, as events."""
-        rows: list[dict[str, Any]] = self._json("GET", f"/v1/jobs/{job_id}/metrics")["items"]
-        return rows
+        rows: list[dict[str, Any]] = []
+        where: dict[str, str] = {}
+        while True:
+            page = self._json("GET", f"/v1/jobs/{job_id}/metrics", params=where)
+            rows += page["items"]
+            if page["next_cursor"] is None:
+                return rows
+            where = {"cursor": page["next_cursor"]}
 
     def job_events(self, job_id: int, after: int = 0) -> Iterator[dict[str, Any]]:
         """Yield a job's events after an id until it ends.

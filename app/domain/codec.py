@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import orjson
@@ -43,9 +44,8 @@ def from_plain(cls: type[T], data: Any, field: str = "") -> T:
     except orjson.JSONEncodeError as error:
         raise Invalid(field or "body", data, f"plain JSON values ({error})") from None
     except ValidationError as error:
-        raise Invalid.from_errors(
-            _field_error(cls, field, dict(row)) for row in error.errors(include_url=False)
-        ) from None
+        rows = (_field_error(cls, field, dict(row)) for row in error.errors(include_url=False))
+        raise Invalid.from_errors(_one_a_field(rows)) from None
     return built
 
 
@@ -62,6 +62,7 @@ _EXPECTED = {
     "unexpected_keyword_argument": "no field of this name",
 }
 
+_BRANCHES = frozenset({"int", "str", "float", "bool"})
 _WRONG_FORMS = frozenset(
     {"missing", "tuple_type", "list_type", "dict_type", "dataclass_type", "dataclass_exact_type"}
 )
@@ -93,7 +94,7 @@ def _field_error(cls: type, prefix: str, row: dict[str, Any]) -> FieldError:
     for part in row["loc"]:
         if isinstance(part, int):
             path += f"[{part}]"
-        elif "[" not in part:  # such a part names a branch of a union, no field
+        elif "[" not in part and part not in _BRANCHES:  # those name a branch of a union, no field
             path += f".{part}" if path else str(part)
     got = "nothing" if row["type"] == "missing" else repr(row.get("input"))[:120]
     expected = _EXPECTED.get(row["type"]) or _sentence(row["msg"])
@@ -105,6 +106,18 @@ def _field_error(cls: type, prefix: str, row: dict[str, Any]) -> FieldError:
     return FieldError(
         path or "body", got, expected, f"for example {example}" if example and is_form else ""
     )
+
+
+def _one_a_field(rows: Iterable[FieldError]) -> list[FieldError]:
+    """Join what the branches of a union say of one field; any of them would do."""
+    joined: dict[str, FieldError] = {}
+    for row in rows:
+        first = joined.get(row.field)
+        if first is not None:
+            expected = f"{first.expected} or {row.expected}"
+            row = dataclasses.replace(first, expected=expected, hint=first.hint or row.hint)
+        joined[row.field] = row
+    return list(joined.values())
 
 
 def _sentence(message: str) -> str:

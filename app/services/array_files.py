@@ -36,6 +36,7 @@ ONLY_ARRAY = "data"
 _MOST_MEMBERS = 1000
 _LONGEST_NAME = 128
 _CHUNK = 1 << 20
+_OTHER_KINDS = "say by ?kind= if it is npy, csv, libsvm, recordio or text"
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
@@ -119,7 +120,8 @@ def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(path) as archive:
             yield archive
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, struct.error) as error:
-        raise Damaged("file", str(error) or "a truncated archive", "a whole npz archive") from None
+        got = str(error) or "a truncated archive"
+        raise Damaged("file", got, "a whole npz archive", _OTHER_KINDS) from None
     except RuntimeError as error:  # what zipfile says of encrypted members
         raise Damaged("file", error, "an npz archive without encryption") from None
     except OSError as error:

@@ -177,7 +177,7 @@ class CheckpointService:
             Invalid: a bad file name.
             TooLarge: all files of the checkpoint together.
         """
-        with self.begin_upload(module, tag, name) as upload:
+        with await asyncio.to_thread(self.begin_upload, module, tag, name) as upload:
             upload.expect(announced_bytes)
             await upload.receive(body)
             return await asyncio.to_thread(self.add_files, module, tag, {name: upload})

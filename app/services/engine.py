@@ -7,12 +7,16 @@ import dataclasses
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import structlog
 
 from app.domain.bucket_lengths import fill_lengths
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
+from app.domain.codec import to_plain
+from app.domain.job import JobKind
+from app.domain.job_params import parse_job_params
 from app.domain.module import (
     BindSpec,
     BucketShapes,
@@ -35,6 +39,8 @@ __all__ = ["ModuleEngine"]
 
 _log = structlog.get_logger(__name__)
 
+_LONGEST_CHECK_SECONDS = 2.0
+
 Alter = Callable[[ModuleRecord], ModuleRecord]
 
 
@@ -51,7 +57,7 @@ class ModuleEngine:
         self._modules = modules
         self._checkpoints = checkpoints
         self._executors = executors
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._held: dict[str, ModuleRecord] = {}
 
     # -- life -------------------------------------------------------------------------------
@@ -180,7 +186,6 @@ class ModuleEngine:
                 )
             except (HostError, ExecutorGone):
                 _log.info("a deleted module was not held", module=name)
-        self._locks.pop(name, None)
 
     async def record(self, name: str) -> ModuleRecord:
         """Return a module's record; raise NotFound."""
@@ -318,6 +323,26 @@ class ModuleEngine:
             call = calls.SetOptimizerStates(module=name)
             (await self.ask_at(name, "optimizer_states", call, tensors)).release()
 
+    # -- jobs ---------------------------------------------------------------------------------
+
+    async def check_job(self, name: str, kind: JobKind, params: Any) -> None:
+        """Refuse a job that the module's executor could only fail when its turn has come.
+
+        An executor that is down, or busy with a long batch, refuses nothing: the job may wait.
+
+        Raises:
+            NotFound: there is no such module.
+            Invalid, HostError: a parameter has a value it cannot take.
+        """
+        checked = parse_job_params(kind, params)
+        record = await self.record(name)
+        call = calls.CheckJob(kind=kind, params=to_plain(checked))
+        try:
+            async with asyncio.timeout(_LONGEST_CHECK_SECONDS):
+                (await self.ask(record, call)).release()
+        except (ExecutorGone, TimeoutError) as error:
+            _log.info("a job was not checked", module=name, reason=str(error) or "busy")
+
     # -- checkpoints ------------------------------------------------------------------------
 
     async def save_checkpoint(
@@ -417,5 +442,7 @@ class ModuleEngine:
 
     @asynccontextmanager
     async def _lock(self, name: str) -> AsyncIterator[None]:
-        async with self._locks.setdefault(name, asyncio.Lock()):
+        # Who holds it or waits for it keeps it; the next one after them makes another.
+        lock = self._locks.setdefault(name, asyncio.Lock())
+        async with lock:
             yield

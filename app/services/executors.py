@@ -58,16 +58,24 @@ class Executors:
         """Return the names of those that cannot answer at present."""
         return [client.name for client in self if not client.is_alive()]
 
+    def status(self) -> dict[str, dict[str, Any]]:
+        """Return what is known, by name, of those with a process of their own; none is asked."""
+        return {client.name: _status(client) for client in self if isinstance(client, Supervisor)}
+
     async def describe(self) -> list[dict[str, Any]]:
         """Return what is known of each: state, device, memory, modules and jobs."""
         return [await _describe(client) for client in self]
 
 
+def _status(client: Supervisor) -> dict[str, Any]:
+    status = client.status()
+    return {name: getattr(status, name) for name in status.__dataclass_fields__}
+
+
 async def _describe(client: ExecutorClient) -> dict[str, Any]:
     facts: dict[str, Any] = {"name": client.name, "alive": client.is_alive()}
     if isinstance(client, Supervisor):
-        status = client.status()
-        facts |= {name: getattr(status, name) for name in status.__dataclass_fields__}
+        facts |= _status(client)
     if not client.is_alive():
         return facts
     try:

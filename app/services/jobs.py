@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from app.domain.codec import canonical_json, to_plain
 from app.domain.dataset import DatasetRecord
-from app.domain.job import TERMINAL, EventRow, Job, JobEvent, JobKind
+from app.domain.job import TERMINAL, EventRow, Job, JobEvent, JobKind, JobStatus
 from app.domain.job_params import (
     DatasetSource,
     FitParams,
@@ -29,9 +29,16 @@ from app.store import queue
 from app.store.datasets import get_datasets
 from app.store.events import events_after, newest_event_id
 from app.store.idempotency import recall, remember
-from app.store.jobs import JobFilter, get_job, has_unfinished, insert_job, list_jobs
+from app.store.jobs import (
+    JobFilter,
+    count_jobs,
+    get_job,
+    has_unfinished,
+    insert_job,
+    list_jobs,
+)
 from app.store.modules import get_module
-from app.store.pages import Page, check_limit
+from app.store.pages import Page, check_limit, page_of
 from app.store.store import Store
 
 __all__ = ["Clock", "JobDefaults", "JobFilter", "JobService"]
@@ -131,11 +138,14 @@ class JobService:
         self, wanted: JobFilter | None = None, cursor: str | None = None, limit: int = 50
     ) -> Page[Job]:
         """Return a page of jobs, newest first; raise Invalid for a bad cursor or limit."""
-        if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
-            raise Invalid("cursor", cursor, "next_cursor of the page before")
-        before = None if cursor is None else int(cursor)
+        before = None if cursor is None else _parse_cursor(cursor)
         with self._store.read() as connection:
             return list_jobs(connection, wanted or JobFilter(), before, check_limit(limit))
+
+    def count(self) -> dict[JobStatus, int]:
+        """Return the number of jobs by status."""
+        with self._store.read() as connection:
+            return count_jobs(connection)
 
     def cancel(self, job_id: int) -> Job:
         """Cancel a job; one that runs stops after the batch in work."""
@@ -165,6 +175,12 @@ class JobService:
             if job_id is not None:
                 get_job(connection, job_id)
             return events_after(connection, after, limit, job_id, kinds)
+
+    def metrics(self, job_id: int, cursor: str | None = None, limit: int = 200) -> Page[EventRow]:
+        """Return a page of a job's metrics, oldest first; raise NotFound or Invalid."""
+        after = 0 if cursor is None else _parse_cursor(cursor)
+        rows = self.events(job_id, after, check_limit(limit) + 1, [JobEvent.METRIC])
+        return page_of(rows, limit, lambda row: row.id)
 
     def newest_event_id(self) -> int:
         """Return the id of the newest event of all: where to follow from, to see only new ones."""
@@ -216,6 +232,12 @@ class JobService:
             job = change(connection, job_id, self._clock())
         self._bell.ring()
         return job
+
+
+def _parse_cursor(cursor: str) -> int:
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
+        raise Invalid("cursor", cursor, "next_cursor of the page before")
+    return int(cursor)
 
 
 def _check_possible(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, exists, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, exists, func, insert, select
 
 from app.domain.job import TERMINAL, Job, JobEvent, JobKind, JobStatus
 from app.errors import NotFound
@@ -18,6 +18,7 @@ from app.store.schema import datasets, job_datasets, jobs, modules
 
 __all__ = [
     "JobFilter",
+    "count_jobs",
     "dataset_is_used",
     "get_job",
     "has_unfinished",
@@ -97,6 +98,13 @@ def list_jobs(
         query = query.where(jobs.c.id < before)
     found = [job_of(row) for row in connection.execute(query)]
     return page_of(found, limit, lambda job: job.id)
+
+
+def count_jobs(connection: Connection) -> dict[JobStatus, int]:
+    """Return the number of jobs by status; a status without a job has none."""
+    query = select(jobs.c.status, func.count()).group_by(jobs.c.status)
+    found = {JobStatus(status): count for status, count in connection.execute(query)}
+    return {status: found.get(status, 0) for status in JobStatus}
 
 
 def running_jobs(connection: Connection) -> list[Job]:

@@ -102,6 +102,7 @@ def decode(
     limit: int,
     setting: str,
     dtypes: Mapping[str, str] | None = None,
+    needs_inputs: bool = True,
 ) -> tuple[Tensors, dict[str, Any]]:
     """Read named tensors from a body.
 
@@ -116,6 +117,7 @@ def decode(
         limit: bytes that a compressed body may unpack to.
         setting: the setting with that limit.
         dtypes: of JSON lists by name, float32 where absent.
+        needs_inputs: refuse JSON without ``inputs``; else it means no tensors.
 
     Raises:
         UnsupportedMedia: a type not read here.
@@ -123,7 +125,7 @@ def decode(
     """
     kind = body_type(content_type, body)
     if kind == JSON:
-        return _decode_json(body, dtypes or {})
+        return _decode_json(body, dtypes or {}, needs_inputs)
     if kind == NPY:
         return {names[0] if names else "data": read_npy(body, "body")}, {}
     if kind == NPZ:
@@ -157,11 +159,13 @@ def encode(
     return orjson.dumps({key: plain, **(extra or {})})
 
 
-def _decode_json(body: bytes, dtypes: Mapping[str, str]) -> tuple[Tensors, dict[str, Any]]:
+def _decode_json(
+    body: bytes, dtypes: Mapping[str, str], needs_inputs: bool
+) -> tuple[Tensors, dict[str, Any]]:
     parsed = parse_json(body)
     if not isinstance(parsed, dict):
         raise Invalid("body", parsed, 'an object: {"inputs": {"data": [[...]]}}')
-    inputs = parsed.pop("inputs", None)
+    inputs = parsed.pop("inputs", None if needs_inputs else {})
     if not isinstance(inputs, dict):
         raise Invalid("inputs", inputs, 'tensors by name: {"data": [[...]]}')
     return {

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 from pydantic import ConfigDict
 
 from app.domain.codec import STRICT_FIELDS, to_plain
+from app.domain.job import JobKind
 from app.domain.module import (
     BindSpec,
     BucketShapes,
@@ -32,6 +33,7 @@ __all__ = [
     "Bind",
     "BindBucket",
     "Call",
+    "CheckJob",
     "CreateModule",
     "CutSymbols",
     "DeleteModule",
@@ -110,6 +112,18 @@ class CutSymbols(OfModule):
 
     output: str | None = None
     head: Head | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckJob(_Strict):
+    """Refuse a job's parameters that could only fail when its turn has come.
+
+    Attributes:
+        params: see ``app.domain.job_params``.
+    """
+
+    kind: JobKind
+    params: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,13 +359,16 @@ class LoadCheckpoint(OfModule):
     allow_extra: bool = False
 
 
-Call: TypeAlias = ExecutorInfo | ListModules | CreateModule | OfModule | JobStart | JobControl
+Call: TypeAlias = (
+    ExecutorInfo | ListModules | CreateModule | CheckJob | OfModule | JobStart | JobControl
+)
 
 CALL_NAMES: Mapping[type[Any], str] = {
     ExecutorInfo: "executor_info",
     ListModules: "list_modules",
     CreateModule: "create_module",
     CutSymbols: "cut_symbols",
+    CheckJob: "check_job",
     DeleteModule: "delete_module",
     DescribeModule: "describe_module",
     GetOptimizer: "get_optimizer",

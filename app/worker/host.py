@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.domain.codec import from_plain, to_plain
+from app.domain.job_params import parse_job_params
 from app.domain.module import BucketShapes, ModuleRecord
 from app.errors import AlreadyExists, Invalid, NotFound, ServiceError, refined
 from app.worker import calls
@@ -21,6 +22,7 @@ from app.worker.engine_optimizer import load_states, optimizer_of, states_of
 from app.worker.faults import to_host_error
 from app.worker.hosted_module import HostedModule, parse_context
 from app.worker.job_board import JobBoard
+from app.worker.job_checks import check_job
 from app.worker.job_messages import JobControl, JobStart
 from app.worker.loop import Arrays, Emit, Priority
 from app.worker.memory_limits import available_bytes
@@ -45,6 +47,7 @@ _CONTROL = frozenset(
         "create_module",
         "delete_module",
         "cut_symbols",
+        "check_job",
         "describe_module",
         "get_optimizer",
         "start_job",
@@ -145,6 +148,10 @@ class ModuleHost:
 
     def _cut_symbols(self, call: calls.CutSymbols, tensors: Arrays) -> Answer:
         return self._get(call.module).derive(call.output, call.head), {}
+
+    def _check_job(self, call: calls.CheckJob, tensors: Arrays) -> Answer:
+        check_job(parse_job_params(call.kind, call.params))
+        return {}, {}
 
     def _get_optimizer(self, call: calls.GetOptimizer, tensors: Arrays) -> Answer:
         module = self._get(call.module)

@@ -17,7 +17,7 @@ from core import initializer
 from core.errors import did_you_mean
 from core.ndarray import NDArray, array
 
-__all__ = ["check_values", "get_params", "init_params", "set_params"]
+__all__ = ["check_values", "get_params", "init_params", "make_initializer", "set_params"]
 
 
 def get_params(module: HostedModule, names: Sequence[str] | None) -> tuple[dict[str, Any], Arrays]:
@@ -67,6 +67,18 @@ def set_params(
     module.has_unsaved = True
 
 
+def make_initializer(spec: InitSpec, prefix: str) -> initializer.Initializer:
+    """Return the initializer of a specification; raise HostError where the engine has none such.
+
+    Args:
+        spec: its name and options.
+        prefix: leads to the specification in the request (``initializer.``), for errors.
+    """
+    with client_fault(f"{prefix}initializer"):
+        made: initializer.Initializer = initializer.create(spec.initializer, **spec.options)
+    return made
+
+
 def init_params(
     module: HostedModule,
     spec: InitSpec,
@@ -86,8 +98,7 @@ def init_params(
         kept: of the module that this one was made from, by name; those given go before.
     """
     module.require("init_params")
-    with client_fault(f"{prefix}initializer"):
-        fill = initializer.create(spec.initializer, **spec.options)
+    fill = make_initializer(spec, prefix)
     present = module.on_device()
     values = dict(kept or {})
     values |= {name: array(tensor, dtype=tensor.dtype) for name, tensor in given.items()}

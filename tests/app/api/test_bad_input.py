@@ -8,6 +8,8 @@ import httpx
 import numpy as np
 import pytest
 
+from served.network import FEATURES, NETWORK, examples_npz, fit_body
+
 GOOD = {"inputs": {"data": [[0.1, 0.2, 0.3, 0.4, 0.5]]}}
 
 
@@ -207,6 +209,52 @@ async def test_backward_and_update_out_of_turn(ready: httpx.AsyncClient) -> None
         response = await ready.post(f"/v1/modules/net/{call}")
         await refused(response, 409, "wrong_stage", "forward")
     await still_works(ready)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "word"),
+    [
+        ({"optimizer": {"name": "sgdd"}}, "optimizer.name", "did you mean 'sgd'"),
+        ({"optimizer": {"name": "sgd", "options": {"lr": 1}}}, "optimizer.options.lr", "momentum"),
+        ({"metrics": ["acuracy"]}, "metrics[0]", "accuracy"),
+        ({"callbacks": {"speedo": {}}}, "callbacks.speedo", "speedometer"),
+        ({"initializer": {"initializer": "xavie"}}, "initializer.initializer", "xavier"),
+    ],
+)
+async def test_what_the_engine_does_not_know_is_refused_when_a_fit_is_submitted(
+    api: httpx.AsyncClient, changes: dict[str, Any], field: str, word: str
+) -> None:
+    await api.post("/v1/modules", json={"name": "net", "symbol": NETWORK})
+    await api.put("/v1/datasets/examples?kind=npz", content=examples_npz())
+    response = await api.post("/v1/modules/net/fit", json={**fit_body(), **changes})
+    body = await refused(response, 422, "invalid", word)
+    assert body["errors"][0]["field"] == field
+    assert (await api.get("/v1/jobs")).json()["items"] == []
+
+
+async def test_update_and_backward_need_no_inputs(ready: httpx.AsyncClient) -> None:
+    batch = {"inputs": {"data": [[0.5] * FEATURES] * 4, "softmax_label": [0, 1, 2, 0]}}
+    first = await ready.post("/v1/modules/net/forward", json={**batch, "is_train": True})
+    assert first.status_code == 200, first.text
+    for sequence, call in ((2, "backward"), (3, "update")):
+        response = await ready.post(f"/v1/modules/net/{call}", json={"sequence": sequence})
+        assert response.status_code == 200, response.text
+    response = await ready.post("/v1/modules/net/forward", json={"sequence": 4})
+    await refused(response, 422, "invalid", "inputs")
+
+
+async def test_a_slash_too_many_is_no_path(api: httpx.AsyncClient) -> None:
+    await refused(await api.get("/v1/modules/"), 404, "not_found", "/v1/modules/")
+
+
+async def test_the_key_of_a_symbol_that_is_not_there(initialized: httpx.AsyncClient) -> None:
+    response = await initialized.get("/v1/modules/net/symbol?key=20")
+    await refused(response, 404, "not_found", "leave key out")
+
+
+async def test_a_file_of_another_kind_is_told_how_to_say_so(api: httpx.AsyncClient) -> None:
+    response = await api.put("/v1/datasets/table", content=b"1,2")
+    await refused(response, 422, "damaged", "?kind=")
 
 
 async def test_unknown_ids(initialized: httpx.AsyncClient) -> None:

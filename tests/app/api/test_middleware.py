@@ -63,6 +63,12 @@ async def test_requests_are_counted_by_route_not_by_path(api: httpx.AsyncClient)
     assert 'modserve_http_request_seconds_count{method="GET",route="/v1/jobs/{job}"}' in text
 
 
+async def test_executors_and_jobs_are_measured(api: httpx.AsyncClient) -> None:
+    text = (await api.get("/metrics")).text
+    assert 'modserve_executor_ready{executor="cpu(0)"} 1.0' in text
+    assert 'modserve_jobs{status="queued"} 0.0' in text
+
+
 async def test_paths_that_are_no_routes_are_counted_as_one(api: httpx.AsyncClient) -> None:
     before = count("unknown", 404)
     for path in ("/wp-login.php", "/v2/../etc", "/x" * 50):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.api.requests import LoadBody
 from app.domain.codec import canonical_json, from_plain, to_plain
 from app.domain.job_params import FitParams
 from app.domain.module import BindSpec, BucketShapes, InputDesc, OptimizerSpec
@@ -87,6 +88,12 @@ def faults(cls: type, data: Any, field: str = "") -> list[FieldError]:
 def test_a_fault_is_named(cls: type, data: Any, field: str, got: str, expected: str) -> None:
     (fault,) = faults(cls, data)
     assert (fault.field, fault.got, fault.expected) == (field, got, expected)
+
+
+def test_a_field_of_several_types_is_named_once() -> None:
+    (fault,) = faults(LoadBody, {"epoch": 3.5})
+    assert (fault.field, fault.got) == ("epoch", "3.5")
+    assert fault.expected == "a valid integer or a valid string"
 
 
 def test_every_fault_is_named() -> None:

@@ -12,6 +12,7 @@ from app.services.executors import Executors
 from app.worker.client import ExecutorGone
 from app.worker.host import ModuleHost
 from app.worker.inprocess import InProcessClient
+from app.worker.supervisor import Supervisor
 
 
 class Dying(InProcessClient):
@@ -29,6 +30,13 @@ async def executors() -> AsyncIterator[Executors]:
     await executors.start()
     yield executors
     await executors.stop()
+
+
+async def test_status_is_of_those_with_a_process_of_their_own(executors: Executors) -> None:
+    assert executors.status() == {}
+    executors.add(Supervisor("cpu(2)"))
+    status = executors.status()["cpu(2)"]
+    assert (status["restarts"], status["rss_bytes"], status["state"]) == (0, 0, "stopped")
 
 
 async def test_they_are_found_by_name(executors: Executors) -> None:

@@ -48,6 +48,12 @@ def test_submitted_job_is_queued_with_its_parameters_filled_in(bench) -> None:
         ),
         (
             "a",
+            {"inputs": {"data": {"array": "data", "shape": [2, 2]}}},
+            Invalid,
+            r"inputs.data.shape: got \[2, 2\], expected the elements of an example of shape \(3,\)",
+        ),
+        (
+            "a",
             {"validation": {"dataset": "digits", "inputs": {"data": "images"}}},
             Invalid,
             "validation.inputs.data.array",
@@ -121,6 +127,32 @@ def test_pause_resume_cancel_retry_of_a_waiting_job(bench) -> None:
     with pytest.raises(IllegalTransition, match="retry it"):
         bench.jobs.resume(job.id)
     assert bench.jobs.retry(job.id).status is JobStatus.QUEUED
+
+
+def test_metrics_come_in_pages(bench) -> None:
+    job = bench.fit()
+    claimed = bench.queue.claim("cpu(0)")
+    for epoch in range(5):
+        who = {"job_id": claimed.id, "attempt": claimed.attempt}
+        bench.queue.record(JobMetric(**who, epoch=epoch, part="train", metrics={}))
+    epochs, cursor = [], None
+    for size in (2, 2, 1):
+        page = bench.jobs.metrics(job.id, cursor, 2)
+        assert len(page.items) == size
+        epochs += [row.data["epoch"] for row in page.items]
+        cursor = page.next_cursor
+    assert (epochs, cursor) == ([0, 1, 2, 3, 4], None)
+    with pytest.raises(Invalid, match="cursor"):
+        bench.jobs.metrics(job.id, "x")
+
+
+def test_jobs_are_counted_by_status(bench) -> None:
+    for name in ("a", "b"):
+        bench.fit(name)
+    bench.queue.claim("cpu(0)")
+    counts = bench.jobs.count()
+    assert (counts[JobStatus.QUEUED], counts[JobStatus.RUNNING]) == (1, 1)
+    assert set(counts) == set(JobStatus)
 
 
 def test_events_of_an_unknown_job_are_not_found(bench) -> None:

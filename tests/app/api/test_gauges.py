@@ -1,0 +1,32 @@
+"""What Prometheus is told of executors that are processes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from prometheus_client import generate_latest
+
+from app.api.gauges import Gauges
+from app.domain.job import JobStatus
+
+
+def test_each_executor_and_each_status_has_a_row() -> None:
+    facts = {"restarts": 2, "rss_bytes": 1e6, "calls_under_way": 3, "request_bytes": 64}
+    executors = SimpleNamespace(
+        names=["gpu(0)", "gpu(1)"],
+        dead=lambda: ["gpu(1)"],
+        status=lambda: {"gpu(0)": {**facts, "busy_seconds": 0.5, "state": "ready"}},
+    )
+    jobs = SimpleNamespace(count=lambda: {JobStatus.RUNNING: 4})
+    services = SimpleNamespace(executors=executors, jobs=jobs)
+    rows = generate_latest(Gauges(services)).decode().splitlines()
+    assert {row for row in rows if not row.startswith("#")} == {
+        'modserve_executor_ready{executor="gpu(0)"} 1.0',
+        'modserve_executor_ready{executor="gpu(1)"} 0.0',
+        'modserve_executor_restarts{executor="gpu(0)"} 2.0',
+        'modserve_executor_rss_bytes{executor="gpu(0)"} 1e+06',
+        'modserve_executor_calls_under_way{executor="gpu(0)"} 3.0',
+        'modserve_executor_request_bytes{executor="gpu(0)"} 64.0',
+        'modserve_executor_busy_seconds{executor="gpu(0)"} 0.5',
+        'modserve_jobs{status="running"} 4.0',
+    }

@@ -1,0 +1,90 @@
+"""Calls on modules: who may make them at once, and what is not asked of an executor."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from app.domain.job import JobKind
+from app.errors import Invalid, NotFound
+from app.services import engine as engine_module
+from app.services.engine import ModuleEngine
+from app.services.executors import Executors
+from app.worker.client import ExecutorGone, HostError
+from app.worker.host import ModuleHost
+from app.worker.inprocess import InProcessClient
+
+FIT = {"dataset": "digits", "epochs": 1, "batch_size": 2, "optimizer": {"name": "sgd"}}
+
+
+class Moody(InProcessClient):
+    """An executor that may be gone, or busy for long."""
+
+    mood = "well"
+
+    async def call(self, *args: Any, **options: Any) -> Any:
+        if self.mood == "gone":
+            raise ExecutorGone("cpu(0) died")
+        if self.mood == "busy":
+            await asyncio.sleep(60)
+        return await super().call(*args, **options)
+
+
+@pytest.fixture
+async def executor() -> AsyncIterator[Moody]:
+    client = Moody("cpu(0)", ModuleHost)
+    await client.start()
+    yield client
+    await client.stop()
+
+
+@pytest.fixture
+def engine(bench: Any, executor: Moody) -> ModuleEngine:
+    executors = Executors()
+    executors.add(executor)
+    return ModuleEngine(bench.modules, bench.checkpoints, executors)
+
+
+async def test_a_job_that_could_only_fail_is_refused(engine: ModuleEngine) -> None:
+    await engine.check_job("a", JobKind.FIT, FIT)
+    with pytest.raises(HostError, match="did you mean 'sgd'"):
+        await engine.check_job("a", JobKind.FIT, {**FIT, "optimizer": {"name": "sgdd"}})
+    score = {"dataset": "digits", "batch_size": 2, "metrics": ["acuracy"]}
+    with pytest.raises(HostError, match="acuracy"):
+        await engine.check_job("a", JobKind.SCORE, score)
+    with pytest.raises(Invalid, match="epochs"):
+        await engine.check_job("a", JobKind.FIT, {**FIT, "epochs": 0})
+    with pytest.raises(NotFound, match="nowhere"):
+        await engine.check_job("nowhere", JobKind.FIT, FIT)
+
+
+@pytest.mark.parametrize("mood", ["gone", "busy"])
+async def test_a_job_may_wait_for_an_executor_that_does_not_answer(
+    engine: ModuleEngine, executor: Moody, monkeypatch: pytest.MonkeyPatch, mood: str
+) -> None:
+    monkeypatch.setattr(engine_module, "_LONGEST_CHECK_SECONDS", 0.05)
+    executor.mood = mood
+    await engine.check_job("a", JobKind.FIT, {**FIT, "optimizer": {"name": "sgdd"}})
+
+
+async def test_who_waits_for_a_module_shares_its_lock_and_nothing_is_left(
+    engine: ModuleEngine,
+) -> None:
+    order: list[str] = []
+
+    async def work(name: str) -> None:
+        async with engine._lock("a"):
+            order.append(f"{name} begins")
+            await asyncio.sleep(0.01)
+            order.append(f"{name} ends")
+
+    await asyncio.gather(*(work(name) for name in ("one", "two", "three")))
+    assert order == [
+        f"{name} {what}" for name in ("one", "two", "three") for what in ("begins", "ends")
+    ]
+    gc.collect()
+    assert not engine._locks
