@@ -30,7 +30,7 @@ from core.ndarray import NDArray
 from core.symbol.graph import Entry
 from core.types import Array
 
-__all__ = ["Executor", "MemoryReport"]
+__all__ = ["Executor", "MemoryReport", "without_collector"]
 
 HEAD_GRADIENT_MISSING = (
     "output {name!r} is no loss function, so backward needs its head gradient: pass out_grads, one "
@@ -332,7 +332,7 @@ class Executor:
     def _plan(self, mode: _Mode) -> Plan:
         found = self._plans.get(mode)
         if found is None:
-            with _without_collector():
+            with without_collector():
                 found = self._plans[mode] = self._compile(mode)
         return found
 
@@ -438,7 +438,7 @@ def _bindings(bound: Bound, outputs: Outputs) -> Bindings:
 
 
 @contextlib.contextmanager
-def _without_collector() -> Iterator[None]:
+def without_collector() -> Iterator[None]:
     """Let no garbage be searched for: a compiler makes many objects that stay, and no cycles."""
     was_enabled = gc.isenabled()
     gc.disable()

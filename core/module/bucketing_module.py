@@ -13,6 +13,7 @@ import numpy as np
 from core.checkpoint import load_params
 from core.device import Context
 from core.errors import StageError, UsageError
+from core.executor.executor import without_collector
 from core.initializer import Uniform
 from core.io import DataDesc
 from core.module.base_module import BaseModule, Params
@@ -174,15 +175,16 @@ class BucketingModule(BaseModule):
         module = self._buckets.get(bucket_key)
         if module is None:
             current = self._current("switch_bucket()")
-            module = self._new_module(bucket_key)
-            module.bind(
-                data_shapes,
-                label_shapes,
-                current.for_training,
-                current.inputs_need_grad,
-                shared_module=self._default,
-                grad_req=self._grad_req,
-            )
+            with without_collector():
+                module = self._new_module(bucket_key)
+                module.bind(
+                    data_shapes,
+                    label_shapes,
+                    current.for_training,
+                    current.inputs_need_grad,
+                    shared_module=self._default,
+                    grad_req=self._grad_req,
+                )
             if self._monitor is not None:
                 module.install_monitor(self._monitor)
             self._buckets[bucket_key] = module
