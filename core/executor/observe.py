@@ -69,9 +69,10 @@ def _read(named: Iterable[tuple[str, int]], lowering: Lowering) -> Iterator[tupl
 
 
 def _outputs(step: Step, program: Program) -> Iterator[tuple[str, int]]:
-    """Yield what a forward step has written: ``fc1_output``."""
-    for value in step.writes():
-        yield program.values[value].name, value
+    """Yield what a forward step has written: ``fc1_output``; not what MXNet knows nothing of."""
+    for value in step.outputs[: step.op.stored_outputs()]:
+        if value is not None:
+            yield program.values[value].name, value
 
 
 def _gradients(

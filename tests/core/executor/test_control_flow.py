@@ -205,6 +205,21 @@ def test_reshape_and_shared_memory() -> None:
         executor.backward([mx.nd.ones((5, 2, 4)), mx.nd.ones((2, 4))])
 
 
+def test_a_monitor_sees_the_loop_as_one_operator() -> None:
+    executor = _bound(_loop(5), _SHAPES)
+    seen: list[str] = []
+    executor.set_monitor_callback(lambda name, _: seen.append(name))
+    watched = _train(executor)
+    assert [name.split("_", 2)[2] for name in seen] == [
+        "output0",
+        "output1",
+        *(f"backward_output{index}" for index in range(4)),
+    ]
+    executor.set_monitor_callback(None)
+    for one, other in zip(_train(executor), watched, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
 # -- random numbers ---------------------------------------------------------------------
 
 
