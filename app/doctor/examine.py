@@ -121,8 +121,8 @@ def _operators(model: Model) -> Finding:
     """Count the operators by the raw JSON: a graph with unknown ones cannot be loaded."""
     try:
         graph = orjson.loads(model.symbol_path.read_bytes())
-        names = [str(node["op"]) for node in graph["nodes"]]
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        names = list(_operator_names(graph))
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         return Finding("operators", False, f"{model.symbol_path.name} holds no graph: {error}")
     counts = Counter(name for name in names if name != "null")
     unknown = {
@@ -134,6 +134,15 @@ def _operators(model: Model) -> Finding:
         return Finding("operators", False, f"not known here: {text}", details)
     text = ", ".join(f"{count} {name}" for name, count in counts.most_common())
     return Finding("operators", True, text or "none", details)
+
+
+def _operator_names(graph: Any) -> Iterator[str]:
+    """Yield the operators of a graph in JSON, and those of the graphs in its loops and branches."""
+    graphs = [graph]
+    while graphs:
+        for node in graphs.pop()["nodes"]:
+            yield str(node["op"])
+            graphs += node.get("subgraphs", ())
 
 
 def _parameters(arguments: Mapping[str, NDArray], auxiliary: Mapping[str, NDArray]) -> Finding:

@@ -117,7 +117,8 @@ class Subgraph:
         # Inference around a graph asks the same again and again; without an answer at hand,
         # graphs in graphs would take exponential time.
         key = tuple(inputs), tuple(outputs), is_np_shape()
-        if key not in remembered:
+        found = remembered.get(key)
+        if found is None:
             if len(remembered) >= _MOST_REMEMBERED:
                 remembered.clear()
             known = {
@@ -126,12 +127,11 @@ class Subgraph:
                 if value is not None
             }
             values = infer(known, list(zip(self.heads, outputs, strict=True)))
-            remembered[key] = (
+            found = remembered[key] = (
                 [values[node][0] for node in self.variables],
                 [values[node][output] for node, output in self.heads],
             )
-        found_in, found_out = remembered[key]
-        return list(found_in), list(found_out)
+        return list(found[0]), list(found[1])
 
 
 def _uses_random(node: Node) -> bool:

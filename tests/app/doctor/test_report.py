@@ -111,7 +111,18 @@ def test_unknown_operators_are_all_named(tmp_path: Path) -> None:
     assert document["findings"]["parameters"]["ok"] is True
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"nodes": 3}', b"\xff"])
+def test_unknown_operators_inside_of_loops_are_named(tmp_path: Path) -> None:
+    out, _ = mx.sym.contrib.foreach(
+        lambda x, state: (mx.sym.sin(x) + state, state), mx.sym.var("data"), mx.sym.zeros((3,))
+    )
+    prefix = save(tmp_path, out, data=(2, 3))
+    assert ask_json(prefix, "3")["findings"]["operators"]["details"]["operators"]["sin"] == 1
+    path = Path(f"{prefix}-symbol.json")
+    path.write_text(path.read_text().replace('"sin"', '"sinus"'))
+    assert ask_json(prefix, "3")["findings"]["operators"]["details"]["unknown"] == ["sinus"]
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"nodes": 3}', b'{"nodes": [3]}', b"\xff"])
 def test_file_without_a_graph(tmp_path: Path, content: bytes) -> None:
     prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
     Path(f"{prefix}-symbol.json").write_bytes(content)
