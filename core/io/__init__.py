@@ -10,7 +10,7 @@ from core.io.image_record_iter import (
 )
 from core.io.iterator import DataIter, ResizeIter
 from core.io.mnist_iter import MNISTIter
-from core.io.ndarray_iter import NDArrayIter
+from core.io.ndarray_iter import NDArrayIter, _init_data
 from core.io.prefetching_iter import PrefetchingIter
 from core.io.text_iter import CSVIter, LibSVMIter
 
@@ -27,4 +27,5 @@ __all__ = [
     "NDArrayIter",
     "PrefetchingIter",
     "ResizeIter",
+    "_init_data",
 ]

@@ -63,7 +63,7 @@ class DataBatch:
     """Inputs and labels of one step.
 
     Args:
-        data: arrays, in the order of the module's data names.
+        data: arrays, in the order of the module's data names; None where there are none.
         label: arrays, in the order of its label names.
         pad: number of examples at the end that only fill up the batch.
         index: the examples' positions in the data set.
@@ -73,7 +73,7 @@ class DataBatch:
 
     def __init__(
         self,
-        data: Sequence[NDArray],
+        data: Any,
         label: Sequence[NDArray] | None = None,
         pad: int | None = None,
         index: Any = None,
@@ -93,6 +93,6 @@ class DataBatch:
         self.provide_label = provide_label
 
     def __str__(self) -> str:
-        data = [array.shape for array in self.data]
+        data = [array.shape for array in self.data] if self.data else None
         label = [array.shape for array in self.label] if self.label else None
         return f"{type(self).__name__}: data shapes: {data} label shapes: {label}"

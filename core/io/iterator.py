@@ -11,7 +11,10 @@ __all__ = ["DataIter", "ResizeIter"]
 
 
 class DataIter:
-    """Base of all iterators: a subclass overrides ``next``, or ``iter_next`` and the getters."""
+    """Base of all iterators: a subclass overrides ``next``, or ``iter_next`` and the getters.
+
+    As in MXNet a getter that is not overridden gives None: an iterator without labels has none.
+    """
 
     provide_data: list[DataDesc]
     provide_label: list[DataDesc]
@@ -38,13 +41,13 @@ class DataIter:
         """Move on by one batch; False at the end."""
         raise NotImplementedError(f"{type(self).__name__} must define next or iter_next")
 
-    def getdata(self) -> list[NDArray]:
+    def getdata(self) -> list[NDArray] | None:
         """Return the inputs of the current batch."""
-        raise NotImplementedError(f"{type(self).__name__} must define getdata")
+        return None
 
-    def getlabel(self) -> list[NDArray]:
+    def getlabel(self) -> list[NDArray] | None:
         """Return the labels of the current batch."""
-        raise NotImplementedError(f"{type(self).__name__} must define getlabel")
+        return None
 
     def getindex(self) -> Any:
         """Return the positions of the current examples, or None."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import math
 import struct
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ class MNISTIter(RowIter):
         num_parts, part_index: read only one of so many parts.
         dtype: of the data; float32 where None.
         data_name, label_name: names of the inputs.
+        data_shape, input_shape: shape of a digit, which old scripts give; it is only checked.
         prefetch_buffer, ctx: of no use here: the files are read once.
     """
 
@@ -49,10 +52,15 @@ class MNISTIter(RowIter):
         label_name: str = "softmax_label",
         prefetch_buffer: int = 4,
         ctx: str = "cpu",
+        data_shape: Sequence[int] | None = None,
+        input_shape: Sequence[int] | None = None,
     ) -> None:
         images, labels = _read_idx(image, 3), _read_idx(label, 1)
         if len(images) != len(labels):
             raise ShapeError(f"{image} has {len(images)} images, {label} has {len(labels)} labels")
+        for name, shape in (("data_shape", data_shape), ("input_shape", input_shape)):
+            if shape is not None and math.prod(shape) != math.prod(images.shape[1:]):
+                raise ShapeError(f"{name} is {tuple(shape)}; {image} has {images.shape[1:]} digits")
         if not 0 <= part_index < num_parts:
             raise UsageError(f"part_index {part_index} is not among {num_parts} parts")
         share = len(images) // num_parts

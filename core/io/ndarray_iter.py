@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from core.errors import UsageError
 from core.io.batch import DataBatch, DataDesc
 from core.io.iterator import DataIter
 from core.ndarray import NDArray, array, concatenate
 
-__all__ = ["NDArrayIter"]
+__all__ = ["NDArrayIter", "_init_data"]
 
 _LAST_BATCH = ("pad", "discard", "roll_over")
 
@@ -187,6 +188,24 @@ class NDArrayIter(DataIter):
     def _reordered(self, values: NDArray) -> NDArray:
         taken = np.take(values.asnumpy(), self.idx, axis=self._axis)
         return array(taken, values.context, dtype=values.dtype)
+
+
+def _init_data(data: Any, allow_empty: bool, default_name: str) -> list[tuple[str, NDArray]]:
+    """Return arrays with their names, as ``NDArrayIter`` keeps them; scripts set them by it.
+
+    Args:
+        data: an array, a list of arrays or arrays by name; None for none.
+        allow_empty: None and an empty list will do.
+        default_name: of an array without a name.
+
+    Raises:
+        UsageError: nothing is given. TypeError: something else than arrays.
+    """
+    if data is None or (isinstance(data, list) and not data):
+        if not allow_empty:
+            raise UsageError(f"{default_name} has no arrays; give one at least")
+        return []
+    return _named_arrays(data, default_name)
 
 
 def _named_arrays(source: Any, default_name: str) -> list[tuple[str, NDArray]]:

@@ -7,16 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.device import Context
-from core.io import DataDesc
 from core.module.base_module import describe
 from core.module.checks import group_contexts
 from core.module.group import ExecutorGroup, GroupSpec
-from core.ndarray import NDArray
 from core.symbol import Symbol
 
 __all__ = ["DataParallelExecutorGroup"]
-
-Slices = list[list[tuple[slice, NDArray]]]
 
 
 class DataParallelExecutorGroup(ExecutorGroup):
@@ -69,32 +65,3 @@ class DataParallelExecutorGroup(ExecutorGroup):
         )
         super().__init__(spec, describe(data_shapes), describe(label_shapes), shared_group)
         self.logger = logger
-        self.symbol = symbol
-        self.contexts = contexts
-        self.param_names = param_names
-        self.grad_req = spec.gradient_requests([desc.name for desc in self.data_shapes])
-
-    @property
-    def data_arrays(self) -> Slices:
-        """Each data input's rows of the batch and array, on all devices."""
-        return self._sliced(self.data_shapes)
-
-    @property
-    def label_arrays(self) -> Slices | None:
-        """Each label's rows of the batch and array, on all devices."""
-        return self._sliced(self.label_shapes) if self.label_shapes else None
-
-    @property
-    def input_grad_arrays(self) -> list[list[NDArray]] | None:
-        """Each data input's gradient, on all devices."""
-        grads: list[list[NDArray]] = self.get_input_grads(merge=False)
-        return grads if self.spec.inputs_need_grad else None
-
-    def _sliced(self, descs: Sequence[DataDesc]) -> Slices:
-        return [
-            [
-                (rows, exe.arg_dict[desc.name])
-                for rows, exe in zip(self.slices, self.execs, strict=True)
-            ]
-            for desc in descs
-        ]

@@ -14,6 +14,7 @@ from core.errors import ShapeError
 from core.executor import bind
 from core.executor.allocate import resized, zeros
 from core.io import DataDesc
+from core.module.group_names import GroupNames
 from core.module.parameters import DeviceParameters
 from core.ndarray import NDArray, concatenate
 from core.symbol import Symbol
@@ -89,7 +90,7 @@ class GroupSpec:
         return requests
 
 
-class ExecutorGroup:
+class ExecutorGroup(GroupNames):
     """The executors of one module for one set of input shapes.
 
     Args:

@@ -129,3 +129,29 @@ def test_csr_matrices_want_their_last_batch_discarded(last_batch_handle: str) ->
         mx.io.NDArrayIter({"rows": matrix}, batch_size=2, last_batch_handle=last_batch_handle)
     (batch,) = mx.io.NDArrayIter(matrix, batch_size=2, last_batch_handle="discard")
     assert batch.data[0].asnumpy().tolist() == [[0, 1], [2, 0]]
+
+
+def test_labels_are_replaced_by_named_ones() -> None:
+    data = mx.io.NDArrayIter(np.ones((4, 2)), np.zeros(4), 2)
+    data.label = mx.io._init_data(np.arange(4), allow_empty=True, default_name="svm_label")
+    assert [desc.name for desc in data.provide_label] == ["svm_label"]
+    assert data.next().label[0].asnumpy().tolist() == [0, 1]
+    assert mx.io._init_data(None, allow_empty=True, default_name="x") == []
+    with pytest.raises(AssertionError, match="x has no arrays"):
+        mx.io._init_data([], allow_empty=False, default_name="x")
+    with pytest.raises(TypeError, match="expected an NDArray"):
+        mx.io._init_data("abc", allow_empty=False, default_name="x")
+
+
+def test_an_iterator_need_not_have_labels() -> None:
+    class Noise(mx.io.DataIter):
+        def iter_next(self) -> bool:
+            return True
+
+        def getdata(self) -> list[mx.nd.NDArray]:
+            return [mx.nd.ones((2, 3))]
+
+    batch = Noise().next()
+    assert batch.data[0].shape == (2, 3)
+    assert (batch.label, batch.pad, batch.index) == (None, None, None)
+    assert str(mx.io.DataBatch(None)) == "DataBatch: data shapes: None label shapes: None"

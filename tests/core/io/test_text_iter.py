@@ -105,6 +105,14 @@ def test_shuffled_digits_keep_their_labels(tmp_path: Path) -> None:
     assert labels != sorted(labels)
 
 
+def test_the_shape_that_old_scripts_give_is_checked(tmp_path: Path) -> None:
+    paths = _digits(tmp_path)
+    data = mx.io.MNISTIter(*paths, batch_size=2, flat=True, data_shape=(784,))
+    assert data.next().data[0].shape == (2, 784)
+    with pytest.raises(ShapeError, match=r"input_shape is \(100,\)"):
+        mx.io.MNISTIter(*paths, batch_size=2, input_shape=(100,))
+
+
 def test_bad_digits(tmp_path: Path) -> None:
     image, label = _digits(tmp_path)
     with pytest.raises(FormatError, match="no idx file of bytes with 3 dimensions"):

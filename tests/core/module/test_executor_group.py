@@ -88,3 +88,22 @@ def test_bytes_stay_when_a_bucket_is_bound_again() -> None:
     del module._buckets[5]
     module.switch_bucket(5, [("data", (4, 5))])
     assert default._total_exec_bytes == before
+
+
+def test_a_module_shows_its_group_under_the_names_of_mxnet() -> None:
+    data = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    symbol = mx.sym.SoftmaxOutput(data, name="softmax")
+    module = mx.mod.Module(symbol, context=[mx.cpu(0), mx.cpu(1)])
+    module.bind([("data", (4, 3))], [("softmax_label", (4,))], inputs_need_grad=True)
+    group = module._exec_group
+    assert group.param_names == ["fc_weight", "fc_bias"]
+    assert group.arg_names == ["data", "fc_weight", "fc_bias", "softmax_label"]
+    assert (group.data_names, group.label_names) == (["data"], ["softmax_label"])
+    assert (group.output_names, group.aux_names) == (["softmax_output"], [])
+    assert (list(group.state_names), list(group.fixed_param_names)) == ([], [])
+    assert (group.contexts, group.workload) == ([mx.cpu(0), mx.cpu(1)], [1, 1])
+    assert (group.symbol, group.for_training, group.inputs_need_grad) == (symbol, True, True)
+    assert group.grad_req["softmax_label"] == "null"
+    assert [rows for rows, _ in group.data_arrays[0]] == [slice(0, 2), slice(2, 4)]
+    assert group.label_arrays[0][1][1].shape == (2,)
+    assert [one.shape for one in group.input_grad_arrays[0]] == [(2, 3), (2, 3)]

@@ -1,0 +1,125 @@
+"""Attributes of a group of executors under the names that scripts know from MXNet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from core.device import Context
+from core.io import DataDesc
+from core.ndarray import NDArray
+from core.symbol import Symbol
+
+if TYPE_CHECKING:
+    from core.module.group import GroupSpec
+
+__all__ = ["GroupNames"]
+
+Slices = list[list[tuple[slice, NDArray]]]
+"""For each input its rows of the batch and its array, on all devices."""
+
+
+class GroupNames:
+    """Views of a group's parts (``mxnet.module.executor_group.DataParallelExecutorGroup``)."""
+
+    spec: GroupSpec
+    data_shapes: list[DataDesc]
+    label_shapes: list[DataDesc] | None
+    slices: list[slice]
+    execs: list[Any]
+    get_input_grads: Callable[..., Any]
+
+    @property
+    def symbol(self) -> Symbol:
+        """What is computed."""
+        return self.spec.symbol
+
+    @property
+    def contexts(self) -> Sequence[Context]:
+        """The devices."""
+        return self.spec.contexts
+
+    @property
+    def workload(self) -> Sequence[float]:
+        """Relative shares of the devices."""
+        return self.spec.work_load
+
+    @property
+    def param_names(self) -> Sequence[str]:
+        """Names of the parameters, in the order of ``param_arrays`` and ``grad_arrays``."""
+        return self.spec.param_names
+
+    @property
+    def arg_names(self) -> list[str]:
+        """Names of all arguments."""
+        return self.spec.arguments
+
+    @property
+    def aux_names(self) -> list[str]:
+        """Names of the auxiliary states, in the order of ``aux_arrays``."""
+        return self.spec.auxiliary
+
+    @property
+    def state_names(self) -> Sequence[str]:
+        """Names of the states, in the order of ``state_arrays``."""
+        return self.spec.state_names
+
+    @property
+    def fixed_param_names(self) -> Sequence[str]:
+        """Names of the parameters without gradients."""
+        return self.spec.fixed_param_names
+
+    @property
+    def data_names(self) -> list[str]:
+        """Names of the data inputs."""
+        return [desc.name for desc in self.data_shapes]
+
+    @property
+    def label_names(self) -> list[str]:
+        """Names of the labels."""
+        return [desc.name for desc in self.label_shapes or ()]
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the outputs."""
+        return self.spec.symbol.list_outputs()
+
+    @property
+    def for_training(self) -> bool:
+        """True where gradients are allocated."""
+        return self.spec.for_training
+
+    @property
+    def inputs_need_grad(self) -> bool:
+        """True where the data inputs have gradients."""
+        return self.spec.inputs_need_grad
+
+    @property
+    def grad_req(self) -> Mapping[str, str]:
+        """What happens to each argument's gradient."""
+        return self.spec.gradient_requests(self.data_names)
+
+    @property
+    def data_arrays(self) -> Slices:
+        """Each data input's rows of the batch and array, on all devices."""
+        return self._sliced(self.data_shapes)
+
+    @property
+    def label_arrays(self) -> Slices | None:
+        """Each label's rows of the batch and array, on all devices."""
+        return self._sliced(self.label_shapes) if self.label_shapes else None
+
+    @property
+    def input_grad_arrays(self) -> list[list[NDArray]] | None:
+        """Each data input's gradient, on all devices."""
+        grads: list[list[NDArray]] = self.get_input_grads(merge=False)
+        return grads if self.spec.inputs_need_grad else None
+
+    def _sliced(self, descs: Sequence[DataDesc]) -> Slices:
+        return [
+            [
+                (rows, exe.arg_dict[desc.name])
+                for rows, exe in zip(self.slices, self.execs, strict=True)
+            ]
+            for desc in descs
+        ]
