@@ -16,6 +16,7 @@ from core.executor.memory import Lifetime, MemoryPlan, assign_inplace, lifetimes
 from core.executor.mirror import NO_MIRRORING, Mirroring, forced_steps, mirror
 from core.executor.rewrite import REWRITES, simplify
 from core.executor.roll import roll
+from core.executor.shuffle import ChannelShuffle, find_shuffles
 from core.executor.trace import Graph, SpecOf, trace
 from core.executor.verify import verify_memory, verify_program
 from core.executor.widen import has_half, widen
@@ -93,6 +94,10 @@ def compile_graph(
     if options.rewrite:
         roll(program, forced)
         simplify(program)
+        if options.table is not None and ChannelShuffle.names[0] in options.table.operators(
+            backend
+        ):
+            find_shuffles(program)
     if requests:
         append_gradients(program, requests, pass_on=options.rewrite)
     verify_program(program, requests, after="gradient", operators=options.check_kernels)

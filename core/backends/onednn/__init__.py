@@ -36,6 +36,12 @@ from core.backends.onednn.layer_norm import layer_norm, layer_norm_backward
 from core.backends.onednn.library import is_available, library
 from core.backends.onednn.local_response import local_response, local_response_backward
 from core.backends.onednn.loss import softmax_output_backward
+from core.backends.onednn.permuting import (
+    shuffling,
+    shuffling_backward,
+    transposition,
+    transposition_backward,
+)
 from core.backends.onednn.pooling import pooling, pooling_backward
 from core.backends.onednn.product import product, product_backward
 from core.backends.onednn.product_rule import multiplication_backward
@@ -72,6 +78,7 @@ _FORWARD: dict[str, Prepare] = {
     "Pooling": pooling,
     "RNN": recurrent,
     "SliceChannel": parting,
+    "SwapAxis": transposition,
     "SoftmaxActivation": softmax_activation,
     "SoftmaxOutput": softmax_output,
     "_plan_accumulate": arithmetic,
@@ -80,6 +87,7 @@ _FORWARD: dict[str, Prepare] = {
     "_plan_convolution": fused_convolution,
     "_plan_fully_connected": fused_inner_product,
     "_plan_local_response": local_response,
+    "_plan_shuffle": shuffling,
     "_plan_recurrent": recurrent_layer,
     "broadcast_add": arithmetic,
     "broadcast_mul": arithmetic,
@@ -96,6 +104,7 @@ _FORWARD: dict[str, Prepare] = {
     "slice_like": slicing,
     "softmax": softmax,
     "tanh": activation,
+    "transpose": transposition,
 }
 _BACKWARD: dict[str, Prepare] = {
     "Activation": activation_backward,
@@ -117,10 +126,12 @@ _BACKWARD: dict[str, Prepare] = {
     "elemwise_mul": multiplication_backward,
     "RNN": recurrent_backward,
     "SliceChannel": parting_backward,
+    "SwapAxis": transposition_backward,
     "SoftmaxActivation": softmax_activation_backward,
     "SoftmaxOutput": softmax_output_backward,
     "_plan_batch_norm_relu": batch_norm_relu_backward,
     "_plan_local_response": local_response_backward,
+    "_plan_shuffle": shuffling_backward,
     "log_softmax": log_softmax_backward,
     "relu": activation_backward,
     "_plan_recurrent": recurrent_layer_backward,
@@ -130,6 +141,7 @@ _BACKWARD: dict[str, Prepare] = {
     "slice_like": slicing_backward,
     "softmax": softmax_backward,
     "tanh": activation_backward,
+    "transpose": transposition_backward,
 }
 """By canonical name of the operator."""
 

@@ -6,39 +6,20 @@ They cut tensors and join gradients where these are: nothing is brought into C o
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-from core.backends.kernels import (
-    Kernel,
-    KernelArrays,
-    KernelLayouts,
-    KernelRequest,
-    KernelResources,
-    KernelUnavailable,
-    TensorSpec,
-)
-from core.backends.onednn.constants import Argument
-from core.backends.onednn.kernel import (
-    Operand,
-    are_float32,
-    in_grad,
-    input_,
-    out_grad,
-    output,
-    present,
-)
+from core.backends.kernels import Kernel, KernelRequest, TensorSpec
+from core.backends.onednn.copies import Copies, End
+from core.backends.onednn.kernel import Operand, are_float32, in_grad, input_, out_grad, output
 from core.backends.onednn.memory import (
-    Memory,
     MemoryDesc,
     alternatives,
     box_of,
     channels_last,
     desc_of,
-    layout_of,
 )
-from core.backends.onednn.primitive import Launch, Primitive, first_available
-from core.backends.onednn.reorder import make_reorder
+from core.backends.onednn.primitive import first_available
 from core.types import Shape
 
 __all__ = ["concatenation_backward", "parting", "parting_backward", "slicing", "slicing_backward"]
@@ -47,78 +28,8 @@ Box = tuple[Shape, Shape]
 """Where it begins, and its size."""
 
 
-class _End(NamedTuple):
-    """Where a copy comes from or goes to: a tensor, or a box of it."""
-
-    operand: Operand
-    whole: MemoryDesc
-    box: Box | None = None
-
-    @property
-    def desc(self) -> MemoryDesc:
-        """What the copy sees of the tensor."""
-        return self.whole if self.box is None else box_of(self.whole, *self.box)
-
-
-Copy = tuple[_End, _End]
-
-
-class _Copies(Kernel):
-    """Copies one after the other.
-
-    Args:
-        name: for profiles.
-        request: the step.
-        copies: from where to where.
-        cleared: what is zeroed before.
-    """
-
-    backward_inputs = ()
-    backward_outputs = ()
-    inplace = ()
-    uses_scratch = False
-
-    def __init__(
-        self,
-        name: str,
-        request: KernelRequest,
-        copies: Sequence[Copy],
-        cleared: Operand | None = None,
-    ) -> None:
-        self.name = f"onednn:{name}"
-        self._copies = [(_reorder(source, target), source, target) for source, target in copies]
-        self._cleared = cleared
-        found = {end.operand: layout_of(end.whole) for copy in copies for end in copy}
-
-        def of(field: str, count: int) -> tuple[Any, ...]:
-            return tuple(found.get(Operand(field, index)) for index in range(count))
-
-        self.layouts = KernelLayouts(
-            inputs=of("inputs", len(request.inputs)),
-            outputs=of("outputs", len(request.outputs)),
-            out_grads=of("out_grads", len(request.out_grads)),
-            in_grads=of("in_grads", len(request.in_grads)),
-        )
-
-    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
-        """Return a closure that copies."""
-
-        def memory(end: _End) -> Memory:
-            return Memory(end.desc, end.operand.of(arrays))
-
-        calls = [
-            Launch(primitive, {Argument.SRC: memory(source), Argument.DST: memory(target)})
-            for primitive, source, target in self._copies
-        ]
-        cleared = None if self._cleared is None else present(self._cleared.of(arrays))
-
-        def call() -> None:
-            if cleared is not None:
-                cleared.fill(0)
-            for each in calls:
-                each()
-
-        return call
+def _boxed(operand: Operand, whole: MemoryDesc, box: Box) -> End:
+    return End(operand, whole, box_of(whole, *box))
 
 
 def slicing(request: KernelRequest) -> Kernel | None:
@@ -129,10 +40,10 @@ def slicing(request: KernelRequest) -> Kernel | None:
     region = _box(request.operator.region(data.shape, out.shape), data.shape)
     if data.layout is None or region is None or len(data.shape) < 3:
         return None
-    target = _End(output(), channels_last(out.shape))
+    target = End(output(), channels_last(out.shape))
 
     def make(whole: MemoryDesc) -> Kernel:
-        return _Copies("slice", request, [(_End(input_(0), whole, region), target)])
+        return Copies("slice", request, [(_boxed(input_(0), whole, region), target)])
 
     return first_available(make, alternatives(data))
 
@@ -145,9 +56,9 @@ def slicing_backward(request: KernelRequest) -> Kernel | None:
     region = _box(request.operator.region(data.shape, grad.shape), data.shape)
     if grad.layout is None or region is None or len(data.shape) < 3:
         return None
-    whole = _End(in_grad(), channels_last(data.shape), region)
-    copy = (_End(out_grad(), desc_of(grad)), whole)
-    return _Copies("slice_backward", request, [copy], cleared=in_grad())
+    whole = _boxed(in_grad(), channels_last(data.shape), region)
+    copy = (End(out_grad(), desc_of(grad)), whole)
+    return Copies("slice_backward", request, [copy], cleared=in_grad())
 
 
 def parting(request: KernelRequest) -> Kernel | None:
@@ -161,10 +72,10 @@ def parting(request: KernelRequest) -> Kernel | None:
 
     def make(whole: MemoryDesc) -> Kernel:
         copies = [
-            (_End(input_(0), whole, box), _End(output(index), channels_last(box[1])))
+            (_boxed(input_(0), whole, box), End(output(index), channels_last(box[1])))
             for index, box in enumerate(boxes)
         ]
-        return _Copies("split", request, copies)
+        return Copies("split", request, copies)
 
     return first_available(make, alternatives(data))
 
@@ -181,11 +92,11 @@ def parting_backward(request: KernelRequest) -> Kernel | None:
         return None
     whole = channels_last(data.shape)
     copies = [
-        (_End(out_grad(index), desc_of(grad)), _End(in_grad(), whole, box))
+        (End(out_grad(index), desc_of(grad)), _boxed(in_grad(), whole, box))
         for index, (grad, box) in enumerate(zip(grads, boxes, strict=True))
         if grad is not None
     ]
-    return _Copies("split_backward", request, copies)
+    return Copies("split_backward", request, copies)
 
 
 def concatenation_backward(request: KernelRequest) -> Kernel | None:
@@ -201,10 +112,10 @@ def concatenation_backward(request: KernelRequest) -> Kernel | None:
     def make(descs: tuple[MemoryDesc, Sequence[MemoryDesc]]) -> Kernel:
         whole, parts = descs
         copies = [
-            (_End(out_grad(), whole, (start, part.dims)), _End(in_grad(index), part))
+            (_boxed(out_grad(), whole, (start, part.dims)), End(in_grad(index), part))
             for index, (start, part) in enumerate(zip(starts, parts, strict=True))
         ]
-        return _Copies("concat_backward", request, copies)
+        return Copies("concat_backward", request, copies)
 
     cases: list[tuple[MemoryDesc, Sequence[MemoryDesc]]] = []
     forward = request.forward
@@ -216,13 +127,6 @@ def concatenation_backward(request: KernelRequest) -> Kernel | None:
     if len(grad.shape) > 2 and (cases or grad.layout is not None):
         cases.append((channels_last(grad.shape), [channels_last(shape) for shape in shapes]))
     return first_available(make, cases) if cases else None
-
-
-def _reorder(source: _End, target: _End) -> Primitive:
-    primitive = make_reorder(source.desc, target.desc)
-    if primitive.optional_desc(Argument.SCRATCHPAD) is not None:
-        raise KernelUnavailable("oneDNN wants a scratchpad to copy a box")
-    return primitive
 
 
 def _parts(operator: Any, data: TensorSpec) -> list[Box] | None:

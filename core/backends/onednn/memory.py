@@ -29,6 +29,7 @@ __all__ = [
     "innermost",
     "layout_of",
     "loaded",
+    "permuted",
     "plain",
     "strided",
 ]
@@ -148,6 +149,17 @@ def box_of(whole: MemoryDesc, start: Shape, dims: Shape) -> MemoryDesc:
         "memory_desc_create_submemory", whole.handle, dims_array(dims), dims_array(start)
     )
     return MemoryDesc(handle, (whole, start, dims), dims, whole.nbytes)
+
+
+@functools.lru_cache(maxsize=4096)
+def permuted(whole: MemoryDesc, axes: Shape) -> MemoryDesc:
+    """Return the descriptor of a tensor's memory whose axis ``i`` is the tensor's ``axes[i]``."""
+    places = (ctypes.c_int * MAX_DIMENSIONS)()
+    for place, axis in enumerate(axes):
+        places[axis] = place
+    handle = loaded().create("memory_desc_permute_axes", whole.handle, places)
+    dims = tuple(whole.dims[axis] for axis in axes)
+    return MemoryDesc(handle, (whole, axes), dims, whole.nbytes)
 
 
 def alternatives(spec: TensorSpec) -> tuple[MemoryDesc, ...]:

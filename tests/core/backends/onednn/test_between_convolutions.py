@@ -137,6 +137,11 @@ ELEMENTWISE: dict[str, Case] = {
 CASES |= ELEMENTWISE
 
 
+def shuffle(data: Symbol, groups: int, swap: Callable[[Symbol], Symbol]) -> Symbol:
+    parted = mx.sym.Reshape(data, shape=(0, -4, groups, -1, -2))
+    return mx.sym.Reshape(swap(parted), shape=(0, -3, -2))
+
+
 def maxout(data: Symbol, **attributes: Any) -> Symbol:
     return mx.sym.maximum(*mx.sym.SliceChannel(data, num_outputs=2, name="split", **attributes))
 
@@ -150,6 +155,13 @@ CASES |= {
         "cut": lambda x, c=channels: mx.sym.slice_axis(relu(x), axis=1, begin=c // 2, end=None),
         "slice": lambda x: mx.sym.slice(relu(x), begin=(None, 1, 2, 3), end=(None, -1, None, 7)),
         "slice_like": lambda x: mx.sym.slice_like(x, pooling(x, pool_type="max"), axes=(2, 3)),
+        "shuffle": lambda x: shuffle(
+            relu(x), 4, lambda y: mx.sym.transpose(y, axes=(0, 2, 1, 3, 4))
+        ),
+        "shuffle_by_swap": lambda x, c=channels: shuffle(
+            x, c // 2, lambda y: mx.sym.SwapAxis(y, dim1=1, dim2=2)
+        ),
+        "transpose": lambda x: mx.sym.transpose(relu(x), axes=(0, 3, 1, 2)),
         "crop": lambda x: mx.sym.Crop(relu(x), offset=(2, 1), h_w=(5, 7), num_args=1),
     }.items()
 }

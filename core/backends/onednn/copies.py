@@ -1,0 +1,109 @@
+"""Copies of tensors, or of what is seen of them, between layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from core.backends.kernels import (
+    Kernel,
+    KernelArrays,
+    KernelLayouts,
+    KernelRequest,
+    KernelResources,
+    KernelUnavailable,
+)
+from core.backends.onednn.constants import Argument
+from core.backends.onednn.kernel import Operand, present
+from core.backends.onednn.memory import Memory, MemoryDesc, layout_of
+from core.backends.onednn.primitive import Launch, Primitive
+from core.backends.onednn.reorder import make_reorder
+
+__all__ = ["Copies", "Copy", "End"]
+
+
+class End(NamedTuple):
+    """Where a copy comes from or goes to.
+
+    Attributes:
+        operand: a tensor of the step.
+        whole: its layout.
+        seen: what the copy sees of its memory; None for all as it is.
+    """
+
+    operand: Operand
+    whole: MemoryDesc
+    seen: MemoryDesc | None = None
+
+    @property
+    def desc(self) -> MemoryDesc:
+        """What the copy sees of the tensor."""
+        return self.seen or self.whole
+
+
+Copy = tuple[End, End]
+
+
+class Copies(Kernel):
+    """Copies one after the other.
+
+    Args:
+        name: for profiles.
+        request: the step.
+        copies: from where to where.
+        cleared: what is zeroed before.
+    """
+
+    backward_inputs = ()
+    backward_outputs = ()
+    inplace = ()
+    uses_scratch = False
+
+    def __init__(
+        self,
+        name: str,
+        request: KernelRequest,
+        copies: Sequence[Copy],
+        cleared: Operand | None = None,
+    ) -> None:
+        self.name = f"onednn:{name}"
+        self._copies = [(_reorder(source, target), source, target) for source, target in copies]
+        self._cleared = cleared
+        found = {end.operand: layout_of(end.whole) for copy in copies for end in copy}
+
+        def of(field: str, count: int) -> tuple[Any, ...]:
+            return tuple(found.get(Operand(field, index)) for index in range(count))
+
+        self.layouts = KernelLayouts(
+            inputs=of("inputs", len(request.inputs)),
+            outputs=of("outputs", len(request.outputs)),
+            out_grads=of("out_grads", len(request.out_grads)),
+            in_grads=of("in_grads", len(request.in_grads)),
+        )
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
+        """Return a closure that copies."""
+
+        def memory(end: End) -> Memory:
+            return Memory(end.desc, end.operand.of(arrays))
+
+        calls = [
+            Launch(primitive, {Argument.SRC: memory(source), Argument.DST: memory(target)})
+            for primitive, source, target in self._copies
+        ]
+        cleared = None if self._cleared is None else present(self._cleared.of(arrays))
+
+        def call() -> None:
+            if cleared is not None:
+                cleared.fill(0)
+            for each in calls:
+                each()
+
+        return call
+
+
+def _reorder(source: End, target: End) -> Primitive:
+    primitive = make_reorder(source.desc, target.desc)
+    if primitive.optional_desc(Argument.SCRATCHPAD) is not None:
+        raise KernelUnavailable("oneDNN wants a scratchpad to copy a tensor")
+    return primitive

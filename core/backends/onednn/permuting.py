@@ -1,0 +1,73 @@
+"""Axes in another order, and channels dealt out: one copy each, from one layout to another."""
+
+from __future__ import annotations
+
+from core.backends.kernels import Kernel, KernelRequest, TensorSpec
+from core.backends.onednn.copies import Copies, End
+from core.backends.onednn.kernel import Operand, are_float32, in_grad, input_, out_grad, output
+from core.backends.onednn.memory import channels_last, desc_of, permuted, plain, strided
+from core.types import shape_size
+
+__all__ = ["shuffling", "shuffling_backward", "transposition", "transposition_backward"]
+
+
+def transposition(request: KernelRequest) -> Kernel | None:
+    """Prepare a transpose, from any layout to C order."""
+    data, out = request.inputs[0], request.outputs[0]
+    if not are_float32(request) or data is None or out is None:
+        return None
+    axes = request.operator.permutation(len(data.shape))
+    whole = desc_of(data)
+    source = End(input_(0), whole, permuted(whole, axes))
+    return Copies("transpose", request, [(source, End(output(), plain(out.shape)))])
+
+
+def transposition_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare its gradient, from any layout; images that were in a layout get channels last."""
+    data, grad = request.inputs[0], request.out_grads[0]
+    if not are_float32(request) or data is None or grad is None:
+        return None
+    axes = request.operator.permutation(len(data.shape))
+    was_image = data.layout is not None and len(data.shape) > 2
+    whole = channels_last(data.shape) if was_image else plain(data.shape)
+    target = End(in_grad(), whole, permuted(whole, axes))
+    return Copies("transpose_backward", request, [(End(out_grad(), desc_of(grad)), target)])
+
+
+def shuffling(request: KernelRequest) -> Kernel | None:
+    """Prepare to deal channels out, in C order or where they lie innermost."""
+    data, groups = request.inputs[0], request.operator.groups
+    if not are_float32(request) or data is None:
+        return None
+    return _shuffle("shuffle", request, data, groups, (input_(0), output()))
+
+
+def shuffling_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare to gather the gradients of channels."""
+    grad, groups = request.out_grads[0], request.operator.groups
+    if not are_float32(request) or grad is None:
+        return None
+    ends = out_grad(), in_grad()
+    return _shuffle("shuffle_backward", request, grad, grad.shape[1] // groups, ends)
+
+
+def _shuffle(
+    name: str,
+    request: KernelRequest,
+    data: TensorSpec,
+    rows: int,
+    ends: tuple[Operand, Operand],
+) -> Kernel:
+    """Return what transposes the matrix that the channels of each pixel are, row by row."""
+    batch, channels, *space = data.shape
+    columns, pixels = channels // rows, shape_size(tuple(space))
+    if data.layout is None:
+        whole = plain(data.shape)
+        dims = (batch, rows, columns, pixels)
+        target = strided(dims, (channels * pixels, pixels, rows * pixels, 1))
+    else:
+        whole = channels_last(data.shape)
+        dims = (batch, pixels, rows, columns)
+        target = strided(dims, (channels * pixels, channels, 1, rows))
+    copy = End(ends[0], whole, plain(dims)), End(ends[1], whole, target)
+    return Copies(name, request, [copy])
