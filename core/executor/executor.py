@@ -290,9 +290,13 @@ class Executor:
             group2ctx=self._group2ctx,
             options=self._options,
         )
-        if self._monitor is not None:
-            executor.set_monitor_callback(self._monitor, self._monitor_all)
+        executor.adopt_monitor(self)
         return executor
+
+    def adopt_monitor(self, other: Executor) -> None:
+        """Show intermediate arrays to the function that another executor shows its own to."""
+        if other._monitor is not None:
+            self.set_monitor_callback(other._monitor, other._monitor_all)
 
     def set_monitor_callback(
         self, callback: MonitorCallback | None, monitor_all: bool = False

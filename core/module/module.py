@@ -252,7 +252,10 @@ class Module(PrivateNames, BaseModule):
         data, labels = self._checked(data_shapes, label_shapes)
         key = shape_key(data, labels)
         known = self._groups.get(key)
-        self._use_group(known or ExecutorGroup(current.spec, data, labels, current))
+        group = known or ExecutorGroup(current.spec, data, labels, current)
+        for executor, watched in zip(group.execs, current.execs, strict=True):
+            executor.adopt_monitor(watched)
+        self._use_group(group)
 
     def _use_group(self, group: ExecutorGroup) -> None:
         key = shape_key(group.data_shapes, group.label_shapes)

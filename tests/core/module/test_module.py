@@ -430,6 +430,17 @@ def test_monitor_sees_intermediate_arrays() -> None:
     assert names == sorted(names)
 
 
+def test_function_that_watches_an_executor_watches_it_in_other_shapes() -> None:
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, flatten=False, name="fc")
+    module = mx.mod.Module(net, label_names=None)
+    module.bind([("data", (1, 3, 4))], for_training=False)
+    module.init_params()
+    shapes = []
+    module._exec_group.execs[0].set_monitor_callback(lambda name, seen: shapes.append(seen.shape))
+    module.forward(mx.io.DataBatch([mx.nd.ones((1, 5, 4))]), is_train=False)
+    assert shapes == [(1, 5, 2)]
+
+
 def test_monitor_prints_as_mxnet_does(caplog: pytest.LogCaptureFixture) -> None:
     module = ready()
     monitor = mx.mon.Monitor(1, stat_func=lambda x: x.sum(), pattern="fc1_bias")
