@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -366,3 +367,53 @@ def test_loops_nested_too_deeply_are_refused() -> None:
         mx.sym.load_json(_nested_files(11))
     with pytest.raises(FormatError, match="nested too deeply"):
         mx.sym.load_json('{"nodes": [{"subgraphs": [' * 100_000)
+
+
+# -- any change at all ------------------------------------------------------------------
+
+_VALUES: tuple[Any, ...] = (0, 1, 3, -1, 10**9, "0", "[0]", "[1, 0]", "[]", "x", None, [], {}, True)
+
+
+def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to everything inside of a value."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in inside:
+        yield (*place, key)
+        if isinstance(item, (dict, list)):
+            yield from _places(item, (*place, key))
+
+
+def _at(value: Any, place: tuple[Any, ...]) -> Any:
+    for key in place:
+        value = value[key]
+    return value
+
+
+def _spoil(draw: random.Random, graph: Any) -> None:
+    """Remove something from a graph, put another thing of it there, or a value."""
+    places = list(_places(graph))
+    *outer, key = draw.choice(places)
+    parent = _at(graph, tuple(outer))
+    chosen = draw.random()
+    if chosen < 0.2:
+        del parent[key]
+    elif chosen < 0.5:
+        parent[key] = copy.deepcopy(_at(graph, draw.choice(places)))
+    else:
+        parent[key] = draw.choice(_VALUES)
+
+
+@every_case
+def test_a_spoilt_file_gives_a_symbol_or_an_error(case_id: str) -> None:
+    draw = random.Random(case_id)
+    _, given = build(mx, case_id)
+    for _ in range(40):
+        graph = json.loads(_mxnets_json(case_id))
+        _spoil(draw, graph)
+        try:
+            symbol = mx.sym.load_json(json.dumps(graph))
+            known = set(symbol.list_arguments())
+            symbol.infer_shape_partial(**{key: given[key] for key in given if key in known})
+            assert mx.sym.load_json(symbol.tojson()).list_outputs() == symbol.list_outputs()
+        except MXNetError:
+            continue
