@@ -19,6 +19,7 @@ from app.errors import ServiceError, StartError
 from app.main import configure_logging, create_app
 from app.settings import Settings
 from app.worker.client import ExecutorGone
+from app.worker.file_limits import allow_most_files
 
 __all__ = ["BriefStart", "Server", "listening_sockets", "run_server"]
 
@@ -37,6 +38,7 @@ def run_server(settings: Settings) -> int:
     """
     sockets = listening_sockets(settings.host, settings.port)
     configure_logging(settings)
+    allow_most_files()
     app = create_app(settings)
     config = uvicorn.Config(
         BriefStart(app),

@@ -11,6 +11,7 @@ from fastapi.responses import FileResponse
 from app.api.bodies import announced_bytes, read_object
 from app.api.dependencies import Cursor, Limit, ModuleName, ServicesOf
 from app.api.forms import is_form
+from app.api.held_file import HeldFile
 from app.api.module_forms import checkpoint_form, read_checkpoint_form
 from app.api.openapi import json_body, problems, raw_body
 from app.api.requests import CheckpointBody, LoadBody
@@ -98,12 +99,9 @@ def delete_checkpoint(module: ModuleName, epoch: Epoch, services: ServicesOf) ->
     response_class=FileResponse,
     responses=problems(404, 422),
 )
-def get_file(
-    module: ModuleName, epoch: Epoch, file: FileName, services: ServicesOf
-) -> FileResponse:
+def get_file(module: ModuleName, epoch: Epoch, file: FileName, services: ServicesOf) -> HeldFile:
     """Return a file of a checkpoint as MXNet reads it."""
-    path = services.checkpoints.file(module, CheckpointTag.parse(epoch), file)
-    return FileResponse(path, media_type="application/octet-stream", filename=file)
+    return HeldFile(services.checkpoints.open_file(module, CheckpointTag.parse(epoch), file), file)
 
 
 @router.put(

@@ -17,11 +17,11 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from app.domain.checkpoint import (
     MANIFEST_FORMAT,
@@ -47,7 +47,9 @@ __all__ = [
     "MANIFEST",
     "CheckpointWriter",
     "copy_checkpoint",
+    "link_files",
     "list_tags",
+    "open_checkpoint_file",
     "read_manifest",
     "recover",
     "remove_checkpoint",
@@ -199,6 +201,34 @@ def _read_manifest(directory: Path) -> CheckpointManifest:
     return manifest
 
 
+def open_checkpoint_file(directory: Path, name: str) -> BinaryIO:
+    """Open a file of a checkpoint; it stays readable when the checkpoint is replaced or removed.
+
+    Raises:
+        NotFound: there is no such checkpoint, or it has no such file.
+        Damaged: the checkpoint is, or the file is not as long as it was written.
+    """
+    with _shared(directory):
+        manifest = _read_manifest(directory)
+        digest = manifest.files.get(check_name(name, "file"))
+        if digest is None and name != MANIFEST:
+            there = f"the checkpoint has {', '.join(sorted(manifest.files))}"
+            raise NotFound("file", name, there)
+        if digest is not None:
+            _check_size(directory, name, digest)
+        return (directory / name).open("rb")
+
+
+def link_files(source: Path, names: Iterable[str], target: Path) -> None:
+    """Put files of a checkpoint into another directory by hard links; raise NotFound."""
+    with _shared(source):
+        for name in names:
+            try:
+                os.link(source / name, target / name)
+            except FileNotFoundError:
+                raise _not_found(source.name) from None
+
+
 def remove_checkpoint(root: Path, tag: CheckpointTag) -> None:
     """Remove a checkpoint, in whatever state it is; raise NotFound."""
     directory = root / str(tag)
@@ -275,16 +305,21 @@ def _put_in_place(directory: Path, target: Path) -> None:
         rename_durably(directory, target)
 
 
-def _verify_file(directory: Path, name: str, expected: FileDigest) -> None:
+def _check_size(directory: Path, name: str, expected: FileDigest) -> None:
     where = f"checkpoint {directory.name}: {name}"
     try:
         size = (directory / name).stat().st_size
-        if size != expected.size:
-            raise Damaged(where, f"{size:,} bytes", f"{expected.size:,} bytes", _REMEDY)
-        got = digest_file(directory / name)
     except FileNotFoundError:
         raise Damaged(where, "no such file", f"{expected.size:,} bytes", _REMEDY) from None
+    if size != expected.size:
+        raise Damaged(where, f"{size:,} bytes", f"{expected.size:,} bytes", _REMEDY)
+
+
+def _verify_file(directory: Path, name: str, expected: FileDigest) -> None:
+    _check_size(directory, name, expected)
+    got = digest_file(directory / name)
     if got != expected:
+        where = f"checkpoint {directory.name}: {name}"
         raise Damaged(where, f"SHA-256 {got.sha256}", f"SHA-256 {expected.sha256}", _REMEDY)
 
 

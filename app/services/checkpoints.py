@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.job import TERMINAL, Job, JobStatus
@@ -24,7 +25,9 @@ from app.errors import Damaged, InUse, Invalid, NotFound
 from app.services.checkpoint_files import (
     MANIFEST,
     copy_checkpoint,
+    link_files,
     list_tags,
+    open_checkpoint_file,
     read_manifest,
     recover,
     remove_checkpoint,
@@ -133,24 +136,10 @@ class CheckpointService:
             raise NotFound("checkpoint of module", module, "save one first")
         return newest
 
-    def file(self, module: str, tag: CheckpointTag, name: str) -> Path:
-        """Return where a file of a checkpoint lies, for a download.
-
-        Raises:
-            NotFound: no such module, checkpoint or file.
-            Damaged: the checkpoint is, or the file is not as long as it was written.
-        """
-        manifest = self.get(module, tag)
-        path = self.directory(module, tag) / check_name(name, "file")
-        if name == MANIFEST:
-            return path
-        digest = manifest.files.get(name)
-        if digest is None:
-            raise NotFound("file", name, f"the checkpoint has {', '.join(sorted(manifest.files))}")
-        size = path.stat().st_size if path.is_file() else None
-        if size != digest.size:
-            raise Damaged(f"checkpoint {tag}: {name}", f"{size} bytes", f"{digest.size} bytes")
-        return path
+    def open_file(self, module: str, tag: CheckpointTag, name: str) -> BinaryIO:
+        """Open a file of a checkpoint for a download; see ``open_checkpoint_file``."""
+        self._modules.get(module)
+        return open_checkpoint_file(self.directory(module, tag), name)
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -225,9 +214,9 @@ class CheckpointService:
         names = {*uploads, *(path.name for path in present)}
         prefix = _prefix(names) or module
         with write_checkpoint(self.root(module), tag, module=module, prefix=prefix) as writer:
-            for path in present:
-                if path.name not in uploads:
-                    os.link(path, writer.directory / path.name)
+            kept = [path.name for path in present if path.name not in uploads]
+            if kept:
+                link_files(self.directory(module, tag), kept, writer.directory)
             for name, upload in uploads.items():
                 upload.finish()
                 os.link(upload.path, writer.directory / check_name(name, "file"))
@@ -251,9 +240,8 @@ class CheckpointService:
         base = self.base(record)
         root = self.root(record.name) if base is None else base.parent
         with write_checkpoint(root, tag, module=record.name, prefix=manifest.prefix) as writer:
-            for name in manifest.files:
-                if name.endswith(".params"):
-                    os.link(source / name, writer.directory / name)
+            params = [name for name in manifest.files if name.endswith(".params")]
+            link_files(source, params, writer.directory)
         if base is None:
             with self._store.write() as connection:
                 put_checkpoint(connection, read_manifest(root / str(tag)))

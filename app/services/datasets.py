@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import AsyncIterable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from app.domain.dataset import DatasetKind, DatasetRecord
 from app.domain.names import check_name
@@ -137,6 +137,14 @@ class DatasetService:
     def path(self, record: DatasetRecord) -> Path:
         """Return where a dataset's file lies."""
         return self._directory / record.file_name
+
+    def open_file(self, name: str) -> tuple[DatasetRecord, BinaryIO]:
+        """Open a dataset's file, which stays readable when it is replaced; raise NotFound."""
+        record = self.get(name)
+        try:
+            return record, self.path(record).open("rb")
+        except FileNotFoundError:  # deleted or replaced since
+            raise NotFound("file of dataset", name, "ask again") from None
 
     def preview(self, name: str, rows: int = 10) -> dict[str, Any]:
         """Return the first rows, as ``dataset_formats.preview_file`` has them.

@@ -12,7 +12,6 @@ import faulthandler
 import importlib
 import logging
 import os
-import resource
 import select
 import signal
 import socket
@@ -22,6 +21,7 @@ from collections.abc import Callable
 
 from app.errors import ServiceError
 from app.worker.channel import SocketChannel
+from app.worker.file_limits import allow_most_files
 from app.worker.loop import Activity, ChannelClosed, DeviceLoop, Emit, Host
 from app.worker.resident import resident_bytes
 from app.worker.slab_port import SlabLimits
@@ -77,8 +77,7 @@ def _prepare_process(log_level: str) -> None:
     Ctrl-C and a service manager signal the whole group; the parent then wants its jobs
     checkpointed before it closes the socket.
     """
-    most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))  # one a slab
+    allow_most_files()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -13,7 +13,7 @@ from app.domain.checkpoint import CheckpointTag
 from app.domain.job import Job
 from app.domain.module import ParamsSource
 from app.errors import Damaged, InUse, Invalid, NotFound, TooLarge
-from app.services.checkpoint_files import MANIFEST, write_checkpoint
+from app.services.checkpoint_files import MANIFEST, link_files, write_checkpoint
 from app.worker.job_messages import JobCancelled, JobCheckpoint, JobDone, JobFailed
 
 T = CheckpointTag
@@ -87,16 +87,35 @@ def test_what_is_not_there_is_not_found(bench) -> None:
 
 def test_files_are_found_by_name_and_by_nothing_else(bench) -> None:
     save(bench, "a", T(1))
-    assert bench.checkpoints.file("a", T(1), "a-0001.params").read_bytes() == b"w"
-    assert bench.checkpoints.file("a", T(1), MANIFEST).exists()
+    with bench.checkpoints.open_file("a", T(1), "a-0001.params") as file:
+        assert file.read() == b"w"
+    with bench.checkpoints.open_file("a", T(1), MANIFEST) as file:
+        assert b"a-0001.params" in file.read()
     with pytest.raises(NotFound, match=r"the checkpoint has a-0001\.params"):
-        bench.checkpoints.file("a", T(1), "other.params")
+        bench.checkpoints.open_file("a", T(1), "other.params")
     for name in ("../1/a-0001.params", "/etc/passwd", "..", ""):
         with pytest.raises(Invalid, match="file"):
-            bench.checkpoints.file("a", T(1), name)
+            bench.checkpoints.open_file("a", T(1), name)
     (bench.checkpoints.directory("a", T(1)) / "a-0001.params").write_bytes(b"")
     with pytest.raises(Damaged, match="got 0 bytes, expected 1 bytes"):
-        bench.checkpoints.file("a", T(1), "a-0001.params")
+        bench.checkpoints.open_file("a", T(1), "a-0001.params")
+
+
+def test_an_open_file_outlives_its_checkpoint(bench) -> None:
+    save(bench, "a", T(1))
+    save(bench, "a", T(2))
+    with bench.checkpoints.open_file("a", T(1), "a-0001.params") as file:
+        bench.checkpoints.delete("a", T(1))
+        assert file.read() == b"w"
+
+
+def test_what_is_removed_while_it_is_linked_is_not_found(bench, tmp_path) -> None:
+    save(bench, "a", T(1))
+    directory = bench.checkpoints.directory("a", T(1))
+    with pytest.raises(NotFound):
+        link_files(directory, ["a-0001.params", "gone"], tmp_path)
+    with pytest.raises(NotFound):
+        link_files(directory.parent / "9", ["a-0001.params"], tmp_path)
 
 
 def test_half_written_checkpoint_is_refused_and_can_be_deleted(bench) -> None:
