@@ -9,6 +9,7 @@ from core.backends.kernels import KernelTable
 from core.backends.kernels import kernels as all_kernels
 from core.executor.fuse import fuse
 from core.executor.fuse_training import fuse_local_responses, fuse_norms
+from core.executor.gates import Gate, find_gates
 from core.executor.gradient import append_gradients
 from core.executor.ir import Program
 from core.executor.layout import choose_kernels
@@ -94,10 +95,10 @@ def compile_graph(
     if options.rewrite:
         roll(program, forced)
         simplify(program)
-        if options.table is not None and ChannelShuffle.names[0] in options.table.operators(
-            backend
-        ):
-            find_shuffles(program)
+        known = options.table.operators(backend) if options.table is not None else frozenset()
+        for operator, find in ((ChannelShuffle, find_shuffles), (Gate, find_gates)):
+            if operator.names[0] in known:
+                find(program)
     if requests:
         append_gradients(program, requests, pass_on=options.rewrite)
     verify_program(program, requests, after="gradient", operators=options.check_kernels)

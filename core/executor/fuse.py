@@ -123,6 +123,7 @@ _LAYERS: dict[str, type[Fused]] = {
 _ACTIVATIONS = {
     "Activation": ("relu", "sigmoid", "softrelu", "tanh"),
     "LeakyReLU": ("elu", "gelu", "leaky"),
+    "_plan_gate": (None,),
     "clip": (None,),
     "relu": (None,),
     "sigmoid": (None,),

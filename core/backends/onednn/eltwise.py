@@ -56,7 +56,14 @@ _FROM_OUTPUT = {
     Algorithm.ELTWISE_LOGISTIC: Algorithm.ELTWISE_LOGISTIC_FROM_OUTPUT,
     Algorithm.ELTWISE_TANH: Algorithm.ELTWISE_TANH_FROM_OUTPUT,
 }
-_FROM_INPUT = frozenset({Algorithm.ELTWISE_GELU_ERF})
+_FROM_INPUT = frozenset(
+    {
+        Algorithm.ELTWISE_GELU_ERF,
+        Algorithm.ELTWISE_HARD_SIGMOID,
+        Algorithm.ELTWISE_HARD_SWISH,
+        Algorithm.ELTWISE_SWISH,
+    }
+)
 """Functions that are differentiated by what the operator keeps: its output, or its input."""
 
 
@@ -77,8 +84,19 @@ def function_of(operator: Any) -> Function | None:
             return Function(Algorithm.ELTWISE_GELU_ERF)
         case "clip", _:
             return Function(Algorithm.ELTWISE_CLIP, operator.a_min, operator.a_max)
+        case "_plan_gate", _:
+            return _gate(operator)
         case name, _:
             return _BY_OPERATOR.get(name)
+
+
+def _gate(gate: Any) -> Function:
+    if not gate.is_hard:
+        return Function(Algorithm.ELTWISE_SWISH, 1.0) if gate.multiplies else _SIGMOID
+    algorithm = Algorithm.ELTWISE_HARD_SIGMOID
+    if gate.multiplies:
+        algorithm = Algorithm.ELTWISE_HARD_SWISH
+    return Function(algorithm, 1 / gate.width, gate.shift / gate.width)
 
 
 def activation(request: KernelRequest) -> Kernel | None:

@@ -107,7 +107,7 @@ def _alike(specs: list[TensorSpec]) -> Iterator[tuple[MemoryDesc, ...]]:
         yield descs
     if len(specs[0].shape) > 2:
         last = tuple(channels_last(spec.shape) for spec in specs)
-        if any(desc == other for desc, other in zip(descs, last, strict=True)):
+        if any(spec.layout is not None for spec in specs):
             yield last
     yield tuple(plain(spec.shape) for spec in specs)
 

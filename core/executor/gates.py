@@ -1,0 +1,218 @@
+"""Gates, found where they are written as chains of elementwise operators.
+
+``x · sigmoid(x)``, ``clip(x + 3, 0, 6) / 6`` and ``x`` times that are one function each, which a
+convolution takes in and a backward pass computes at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from core.executor.ir import Place, Program, Step
+from core.executor.primitives import Primitive
+from core.ops import Reads, Run
+from core.ops.elemwise_unary import sigmoid
+from core.types import Array
+
+__all__ = ["Gate", "find_gates"]
+
+
+class Gate(Primitive):
+    """A function between 0 and 1, or the data times that: swish (Ramachandran et al., 2017), the
+    hard sigmoid and the hard swish (Howard et al., MobileNetV3, 2019).
+
+    Attributes:
+        is_hard: whether the function is ``clip(x + shift, 0, width) / width``, not the sigmoid.
+        multiplies: whether the data is multiplied by it.
+        shift, width: of the hard function.
+    """
+
+    names = ("_plan_gate",)
+
+    def __init__(
+        self, *, is_hard: bool, multiplies: bool, shift: float = 0.0, width: float = 1.0
+    ) -> None:
+        self.is_hard = is_hard
+        self.multiplies = multiplies
+        self.shift, self.width = shift, width
+
+    def is_elementwise(self) -> bool:
+        return True
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0,))
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        data, out = inputs[0], outputs[0]
+        self._write_factor(run, data, out)
+        if self.multiplies:
+            run.xp.multiply(out, data, out=out)
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        """Multiply by the slope of the factor, or by factor + data · slope."""
+        xp, data, target = run.xp, inputs[0], in_grads[0]
+        assert target is not None
+        factor, slope = (run.scratch(data.shape, data.dtype) for _ in range(2))
+        self._write_factor(run, data, factor)
+        self._write_slope(run, data, factor, slope)
+        if self.multiplies:
+            xp.multiply(slope, data, out=slope)
+            xp.add(slope, factor, out=slope)
+        xp.multiply(out_grads[0], slope, out=target)
+
+    def _write_factor(self, run: Run, data: Array, factor: Array) -> None:
+        if not self.is_hard:
+            sigmoid(run, data, factor)
+            return
+        run.xp.add(data, self.shift, out=factor)
+        run.xp.clip(factor, 0, self.width, out=factor)
+        run.xp.divide(factor, self.width, out=factor)
+
+    def _write_slope(self, run: Run, data: Array, factor: Array, slope: Array) -> None:
+        xp = run.xp
+        if not self.is_hard:
+            xp.subtract(1, factor, out=slope)
+            xp.multiply(slope, factor, out=slope)
+            return
+        inside, below = (run.scratch(data.shape, "bool") for _ in range(2))
+        xp.add(data, self.shift, out=slope)
+        xp.less_equal(slope, self.width, out=inside)
+        xp.greater_equal(slope, 0, out=below)
+        inside &= below
+        xp.multiply(inside, 1 / self.width, out=slope, casting="unsafe")
+
+
+class _Chain(NamedTuple):
+    """Steps that compute a factor of ``source``; ``scale`` is what it is still to be multiplied by.
+
+    The scale is 1 for a whole gate, and 1 / width where the division is missing.
+    """
+
+    source: int
+    steps: tuple[Step, ...]
+    gate: Gate
+    scale: float = 1.0
+
+
+def find_gates(program: Program) -> bool:
+    """Make one step of each gate; tell whether there was any.
+
+    Stands before the gradient. What lies between the steps of a chain must be seen by nobody else.
+    """
+    finder = _Finder(program)
+    replaced: dict[Step, Step | None] = {}
+    for find in (finder.product, finder.factor):
+        for step in program.steps:
+            chain = None if step in replaced else find(step)
+            if chain is None or any(one in replaced for one in chain.steps):
+                continue
+            replaced.update(dict.fromkeys(chain.steps))
+            replaced[step] = Step(chain.gate, step.node, (chain.source,), step.outputs)
+    found = (replaced.get(step, step) for step in program.steps)
+    program.replace_steps([step for step in found if step is not None], [])
+    return bool(replaced)
+
+
+class _Finder:
+    def __init__(self, program: Program) -> None:
+        self._values = program.values
+        self._reads = Counter(slot for step in program.steps for slot in step.reads())
+        self._writers = {slot: step for step in program.steps for slot in step.writes()}
+
+    def factor(self, step: Step) -> _Chain | None:
+        """Return the chain that ends with a hard factor's division."""
+        chain = self._hard(step)
+        return chain if chain is not None and chain.scale == 1 else None
+
+    def product(self, step: Step) -> _Chain | None:
+        """Return the chain that ends with the data times a factor, divided behind it or not."""
+        scale, last = 1.0, step
+        if (factor := _factor(step)) is not None:
+            before = self._before(step)
+            if before is None:
+                return None
+            scale, last = factor, before
+        if last.op.names[0] != "elemwise_mul":
+            return None
+        for one, other in (last.inputs, last.inputs[::-1]):
+            chain = self._hidden(other)
+            if chain is None or chain.source != one or abs(chain.scale / scale - 1) > _CLOSE:
+                continue
+            gate = chain.gate
+            whole = Gate(is_hard=gate.is_hard, multiplies=True, shift=gate.shift, width=gate.width)
+            return _Chain(chain.source, (*chain.steps, last, step), whole)
+        return None
+
+    def _hidden(self, slot: int | None) -> _Chain | None:
+        """Return the chain that computes a value for one reader alone."""
+        step = self._writer(slot)
+        if step is None:
+            return None
+        name = step.op.names[0]
+        if name == "sigmoid" or getattr(step.op, "act_type", "") == "sigmoid":
+            (source,) = step.inputs
+            assert source is not None
+            return _Chain(source, (step,), Gate(is_hard=False, multiplies=False))
+        return self._hard(step)
+
+    def _hard(self, step: Step) -> _Chain | None:
+        """Return the chain clip(x + shift, 0, width), with or without its division."""
+        steps, factor = [step], _factor(step)
+        if factor is not None:
+            before = self._before(step)
+            if before is None:
+                return None
+            steps.append(before)
+        clip = steps[-1]
+        low, width = (getattr(clip.op, name, 0.0) for name in ("a_min", "a_max"))
+        if clip.op.names[0] != "clip" or low != 0 or width <= 0:
+            return None
+        shifting = self._before(clip)
+        if shifting is None or shifting.op.names[0] not in ("_plus_scalar", "_minus_scalar"):
+            return None
+        if factor is not None and abs(factor * width - 1) > _CLOSE:
+            return None
+        shift = shifting.op.scalar  # type: ignore[attr-defined]
+        if shifting.op.names[0] == "_minus_scalar":
+            shift = -shift
+        (source,) = shifting.inputs
+        assert source is not None
+        if self._values[source].dtype.kind != "f":
+            return None
+        gate = Gate(is_hard=True, multiplies=False, shift=shift, width=width)
+        return _Chain(source, (*steps, shifting), gate, 1 / width if factor is None else 1.0)
+
+    def _before(self, step: Step) -> Step | None:
+        """Return the step whose only reader this one, with one input, is."""
+        return self._writer(step.inputs[0]) if len(step.inputs) == 1 else None
+
+    def _writer(self, slot: int | None) -> Step | None:
+        if slot is None or self._reads[slot] != 1:
+            return None
+        is_hidden = self._values[slot].place is Place.ARENA
+        return self._writers.get(slot) if is_hidden else None
+
+
+_CLOSE = 1e-6
+
+
+def _factor(step: Step) -> float | None:
+    """Return what a step multiplies by, if that is all it does."""
+    scalar = getattr(step.op, "scalar", 0.0)
+    if not scalar:
+        return None
+    match step.op.names[0]:
+        case "_mul_scalar":
+            return float(scalar)
+        case "_div_scalar":
+            return 1 / float(scalar)
+    return None
