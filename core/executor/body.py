@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 from core.backends.kernels import Version
 from core.device import Context
@@ -22,6 +23,8 @@ from core.symbol.subgraph import Subgraph
 from core.types import Array
 
 __all__ = ["CompiledBodies", "CompiledBody"]
+
+_MOST_RECENT = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,12 +92,14 @@ class CompiledBodies:
         self.mode = _Mode(context, is_train, options)
         self._programs: _Programs = {} if programs is None else programs
         self._bodies: dict[Hashable, CompiledBody] = {}
+        self._recent: dict[Hashable, tuple[CompiledBody, tuple[Any, ...]]] = {}
         self._tapes: dict[int, Tape] = {}
         self._versions: dict[tuple[int, int], Version] = {}
 
     def begin(self, bindings: Bindings) -> None:
         """Forget what was bound to other arrays than those the plan is now bound to."""
         self._bodies.clear()
+        self._recent.clear()
         self._tapes.clear()
         arrays = (*bindings.arguments, *bindings.auxiliaries)
         self._versions = {
@@ -110,11 +115,19 @@ class CompiledBodies:
         gradients: Sequence[Array | bool] = (),
     ) -> CompiledBody:
         """Return a subgraph compiled for these inputs, the same one in every run."""
+        # Steps bring the same array objects in every run: their ids hold as long as they are kept.
+        quick: Hashable = (id(graph), *map(_object, inputs), *map(_object, gradients))
+        recent = self._recent.get(quick)
+        if recent is not None:
+            return recent[0]
         key: Hashable = (id(graph), *map(self._identity, inputs), *map(self._identity, gradients))
         found = self._bodies.get(key)
         if found is None:
             assert isinstance(graph, Subgraph)
             found = self._bodies[key] = self._bind(graph, inputs, gradients)
+        if len(self._recent) >= _MOST_RECENT:
+            self._recent.clear()
+        self._recent[quick] = found, (*inputs, *gradients)
         return found
 
     def tape(self, key: Array) -> Tape:
@@ -230,6 +243,10 @@ class CompiledBody:
         )
         self.forward = self._plan.forward
         self.backward = self._plan.backward
+
+
+def _object(given: Array | Spec | bool) -> Hashable:
+    return given if isinstance(given, (tuple, bool)) else id(given)
 
 
 def _compile(
