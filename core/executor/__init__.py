@@ -1,5 +1,5 @@
 """From a symbol's graph to a running plan. The files' order is the order of compilation:
-trace, gradient, rewrite, layout, memory, lower; verify checks in between.
+trace, roll, gradient, rewrite, layout, memory, lower; verify checks in between.
 """
 
 from __future__ import annotations

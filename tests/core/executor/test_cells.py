@@ -1,0 +1,87 @@
+"""Recurrent cells are known by what they compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import core as mx
+from core.executor.cells import Cell, find_cells
+from core.executor.edit import Uses
+from core.executor.trace import Graph, specs_of, trace
+from core.symbol.infer import infer_graph
+
+BATCH, FEATURES, HIDDEN = 2, 3, 5
+STATE = (BATCH, HIDDEN)
+
+
+def cells_in(symbol: mx.sym.Symbol) -> list[Cell]:
+    graph = Graph.of(symbol._heads)
+    specs = infer_graph(graph.heads, {"data": (BATCH, FEATURES)}, {})
+    program = trace(graph, specs_of(specs), is_train=True)
+    return find_cells(program, Uses(program.steps))
+
+
+def step(cell: Any) -> mx.sym.Symbol:
+    states = cell.begin_state(func=mx.sym.Variable)
+    return cell(mx.sym.Variable("data"), states)[0]
+
+
+def lstm(
+    places: tuple[int, int, int, int] = (0, 1, 2, 3),
+    act: Callable[..., Any] = mx.sym.tanh,
+) -> mx.sym.Symbol:
+    """One step, with the gates (input, forget, candidate, output) at these places."""
+    sums = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4 * HIDDEN, name="i2h")
+    state = mx.sym.Variable("state", shape=STATE)
+    sums = sums + mx.sym.FullyConnected(state, num_hidden=4 * HIDDEN, name="h2h")
+    parts = mx.sym.SliceChannel(sums, num_outputs=4, name="parts")
+    write, forget, show = (mx.sym.sigmoid(parts[places[i]]) for i in (0, 1, 3))
+    memory = write * act(parts[places[2]]) + mx.sym.Variable("memory", shape=STATE) * forget
+    return mx.sym.tanh(memory) * show
+
+
+@pytest.mark.parametrize(
+    ("cell", "mode", "count"),
+    [
+        (mx.rnn.LSTMCell, "lstm", 2),
+        (mx.rnn.GRUCell, "gru", 1),
+        (mx.rnn.RNNCell, "rnn_tanh", 2),
+        (lambda hidden: mx.rnn.RNNCell(hidden, activation="relu"), "rnn_relu", 2),
+    ],
+)
+def test_cells_of_mxnet_are_found(cell: Any, mode: str, count: int) -> None:
+    # Where data and state are treated alike, either may be the one.
+    found = cells_in(step(cell(HIDDEN)))
+    assert [one.mode for one in found] == [mode] * count
+
+
+def test_gates_are_told_by_what_is_made_of_them() -> None:
+    assert {cell.order for cell in cells_in(lstm((3, 0, 2, 1)))} == {(3, 0, 2, 1)}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda: lstm(act=mx.sym.sigmoid),
+        lambda: lstm((0, 0, 2, 3)),
+        lambda: step(mx.rnn.RNNCell(HIDDEN, activation="softrelu")),
+    ],
+    ids=["activation", "gate used twice", "function"],
+)
+def test_what_computes_something_else_is_no_cell(other: Callable[[], mx.sym.Symbol]) -> None:
+    assert not cells_in(other())
+
+
+@pytest.mark.parametrize("name", ["i2h_output", "parts_output2"])
+def test_what_somebody_sees_inside_is_no_cell(name: str) -> None:
+    output = lstm()
+    assert not cells_in(mx.sym.Group([output, output.get_internals()[name]]))
+
+
+def test_memory_may_be_seen() -> None:
+    cell = mx.rnn.LSTMCell(HIDDEN)
+    output, states = cell(mx.sym.Variable("data"), cell.begin_state(func=mx.sym.Variable))
+    assert len(cells_in(mx.sym.Group([output, states[1]]))) == 2

@@ -1,0 +1,84 @@
+"""What is computed alike for each step of time is computed once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import core as mx
+from core.executor.edit import Uses
+from core.executor.ir import Program, Step
+from core.executor.sequences import Sequences
+from core.executor.trace import Graph, specs_of, trace
+from core.symbol.infer import infer_graph
+
+LENGTH, SHAPE = 3, (2, 3, 4)
+
+
+def parts(name: str = "data") -> list[mx.sym.Symbol]:
+    data = mx.sym.Variable(name, shape=SHAPE)
+    return list(mx.sym.SliceChannel(data, num_outputs=LENGTH, axis=1, squeeze_axis=True))
+
+
+def flattened(symbol: mx.sym.Symbol) -> tuple[Program, list[str]]:
+    """Flatten the last step, and all sequences made; return the names of the operators left."""
+    graph = Graph.of(symbol._heads)
+    program = trace(graph, specs_of(infer_graph(graph.heads, {}, {})), is_train=True)
+    sequences = Sequences(program, Uses(program.steps), ())
+    sequences.flatten(_join(program))
+    sequences.flatten_stacks()
+    sequences.finish()
+    return program, [step.op.names[0] for step in program.steps]
+
+
+def _join(program: Program) -> Step:
+    return next(step for step in program.steps if len(step.inputs) == LENGTH)
+
+
+def stack(*values: Any) -> mx.sym.Symbol:
+    return mx.sym.stack(*values, axis=0)
+
+
+def test_function_of_parts_is_a_function_of_the_whole() -> None:
+    _, names = flattened(stack(*map(mx.sym.tanh, parts())))
+    assert names == ["SwapAxis", "tanh", "Reshape"]
+
+
+def test_reversed_parts_are_the_whole_reversed() -> None:
+    _, names = flattened(stack(*map(mx.sym.tanh, parts()[::-1])))
+    assert names == ["SwapAxis", "reverse", "tanh", "Reshape"]
+
+
+def test_functions_of_functions_and_of_several_values() -> None:
+    sums = [mx.sym.sigmoid(one) + other for one, other in zip(parts("a"), parts("b"), strict=True)]
+    _, names = flattened(mx.sym.Concat(*sums, dim=0))
+    assert sorted(names) == ["Reshape"] * 2 + ["SwapAxis"] * 2 + ["elemwise_add", "sigmoid"]
+
+
+def test_values_side_by_side_stay_so() -> None:
+    pairs = [mx.sym.Concat(*two, dim=1) for two in zip(parts("a"), parts("b"), strict=True)]
+    program, names = flattened(stack(*pairs))
+    assert sorted(names) == ["Concat", "Reshape", "SwapAxis", "SwapAxis"]
+    concat = next(step for step in program.steps if step.op.names[0] == "Concat")
+    assert program.values[concat.writes()[0]].shape == (LENGTH, SHAPE[0], 2 * SHAPE[2])
+
+
+def test_dropout_draws_once_for_all() -> None:
+    _, names = flattened(stack(*(mx.sym.Dropout(one, p=0.5) for one in parts())))
+    assert names == ["SwapAxis", "Dropout", "Reshape"]
+
+
+def test_different_functions_stay_apart() -> None:
+    first, *others = parts()
+    _, names = flattened(stack(mx.sym.sigmoid(first), *map(mx.sym.tanh, others)))
+    assert names == ["SliceChannel", "sigmoid", "tanh", "tanh", "stack"]
+
+
+def test_what_somebody_else_reads_stays_apart() -> None:
+    values = [mx.sym.tanh(one) for one in parts()]
+    _, names = flattened(mx.sym.Group([stack(*values), values[1] * 2]))
+    assert names.count("tanh") == LENGTH
+
+
+def test_dropout_along_axes_of_a_part_stays_apart() -> None:
+    _, names = flattened(stack(*(mx.sym.Dropout(one, axes=(0,)) for one in parts())))
+    assert names.count("Dropout") == LENGTH
