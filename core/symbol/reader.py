@@ -23,7 +23,7 @@ from core.errors import (
 from core.ops import get_operator, has_operator, make_operator
 from core.ops.registry import registered_names
 from core.symbol.graph import Entry, Node
-from core.symbol.subgraph import Subgraph
+from core.symbol.subgraph import DEEPEST, Subgraph
 from core.symbol.upgrade import canonical_operator, upgrade_attributes, upgrade_inputs
 from core.symbol.writer import MXNET_VERSION
 
@@ -33,9 +33,6 @@ _log = logging.getLogger(__name__)
 
 _OLDEST = 800
 """The version of files that name none."""
-
-_DEEPEST = 10
-"""Most levels of subgraphs."""
 
 _GRAPH_FIELDS = ("nodes", "arg_nodes", "heads", "node_row_ptr", "attrs")
 _NODE_FIELDS = (
@@ -107,8 +104,8 @@ def _make_subgraphs(node: _RawNode, version: int, depth: int) -> list[Subgraph]:
     where = f"node {node.name[:80]!r}"
     if node.operator is None or not get_operator(node.operator).graph_names:
         raise GraphError(f"{where} has subgraphs, which it can have no use for")
-    if depth == _DEEPEST:
-        raise FormatError(f"{where} has subgraphs inside of {_DEEPEST} others; expected fewer")
+    if depth == DEEPEST:
+        raise FormatError(f"{where} has subgraphs inside of {DEEPEST} others; expected fewer")
     made = []
     for index, value in enumerate(node.subgraphs):
         try:

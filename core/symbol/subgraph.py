@@ -13,7 +13,10 @@ from core.symbol.graph import Entry, Node, auxiliary_variables, topological_orde
 from core.symbol.infer import infer_dtypes, infer_shapes
 from core.types import DType, Shape
 
-__all__ = ["Subgraph"]
+__all__ = ["DEEPEST", "Subgraph"]
+
+DEEPEST = 10
+"""Most levels of subgraphs inside of each other."""
 
 T = TypeVar("T")
 _Known = tuple[tuple[T | None, ...], tuple[T | None, ...], bool]
@@ -30,9 +33,10 @@ class Subgraph:
 
     Attributes:
         variables: its inputs, auxiliary states included, in the order of ``list_inputs``.
+        depth: how many levels of subgraphs there are below this one.
 
     Raises:
-        GraphError: there are no heads, or two variables have the same name.
+        GraphError: there are no heads, two variables have the same name, or it is too deep.
     """
 
     def __init__(self, heads: Sequence[Entry], versions: Sequence[int]) -> None:
@@ -47,6 +51,12 @@ class Subgraph:
             raise GraphError(
                 "the inputs of the subgraph don't have unique names: "
                 f"{', '.join(repr(name[:80]) for name in repeated[:10])}"
+            )
+        self.depth = max(map(_depth, self._nodes))
+        if self.depth >= DEEPEST:
+            raise GraphError(
+                f"loops and branches are inside of {self.depth} others; expected at most "
+                f"{DEEPEST - 1}"
             )
         self._shapes: dict[_Known[Shape], tuple[list[Shape | None], list[Shape | None]]] = {}
         self._dtypes: dict[_Known[DType], tuple[list[DType | None], list[DType | None]]] = {}
@@ -71,11 +81,6 @@ class Subgraph:
     def uses_random(self) -> bool:
         """True where an operator in it, or in a subgraph of one, draws random numbers."""
         return any(_uses_random(node) for node in self._nodes)
-
-    @cached_property
-    def depth(self) -> int:
-        """How many levels of subgraphs there are below this one."""
-        return max((_depth(node) for node in self._nodes), default=0)
 
     def infer_shapes(
         self, inputs: Sequence[Shape | None], outputs: Sequence[Shape | None]

@@ -245,7 +245,7 @@ class Symbol(Arithmetic, SymbolMethods):
             {**(attributes or {}), **AttrScope.active.get(attr)},
             [symbol._entry() for symbol in positional],
             {key: symbol._entry() for key, symbol in (named or {}).items()},
-            [Subgraph(symbol._heads, symbol._versions) for symbol in subgraphs],
+            [Subgraph(copy_graph(graph._heads), graph._versions) for graph in subgraphs],
         )
         return Symbol([Entry(node, output) for output in range(node.visible_outputs())])
 

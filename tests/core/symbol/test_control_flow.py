@@ -357,6 +357,12 @@ def _nested_files(depth: int) -> str:
     return json.dumps(inner)
 
 
+def _nest(x: Any, depth: int) -> Any:
+    if depth == 0:
+        return mx.sym.sin(x)
+    return mx.sym.contrib.foreach(lambda y, _: (_nest(y, depth - 1), []), x, [])[0]
+
+
 def test_loops_nested_too_deeply_are_refused() -> None:
     symbol = mx.sym.load_json(_nested_files(10))
     shape = (1,) * 10 + (2,)
@@ -365,6 +371,10 @@ def test_loops_nested_too_deeply_are_refused() -> None:
     np.testing.assert_allclose(found, np.full(shape, np.sin(1)), rtol=1e-6)
     with pytest.raises(FormatError, match="inside of 10 others"):
         mx.sym.load_json(_nested_files(11))
+    deep = mx.sym.var("x")
+    with pytest.raises(GraphError, match="inside of 10 others; expected at most 9"):
+        _nest(deep, 11)
+    assert _nest(deep, 10).infer_shape(x=shape)[1] == [shape]
     with pytest.raises(FormatError, match="nested too deeply"):
         mx.sym.load_json('{"nodes": [{"subgraphs": [' * 100_000)
 
