@@ -48,7 +48,7 @@ async def get_params(
     """Return parameters and auxiliary states; ask for npz or safetensors where they are large."""
     call = calls.GetParams(module=module, names=tuple(name) if name else None)
     reply = await services.engine.ask_at(module, "get_params", call)
-    return answer(request, reply, "params", reply.result)
+    return await answer(request, reply, "params", reply.result)
 
 
 @router.put(
@@ -89,7 +89,7 @@ async def get_param(
     """Return one parameter, as npy or JSON."""
     call = calls.GetParams(module=module, names=(parameter,))
     reply = await services.engine.ask_at(module, "get_params", call)
-    return answer(request, reply, "params")
+    return await answer(request, reply, "params")
 
 
 @router.post(

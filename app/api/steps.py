@@ -50,7 +50,7 @@ async def _forward(
         sequence=fields.sequence,
     )
     reply = await services.engine.ask_at(module, stage_of, call, tensors)
-    return answer(request, reply, "outputs", reply.result)
+    return await answer(request, reply, "outputs", reply.result)
 
 
 @router.post(
@@ -114,7 +114,7 @@ async def get_outputs(module: ModuleName, request: Request, services: ServicesOf
     """Return the outputs of the last forward pass of the step level."""
     call = calls.GetOutputs(module=module)
     reply = await services.engine.ask_at(module, "get_outputs", call)
-    return answer(request, reply, "outputs")
+    return await answer(request, reply, "outputs")
 
 
 @router.get("/monitor", summary="Statistics of arrays", responses=problems(404, 409, 422, 503))
@@ -141,7 +141,7 @@ async def get_input_grads(module: ModuleName, request: Request, services: Servic
     """Return the gradients of the data inputs; bind with `inputs_need_grad` for them."""
     call = calls.GetInputGrads(module=module)
     reply = await services.engine.ask_at(module, "get_input_grads", call)
-    return answer(request, reply, "input_grads")
+    return await answer(request, reply, "input_grads")
 
 
 @router.get(
@@ -152,7 +152,7 @@ async def get_input_grads(module: ModuleName, request: Request, services: Servic
 async def get_states(module: ModuleName, request: Request, services: ServicesOf) -> Response:
     """Return the arrays named in `state_names`."""
     reply = await services.engine.ask_at(module, "states", calls.GetStates(module=module))
-    return answer(request, reply, "states")
+    return await answer(request, reply, "states")
 
 
 @router.put(
@@ -187,4 +187,4 @@ async def predict(module: ModuleName, request: Request, services: ServicesOf) ->
     call = calls.Predict(module=module, bucket=bucket)
     reply = await services.engine.ask(record, call, tensors)
     extra = reply.result if record.kind is ModuleKind.BUCKETING else None
-    return answer(request, reply, "outputs", extra)
+    return await answer(request, reply, "outputs", extra)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from fastapi import Request, Response
 from pydantic import ConfigDict
 
-from app.api.bodies import read_body
+from app.api.bodies import beside_the_loop, read_body
 from app.domain.codec import STRICT_FIELDS, from_plain
 from app.domain.names import BucketKey, Pattern
 from app.settings import Settings
@@ -77,13 +78,17 @@ async def read_tensors(
     """
     settings: Settings = request.app.state.settings
     body = await read_body(request)
-    return decode(
-        request.headers.get("content-type"),
-        body,
-        names=names,
-        limit=settings.max_body_bytes,
-        setting="MODSERVE_MAX_BODY_BYTES",
-        needs_inputs=needs_inputs,
+    return await beside_the_loop(
+        len(body),
+        partial(
+            decode,
+            request.headers.get("content-type"),
+            body,
+            names=names,
+            limit=settings.max_body_bytes,
+            setting="MODSERVE_MAX_BODY_BYTES",
+            needs_inputs=needs_inputs,
+        ),
     )
 
 
@@ -97,12 +102,14 @@ async def read_step(request: Request, names: Sequence[str], cls: type[F]) -> tup
     return tensors, from_plain(cls, rest)
 
 
-def answer(
+async def answer(
     request: Request, reply: Reply, key: str, extra: Mapping[str, Any] | None = None
 ) -> Response:
     """Return the tensors of a reply in the form the client accepts, and release them."""
     try:
         kind = negotiate(request.headers.get("accept"), single=len(reply.tensors) == 1)
-        return Response(encode(kind, reply.tensors, key, extra), media_type=kind)
+        size = sum(tensor.nbytes for tensor in reply.tensors.values())
+        make = partial(encode, kind, reply.tensors, key, extra)
+        return Response(await beside_the_loop(size, make), media_type=kind)
     finally:
         reply.release()

@@ -2,8 +2,9 @@
 
 Order of service: control (describe, cancel, pause), then predictions, then step calls, then one
 batch of one job. Every call that was waiting when a batch ended is answered before the next batch
-begins; calls that arrive meanwhile wait for the batch after it unless they are control, so neither
-serving nor training starves the other.
+begins, but for large predictions, of which one is; calls that arrive meanwhile wait for the batch
+after it unless they are control. So neither serving nor training starves the other, nor do a few
+large predictions the many small ones.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy.typing as npt
 
@@ -33,6 +34,8 @@ __all__ = [
 ]
 
 _log = logging.getLogger(__name__)
+
+_LARGE_BYTES = 1 << 20
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 Emit: TypeAlias = Callable[[dict[str, Any]], None]
@@ -116,6 +119,21 @@ class Host(Protocol):
         ...
 
 
+class _Waiting(NamedTuple):
+    """A call in a heap: by priority, predictions of many examples behind those of few."""
+
+    priority: Priority
+    is_large: bool
+    id: int
+    request: Request
+
+    @classmethod
+    def of(cls, priority: Priority, request: Request) -> _Waiting:
+        size = sum(tensor.nbytes for tensor in request.tensors.values())
+        is_large = priority is Priority.PREDICT and size > _LARGE_BYTES
+        return cls(priority, is_large, request.id, request)
+
+
 class Activity:
     """What the device thread does at present; read by other threads."""
 
@@ -145,8 +163,8 @@ class DeviceLoop:
         self._host = host
         self._channel = channel
         self._activity = activity or Activity()
-        self._waiting: list[tuple[Priority, int, Request]] = []
-        self._turn: list[tuple[Priority, int, Request]] = []
+        self._waiting: list[_Waiting] = []
+        self._turn: list[_Waiting] = []
 
     def run(self) -> None:
         """Serve until the channel closes; a batch under way is finished first."""
@@ -169,28 +187,39 @@ class DeviceLoop:
             except HostError as error:
                 self._channel.refuse(request, error)
                 continue
-            heapq.heappush(self._waiting, (priority, request.id, request))
+            heapq.heappush(self._waiting, _Waiting.of(priority, request))
         if dropped:
             self._drop(frozenset(dropped))
 
     def _drop(self, ids: frozenset[int]) -> None:
         for queue in (self._turn, self._waiting):
-            given_up = [item for item in queue if item[1] in ids]
-            queue[:] = [item for item in queue if item[1] not in ids]
+            given_up = [one for one in queue if one.id in ids]
+            queue[:] = [one for one in queue if one.id not in ids]
             heapq.heapify(queue)
-            for _, request_id, request in given_up:
-                error = HostError("cancelled", f"call {request_id} was given up by its caller")
-                self._channel.refuse(request, error)
+            for one in given_up:
+                error = HostError("cancelled", f"call {one.id} was given up by its caller")
+                self._channel.refuse(one.request, error)
 
     def _answer_turn(self) -> None:
-        """Answer what waits now; of what arrives meanwhile only control calls."""
+        """Answer what waits now, one large call of it; of what arrives meanwhile only control."""
         self._turn, self._waiting = self._waiting, self._turn
         while self._turn:
-            self._answer(heapq.heappop(self._turn)[2])
+            answered = heapq.heappop(self._turn)
+            self._answer(answered.request)
+            if answered.is_large:
+                self._put_off_large()
             if self._turn:
                 self._receive(block=False)
-                while self._waiting and self._waiting[0][0] is Priority.CONTROL:
+                while self._waiting and self._waiting[0].priority is Priority.CONTROL:
                     heapq.heappush(self._turn, heapq.heappop(self._waiting))
+
+    def _put_off_large(self) -> None:
+        """Leave the other large calls to the next turns, in their order."""
+        for one in self._turn:
+            if one.is_large:
+                heapq.heappush(self._waiting, one)
+        self._turn[:] = [one for one in self._turn if not one.is_large]
+        heapq.heapify(self._turn)
 
     def _answer(self, request: Request) -> None:
         self._activity.begin(request.method)

@@ -107,6 +107,32 @@ def test_a_stream_of_predictions_does_not_starve_a_job_nor_steps():
     assert served(channel, batches=2) == ["p1", "s1", "batch", "c1", "p2", "p3", "batch", "closed"]
 
 
+def large(number: int, method: str) -> Request:
+    return Request(number, method, {}, {"data": np.zeros(2 << 20, np.uint8)})
+
+
+def test_large_predictions_let_the_small_ones_and_a_batch_between_them():
+    channel = ScriptedChannel(
+        [large(1, "p-large1"), large(2, "p-large2"), request(3, "p1"), request(4, "s1")],
+        [],
+        [request(5, "p2"), large(6, "p-large3")],
+    )
+    order = served(channel, batches=2)
+    assert order[:4] == ["p1", "p-large1", "s1", "batch"]
+    assert order[4:] == ["p2", "p-large2", "batch", "p-large3", "closed"]
+
+
+def test_large_calls_of_other_kinds_keep_their_order():
+    channel = ScriptedChannel([large(1, "s1"), large(2, "s2"), request(3, "s3")])
+    assert served(channel) == ["s1", "s2", "s3", "closed"]
+
+
+def test_a_large_prediction_that_was_put_off_can_be_given_up():
+    channel = ScriptedChannel([large(1, "p1"), large(2, "p2")], [2], [])
+    assert served(channel) == ["p1", "closed"]
+    assert channel.answers[2] == "cancelled"
+
+
 def test_control_that_arrives_during_a_turn_is_answered_in_it():
     channel = ScriptedChannel(
         [request(1, "p1"), request(2, "p2"), request(3, "p3")], [request(4, "c1")], []
