@@ -13,9 +13,15 @@ from core.executor.arena import Arena
 from core.executor.bound import Bound
 from core.executor.compile import CompileOptions
 from core.executor.executor import Executor
-from core.executor.sparse import SparseExecutor, has_sparse, with_dense_copies
+from core.executor.sparse import (
+    SparseExecutor,
+    has_sparse,
+    stored_as_declared,
+    with_dense_copies,
+)
 from core.executor.trace import Graph, SpecOf, specs_of
 from core.ndarray import NDArray
+from core.ops.storage import STORAGE_TYPES
 from core.symbol.graph import Entry
 from core.symbol.infer import GraphSpecs, infer_graph
 from core.types import DType, Shape, to_dtype
@@ -107,7 +113,7 @@ def simple_bind(
         ctx: where it runs.
         grad_req: as in ``bind``.
         type_dict: dtypes by name of the variable; float32 where nothing says otherwise.
-        stype_dict: storage types by name; all arrays here are dense (``"default"``).
+        stype_dict: storage types by name; else those that variables declare, else dense.
         group2ctx: contexts by ``ctx_group`` attribute.
         shared_arg_names: arguments whose arrays and gradients ``shared_exec`` lends.
         shared_exec: an executor whose memory and auxiliary states are shared, too.
@@ -143,7 +149,11 @@ def simple_bind(
     ]
     auxiliaries = [allocator.auxiliary(node) for node in graph.auxiliaries]
     bound = Bound(arguments, gradients, requests, auxiliaries)
+    stored = stored_as_declared(graph, bound, stype_dict or {})
     arena = shared_exec.arena if shared_exec is not None else Arena(ctx)
+    if has_sparse(stored):
+        own = (symbol, graph, spec_of, ctx, with_dense_copies(stored), arena)
+        return SparseExecutor(*own, stored=stored, group2ctx=group2ctx)
     return Executor(symbol, graph, spec_of, ctx, bound, arena, group2ctx=group2ctx)
 
 
@@ -161,10 +171,10 @@ class ExecutorBinder:
 
 def _check_storage(stype_dict: Mapping[str, str] | None) -> None:
     for name, storage in (stype_dict or {}).items():
-        if storage != "default":
+        if storage not in STORAGE_TYPES:
             raise MXNetError(
-                f"stype_dict asks for {storage!r} storage of {name!r}; executors bind dense arrays "
-                "only, leave it out or say 'default'"
+                f"stype_dict asks for {storage!r} storage of {name!r}; expected one of "
+                f"{', '.join(STORAGE_TYPES)}"
             )
 
 

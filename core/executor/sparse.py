@@ -10,10 +10,16 @@ from core.executor.bound import Bound
 from core.executor.executor import Executor
 from core.executor.trace import Graph
 from core.ndarray import NDArray
-from core.ops.storage import output_storage
+from core.ops.storage import DECLARED_STORAGE, gradient_storage, output_storage
 from core.symbol.graph import Node
 
-__all__ = ["SparseExecutor", "has_sparse", "head_storages", "with_dense_copies"]
+__all__ = [
+    "SparseExecutor",
+    "has_sparse",
+    "head_storages",
+    "stored_as_declared",
+    "with_dense_copies",
+]
 
 
 def has_sparse(bound: Bound) -> bool:
@@ -34,13 +40,61 @@ def with_dense_copies(bound: Bound) -> Bound:
 
 def head_storages(graph: Graph, storages: Mapping[str, str]) -> list[str]:
     """Return the storage types of a graph's outputs, from those of its variables by name."""
+    found = _all_storages(graph, storages)
+    return [found[node] for node, _ in graph.heads]
+
+
+def stored_as_declared(graph: Graph, bound: Bound, given: Mapping[str, str]) -> Bound:
+    """Return new arrays in the storage types that are given by name or that variables declare.
+
+    Gradients are ``row_sparse`` where the one operator that reads the variable makes such ones.
+    """
+    variables = (*graph.arguments, *graph.auxiliaries)
+    declared = {
+        node.name: DECLARED_STORAGE.get(node.attrs.get("__storage_type__", ""), "default")
+        for node in variables
+    }
+    declared.update(given)
+    found = _all_storages(graph, declared)
+    gradients: dict[Node, list[str]] = {}
+    for node in graph.nodes:
+        inputs = [found[source] for source, _ in node.inputs]
+        for index, (source, _) in enumerate(node.inputs):
+            if node.op is not None:
+                gradients.setdefault(source, []).append(gradient_storage(node.op, inputs, index))
+    return Bound(
+        [_stored(*pair) for pair in _with(found, graph.arguments, bound.arguments)],
+        [
+            None
+            if array is None
+            else _stored(
+                array, "row_sparse" if gradients.get(node) == ["row_sparse"] else "default"
+            )
+            for node, array in zip(graph.arguments, bound.gradients, strict=True)
+        ],
+        bound.requests,
+        [_stored(*pair) for pair in _with(found, graph.auxiliaries, bound.auxiliaries)],
+    )
+
+
+def _with(
+    found: Mapping[Node, str], nodes: Sequence[Node], arrays: Sequence[NDArray]
+) -> list[tuple[NDArray, str]]:
+    return [(array, found[node]) for node, array in zip(nodes, arrays, strict=True)]
+
+
+def _all_storages(graph: Graph, storages: Mapping[str, str]) -> dict[Node, str]:
     found: dict[Node, str] = {}
     for node in graph.nodes:
         if node.op is None:
             found[node] = storages.get(node.name, "default")
         else:
             found[node] = output_storage(node.op, [found[source] for source, _ in node.inputs])
-    return [found[node] for node, _ in graph.heads]
+    return found
+
+
+def _stored(array: NDArray, stype: str) -> NDArray:
+    return array if array.stype == stype else array.tostype(stype)
 
 
 class SparseExecutor(Executor):

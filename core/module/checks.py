@@ -10,6 +10,7 @@ from core.device import Context
 from core.initializer import InitDesc
 from core.io import DataDesc
 from core.ndarray import NDArray
+from core.ops.storage import DECLARED_STORAGE
 from core.symbol import Symbol
 
 __all__ = [
@@ -21,9 +22,6 @@ __all__ = [
 ]
 
 Params = Mapping[str, NDArray]
-
-_STORAGE_TYPES = {"1": "row_sparse", "2": "csr"}
-"""MXNet's numbers of storage types, as symbols hold them."""
 
 
 def fill_parameter(
@@ -60,7 +58,7 @@ def fill_parameter(
 
 def storage_type(attributes: Mapping[str, Mapping[str, str]], name: str) -> str:
     """Return the storage type that a variable declares: ``var(..., stype="row_sparse")``."""
-    return _STORAGE_TYPES.get(attributes.get(name, {}).get("__storage_type__", ""), "default")
+    return DECLARED_STORAGE.get(attributes.get(name, {}).get("__storage_type__", ""), "default")
 
 
 def check_input_names(symbol: Symbol, names: Sequence[str], kind: str, required: bool) -> None:

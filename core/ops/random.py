@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from core.errors import AttributeValueError
+from core.errors import AttributeValueError, ShapeError
 from core.ops.attributes import attribute
 from core.ops.lookup import add_at, axis_positions, read_at
 from core.ops.operator import Operator, Reads, Run
@@ -280,13 +280,6 @@ class UniqueZipfian(Operator):
     range_max: int = attribute(minimum=1, maximum=2**31 - 1, doc="how many classes there are")
     shape: Shape = attribute(default=(), minimum=1, doc="(rows, classes in a row)")
 
-    def __post_init__(self) -> None:
-        if len(self.shape) != 2 or self.shape[1] > self.range_max:
-            raise AttributeValueError(
-                f"shape is {self.shape}; expected (rows, classes), no more classes than the "
-                f"range_max of {self.range_max}"
-            )
-
     def input_names(self) -> tuple[str, ...]:
         return ()
 
@@ -296,6 +289,11 @@ class UniqueZipfian(Operator):
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:
+        if len(self.shape) != 2 or self.shape[1] > self.range_max:
+            raise ShapeError(
+                f"shape is {self.shape}; expected (rows, classes), no more classes than the "
+                f"range_max of {self.range_max}"
+            )
         classes = self.expect("output0", outputs[0], self.shape)
         return inputs, [classes, self.expect("output1", outputs[1], self.shape[:1])]
 

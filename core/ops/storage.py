@@ -14,9 +14,18 @@ from core.ops.operator import Operator, Reads, Run
 from core.ops.registry import register
 from core.types import Array, DType, Shape
 
-__all__ = ["CastStorage", "SparseRetain", "output_storage"]
+__all__ = [
+    "DECLARED_STORAGE",
+    "STORAGE_TYPES",
+    "CastStorage",
+    "SparseRetain",
+    "gradient_storage",
+    "output_storage",
+]
 
 STORAGE_TYPES = ("default", "row_sparse", "csr")
+DECLARED_STORAGE = {"0": "default", "1": "row_sparse", "2": "csr"}
+"""Storage types by the attribute ``__storage_type__`` of variables."""
 
 _KEEPS_ZEROS = [
     "BlockGrad",
@@ -60,6 +69,20 @@ def output_storage(op: Operator, inputs: Sequence[str]) -> str:
     """Return the storage type of an operator's outputs, from those of its inputs."""
     rule = _RULES.get(op.names[0])
     return "default" if rule is None else rule(op, inputs)
+
+
+def gradient_storage(op: Any, inputs: Sequence[str], index: int) -> str:
+    """Return the storage type of an input's gradient: ``row_sparse`` where it has few rows."""
+    match op.names[0]:
+        case "Embedding":
+            few = index == 1 and op.sparse_grad
+        case "dot":
+            few = index == 1 and inputs[0] == "csr" and not (op.transpose_a or op.transpose_b)
+        case "_square_sum" | "_sparse_retain":
+            few = index == 0 and inputs[0] == "row_sparse"
+        case _:
+            few = False
+    return "row_sparse" if few else "default"
 
 
 def _first(op: Any, inputs: Sequence[str]) -> str:

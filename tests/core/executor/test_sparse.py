@@ -85,6 +85,41 @@ def test_mixtures_are_dense() -> None:
     assert both.forward()[0].stype == "row_sparse"
 
 
+def test_arrays_of_declared_storage_are_made() -> None:
+    x, w = sym.Variable("x", stype="csr"), sym.Variable("w", stype="row_sparse")
+    exe = sym.sparse.dot(x, w).simple_bind(
+        mx.cpu(), grad_req={"x": "null", "w": "write"}, x=(3, 2), w=(2, 4)
+    )
+    assert [array.stype for array in exe.arg_arrays] == ["csr", "row_sparse"]
+    assert exe.grad_dict["w"].stype == "row_sparse"
+    exe.copy_params_from({"w": nd.ones((2, 4))})
+    exe.forward(is_train=True, x=sparse("csr"))
+    np.testing.assert_array_equal(exe.outputs[0].asnumpy(), VALUES @ np.ones((2, 4)))
+    exe.backward(nd.ones((3, 4)))
+    np.testing.assert_array_equal(exe.grad_dict["w"].asnumpy(), VALUES.T @ np.ones((3, 4)))
+
+
+def test_storage_given_by_name_comes_first() -> None:
+    out = sym.elemwise_add(sym.Variable("a", stype="csr"), sym.Variable("b"))
+    stype_dict = {"a": "row_sparse", "b": "row_sparse"}
+    exe = out.simple_bind(mx.cpu(), stype_dict=stype_dict, a=(3, 2), b=(3, 2))
+    assert {name: array.stype for name, array in exe.arg_dict.items()} == stype_dict
+    assert exe.forward()[0].stype == "row_sparse"
+
+
+@pytest.mark.parametrize("readers", [1, 2])
+def test_gradient_of_an_embedding_has_few_rows(readers: int) -> None:
+    weight = sym.Variable("w")
+    embedded = sym.Embedding(sym.Variable("x"), weight, input_dim=4, output_dim=2, sparse_grad=True)
+    out = [embedded, weight * 2][:readers]
+    exe = sym.Group(out).simple_bind(mx.cpu(), grad_req={"w": "write"}, x=(2,))
+    gradient = exe.grad_dict["w"]
+    assert gradient.stype == ("row_sparse" if readers == 1 else "default")
+    exe.forward(is_train=True, x=nd.ones((2,)))
+    exe.backward([nd.ones((2, 2)), nd.zeros((4, 2))][:readers])
+    np.testing.assert_array_equal(gradient.asnumpy(), [[0, 0], [2, 2], [0, 0], [0, 0]])
+
+
 def test_no_other_shapes() -> None:
     exe = sym.square(sym.Variable("x")).bind(mx.cpu(), [sparse()])
     with pytest.raises(MXNetError, match="bind the symbol again"):

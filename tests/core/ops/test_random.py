@@ -109,8 +109,8 @@ def test_unique_zipfian_classes() -> None:
 
 
 def test_unique_zipfian_needs_enough_classes() -> None:
-    with pytest.raises(AttributeValueError, match="no more classes than the range_max of 3"):
-        make("_sample_unique_zipfian", {"range_max": 3, "shape": (1, 4)})
+    with pytest.raises(ShapeError, match="no more classes than the range_max of 3"):
+        apply("_sample_unique_zipfian", {"range_max": 3, "shape": (1, 4)}, [])
 
 
 def test_shuffle_moves_rows() -> None:
