@@ -16,7 +16,7 @@ from core.io.row_iter import RowIter, Rows
 from core.ndarray import NDArray, array
 from core.types import to_dtype
 
-__all__ = ["MNISTIter"]
+__all__ = ["MNISTIter", "read_idx"]
 
 
 class MNISTIter(RowIter):
@@ -55,7 +55,7 @@ class MNISTIter(RowIter):
         data_shape: Sequence[int] | None = None,
         input_shape: Sequence[int] | None = None,
     ) -> None:
-        images, labels = _read_idx(image, 3), _read_idx(label, 1)
+        images, labels = read_idx(image, 3), read_idx(label, 1)
         if len(images) != len(labels):
             raise ShapeError(f"{image} has {len(images)} images, {label} has {len(labels)} labels")
         for name, shape in (("data_shape", data_shape), ("input_shape", input_shape)):
@@ -90,7 +90,7 @@ class MNISTIter(RowIter):
         return array(pixels, dtype=self._dtype), array(labels, dtype=self._dtype)
 
 
-def _read_idx(path: str, rank: int) -> Rows:
+def read_idx(path: str, rank: int) -> Rows:
     """Return the bytes of an idx file as an array of a rank."""
     try:
         with (gzip.open if str(path).endswith(".gz") else open)(path, "rb") as stream:

@@ -25,9 +25,13 @@ PATHS = [
     ("image.detection", "DetRandomCropAug CreateDetAugmenter"),
     ("initializer", "Xavier Initializer InitDesc"),
     ("io", "NDArrayIter DataDesc DataBatch DataIter"),
+    ("log", "get_logger getLogger INFO"),
     ("lr_scheduler", "FactorScheduler MultiFactorScheduler PolyScheduler CosineScheduler"),
     ("metric", "Accuracy CompositeEvalMetric EvalMetric"),
     ("engine", "bulk set_bulk_size"),
+    ("misc", "FactorScheduler LearningRateScheduler"),
+    ("symbol_doc", "SymbolDoc"),
+    ("test_utils", "get_mnist get_mnist_iterator download"),
     ("executor_manager", "_split_input_slice _check_arguments"),
     (
         "model",
