@@ -4,7 +4,7 @@ A body is compiled once and runs over arrays of its own for what changes between
 training pass keeps the states that each iteration began with, not what it computed inside: the
 backward pass runs each iteration forward once more and then back. So memory grows with the
 states only, and training costs one more forward pass of the body. Random numbers are drawn again
-from where they were.
+from where they were; operators written in Python (``Custom``) are called once more, too.
 """
 
 from __future__ import annotations
