@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from core.executor.edit import Uses
 from core.executor.ir import Program, Step
+from core.ops.slicing import SliceAxis, SliceChannel
 
 __all__ = ["Cell", "find_cells"]
 
@@ -289,7 +290,9 @@ def _cells_of(
     memory = None if pattern.memory is None else found[pattern.memory]
     next_memory = None if pattern.next_memory is None else found[pattern.next_memory]
     output = found[pattern.output]
-    places = [{_place(uses, found[part]) for part in gate} for gate in pattern.gates] or [{0}]
+    places = [{_place(program, uses, found[part]) for part in gate} for gate in pattern.gates] or [
+        {0}
+    ]
     order = list(itertools.chain.from_iterable(places))
     if not _is_closed(program, uses, steps, shown={output, next_memory}) or sorted(order) != list(
         range(len(places))
@@ -326,8 +329,28 @@ def _is_closed(
     return all(reader in steps for value in written for reader in uses.readers(value))
 
 
-def _place(uses: Uses, part: int) -> int:
-    return uses.writer[part].outputs.index(part)
+def _place(program: Program, uses: Uses, part: int) -> int:
+    """Return which of the parts of some columns a value is."""
+    step = uses.writer[part]
+    _, first = _parted(program, step)
+    return first + step.outputs.index(part)
+
+
+def _parted(program: Program, step: Step) -> tuple[int, int]:
+    """Return how many equal parts a step takes the columns of a matrix for, and which part its
+    first output is; no parts where it does something else."""
+    op, nothing = step.op, (0, 0)
+    if not isinstance(op, (SliceAxis, SliceChannel)) or op.axis not in (1, -1):
+        return nothing
+    (shape,) = (program.values[value].shape for value in step.reads())
+    if len(shape) != 2:
+        return nothing
+    if isinstance(op, SliceChannel):
+        return nothing if op.squeeze_axis else (op.num_outputs, 0)
+    columns = op.region(shape, shape)[1]
+    width = columns.stop - columns.start
+    is_part = shape[1] % width == 0 and columns.start % width == 0
+    return (shape[1] // width, columns.start // width) if is_part else nothing
 
 
 def _parameters(step: Step) -> Dense:
@@ -348,11 +371,10 @@ def _head(program: Program, step: Step) -> str:
     if function:
         shape = program.values[step.writes()[0]].shape
         return function if all(one == shape for one in shapes) else ""
-    if name == "FullyConnected" and len(shapes[0]) == 2:
-        return _DENSE
-    if name != "SliceChannel" or len(shapes[0]) != 2 or getattr(op, "squeeze_axis", True):
-        return ""
-    return f"part of {len(step.outputs)}" if getattr(op, "axis", None) in (1, -1) else ""
+    if name == "FullyConnected":
+        return _DENSE if len(shapes[0]) == 2 else ""
+    count, _ = _parted(program, step)
+    return f"part of {count}" if count else ""
 
 
 class _Match:

@@ -62,6 +62,22 @@ def test_gates_are_told_by_what_is_made_of_them() -> None:
     assert {cell.order for cell in cells_in(lstm((3, 0, 2, 1)))} == {(3, 0, 2, 1)}
 
 
+def test_gates_may_be_cut_out_one_by_one() -> None:
+    one, other = (mx.sym.Variable(name, shape=STATE) for name in ("state", "memory"))
+    sums = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4 * HIDDEN)
+    sums = sums + mx.sym.FullyConnected(one, num_hidden=4 * HIDDEN)
+    bounds = [(0, HIDDEN), (HIDDEN, 2 * HIDDEN), (-2 * HIDDEN, -HIDDEN), (-HIDDEN, None)]
+    write, candidate, forget, show = (
+        mx.sym.slice_axis(sums, axis=1, begin=begin, end=end) for begin, end in bounds
+    )
+    sigmoid, tanh = mx.sym.sigmoid, mx.sym.tanh
+    memory = sigmoid(forget) * other + sigmoid(write) * tanh(candidate)
+    assert {cell.order for cell in cells_in(sigmoid(show) * tanh(memory))} == {(0, 2, 1, 3)}
+    uneven = mx.sym.slice_axis(sums, axis=1, begin=1, end=HIDDEN + 1)
+    memory = sigmoid(forget) * other + sigmoid(uneven) * tanh(candidate)
+    assert not cells_in(sigmoid(show) * tanh(memory))
+
+
 @pytest.mark.parametrize(
     "other",
     [
