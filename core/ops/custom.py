@@ -96,6 +96,7 @@ class Custom(Operator):
     variadic: ClassVar[str | None] = ""
     may_widen: ClassVar[bool] = False
     rest_attribute: ClassVar[str | None] = "arguments"
+    uses_random: ClassVar[bool] = True  # It may.
 
     op_type: str = attribute(doc="the name it is registered under")
     arguments: tuple[tuple[str, str], ...] = attribute(())

@@ -267,6 +267,32 @@ def test_random_numbers_of_loops_in_loops_and_branches() -> None:
     np.testing.assert_allclose(state, out.sum(axis=(0, 1)), rtol=1e-5)
 
 
+def test_custom_operators_draw_the_same_numbers_again() -> None:
+    class Noise(mx.operator.CustomOp):
+        def forward(self, is_train: Any, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
+            noise = mx.nd.random.uniform(shape=in_data[0].shape)
+            self.assign(out_data[0], req[0], in_data[0] * noise)
+
+        def backward(
+            self, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any
+        ) -> None:
+            self.assign(in_grad[0], req[0], out_grad[0] * out_data[0] / in_data[0])
+
+    class NoiseProp(mx.operator.CustomOpProp):
+        def create_operator(self, *_: Any) -> Any:
+            return Noise()
+
+    mx.operator.register("test_control_flow_noise")(NoiseProp)
+    out, _ = mx.sym.contrib.foreach(
+        lambda x, _: (mx.sym.Custom(x, op_type="test_control_flow_noise"), []), mx.sym.var("x"), []
+    )
+    executor = out.simple_bind(mx.cpu(), x=(4, 3))
+    executor.arg_dict["x"][:] = 2
+    out, gradient = _train(executor)
+    assert len(set(out.ravel())) == 12
+    np.testing.assert_allclose(gradient, out / 2, rtol=1e-6)
+
+
 # -- while loops ------------------------------------------------------------------------
 
 
