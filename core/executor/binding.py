@@ -13,6 +13,7 @@ from core.executor.arena import Arena
 from core.executor.bound import Bound
 from core.executor.compile import CompileOptions
 from core.executor.executor import Executor
+from core.executor.repeats import without_repeats
 from core.executor.sparse import (
     SparseExecutor,
     has_sparse,
@@ -87,6 +88,7 @@ def bind(
     bound = with_dense_copies(given) if has_sparse(given) else given
     _check_gradients(names, bound.arguments, bound.gradients)
     spec_of = _infer_bound(graph, bound.arguments, bound.auxiliaries, specs)
+    graph, spec_of = without_repeats(graph, spec_of)
     arena = shared_exec.arena if shared_exec is not None else Arena(ctx)
     if bound is not given:
         own = (symbol, graph, spec_of, ctx, bound, arena)
@@ -150,6 +152,7 @@ def simple_bind(
     auxiliaries = [allocator.auxiliary(node) for node in graph.auxiliaries]
     bound = Bound(arguments, gradients, requests, auxiliaries)
     stored = stored_as_declared(graph, bound, stype_dict or {})
+    graph, spec_of = without_repeats(graph, spec_of)
     arena = shared_exec.arena if shared_exec is not None else Arena(ctx)
     if has_sparse(stored):
         own = (symbol, graph, spec_of, ctx, with_dense_copies(stored), arena)

@@ -27,6 +27,7 @@ from core.executor.plan import Plan, PlanMemory
 from core.executor.reshape import reshape_bound
 from core.executor.trace import Graph, SpecOf
 from core.ndarray import NDArray
+from core.symbol import Symbol
 from core.symbol.graph import Entry
 from core.types import Array
 
@@ -330,6 +331,10 @@ class Executor:
             arena=self.arena.nbytes,
             kept=self.arena.cached_nbytes,
         )
+
+    def get_optimized_symbol(self) -> Any:
+        """Return what is computed, as a symbol: nodes that repeat others are left out."""
+        return Symbol(self.graph.heads, self._symbol._versions)
 
     # -- inside -----------------------------------------------------------------------------
 

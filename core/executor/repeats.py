@@ -1,0 +1,86 @@
+"""Nodes that compute the same as others are left out of a graph before it is compiled."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Set
+
+from core.executor.trace import Graph, SpecOf
+from core.ops.custom import Custom
+from core.symbol.graph import Entry, Node
+from core.types import DType, Shape
+
+__all__ = ["without_repeats"]
+
+
+def without_repeats(graph: Graph, spec_of: SpecOf) -> tuple[Graph, SpecOf]:
+    """Return a graph that computes each thing once, as MXNet's executors do.
+
+    Of nodes with the same operator, attributes and inputs one remains; variables and outputs of
+    the graph stay. Nothing is left out where ``MXNET_ELIMINATE_COMMON_EXPR`` is 0.
+
+    Args:
+        graph: the graph, which is not changed.
+        spec_of: what is inferred of it.
+    """
+    if os.environ.get("MXNET_ELIMINATE_COMMON_EXPR", "1") in ("0", "false"):
+        return graph, spec_of
+    heads = {node for node, _ in graph.heads}
+    stands_for = _representatives(graph, spec_of, heads)
+    if all(node in heads for node in stands_for):
+        return graph, spec_of
+    made: dict[Node, Node] = {}
+    originals: dict[Node, Node] = {}
+    for node in graph.nodes:
+        for kept in (stands_for.get(node, node), node):
+            if kept in made or (kept in stands_for and kept not in heads):
+                continue
+            inputs = [Entry(made[stands_for.get(source, source)], at) for source, at in kept.inputs]
+            made[kept] = kept
+            if inputs != kept.inputs:
+                made[kept] = Node(kept.op, kept.name, kept.attrs, inputs, kept.versions)
+                originals[made[kept]] = kept
+
+    def spec_of_original(entry: Entry) -> tuple[Shape, DType]:
+        return spec_of(Entry(originals.get(entry.node, entry.node), entry.output))
+
+    return Graph.of([Entry(made[node], output) for node, output in graph.heads]), spec_of_original
+
+
+def _representatives(graph: Graph, spec_of: SpecOf, heads: Set[Node]) -> dict[Node, Node]:
+    """Return, for each node that another one stands for, that one: the first head, or the first."""
+    known: dict[Hashable, list[Node]] = {}
+    first_of: dict[Node, Node] = {}
+    chosen: dict[Node, Node] = {}
+    for node in graph.nodes:
+        inputs = [(first_of.get(source, source), output) for source, output in node.inputs]
+        alike = known.setdefault((type(node.op), *inputs), []) if inputs else []
+        for first in alike:
+            if _is_repeated(first, node, spec_of):
+                first_of[node] = first
+                if node in heads and first not in heads:
+                    chosen.setdefault(first, node)
+                break
+        else:
+            alike.append(node)
+    classes = {node: first_of.get(node, node) for node in (*first_of, *chosen)}
+    found = {node: chosen.get(first, first) for node, first in classes.items()}
+    return {node: other for node, other in found.items() if node is not other}
+
+
+def _is_repeated(first: Node, node: Node, spec_of: SpecOf) -> bool:
+    """Tell whether the second of two nodes of the same inputs computes what the first does.
+
+    A loss ignores what gradient arrives: two of them give twice the gradient of one.
+    """
+    op = node.op
+    if op is None or node.attrs != first.attrs or node.visible_outputs() > 1:
+        return False
+    if op.uses_random or op.auxiliary_names() or op.held_graphs() or isinstance(op, Custom):
+        return False
+    if op.has_backward() and not op.backward_reads().out_grads:
+        return False
+    return all(
+        spec_of(Entry(first, index)) == spec_of(Entry(node, index))
+        for index in range(node.output_count())
+    )
