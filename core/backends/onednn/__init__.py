@@ -51,6 +51,12 @@ from core.backends.onednn.recurrent import (
     recurrent_layer,
     recurrent_layer_backward,
 )
+from core.backends.onednn.resizing import (
+    averaging,
+    averaging_backward,
+    resizing,
+    resizing_backward,
+)
 from core.backends.onednn.softmax import (
     log_softmax,
     log_softmax_backward,
@@ -60,6 +66,7 @@ from core.backends.onednn.softmax import (
     softmax_backward,
     softmax_output,
 )
+from core.backends.onednn.upsampling import upsampling, upsampling_backward
 
 __all__ = ["is_available", "library", "register_kernels"]
 
@@ -79,6 +86,9 @@ _FORWARD: dict[str, Prepare] = {
     "RNN": recurrent,
     "SliceChannel": parting,
     "SwapAxis": transposition,
+    "UpSampling": upsampling,
+    "_contrib_AdaptiveAvgPooling2D": averaging,
+    "_contrib_BilinearResize2D": resizing,
     "SoftmaxActivation": softmax_activation,
     "SoftmaxOutput": softmax_output,
     "_plan_accumulate": arithmetic,
@@ -128,6 +138,9 @@ _BACKWARD: dict[str, Prepare] = {
     "RNN": recurrent_backward,
     "SliceChannel": parting_backward,
     "SwapAxis": transposition_backward,
+    "UpSampling": upsampling_backward,
+    "_contrib_AdaptiveAvgPooling2D": averaging_backward,
+    "_contrib_BilinearResize2D": resizing_backward,
     "SoftmaxActivation": softmax_activation_backward,
     "SoftmaxOutput": softmax_output_backward,
     "_plan_batch_norm_relu": batch_norm_relu_backward,

@@ -83,6 +83,8 @@ _MAKERS: dict[str, str] = {
     "batch_normalization_backward": "Eimmmfup",
     "eltwise_forward": "Eiimmff",
     "eltwise_backward": "Eimmmffp",
+    "resampling_forward": "EiiFmm",
+    "resampling_backward": "EiFmmp",
     "prelu_forward": "Eimmm",
     "prelu_backward": "Emmmmmp",
     "softmax_forward": "Eiimmi",

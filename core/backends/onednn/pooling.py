@@ -22,7 +22,7 @@ from core.backends.onednn.memory import MemoryDesc, alternatives, any_layout
 from core.backends.onednn.primitive import Primitive, first_available
 from core.types import Shape
 
-__all__ = ["pooling", "pooling_backward"]
+__all__ = ["adaptive_pooling", "adaptive_pooling_backward", "pooling", "pooling_backward"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +52,16 @@ class _Problem:
             return None
         return cls(algorithm, (stride, kernel, (0,) * axes, pad, behind))
 
+    @classmethod
+    def even(cls, data: Shape, out: Shape) -> _Problem | None:
+        """Return the means over windows that tile the data; None where they overlap."""
+        sizes, counts = data[2:], out[2:]
+        if any(size % count for size, count in zip(sizes, counts, strict=True)):
+            return None
+        window = tuple(size // count for size, count in zip(sizes, counts, strict=True))
+        none = (0,) * len(sizes)
+        return cls(Algorithm.POOLING_AVERAGE_EXCLUDE_PADDING, (window, window, none, none, none))
+
     def forward(self, request: KernelRequest, data: MemoryDesc) -> Primitive:
         """Return the forward primitive for data in this layout, which it keeps."""
         return Primitive.of(
@@ -75,7 +85,25 @@ class _Pooling(PrimitiveKernel):
 
 def pooling(request: KernelRequest) -> Kernel | None:
     """Prepare the forward pass; in training, maxima keep where they were found."""
-    problem = _problem(request)
+    return _forward(request, _problem(request))
+
+
+def pooling_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the backward pass of a forward pass that ran by ``pooling``."""
+    return _backward(request, _problem(request))
+
+
+def adaptive_pooling(request: KernelRequest) -> Kernel | None:
+    """Prepare means over windows that cover the data evenly, where they do not overlap."""
+    return _forward(request, _even_problem(request))
+
+
+def adaptive_pooling_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the backward pass of a forward pass that ran by ``adaptive_pooling``."""
+    return _backward(request, _even_problem(request))
+
+
+def _forward(request: KernelRequest, problem: _Problem | None) -> Kernel | None:
     data = request.inputs[0]
     if problem is None or data is None:
         return None
@@ -86,9 +114,8 @@ def pooling(request: KernelRequest) -> Kernel | None:
     return _Pooling("pooling", request, (primitive, operands))
 
 
-def pooling_backward(request: KernelRequest) -> Kernel | None:
-    """Prepare the backward pass of a forward pass that ran by ``pooling``."""
-    problem, forward = _problem(request), request.forward
+def _backward(request: KernelRequest, problem: _Problem | None) -> Kernel | None:
+    forward = request.forward
     if problem is None or not isinstance(forward, _Pooling) or not request.is_train:
         return None
     hint = forward.primitive
@@ -113,6 +140,13 @@ def _problem(request: KernelRequest) -> _Problem | None:
     if request.operator.layout not in (None, "NCW", "NCHW", "NCDHW"):
         return None
     return _Problem.of(request.operator, data.shape, _shape(request))
+
+
+def _even_problem(request: KernelRequest) -> _Problem | None:
+    data = request.inputs[0]
+    if not are_float32(request) or data is None:
+        return None
+    return _Problem.even(data.shape, _shape(request))
 
 
 def _algorithm(operator: Any, *, overhangs: bool) -> Algorithm | None:

@@ -161,6 +161,10 @@ CASES |= {
         "shuffle_by_swap": lambda x, c=channels: shuffle(
             x, c // 2, lambda y: mx.sym.SwapAxis(y, dim1=1, dim2=2)
         ),
+        "upsampling": lambda x: mx.sym.UpSampling(x, scale=2, sample_type="nearest"),
+        "upsampling_to_three": lambda x: mx.sym.UpSampling(relu(x), scale=3, sample_type="nearest"),
+        "resized": lambda x: mx.sym.contrib.BilinearResize2D(x, height=7, width=25),
+        "means": lambda x: mx.sym.contrib.AdaptiveAvgPooling2D(x, output_size=(5, 4)),
         "transpose": lambda x: mx.sym.transpose(relu(x), axes=(0, 3, 1, 2)),
         "crop": lambda x: mx.sym.Crop(relu(x), offset=(2, 1), h_w=(5, 7), num_args=1),
     }.items()

@@ -66,6 +66,11 @@ _REFERENCE = {
     "pool-avg_empty_windows",
     "pool-avg_full_padded",
     "pool-max_empty_windows",
+    # Several inputs, or bilinear, which is a deconvolution.
+    "pad-up_bilinear",
+    "pad-up_bilinear_three",
+    "pad-up_concat",
+    "pad-up_sum",
     # Sums and norms.
     "pool-lp_1",
     "pool-lp_2",
