@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from core.executor.edit import Edit, Uses
 from core.executor.ir import Program, Step
+from core.ops.dense import FullyConnected
 from core.ops.joining import Concat, Stack
 from core.ops.reshape import Reshape
 from core.ops.transpose import Reverse, SwapAxis
@@ -16,7 +17,16 @@ from core.ops.transpose import Reverse, SwapAxis
 __all__ = ["Sequences"]
 
 _ELEMENTWISE = frozenset(
-    {"Activation", "Dropout", "elemwise_add", "elemwise_mul", "relu", "sigmoid", "tanh"}
+    {
+        "Activation",
+        "Dropout",
+        "elemwise_add",
+        "elemwise_mul",
+        "elemwise_sub",
+        "relu",
+        "sigmoid",
+        "tanh",
+    }
 )
 """Operators that are the same on a whole sequence as on each of its steps."""
 
@@ -107,11 +117,15 @@ class Sequences(Edit):
         op = writers[0].op
         for step in writers:
             self.uses.remove(step)
-        operands = zip(*(step.reads() for step in writers), strict=True)
-        sources = [self.sequence(operand) for operand in operands]
+        sources = [
+            operand[0] if _is_same(operand) else self.sequence(operand)
+            for operand in zip(*(step.reads() for step in writers), strict=True)
+        ]
         if isinstance(op, Concat):
             rank = len(self.shape(writers[0].writes()[0]))
             op = Concat(num_args=op.num_args, dim=op.dim % rank + 1)
+        elif isinstance(op, FullyConnected):
+            op = FullyConnected(num_hidden=op.num_hidden, no_bias=op.no_bias, flatten=False)
         return self.applied(op, *sources)
 
     def _alike(self, parts: Sequence[int]) -> list[Step] | None:
@@ -119,17 +133,22 @@ class Sequences(Edit):
         writers = [step for part in parts if (step := self.uses.writer.get(part)) is not None]
         if len(set(writers)) < len(parts) or not self._kept.isdisjoint(writers):
             return None
-        first = writers[0]
-        is_concat = isinstance(first.op, Concat)
-        if getattr(first.op, "axes", ()) or not (is_concat or first.op.names[0] in _ELEMENTWISE):
+        op = writers[0].op
+        if any(step.op != op or self.is_wanted(step.writes()) for step in writers):
             return None
-        for step, part in zip(writers, parts, strict=True):
-            shapes = [self.shape(value) for value in (part, *step.reads())]
-            is_even = is_concat or all(shape == shapes[0] for shape in shapes)
-            if step.op != first.op or not is_even or self.is_wanted(step.writes()):
-                return None
-        operands = zip(*(step.reads() for step in writers), strict=True)
-        return writers if all(len(set(one)) == len(parts) for one in operands) else None
+        return writers if self._works_on_sequences(writers) else None
+
+    def _works_on_sequences(self, writers: Sequence[Step]) -> bool:
+        """Tell whether steps of one operator can be one step."""
+        op, operands = writers[0].op, list(zip(*(step.reads() for step in writers), strict=True))
+        if any(len({self.shape(value) for value in operand}) > 1 for operand in operands):
+            return False
+        differ = [len(set(operand)) == len(writers) for operand in operands]
+        shapes = [self.shape(value) for value in (writers[0].writes()[0], *writers[0].reads())]
+        if isinstance(op, FullyConnected):
+            return len(shapes[1]) == 2 and differ[0] and all(map(_is_same, operands[1:]))
+        is_even = op.names[0] in _ELEMENTWISE and shapes == shapes[:1] * len(shapes)
+        return all(differ) and (isinstance(op, Concat) or (is_even and not getattr(op, "axes", ())))
 
     # -- what joins a sequence ------------------------------------------------------------------
 
@@ -183,3 +202,7 @@ class Sequences(Edit):
         source = self.applied(SwapAxis(dim1=0, dim2=1), sequence) if axis else sequence
         (target,) = join.writes()
         self.add(Step(Reshape(shape=self.shape(target)), join.node, (source,), (target,)))
+
+
+def _is_same(values: Sequence[int]) -> bool:
+    return len(set(values)) == 1

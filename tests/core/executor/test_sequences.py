@@ -31,7 +31,7 @@ def flattened(symbol: mx.sym.Symbol) -> tuple[Program, list[str]]:
 
 
 def _join(program: Program) -> Step:
-    return next(step for step in program.steps if len(step.inputs) == LENGTH)
+    return [step for step in program.steps if len(step.inputs) == LENGTH][-1]
 
 
 def stack(*values: Any) -> mx.sym.Symbol:
@@ -60,6 +60,27 @@ def test_values_side_by_side_stay_so() -> None:
     assert sorted(names) == ["Concat", "Reshape", "SwapAxis", "SwapAxis"]
     concat = next(step for step in program.steps if step.op.names[0] == "Concat")
     assert program.values[concat.writes()[0]].shape == (LENGTH, SHAPE[0], 2 * SHAPE[2])
+
+
+def test_layer_of_all_steps_is_a_layer_of_the_whole() -> None:
+    weight, bias = mx.sym.Variable("weight"), mx.sym.Variable("bias")
+    layers = [mx.sym.FullyConnected(one, weight, bias, num_hidden=6) for one in parts()]
+    program, names = flattened(mx.sym.Concat(*layers, dim=0))
+    assert names == ["SwapAxis", "FullyConnected", "Reshape"]
+    assert program.values[program.outputs[0]].shape == (LENGTH * SHAPE[0], 6)
+
+
+def test_layers_with_weights_of_their_own_stay_apart() -> None:
+    layers = [mx.sym.FullyConnected(one, num_hidden=6) for one in parts()]
+    assert flattened(stack(*layers))[1].count("FullyConnected") == LENGTH
+
+
+def test_values_of_different_widths_stay_apart() -> None:
+    narrow = [mx.sym.slice_axis(one, axis=1, begin=0, end=2) for one in parts("b")]
+    pairs = [list(two) for two in zip(parts("a"), narrow, strict=True)]
+    pairs[1].reverse()
+    _, names = flattened(stack(*(mx.sym.Concat(*two, dim=1) for two in pairs)))
+    assert names.count("Concat") == LENGTH
 
 
 def test_dropout_draws_once_for_all() -> None:

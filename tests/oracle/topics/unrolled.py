@@ -186,6 +186,13 @@ def lstm_dropped(mx: Any) -> Any:
     return mx.sym.Concat(*outputs, dim=0)
 
 
+def lstm_predictions(mx: Any) -> Any:
+    """Put a layer with the same parameters on each output."""
+    above = _Layer(mx, "above")
+    outputs, _ = _unroll_lstm(_Layer(mx, "a"), _steps(mx))
+    return mx.sym.Concat(*(above.dense(one, "fc", 1) for one in outputs), dim=0)
+
+
 def gru(mx: Any) -> Any:
     """Stack the outputs."""
     layer = _Layer(mx, "a")
@@ -306,6 +313,7 @@ CASES: dict[str, Case] = {
         (lstm_gate_shown, 1),
         (lstm_by_time, 2),
         (lstm_dropped, 2),
+        (lstm_predictions, 1),
         (gru, 1),
         (gru_stepwise, 1),
         (gru_reset_first, 1),
