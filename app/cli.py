@@ -73,6 +73,11 @@ def _read_settings(given: Mapping[str, Any]) -> Settings:
         rows = {
             str(row["loc"][0]): row["msg"].removeprefix("Value error, ") for row in error.errors()
         }
+        if os.environ.get("MODSERVE_PORT", "").startswith("tcp://") and "port" in rows:
+            rows["port"] += (
+                "; Kubernetes sets it beside a Service named modserve: set enableServiceLinks to "
+                "false, or give --port"
+            )
         faults = [f"{_source(name, given)}: {text}" for name, text in rows.items()]
         raise typer.BadParameter("; ".join(faults), param_hint="settings") from None
     except SettingsError as error:

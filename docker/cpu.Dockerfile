@@ -27,7 +27,7 @@ USER 1000:1000
 VOLUME /var/lib/modserve
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
-    CMD ["python", "-c", "import httpx; httpx.get('http://127.0.0.1:8000/readyz').raise_for_status()"]
+    CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['MODSERVE_PORT'] + '/readyz')"]
 # Inside a container every address is the outside: publish the port on 127.0.0.1 only, or put a proxy with
 # authentication before it.
 CMD ["modserve", "serve", "--insecure"]

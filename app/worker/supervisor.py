@@ -247,10 +247,13 @@ class Supervisor:
     async def _try_again(self) -> ProcessClient | None:
         try:
             return await self._bring_up()
+        except ExecutorGone as error:
+            self._last_end = f"did not come up: {error}"
+            _log.error("executor %s %s", self.name, self._last_end)
         except Exception as error:
             self._last_end = f"did not come up: {error}"
             _log.exception("executor %s did not come up", self.name)
-            return None
+        return None
 
     async def _watch(self, client: ProcessClient) -> str:
         """Wait until a process has ended, or kill it when it hangs; return what happened."""

@@ -130,6 +130,16 @@ def test_a_misspelt_variable_is_told(runs: Runs, monkeypatch: pytest.MonkeyPatch
     assert "SERVICE" not in served.output
 
 
+def test_what_kubernetes_makes_of_the_port_is_explained(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODSERVE_PORT", "tcp://10.0.0.1:8000")
+    refused = run("serve")
+    assert refused.exit_code == 2
+    assert "enableServiceLinks" in refused.output
+    assert run("serve", "--port", "8000").exit_code == 0
+
+
 def test_an_address_in_use_is_told_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
