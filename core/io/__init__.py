@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.io.batch import DataBatch, DataDesc
+from core.io.image_det_record_iter import ImageDetRecordIter
 from core.io.image_record_iter import (
     ImageRecordInt8Iter,
     ImageRecordIter,
@@ -19,6 +20,7 @@ __all__ = [
     "DataBatch",
     "DataDesc",
     "DataIter",
+    "ImageDetRecordIter",
     "ImageRecordInt8Iter",
     "ImageRecordIter",
     "ImageRecordUInt8Iter",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from core.types import to_dtype
 __all__ = ["ImageRecordInt8Iter", "ImageRecordIter", "ImageRecordUInt8Iter"]
 
 _SEEDS = 2**32
-_NORMALIZING = frozenset(field.name for field in fields(Normalization))
 
 
 class ImageRecordIter(RowIter):
@@ -51,6 +50,9 @@ class ImageRecordIter(RowIter):
     Raises:
         TypeError: an option that there is not. UsageError: options that contradict each other.
     """
+
+    normalizing: ClassVar[frozenset[str]] = frozenset(field.name for field in fields(Normalization))
+    """Options of ``Normalization``; the others are of the augmentation."""
 
     def __init__(
         self,
@@ -86,7 +88,7 @@ class ImageRecordIter(RowIter):
             raise UsageError(f"part_index {part_index} is not among {num_parts} parts")
         if aug_seq != "aug_default":
             raise UsageError(f"aug_seq is {aug_seq!r}; the only augmenter is 'aug_default'")
-        normalizing = {name: options.pop(name) for name in _NORMALIZING & options.keys()}
+        normalizing = {name: options.pop(name) for name in self.normalizing & options.keys()}
         self._normalize = Normalization(**normalizing)
         self._augment = self._make_augmentation(shape, options)
         self._file = MXRecordIO(path_imgrec, "r")
@@ -102,6 +104,7 @@ class ImageRecordIter(RowIter):
         self._shuffle = np.random.RandomState(seeds).shuffle if shuffle else None
         self._random = np.random.RandomState(seed if seed_aug is None else seed_aug)
         self._dtype = to_dtype(dtype or "float32")
+        self._prepare_labels()
         self._mean_image = self._find_mean_image()
         self.start_round()
         super().__init__(
@@ -125,6 +128,9 @@ class ImageRecordIter(RowIter):
     def _make_augmentation(self, shape: tuple[int, ...], options: dict[str, Any]) -> Any:
         return Augmentation(shape, **options)
 
+    def _prepare_labels(self) -> None:
+        """Called before the first image is read."""
+
     def _stack_labels(self, labels: Sequence[Rows]) -> Rows:
         return np.stack(labels)[:, 0] if self._label_width == 1 else np.stack(labels)
 
@@ -139,11 +145,17 @@ class ImageRecordIter(RowIter):
         return self._normalized(self._augment(image, self._random)), labels
 
     def _decoded(self, number: int) -> tuple[IRHeader, Rows]:
-        header, encoded = unpack(self._file.read_at(self._places[number]))
+        header, encoded = self._record(number)
         try:
             return header, decode(encoded, self._shape[0])
         except FormatError as error:
             raise FormatError(f"{self._file.uri}: record {number}: {error}") from None
+
+    def _record(self, number: int) -> tuple[IRHeader, bytes]:
+        return unpack(self._file.read_at(self._places[number]))
+
+    def _header(self, number: int) -> IRHeader:
+        return self._record(number)[0]
 
     def _labels_of(self, number: int, header: IRHeader) -> Rows:
         if self._labels is None:
@@ -191,11 +203,15 @@ def _places(file: MXRecordIO, path: str, index: str) -> list[int]:
 
 
 def _read_labels(path: str, width: int) -> Mapping[int, Rows]:
-    """Return the labels of each image number of a list: ``number<TAB>labels<TAB>path`` lines."""
+    """Return the labels of each image number of a list: ``number<TAB>labels<TAB>path`` lines.
+
+    A width of -1 takes as many as a line has.
+    """
     labels = {}
     for number, parts in _lines(path):
         try:
-            labels[int(parts[0])] = np.array(parts[1 : 1 + width], dtype=np.float32)
+            stop = 1 + width if width > 0 else len(parts) - 1
+            labels[int(parts[0])] = np.array(parts[1:stop], dtype=np.float32)
         except ValueError as error:
             raise FormatError(f"{path}, line {number}: {error}") from None
         if len(parts) < 1 + width:
