@@ -1,10 +1,14 @@
-"""Operators under the old name of their namespaces (``mx.contrib.nd``, ``mx.contrib.sym``)."""
+"""What MXNet has in ``mx.contrib``.
+
+Operators are under the old name of their namespaces (``mx.contrib.nd``, ``mx.contrib.sym``).
+"""
 
 from __future__ import annotations
 
+from core.contrib import autograd
 from core.ndarray import contrib as nd
 from core.ndarray import contrib as ndarray
 from core.symbol import contrib as sym
 from core.symbol import contrib as symbol
 
-__all__ = ["nd", "ndarray", "sym", "symbol"]
+__all__ = ["autograd", "nd", "ndarray", "sym", "symbol"]

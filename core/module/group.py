@@ -282,6 +282,7 @@ class ExecutorGroup(GroupNames):
         self, position: int, descs: Sequence[DataDesc], shared: ExecutorGroup | None
     ) -> None:
         spec, context = self.spec, self.spec.contexts[position]
+        groups = spec.group2ctxs[position] or {}
         specs = self._infer(position, descs)
         variables = {node.name: Entry(node, 0) for node in specs.nodes if node.is_variable}
         shapes = {name: _known(specs.shape(entry)) for name, entry in variables.items()}
@@ -300,7 +301,8 @@ class ExecutorGroup(GroupNames):
         grads: dict[str, NDArray] = {}
         for name in named:
             if name not in held:
-                arrays[name] = self._input(position, name, shapes[name], dtypes[name])
+                place = groups.get(variables[name].node.attrs.get("__ctx_group__", ""), context)
+                arrays[name] = self._input(position, name, shapes[name], dtypes[name], place)
             if requests.get(name, "null") == "null":
                 continue
             gradient = parameters.gradient(name) if name in held else None
@@ -320,12 +322,14 @@ class ExecutorGroup(GroupNames):
             )
         )
 
-    def _input(self, position: int, name: str, shape: Shape, dtype: DType) -> NDArray:
+    def _input(
+        self, position: int, name: str, shape: Shape, dtype: DType, context: Context
+    ) -> NDArray:
         """Return an input's array, in the memory that all shapes and buckets share."""
         known = self.shared_data_arrays[position]
         array = known.get(name)
         if array is None or array.data.dtype != dtype or array.size < shape_size(shape):
-            array = known[name] = zeros(shape, dtype, self.spec.contexts[position])
+            array = known[name] = zeros(shape, dtype, context)
         return resized(array, shape)
 
     def _infer(self, position: int, descs: Sequence[DataDesc]) -> GraphSpecs:

@@ -107,3 +107,20 @@ def test_a_module_shows_its_group_under_the_names_of_mxnet() -> None:
     assert [rows for rows, _ in group.data_arrays[0]] == [slice(0, 2), slice(2, 4)]
     assert group.label_arrays[0][1][1].shape == (2,)
     assert [one.shape for one in group.input_grad_arrays[0]] == [(2, 3), (2, 3)]
+
+
+def test_inputs_and_their_gradients_are_on_the_devices_of_their_groups() -> None:
+    with mx.AttrScope(ctx_group="one"):
+        first = mx.sym.Variable("first") * 2
+    with mx.AttrScope(ctx_group="two"):
+        total = first + mx.sym.Variable("second")
+    groups = {"one": mx.cpu(1), "two": mx.cpu(2)}
+    names = ["first", "second"]
+    module = mx.mod.Module(total, names, None, context=[mx.cpu(0)], group2ctxs=groups)
+    module.bind([(name, (2, 3)) for name in names], inputs_need_grad=True)
+    module.init_params()
+    module.forward(mx.io.DataBatch([mx.nd.ones((2, 3)), mx.nd.ones((2, 3))]), is_train=True)
+    module.backward([mx.nd.ones((2, 3))])
+    gradients = module.get_input_grads()
+    assert [one.context for one in gradients] == [mx.cpu(1), mx.cpu(2)]
+    assert [one.asnumpy()[0, 0] for one in gradients] == [2, 1]
