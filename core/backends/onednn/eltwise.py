@@ -61,10 +61,11 @@ _FROM_INPUT = frozenset(
         Algorithm.ELTWISE_GELU_ERF,
         Algorithm.ELTWISE_HARD_SIGMOID,
         Algorithm.ELTWISE_HARD_SWISH,
+        Algorithm.ELTWISE_SOFT_RELU,
         Algorithm.ELTWISE_SWISH,
     }
 )
-"""Functions that are differentiated by what the operator keeps: its output, or its input."""
+"""Functions that are differentiated by their output, and by their input."""
 
 
 def function_of(operator: Any) -> Function | None:

@@ -72,6 +72,7 @@ CASES: dict[str, Case] = {
         f"{act_type}-20": (20, lambda x, act_type=act_type: leaky(x, act_type=act_type, slope=0.3))
         for act_type in ("leaky", "elu", "gelu")
     },
+    "softrelu-20": (20, lambda x: mx.sym.Activation(x, act_type="softrelu")),
     "prelu_shared-20": (
         20,
         lambda x: mx.sym.LeakyReLU(x, mx.sym.Variable("gamma", shape=(1,)), act_type="prelu"),
