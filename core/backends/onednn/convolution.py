@@ -8,6 +8,7 @@ from typing import Any
 
 from core.backends.kernels import Kernel, KernelRequest, KernelUnavailable, TensorSpec
 from core.backends.onednn.constants import Algorithm, Argument
+from core.backends.onednn.full_width import full_width_convolution
 from core.backends.onednn.kernel import (
     Launches,
     PrimitiveKernel,
@@ -99,6 +100,9 @@ def convolution(request: KernelRequest) -> Kernel | None:
         return None
     out = request.outputs[0]
     assert out is not None
+    simple = full_width_convolution(request, request.operator)
+    if simple is not None:
+        return simple
     problem = Problem.of(request.operator, request.inputs, out)
     operands = {Argument.SRC: input_(0), Argument.WEIGHTS: input_(1), Argument.DST: output()}
     if problem.bias:

@@ -19,6 +19,7 @@ from core.backends.kernels import (
 from core.backends.onednn.constants import Argument, Normalization, Propagation
 from core.backends.onednn.convolution import Problem, has_channels_first
 from core.backends.onednn.eltwise import function_of
+from core.backends.onednn.full_width import full_width_convolution
 from core.backends.onednn.inner_product import inner_product
 from core.backends.onednn.kernel import (
     Operand,
@@ -125,6 +126,10 @@ def fused_convolution(request: KernelRequest) -> Kernel | None:
     fused, out = request.operator, request.outputs[0]
     if not are_float32(request) or not has_channels_first(fused.layer) or out is None:
         return None
+    if fused.batch_norm is None and not fused.has_residual:
+        simple = full_width_convolution(request, fused.layer, _activation(fused))
+        if simple is not None:
+            return simple
     problem = Problem.of(fused.layer, request.inputs, out)
     post = (*([_SUM] if fused.has_residual else []), *_activation(fused))
     primitive = problem.forward(request, post, with_bias=fused.batch_norm is not None)

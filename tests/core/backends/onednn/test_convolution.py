@@ -65,3 +65,36 @@ def test_the_backward_pass_keeps_the_layouts_of_the_forward_pass(
         scale = float(np.abs(wanted.asnumpy()).max())
         got = executor.grad_dict[name].asnumpy() / scale
         np.testing.assert_allclose(got, wanted.asnumpy() / scale, atol=2e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("activation", [None, "relu", "tanh"])
+@pytest.mark.parametrize("no_bias", [False, True])
+@pytest.mark.parametrize("height", [1, 3])
+def test_windows_as_wide_as_the_data(height: int, no_bias: bool, activation: str | None) -> None:
+    symbol = mx.sym.Convolution(
+        mx.sym.Variable("data"), kernel=(height, 6), num_filter=5, no_bias=no_bias, name="c"
+    )
+    if activation is not None:
+        symbol = mx.sym.Activation(symbol, act_type=activation)
+    random = np.random.RandomState(4)
+    shapes, _, _ = symbol.infer_shape(data=(3, 1, 7, 6))
+    arguments = {
+        name: mx.nd.array(random.uniform(-1, 1, shape))
+        for name, shape in zip(symbol.list_arguments(), shapes, strict=True)
+    }
+    for trains in (False, True):
+        found = []
+        for options in (None, CompileOptions(table=None), CompileOptions(check_kernels=True)):
+            gradients = {name: mx.nd.zeros(one.shape) for name, one in arguments.items()}
+            executor = bind(
+                symbol, mx.cpu(), arguments, gradients if trains else None, options=options
+            )
+            (out,) = executor.forward(is_train=trains)
+            if trains:
+                executor.backward([mx.nd.ones(out.shape)])
+            found.append([out.asnumpy(), *(one.asnumpy() for one in gradients.values())])
+            (plan,) = executor._plans.values()
+            names = [s.kernel.name for s in plan.compiled.program.steps if s.kernel is not None]
+            assert not names or "onednn:convolution_full_width" in names
+        for got, wanted in zip(found[0], found[1], strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
