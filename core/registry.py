@@ -8,9 +8,17 @@ from typing import Any, Generic, TypeVar
 
 from core.errors import did_you_mean
 
-__all__ = ["ClassRegistry"]
+__all__ = [
+    "ClassRegistry",
+    "get_alias_func",
+    "get_create_func",
+    "get_register_func",
+    "get_registry",
+]
 
 _T = TypeVar("_T")
+
+_registries: dict[type, ClassRegistry[Any]] = {}
 
 
 class ClassRegistry(Generic[_T]):
@@ -25,6 +33,7 @@ class ClassRegistry(Generic[_T]):
         self.base = base
         self.kind = kind
         self._classes: dict[str, type[_T]] = {}
+        _registries[base] = self
 
     def register(self, klass: type[_T], name: str | None = None) -> type[_T]:
         """Register a class under a name, its own by default."""
@@ -75,3 +84,33 @@ class ClassRegistry(Generic[_T]):
     def names(self) -> list[str]:
         """Return the registered names, sorted."""
         return sorted(self._classes)
+
+    def classes(self) -> dict[str, type[_T]]:
+        """Return the registered classes by name."""
+        return dict(self._classes)
+
+
+def get_registry(base_class: type[_T]) -> dict[str, type[_T]]:
+    """Return the classes registered for a base, by name."""
+    return _registry(base_class, base_class.__name__).classes()
+
+
+def get_register_func(base_class: type[_T], nickname: str) -> Callable[..., type[_T]]:
+    """Return a function that registers subclasses of a base, under their names or another one."""
+    return _registry(base_class, nickname).register
+
+
+def get_alias_func(
+    base_class: type[_T], nickname: str
+) -> Callable[..., Callable[[type[_T]], type[_T]]]:
+    """Return a function of names that returns a decorator that registers a class under them."""
+    return _registry(base_class, nickname).alias
+
+
+def get_create_func(base_class: type[_T], nickname: str) -> Callable[..., _T]:
+    """Return a function that creates an instance by name, as ``ClassRegistry.create`` does."""
+    return _registry(base_class, nickname).create
+
+
+def _registry(base_class: type[_T], nickname: str) -> ClassRegistry[_T]:
+    return _registries.get(base_class) or ClassRegistry(base_class, nickname)

@@ -36,7 +36,7 @@ CORE_LAYERS = [
 ]
 DEVICE_LIBRARIES = {"cupy", "cudnn", "ctypes"}
 # Names that MXNet's users import; what is behind them has a better one.
-NAMED_BY_MXNET = {"core/gluon/utils.py"}
+NAMED_BY_MXNET = {"core/contrib/text/utils.py", "core/gluon/utils.py"}
 ROUTES_MUST_NOT_IMPORT = ("core", "app.store")
 
 

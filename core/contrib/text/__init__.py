@@ -1,0 +1,7 @@
+"""Vocabularies and embeddings of text (``mx.contrib.text``); nothing is downloaded."""
+
+from __future__ import annotations
+
+from core.contrib.text import embedding, utils, vocab
+
+__all__ = ["embedding", "utils", "vocab"]
