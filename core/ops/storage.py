@@ -121,6 +121,10 @@ def _quadratic(op: Any, inputs: Sequence[str]) -> str:
     return "csr" if inputs[0] == "csr" and op.c == 0 else "default"
 
 
+def _take(op: Any, inputs: Sequence[str]) -> str:
+    return "csr" if inputs[0] == "csr" and op.axis == 0 and op.mode != "raise" else "default"
+
+
 _RULES: dict[str, Callable[[Any, Sequence[str]], str]] = {
     **dict.fromkeys(_KEEPS_ZEROS, _first),
     **dict.fromkeys(
@@ -134,6 +138,7 @@ _RULES: dict[str, Callable[[Any, Sequence[str]], str]] = {
     "cast_storage": lambda op, inputs: str(op.stype),
     "dot": _dot,
     "elemwise_mul": _product,
+    "take": _take,
 }
 
 
