@@ -15,6 +15,7 @@ from core.symbol.graph import Node
 
 __all__ = [
     "SparseExecutor",
+    "gradient_storages",
     "has_sparse",
     "head_storages",
     "stored_as_declared",
@@ -49,32 +50,44 @@ def stored_as_declared(graph: Graph, bound: Bound, given: Mapping[str, str]) -> 
 
     Gradients are ``row_sparse`` where the one operator that reads the variable makes such ones.
     """
-    variables = (*graph.arguments, *graph.auxiliaries)
-    declared = {
-        node.name: DECLARED_STORAGE.get(node.attrs.get("__storage_type__", ""), "default")
-        for node in variables
-    }
-    declared.update(given)
-    found = _all_storages(graph, declared)
-    gradients: dict[Node, list[str]] = {}
-    for node in graph.nodes:
-        inputs = [found[source] for source, _ in node.inputs]
-        for index, (source, _) in enumerate(node.inputs):
-            if node.op is not None:
-                gradients.setdefault(source, []).append(gradient_storage(node.op, inputs, index))
+    found = _declared_storages(graph, given)
+    gradients = _gradient_storages(graph, found)
     return Bound(
         [_stored(*pair) for pair in _with(found, graph.arguments, bound.arguments)],
         [
-            None
-            if array is None
-            else _stored(
-                array, "row_sparse" if gradients.get(node) == ["row_sparse"] else "default"
-            )
+            None if array is None else _stored(array, gradients[node])
             for node, array in zip(graph.arguments, bound.gradients, strict=True)
         ],
         bound.requests,
         [_stored(*pair) for pair in _with(found, graph.auxiliaries, bound.auxiliaries)],
     )
+
+
+def gradient_storages(graph: Graph) -> dict[str, str]:
+    """Return the storage types that MXNet's gradients of the arguments have, by name."""
+    found = _gradient_storages(graph, _declared_storages(graph, {}))
+    return {node.name: stype for node, stype in found.items()}
+
+
+def _declared_storages(graph: Graph, given: Mapping[str, str]) -> dict[Node, str]:
+    declared = {
+        node.name: DECLARED_STORAGE.get(node.attrs.get("__storage_type__", ""), "default")
+        for node in (*graph.arguments, *graph.auxiliaries)
+    }
+    return _all_storages(graph, {**declared, **given})
+
+
+def _gradient_storages(graph: Graph, found: Mapping[Node, str]) -> dict[Node, str]:
+    gradients: dict[Node, list[str]] = {node: [] for node in graph.arguments}
+    for node in graph.nodes:
+        inputs = [found[source] for source, _ in node.inputs]
+        for index, (source, _) in enumerate(node.inputs):
+            if node.op is not None and source in gradients:
+                gradients[source].append(gradient_storage(node.op, inputs, index))
+    return {
+        node: "row_sparse" if kinds == ["row_sparse"] else "default"
+        for node, kinds in gradients.items()
+    }
 
 
 def _with(

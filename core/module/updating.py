@@ -11,6 +11,7 @@ from core import kvstore as kv
 from core import optimizer as opt
 from core.checkpoint import write_atomically
 from core.errors import UsageError, did_you_mean
+from core.executor.sparse import gradient_storages
 from core.module.checks import storage_type
 from core.module.group import ExecutorGroup
 from core.ndarray import NDArray
@@ -48,6 +49,7 @@ class GroupUpdater:
         self.kvstore, self.update_on_kvstore = kv.choose_kvstore(
             kvstore, self.devices, arg_params.values()
         )
+        self.sparse = _sparse_parameters(group)
         self.optimizer = self._make_optimizer(group, optimizer, options)
         self.updater = None if self.update_on_kvstore else opt.get_updater(self.optimizer)
         if self.kvstore is not None:
@@ -149,7 +151,12 @@ class GroupUpdater:
         for name, weights, grads in zip(
             names, group.param_arrays, group.grad_arrays or [], strict=True
         ):
-            if grads[0] is not None:
+            if grads[0] is None:
+                continue
+            if self.update_on_kvstore and name in self.sparse:
+                store.push(name, [grad.tostype("row_sparse") for grad in grads if grad is not None])
+                store.pull(name, weights)
+            else:
                 store.pushpull(name, grads, out=weights if self.update_on_kvstore else grads)
 
     def _update_device(self, updater: opt.Updater, group: ExecutorGroup, device: int) -> None:
@@ -159,13 +166,42 @@ class GroupUpdater:
         for weights, gradients in zip(parameters.weights, parameters.gradients, strict=True):
             chosen = {name: index[name] for name in weights.views if name in index}
             if updater.can_update_flat(weights):
-                updater.update_flat(chosen, weights, gradients)
+                dense = {name: key for name, key in chosen.items() if name not in self.sparse}
+                updater.update_flat(dense, weights, gradients)
+                singly.extend(chosen.keys() - dense.keys())
             else:
                 singly.extend(chosen)
         # In MXNet's order, which matters to Nadam and LARS: their parameters share a schedule.
         singly.sort(key=lambda name: index[name])
+        values = {name: parameters.value(name) for name in singly}
+        stored = {
+            name: value.tostype("row_sparse")
+            for name, value in values.items()
+            if self.sparse.get(name) == "row_sparse"
+        }
         updater(
             [index[name] for name in singly],
-            [parameters.gradient(name) for name in singly],
-            [parameters.value(name) for name in singly],
+            [self._stored_gradient(name, parameters.gradient(name)) for name in singly],
+            [stored.get(name, values[name]) for name in singly],
         )
+        for name, value in stored.items():
+            value.copyto(values[name])
+
+    def _stored_gradient(self, name: str, gradient: NDArray | None) -> NDArray | None:
+        """Return a gradient in the storage type that MXNet gives it."""
+        if gradient is None or name not in self.sparse:
+            return gradient
+        return gradient.tostype("row_sparse")
+
+
+def _sparse_parameters(group: ExecutorGroup) -> dict[str, str]:
+    """Return the parameters of whose gradients MXNet keeps a few rows, with their storage types.
+
+    Lazy updates leave the other rows of the parameter and its states alone.
+    """
+    attributes = group.spec.symbol.attr_dict()
+    return {
+        name: storage_type(attributes, name)
+        for name, stype in gradient_storages(group.execs[0].graph).items()
+        if stype == "row_sparse"
+    }
