@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import orjson
+import structlog
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
@@ -16,11 +17,14 @@ from app.api.openapi import json_body, problems
 from app.api.views import EventView, JobView, PageView, event_view, job_view
 from app.domain.job import EventRow, JobKind, JobStatus
 from app.domain.job_params import FitParams, PredictParams, ScoreParams
+from app.errors import ServiceError
 from app.services.jobs import JobFilter
 
 __all__ = ["router"]
 
 router = APIRouter(tags=["jobs"])
+
+_log = structlog.get_logger(__name__)
 
 _FIT = {
     "dataset": "mnist",
@@ -242,9 +246,13 @@ def _stream(rows: AsyncIterator[EventRow | None]) -> StreamingResponse:
 
 
 async def _lines(rows: AsyncIterator[EventRow | None]) -> AsyncIterator[bytes]:
-    async for row in rows:
-        if row is None:
-            yield b": still here\n\n"
-            continue
-        data = orjson.dumps(event_view(row).model_dump())
-        yield b"id: %d\nevent: %s\ndata: %s\n\n" % (row.id, row.kind.value.encode(), data)
+    try:
+        async for row in rows:
+            if row is None:
+                yield b": still here\n\n"
+                continue
+            data = orjson.dumps(event_view(row).model_dump())
+            yield b"id: %d\nevent: %s\ndata: %s\n\n" % (row.id, row.kind.value.encode(), data)
+    except ServiceError as error:
+        # The answer has begun: its end is all that can be said. Whoever follows asks again.
+        _log.warning("a stream of events ends", reason=error.message)

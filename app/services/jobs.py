@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -13,7 +12,7 @@ from sqlalchemy import Connection
 
 from app.domain.codec import canonical_json, to_plain
 from app.domain.dataset import DatasetRecord
-from app.domain.job import TERMINAL, EventRow, Job, JobEvent, JobKind, JobStatus
+from app.domain.job import EventRow, Job, JobEvent, JobKind, JobStatus
 from app.domain.job_params import (
     DatasetSource,
     FitParams,
@@ -24,6 +23,7 @@ from app.domain.job_params import (
 from app.domain.module import ModuleRecord, require
 from app.errors import Invalid
 from app.services.bell import Bell
+from app.services.followers import Followers
 from app.services.job_inputs import check_arrays, sources_of
 from app.store import queue
 from app.store.datasets import get_datasets
@@ -48,8 +48,6 @@ Clock: TypeAlias = Callable[[], float]
 _SCOPE = "jobs"
 _LARGEST_PRIORITY = 1000
 _EVENTS_AT_ONCE = 500
-_LONGEST_WAIT_SECONDS = 2.0  # another server's events ring no bell here
-_LONGEST_SILENCE_SECONDS = 2.0
 _CALLS = {JobKind.SCORE: "score", JobKind.PREDICT: "predict_dataset"}
 
 
@@ -75,7 +73,7 @@ class JobService:
         self._bell = bell
         self._defaults = defaults or JobDefaults()
         self._clock = clock
-        self._streams_end = False
+        self._followers = Followers(store, bell)
 
     def submit(
         self,
@@ -187,9 +185,9 @@ class JobService:
         with self._store.read() as connection:
             return newest_event_id(connection)
 
-    async def follow(
+    def follow(
         self, job_id: int | None = None, after: int = 0
-    ) -> AsyncIterator[EventRow | None]:
+    ) -> AsyncGenerator[EventRow | None, None]:
         """Yield events after an id as they come, of one job or of all.
 
         Of a job it ends with the job's last event, and always with ``end_streams``. None comes when
@@ -199,33 +197,11 @@ class JobService:
         Raises:
             NotFound: there is no such job.
         """
-        silent_since = time.monotonic()
-        while not self._streams_end:
-            ticket = self._bell.ticket()
-            rows, is_over = await asyncio.to_thread(self._look, job_id, after)
-            for row in rows:
-                after = row.id
-                yield row
-            if is_over:
-                return
-            if rows:
-                silent_since = time.monotonic()
-                continue
-            if time.monotonic() - silent_since >= _LONGEST_SILENCE_SECONDS:
-                silent_since = time.monotonic()
-                yield None
-            await self._bell.wait(ticket, _LONGEST_WAIT_SECONDS)
+        return self._followers.follow(job_id, after)
 
     def end_streams(self) -> None:
         """End all that follow, at once and for good: the server stops."""
-        self._streams_end = True
-        self._bell.ring()
-
-    def _look(self, job_id: int | None, after: int) -> tuple[list[EventRow], bool]:
-        with self._store.read() as connection:
-            status = None if job_id is None else get_job(connection, job_id).status
-            rows = events_after(connection, after, _EVENTS_AT_ONCE, job_id)
-            return rows, status in TERMINAL and len(rows) < _EVENTS_AT_ONCE
+        self._followers.end()
 
     def _ask(self, change: Callable[[Connection, int, float], Job], job_id: int) -> Job:
         with self._store.write() as connection:

@@ -1,0 +1,127 @@
+"""Those who follow events as they come: each new event is read once for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+
+from app.domain.job import TERMINAL, EventRow, JobStatus
+from app.services.bell import Bell
+from app.store.events import events_after, newest_event_id
+from app.store.jobs import get_job
+from app.store.store import Store
+
+__all__ = ["Followers"]
+
+_EVENTS_AT_ONCE = 500
+_LONGEST_WAIT_SECONDS = 2.0  # another server's events ring no bell here
+_LONGEST_SILENCE_SECONDS = 2.0
+_LONGEST_TAIL = 2000
+
+
+class Followers:
+    """Followers of one server, all of them in one event loop."""
+
+    def __init__(self, store: Store, bell: Bell) -> None:
+        self._store = store
+        self._bell = bell
+        self._tail = _Tail(store, bell)
+        self._is_over = False
+
+    async def follow(self, job_id: int | None, after: int) -> AsyncGenerator[EventRow | None, None]:
+        """Yield events after an id as they come; see ``JobService.follow``."""
+        status: JobStatus | None = None
+        is_behind = True  # what was before the newest events must be looked up
+        silent_since = time.monotonic()
+        while not self._is_over:
+            ticket = self._bell.ticket()
+            newest = await self._tail.refresh()
+            rows = None if is_behind else self._tail.after(after, job_id)
+            if rows is None:
+                status, found = await asyncio.to_thread(self._look, job_id, after)
+                rows = found
+            is_behind = len(rows) == _EVENTS_AT_ONCE
+            for row in rows:
+                after, status = row.id, row.status
+                yield row
+            if is_behind:
+                continue
+            if job_id is not None and status in TERMINAL:
+                return
+            after = max(after, newest)  # of those up to it none is left
+            now = time.monotonic()
+            if rows:
+                silent_since = now
+            elif now - silent_since >= _LONGEST_SILENCE_SECONDS:
+                silent_since = now
+                yield None
+            await self._bell.wait(ticket, _LONGEST_WAIT_SECONDS)
+
+    def end(self) -> None:
+        """End all that follow, at once and for good."""
+        self._is_over = True
+        self._bell.ring()
+
+    def _look(self, job_id: int | None, after: int) -> tuple[JobStatus | None, list[EventRow]]:
+        with self._store.read() as connection:
+            status = None if job_id is None else get_job(connection, job_id).status
+            return status, events_after(connection, after, _EVENTS_AT_ONCE, job_id)
+
+
+class _Tail:
+    """The newest events of all jobs."""
+
+    def __init__(self, store: Store, bell: Bell) -> None:
+        self._store = store
+        self._bell = bell
+        self._lock = asyncio.Lock()
+        self._rows: list[EventRow] = []
+        self._begins_after: int | None = None
+        self._ticket: int | None = None
+        self._read_at = 0.0
+
+    async def refresh(self) -> int:
+        """Read what is new, unless somebody just did; return the id of the newest event."""
+        async with self._lock:
+            ticket = self._bell.ticket()
+            is_fresh = time.monotonic() - self._read_at < _LONGEST_WAIT_SECONDS / 2
+            if ticket != self._ticket or not is_fresh:
+                await self._extend()
+                self._ticket, self._read_at = ticket, time.monotonic()
+        return self._newest()
+
+    def after(self, event_id: int, job_id: int | None) -> list[EventRow] | None:
+        """Return the events after an id, of one job or of all; None where some may be missing."""
+        assert self._begins_after is not None
+        if event_id < self._begins_after:
+            return None
+        found = []
+        for row in reversed(self._rows):
+            if row.id <= event_id:
+                break
+            if job_id is None or row.job_id == job_id:
+                found.append(row)
+        return found[::-1]
+
+    def _newest(self) -> int:
+        assert self._begins_after is not None
+        return self._rows[-1].id if self._rows else self._begins_after
+
+    async def _extend(self) -> None:
+        if self._begins_after is None:
+            self._begins_after = await asyncio.to_thread(self._read_newest_id)
+        while rows := await asyncio.to_thread(self._read, self._newest()):
+            self._rows += rows
+        surplus = len(self._rows) - _LONGEST_TAIL
+        if surplus > 0:
+            self._begins_after = self._rows[surplus - 1].id
+            del self._rows[:surplus]
+
+    def _read_newest_id(self) -> int:
+        with self._store.read() as connection:
+            return newest_event_id(connection)
+
+    def _read(self, after: int) -> list[EventRow]:
+        with self._store.read() as connection:
+            return events_after(connection, after, _EVENTS_AT_ONCE)

@@ -1,0 +1,121 @@
+"""Many who follow cost one reading of each event, and each of them gets every event once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from app.domain.job import EventRow, Job
+from app.services import followers as followers_module
+from app.services.followers import Followers
+from app.worker.job_messages import JobDone, JobLog
+
+
+class Following:
+    """Follows until it is ended, and keeps what came."""
+
+    def __init__(self, followers: Followers, job_id: int | None, after: int = 0) -> None:
+        self.rows: list[EventRow] = []
+        self.task = asyncio.create_task(self._run(followers, job_id, after))
+
+    async def _run(self, followers: Followers, job_id: int | None, after: int) -> None:
+        async for row in followers.follow(job_id, after):
+            if row is not None:
+                self.rows.append(row)
+
+    @property
+    def ids(self) -> list[int]:
+        return [row.id for row in self.rows]
+
+
+@pytest.fixture
+def followers(bench: Any) -> Followers:
+    return Followers(bench.store, bench.bell)
+
+
+def begin(bench: Any, module: str) -> dict[str, int]:
+    """Claim a fit of a module; return what its reports begin with."""
+    bench.fit(module)
+    claimed: Job = bench.queue.claim("cpu(0)")
+    return {"job_id": claimed.id, "attempt": claimed.attempt}
+
+
+def log(bench: Any, who: dict[str, int], count: int) -> None:
+    for number in range(count):
+        bench.queue.record(JobLog(**who, message=f"line {number}"))
+
+
+async def all_have(following: list[Following], ids: list[int]) -> None:
+    async with asyncio.timeout(10):
+        while any(one.ids != ids for one in following):
+            await asyncio.sleep(0.01)
+
+
+async def test_an_event_is_read_once_for_all_who_follow(
+    bench: Any, followers: Followers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[str] = []
+
+    def counted(name: str, read: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            reads.append(name)
+            return read(*arguments)
+
+        return call
+
+    who = begin(bench, "a")
+    monkeypatch.setattr(followers, "_look", counted("look", followers._look))
+    monkeypatch.setattr(followers._tail, "_read", counted("tail", followers._tail._read))
+    following = [Following(followers, job) for job in (who["job_id"], None) for _ in range(20)]
+    await all_have(following, [1, 2])
+    for _ in range(5):
+        await asyncio.to_thread(log, bench, who, 1)
+        await asyncio.sleep(0.02)
+    await all_have(following, list(range(1, 8)))
+    bench.queue.record(JobDone(**who))
+    await asyncio.gather(*(one.task for one in following[:20]))
+    followers.end()
+    await asyncio.gather(*(one.task for one in following))
+    assert all(one.ids == list(range(1, 9)) for one in following)
+    assert reads.count("look") == len(following)
+    assert reads.count("tail") < 3 * 8
+
+
+@pytest.mark.parametrize(("page", "tail"), [(3, 2000), (500, 4), (2, 3)])
+async def test_nobody_misses_an_event_or_gets_it_twice(
+    bench: Any, followers: Followers, monkeypatch: pytest.MonkeyPatch, page: int, tail: int
+) -> None:
+    monkeypatch.setattr(followers_module, "_EVENTS_AT_ONCE", page)
+    monkeypatch.setattr(followers_module, "_LONGEST_TAIL", tail)
+    quiet, chatty = begin(bench, "a"), begin(bench, "b")
+    log(bench, chatty, 7)
+    everything, of_quiet = Following(followers, None), Following(followers, quiet["job_id"])
+    late = Following(followers, chatty["job_id"], after=9)
+    for _ in range(6):
+        await asyncio.to_thread(log, bench, chatty, 5)
+        await asyncio.sleep(0.01)
+    bench.queue.record(JobLog(**quiet, message="at last"))
+    bench.queue.record(JobDone(**quiet))
+    await asyncio.wait_for(of_quiet.task, 10)
+    rows = bench.jobs.events(limit=500)
+    await all_have([everything], [row.id for row in rows])
+    assert of_quiet.ids == [row.id for row in rows if row.job_id == quiet["job_id"]]
+    assert late.ids == [row.id for row in rows if row.job_id == chatty["job_id"] and row.id > 9]
+    followers.end()
+    await asyncio.gather(everything.task, late.task)
+
+
+async def test_what_another_server_enters_is_seen_without_a_bell(
+    bench: Any, followers: Followers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followers_module, "_LONGEST_WAIT_SECONDS", 0.05)
+    who = begin(bench, "a")
+    following = Following(followers, who["job_id"])
+    await all_have([following], [1, 2])
+    monkeypatch.setattr(bench.bell, "ring", lambda: None)
+    log(bench, who, 2)
+    bench.queue.record(JobDone(**who))
+    await asyncio.wait_for(following.task, 10)
+    assert following.ids == [1, 2, 3, 4, 5]
