@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from core.device import Context, current_context
 from core.errors import MXNetError
-from core.ndarray import _internal
 from core.ndarray.array import NDArray
+from core.ndarray.contrib_updates import (
+    adamw_update,
+    mp_adamw_update,
+    multi_adamw_update,
+    multi_lamb_update,
+    multi_mp_adamw_update,
+    multi_mp_lamb_update,
+)
 from core.ndarray.control_flow import cond, foreach, while_loop
 from core.ndarray.creation import array
 from core.ndarray.functions import make_function
@@ -30,6 +37,11 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "mp_adamw_update",
+    "multi_adamw_update",
+    "multi_lamb_update",
+    "multi_mp_adamw_update",
+    "multi_mp_lamb_update",
     "rand_zipfian",
     "while_loop",
 ]
@@ -136,56 +148,6 @@ def boolean_mask(data: NDArray, index: NDArray, axis: int = 0) -> NDArray:
     if not rows.size and not is_np_shape():
         return data.wrap(data.dense()[:0])
     return cast(NDArray, data.take(array(rows, ctx=data.context, dtype=rows.dtype)))
-
-
-def adamw_update(
-    weight: NDArray,
-    grad: NDArray,
-    mean: NDArray,
-    var: NDArray,
-    rescale_grad: NDArray | float,
-    lr: float,
-    eta: float,
-    **kwargs: Any,
-) -> NDArray:
-    """Take a step of AdamW (operator ``_adamw_update``); the factor may be a plain number.
-
-    Args:
-        weight: of any shape; pass ``out=weight`` to write the new one over it.
-        grad: of the weight's shape.
-        mean: mean of gradients, moved in place.
-        var: mean of squared gradients, moved in place.
-        rescale_grad: factor of the gradient; nothing changes where it is 0, infinite or NaN.
-        lr: learning rate.
-        eta: factor of the whole step.
-        kwargs: the operator's other attributes, and ``out``.
-    """
-    factor = _factor(rescale_grad, weight)
-    arrays = (weight, grad, mean, var, factor)
-    return cast(NDArray, _internal._adamw_update(*arrays, lr=lr, eta=eta, **kwargs))
-
-
-def mp_adamw_update(
-    weight: NDArray,
-    grad: NDArray,
-    mean: NDArray,
-    var: NDArray,
-    weight32: NDArray,
-    rescale_grad: NDArray | float,
-    lr: float,
-    eta: float,
-    **kwargs: Any,
-) -> NDArray:
-    """Take a step of AdamW on a float32 copy of a half precision weight; see ``adamw_update``."""
-    factor = _factor(rescale_grad, weight)
-    arrays = (weight, grad, mean, var, weight32, factor)
-    return cast(NDArray, _internal._mp_adamw_update(*arrays, lr=lr, eta=eta, **kwargs))
-
-
-def _factor(rescale_grad: NDArray | float, weight: NDArray) -> NDArray:
-    if isinstance(rescale_grad, NDArray):
-        return rescale_grad.as_in_context(weight.context)
-    return array([rescale_grad], ctx=weight.context, dtype=np.float32)
 
 
 _operators = OperatorNamespace(__name__, "_contrib_", make_function)

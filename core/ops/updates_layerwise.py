@@ -13,12 +13,19 @@ from core.ops.registry import register
 from core.ops.updates import CLIP, DECAY, RATE, RESCALE, Update, move_average, prepare_gradient
 from core.types import Array, DType, Shape
 
-__all__ = ["LambPhase1", "LambPhase2", "MixedLambPhase1", "MixedLambPhase2", "MultiLars"]
+__all__ = [
+    "LambPhase1",
+    "LambPhase2",
+    "MixedLambPhase1",
+    "MixedLambPhase2",
+    "MultiLars",
+    "lamb_direction",
+]
 
 _FLOAT32 = np.dtype("float32")
 
 
-def _lamb_direction(
+def lamb_direction(
     run: Run, settings: Any, weight: Array, grad: Array, mean: Array, var: Array, out: Array
 ) -> None:
     """Write Adam's direction with decay; ``settings`` is the operator of the first phase."""
@@ -57,7 +64,7 @@ class LambPhase1(Update):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad, mean, var = inputs
-        _lamb_direction(run, self, weight, grad, mean, var, outputs[0])
+        lamb_direction(run, self, weight, grad, mean, var, outputs[0])
 
 
 @register("mp_lamb_update_phase1")
@@ -78,7 +85,7 @@ class MixedLambPhase1(LambPhase1):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         _, grad, mean, var, weight32 = inputs
-        _lamb_direction(run, self, weight32, grad, mean, var, outputs[0])
+        lamb_direction(run, self, weight32, grad, mean, var, outputs[0])
 
 
 @register("lamb_update_phase2")

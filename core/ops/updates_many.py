@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-_MOST_WEIGHTS = 10_000
+MOST_WEIGHTS = 10_000
 """Names are made for each weight before its arrays are seen: no file may ask for millions."""
 
 
@@ -156,7 +156,7 @@ class MultiSgdUpdate(_Listed):
     wds: tuple[float, ...] = attribute(doc="decay of each weight")
     rescale_grad: float = attribute(1.0, doc=RESCALE)
     clip_gradient: float = attribute(-1.0, doc=CLIP)
-    num_weights: int = attribute(1, minimum=1, maximum=_MOST_WEIGHTS, doc="number of weights")
+    num_weights: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")
 
 
 @register("multi_sgd_mom_update")
@@ -170,7 +170,7 @@ class MultiSgdMomUpdate(_Listed):
     momentum: float = attribute(0.0, doc="decay of earlier steps")
     rescale_grad: float = attribute(1.0, doc=RESCALE)
     clip_gradient: float = attribute(-1.0, doc=CLIP)
-    num_weights: int = attribute(1, minimum=1, maximum=_MOST_WEIGHTS, doc="number of weights")
+    num_weights: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")
 
 
 @register("multi_mp_sgd_update")
@@ -183,7 +183,7 @@ class MultiMixedSgdUpdate(_Listed):
     wds: tuple[float, ...] = attribute(doc="decay of each weight")
     rescale_grad: float = attribute(1.0, doc=RESCALE)
     clip_gradient: float = attribute(-1.0, doc=CLIP)
-    num_weights: int = attribute(1, minimum=1, maximum=_MOST_WEIGHTS, doc="number of weights")
+    num_weights: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")
 
 
 @register("multi_mp_sgd_mom_update")
@@ -197,7 +197,7 @@ class MultiMixedSgdMomUpdate(_Listed):
     momentum: float = attribute(0.0, doc="decay of earlier steps")
     rescale_grad: float = attribute(1.0, doc=RESCALE)
     clip_gradient: float = attribute(-1.0, doc=CLIP)
-    num_weights: int = attribute(1, minimum=1, maximum=_MOST_WEIGHTS, doc="number of weights")
+    num_weights: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")
 
 
 @register("preloaded_multi_sgd_update")
@@ -208,7 +208,7 @@ class PreloadedSgdUpdate(_Preloaded):
 
     rescale_grad: float = attribute(1.0, doc=RESCALE)
     clip_gradient: float = attribute(-1.0, doc=CLIP)
-    num_weights: int = attribute(1, minimum=1, maximum=_MOST_WEIGHTS, doc="number of weights")
+    num_weights: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")
 
 
 @register("preloaded_multi_sgd_mom_update")
@@ -220,7 +220,7 @@ class PreloadedSgdMomUpdate(_Preloaded):
     momentum: float = attribute(0.0, doc="decay of earlier steps")
     rescale_grad: float = attribute(1.0, doc=RESCALE)
     clip_gradient: float = attribute(-1.0, doc=CLIP)
-    num_weights: int = attribute(1, minimum=1, maximum=_MOST_WEIGHTS, doc="number of weights")
+    num_weights: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")
 
 
 @register("preloaded_multi_mp_sgd_update")
@@ -231,7 +231,7 @@ class PreloadedMixedSgdUpdate(_Preloaded):
 
     rescale_grad: float = attribute(1.0, doc=RESCALE)
     clip_gradient: float = attribute(-1.0, doc=CLIP)
-    num_weights: int = attribute(1, minimum=1, maximum=_MOST_WEIGHTS, doc="number of weights")
+    num_weights: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")
 
 
 @register("preloaded_multi_mp_sgd_mom_update")
@@ -243,4 +243,4 @@ class PreloadedMixedSgdMomUpdate(_Preloaded):
     momentum: float = attribute(0.0, doc="decay of earlier steps")
     rescale_grad: float = attribute(1.0, doc=RESCALE)
     clip_gradient: float = attribute(-1.0, doc=CLIP)
-    num_weights: int = attribute(1, minimum=1, maximum=_MOST_WEIGHTS, doc="number of weights")
+    num_weights: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")

@@ -41,13 +41,15 @@ def _bounded_memory() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-def _draw_attribute(draw: random.Random, operator: Any, name: str) -> str:
+def _draw_attribute(draw: random.Random, operator: Any, name: str, length: int) -> str:
+    """Return the text of an attribute; most tuples have the length, as some must be alike."""
     choices = attribute_fields(operator)[name].metadata["choices"]
     if choices:
         return draw.choice(choices)
     kind = describe_attribute(operator, name)
     if "tuple" in kind:
-        return str(tuple(draw.choice((-1, 0, 1, 2, 3)) for _ in range(draw.randint(0, 4))))
+        length = length if draw.random() < 0.7 else draw.randint(0, 4)
+        return str(tuple(draw.choice((-1, 0, 1, 2, 3)) for _ in range(length)))
     if "True or False" in kind:
         return draw.choice(("True", "False"))
     if "integer" in kind:
@@ -69,8 +71,9 @@ def test_inference_gives_specs_or_an_error(name: str) -> None:
     operator = get_operator(name)
     made = 0
     for _ in range(_TRIALS):
+        length = draw.randint(0, 4)
         raw = {
-            key: _draw_attribute(draw, operator, key)
+            key: _draw_attribute(draw, operator, key, length)
             for key, field in attribute_fields(operator).items()
             if field.default is dataclasses.MISSING or draw.random() < 0.4
         }
@@ -107,7 +110,7 @@ def test_a_huge_count_is_refused_before_names_are_made(name: str) -> None:
         kind = describe_attribute(operator, key)
         if key == operator.variadic or "integer" not in kind or "tuple" in kind:
             continue
-        raw = {other: _draw_attribute(draw, operator, other) for other in _required(operator)}
+        raw = {other: _draw_attribute(draw, operator, other, 1) for other in _required(operator)}
         try:
             op = make_operator(name, "node", {**raw, key: "100000000"})
         except MXNetError:

@@ -42,6 +42,45 @@ def test_many_weights_need_as_many_rates() -> None:
         mx.nd.multi_sgd_update(*arrays, lrs=(0.1,), wds=(0.0, 0.0), num_weights=2)
 
 
+@pytest.mark.parametrize("name", ["lrs", "wds", "etas"])
+def test_adamw_of_many_weights_needs_as_many_rates(name: str) -> None:
+    rates = {"lrs": (0.1,), "wds": (0.1,), "etas": (0.1,), name: (0.1, 0.2)}
+    arrays = [[mx.nd.ones((2,))]] * 4
+    with pytest.raises(mx.base.MXNetError, match=f"{name} has 2 numbers; expected one for each"):
+        mx.nd.contrib.multi_adamw_update(*arrays, 1.0, **rates)
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("op", ["adamw", "lamb"])
+def test_many_weights_step_as_each_alone(op: str, half: bool) -> None:
+    """The functions put lists of arrays in the operators' order."""
+
+    def arrays() -> list[list[mx.nd.NDArray]]:
+        lists = [
+            [mx.nd.arange(1, 4) * (k + 1), mx.nd.arange(2, 7)] for k in range(5 if half else 4)
+        ]
+        kinds = ["float16" if half and k < 2 else "float32" for k in range(5)]
+        return [[x.astype(kind) for x in one] for one, kind in zip(lists, kinds, strict=False)]
+
+    function = getattr(mx.nd.contrib, f"multi_{'mp_' if half else ''}{op}_update")
+    first = (0.5,) if op == "adamw" else ()
+
+    def step(lists: list[list[mx.nd.NDArray]], chosen: slice) -> None:
+        lists = [one[chosen] for one in lists]
+        named = {"lrs": (0.1, 0.2)[chosen], "wds": (0.0, 0.3)[chosen]}
+        more = {"etas": (0.7, 1.0)[chosen]} if op == "adamw" else {"step_count": (1, 5)[chosen]}
+        function(*lists, *first, **named, **more, out=lists[0])
+
+    together, alone = arrays(), arrays()
+    step(together, slice(0, 2))
+    for number in range(2):
+        step(alone, slice(number, number + 1))
+    for many, one in zip(together, alone, strict=True):
+        for got, expected in zip(many, one, strict=True):
+            assert_close(op, got.asnumpy(), expected.asnumpy())
+    assert together[0][0].asnumpy().tolist() != arrays()[0][0].asnumpy().tolist()
+
+
 def test_norms_are_single_numbers() -> None:
     weight, norm = mx.nd.ones((2, 3)), mx.nd.ones((2,))
     with pytest.raises(mx.base.MXNetError, match=r"r1 has shape \(2,\), expected \(1,\)"):

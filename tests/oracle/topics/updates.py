@@ -32,7 +32,13 @@ def _many(case_id: str, op: str, attrs: dict[str, Any], *states: str, half: bool
     for number, shape in enumerate(((3, 4), (5,))):
         kind = normal(*shape, dtype="float16" if half else "float32")
         inputs[f"weight_{number}"] = inputs[f"grad_{number}"] = kind
-        inputs.update({f"{state}_{number}": shape for state in states})
+        spread = {state: positive(*shape) if state == "var" else shape for state in states}
+        inputs.update({f"{state}_{number}": kind for state, kind in spread.items()})
+    if "lamb" in op:
+        attrs = {**attrs, "learning_rates": (0.1, 0.2), "wds": (0.03, 0.0), "step_count": (1, 3)}
+        return Case(case_id, op, {**attrs, "num_tensors": 2}, inputs)
+    if "adamw" in op:
+        attrs, inputs["rescale_grad"] = {**attrs, "etas": (0.7, 1.0)}, values([0.5])
     if op.startswith("preloaded"):
         inputs |= {"lrs": values([0.1, 0.2]), "wds": values([0.03, 0.0])}
     else:
@@ -175,6 +181,17 @@ CASES = (
         var=_SQUARE,
         rescale_grad=values([float("inf")]),
     ),
+    _many("multi_adamw", "_multi_adamw_update", {"clip_gradient": 0.2}, "mean", "var"),
+    _many("multi_mp_adamw", "_multi_mp_adamw_update", {}, "mean", "var", "weight32", half=True),
+    _many("multi_lamb", "_multi_lamb_update", {"rescale_grad": 0.5}, "mean", "var"),
+    _many(
+        "multi_lamb_all",
+        "_multi_lamb_update",
+        {"lower_bound": 3.0, "upper_bound": 4.0, "bias_correction": False, "clip_gradient": 0.2},
+        "mean",
+        "var",
+    ),
+    _many("multi_mp_lamb", "_multi_mp_lamb_update", {}, "mean", "var", "weight32", half=True),
     Case("reset", "reset_arrays", {"num_arrays": 2}, {"a": (3, 4), "b": (5,)}),
 )
 
@@ -211,9 +228,11 @@ def compute(mx: Any, case: Case, *, apart: bool) -> dict[str, np.ndarray]:
         targets = [arrays[name] for name in weights]
         for _ in range(STEPS):
             function(*arrays.values(), out=targets or None, **case.attrs)
-    if "adamw" in case.op:
-        del arrays["grad"]
-    return {name: array.asnumpy() for name, array in arrays.items()}
+    return {
+        name: array.asnumpy()
+        for name, array in arrays.items()
+        if not (name.startswith("grad") and "adamw" in case.op)
+    }
 
 
 def record(mx: Any) -> dict[str, np.ndarray]:
