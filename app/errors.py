@@ -313,7 +313,7 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     ),
     Unavailable: ErrorKind(503, "unavailable", "Not available at present"),
     StorageFull: ErrorKind(507, "storage_full", "The server's disk is full"),
-    ExecutorGone: ErrorKind(503, "executor_gone", "The executor died before it answered"),
+    ExecutorGone: ErrorKind(503, "executor_gone", "The executor does not answer"),
     engine.MXNetError: ErrorKind(422, "engine", "The engine refused the request"),
     engine.GraphError: ErrorKind(422, "invalid_graph", "The symbol is no valid graph"),
     engine.UnknownOperator: ErrorKind(422, "unknown_operator", "An operator is not known"),

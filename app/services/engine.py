@@ -27,7 +27,7 @@ from app.domain.module import (
     require,
 )
 from app.domain.origin import Head, Origin
-from app.errors import Conflict, ServiceError
+from app.errors import Conflict, NotFound, ServiceError
 from app.services.checkpoints import CheckpointService
 from app.services.executors import Executors
 from app.services.incoming_checkpoint import IncomingCheckpoint
@@ -72,7 +72,7 @@ class ModuleEngine:
         self._executors.check(record.executor, "executor")
         async with self._lock(record.name):
             client = self._executors.get(record.executor)
-            is_new = await self._hold(client, record)
+            is_new = await self._hold(client, record) or await self._hold_anew(client, record)
             try:
                 created = await asyncio.to_thread(
                     self._modules.create, record, idempotency_key, digests
@@ -433,6 +433,18 @@ class ModuleEngine:
                 raise
             return False
         return True
+
+    async def _hold_anew(self, client: ExecutorClient, record: ModuleRecord) -> bool:
+        """Replace a held module that the store knows no more; False where it does.
+
+        Another server may have deleted it, which could not tell this one's executor.
+        """
+        try:
+            await self.record(record.name)
+        except NotFound:
+            await self._call(client, calls.DeleteModule(module=record.name))
+            return await self._hold(client, record)
+        return False
 
     async def _call(self, client: ExecutorClient, call: calls.Call) -> Reply:
         method, params = calls.to_call(call)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from app.domain.job import JobKind
-from app.errors import Invalid, NotFound
+from app.domain.module import SINGLE, ModuleRecord
+from app.errors import AlreadyExists, Invalid, NotFound
 from app.services import engine as engine_module
 from app.services.engine import ModuleEngine
 from app.services.executors import Executors
@@ -69,6 +71,29 @@ async def test_a_job_may_wait_for_an_executor_that_does_not_answer(
     monkeypatch.setattr(engine_module, "_LONGEST_CHECK_SECONDS", 0.05)
     executor.mood = mood
     await engine.check_job("a", JobKind.FIT, {**FIT, "optimizer": {"name": "sgdd"}})
+
+
+async def test_a_module_that_another_server_deleted_is_made_anew(
+    bench: Any, engine: ModuleEngine, executor: Moody
+) -> None:
+    first = ModuleRecord(name="net", symbols={SINGLE: symbol("first")}, label_names=())
+    await engine.create(first)
+    with pytest.raises(AlreadyExists):
+        await engine.create(first.evolve(symbols={SINGLE: symbol("second")}))
+    bench.modules.delete("net")
+    await engine.create(first.evolve(symbols={SINGLE: symbol("second")}))
+    _, live = await engine.describe("net")
+    assert live is not None
+    assert live["output_names"] == ["second_output"]
+
+
+def symbol(name: str) -> str:
+    """Return a symbol whose only operator has this name."""
+    nodes = [
+        {"op": "null", "name": "data", "inputs": []},
+        {"op": "relu", "name": name, "inputs": [[0, 0, 0]]},
+    ]
+    return json.dumps({"nodes": nodes, "arg_nodes": [0], "heads": [[1, 0, 0]]})
 
 
 async def test_who_waits_for_a_module_shares_its_lock_and_nothing_is_left(
