@@ -8,16 +8,22 @@ contribution, and summed in that array where it has more, or where the request i
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 from core.errors import GraphError
 from core.executor.ir import Place, Program, Slots, Step
 from core.executor.primitives import Accumulate, Copy, Zeros
 from core.ops import ALL, Operator
+from core.ops.dense import FullyConnected
+from core.ops.joining import Concat
 
 __all__ = ["append_gradients"]
 
 _ACCUMULATE, _COPY, _ZEROS = Accumulate(), Copy(), Zeros()
+
+_FEWEST_SHARED = 4
+"""Layers that share a weight; for fewer it does not pay to bring their rows together."""
 
 
 def append_gradients(
@@ -28,8 +34,9 @@ def append_gradients(
     Args:
         program: a traced forward pass.
         requests: ``"write"`` or ``"add"`` by position of the argument; the rest gets no gradient.
-        pass_on: let views stand for gradients that an operator only hands on; off, its backward
-            computes a copy, which a monitor can be shown.
+        pass_on: let views stand for gradients that an operator only hands on, and one product for
+            the gradient of a shared weight; off, every node has a backward step of its own, which
+            a monitor can be shown.
 
     Raises:
         GraphError: a gradient would have to pass an operator that has none; names the node.
@@ -45,6 +52,9 @@ class _Backward:
         self._requests = requests
         self._gradients: dict[int, int] = {}
         self._needed = _values_needing_gradients(program, requests)
+        self._shared = _shared_layers(program, self._needed) if pass_on else {}
+        self._rows: dict[tuple[int, ...], int] = {}
+        """Values of matrices brought together, by the matrices."""
 
     def build(self) -> None:
         program = self._program
@@ -52,6 +62,8 @@ class _Backward:
         self._seed()
         for step in reversed(forward):
             self._differentiate(step)
+            if step in self._shared:
+                self._close(step, self._shared[step])
         for index, request in self._requests.items():
             if index not in self._gradients and request == "write":
                 self._emit(_ZEROS, program.values[index].name, (), self._new_bound(index))
@@ -86,6 +98,9 @@ class _Backward:
         arrived = [self._gradients.get(_id(output)) for output in step.outputs]
         if reads.out_grads and all(gradient is None for gradient in arrived):
             return
+        if step in self._shared:
+            self._shared[step].rows.append((_id(step.inputs[0]), _id(arrived[0])))
+            wanted = [index for index in wanted if index == 0]
         gradients = self._passed(step, wanted, arrived)
         computed = [index for index in wanted if index not in gradients]
         if computed:
@@ -134,6 +149,32 @@ class _Backward:
             )
         )
         return {index: _id(targets[index]) for index in wanted}
+
+    def _close(self, layer: Step, shared: _Shared) -> None:
+        """Append the gradients of weight and bias once all layers that share them are done."""
+        shared.open -= 1
+        if shared.open or not shared.rows:
+            return
+        rows, grads = zip(*shared.rows, strict=True)
+        data, grad = self._joined(layer, rows), self._joined(layer, grads)
+        like = self._program.values[grad]
+        output = self._program.new_value(f"{layer.node}_joined", like.shape, like.dtype)
+        # This step is not run: it says what the backward step is of.
+        source = Step(layer.op, layer.node, (data, *layer.inputs[1:]), (output.id,))
+        wanted = [i for i, value in enumerate(source.inputs) if i and value in self._needed]
+        gradients = self._computed(source, wanted, [grad])
+        for index in wanted:
+            self._contribute(_id(source.inputs[index]), gradients[index])
+
+    def _joined(self, layer: Step, rows: tuple[int, ...]) -> int:
+        """Return a value in which matrices are brought together, row below row."""
+        if rows not in self._rows:
+            like = self._program.values[rows[0]]
+            shape = (len(rows) * like.shape[0], like.shape[1])
+            joined = self._program.new_value(f"{layer.node}_rows", shape, like.dtype)
+            self._emit(Concat(num_args=len(rows), dim=0), layer.node, rows, joined.id)
+            self._rows[rows] = joined.id
+        return self._rows[rows]
 
     def _completed(self, step: Step, arrived: list[int | None]) -> Slots:
         """Return the outputs' gradients with zeros for visible outputs that nothing depends on."""
@@ -197,6 +238,30 @@ class _Backward:
 
     def _emit(self, op: Operator, node: str, inputs: Slots, output: int) -> None:
         self._program.steps.append(Step(op, node, inputs, (output,)))
+
+
+@dataclasses.dataclass
+class _Shared:
+    """Layers with the same parameters: how many have not been differentiated yet; of those that
+    have, data and gradient of the output."""
+
+    open: int
+    rows: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+
+
+def _shared_layers(program: Program, needed: set[int]) -> dict[Step, _Shared]:
+    """Return the fully connected layers of matrices of one shape that share a trained weight."""
+    groups: dict[object, list[Step]] = {}
+    for step in program.steps:
+        if isinstance(step.op, FullyConnected) and step.inputs[1] in needed:
+            shape = program.values[_id(step.inputs[0])].shape
+            if len(shape) == 2:
+                groups.setdefault((step.op, shape, step.inputs[1:]), []).append(step)
+    shared: dict[Step, _Shared] = {}
+    for layers in groups.values():
+        if len(layers) >= _FEWEST_SHARED:
+            shared.update(dict.fromkeys(layers, _Shared(len(layers))))
+    return shared
 
 
 def _values_needing_gradients(program: Program, requests: Mapping[int, str]) -> set[int]:

@@ -208,3 +208,55 @@ def test_operator_that_needs_every_gradient_gets_memory_for_unwanted_ones(net):
     exe.backward(net.array([1, 2, 3, 4, 5, 6]))
     np.testing.assert_array_equal(exe.grad_dict["b"].data, [2, 3])
     assert exe.grad_dict["a"] is exe.grad_dict["c"] is None
+
+
+def layers_of_one_weight(net, count):
+    weight, data = net.var("weight"), net.var("data")
+    for index in range(count):
+        data = net.op("FullyConnected", f"fc{index}", data, weight, num_hidden=3, no_bias=True)
+        data = net.op("tanh", f"tanh{index}", data)
+    return data
+
+
+def weight_gradients(compiled):
+    return [
+        step
+        for step in compiled.program.backward_steps
+        if step.is_backward
+        and step.op.names[0] == "FullyConnected"
+        and step.in_grads[1] is not None
+    ]
+
+
+@pytest.mark.parametrize(("count", "products"), [(3, 3), (4, 1), (10, 1)])
+def test_shared_weight_gets_its_gradient_in_one_product(net, count, products):
+    requests = {0: "write", 1: "write"}
+    compiled = net.compile(layers_of_one_weight(net, count), requests, data=(2, 3), weight=(3, 3))
+    (first, *others) = weight_gradients(compiled)
+    assert len(others) == products - 1
+    if products == 1:
+        rows, columns = compiled.program.values[first.out_grads[0]].shape
+        assert (rows, columns) == (2 * count, 3)
+
+
+@pytest.mark.parametrize("grad_req", ["write", "add"])
+def test_shared_weight_gradient_equals_the_sum_of_each_layer(net, grad_req):
+    head = layers_of_one_weight(net, 5)
+    random = np.random.RandomState(2)
+    data, weight = random.normal(size=(2, 3)), random.normal(size=(3, 3))
+    executor = net.bind(head, grad_req, data=(2, 3), weight=(3, 3))
+    executor.arg_dict["data"][:] = data
+    executor.arg_dict["weight"][:] = weight
+    executor.grad_dict["weight"][:] = 1
+    executor.forward(is_train=True)
+    executor.backward([executor.outputs[0].ones_like()])
+    values, expected = [data], np.zeros((3, 3))
+    for _ in range(5):
+        values.append(np.tanh(values[-1] @ weight.T))
+    grad = np.ones((2, 3))
+    for before, after in zip(values[-2::-1], values[:0:-1], strict=True):
+        grad = grad * (1 - after**2)
+        expected += grad.T @ before
+        grad = grad @ weight
+    got = executor.grad_dict["weight"].asnumpy() - (grad_req == "add")
+    np.testing.assert_allclose(got, expected, rtol=1e-5)

@@ -123,10 +123,11 @@ def test_what_is_to_be_recomputed_is_not_rolled_up() -> None:
     assert LAYER not in names_of(bound(unrolled(force_mirroring="True"), "write"))
 
 
-def test_gradients_are_added_where_asked() -> None:
+@pytest.mark.parametrize("case_id", ["gru", "plain_fed_back"])
+def test_gradients_are_added_where_asked(case_id: str) -> None:
     golden = golden_file.topic("unrolled")
-    for key, array in run_case(mx, "gru", grad_req="add").items():
-        expected = golden[f"gru/{key}"] + key.startswith("gradient")
+    for key, array in run_case(mx, case_id, grad_req="add").items():
+        expected = golden[f"{case_id}/{key}"] + key.startswith("gradient")
         assert_close(key, array, expected)
 
 
@@ -155,7 +156,7 @@ def test_steps_that_stay_share_kernels_and_longer_graphs_make_no_new_ones() -> N
         return output
 
     def kernels(length: int) -> list[Any]:
-        executor = fed_back(length).simple_bind(mx.cpu(), data=(2, 5))
+        executor = fed_back(length).simple_bind(mx.cpu(), "null", data=(2, 5))
         (plan,) = executor._plans.values()
         return [step.kernel for step in plan.compiled.program.steps if step.kernel is not None]
 

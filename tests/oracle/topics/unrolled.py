@@ -247,7 +247,7 @@ def plain_fed_back(mx: Any) -> Any:
     for one in others:
         state = layer.plain(value, state)
         value = one + mx.sym.slice_axis(state, axis=1, begin=0, end=FEATURES)
-    return state
+    return layer.plain(value, state)
 
 
 def plain_crossed(mx: Any) -> Any:
