@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.gluon import loss, nn, utils
+from core.gluon import loss, model_zoo, nn, utils
 from core.gluon.block import Block
 from core.gluon.constant import Constant
 from core.gluon.hybrid_block import HybridBlock
@@ -21,6 +21,7 @@ __all__ = [
     "SymbolBlock",
     "Trainer",
     "loss",
+    "model_zoo",
     "nn",
     "utils",
 ]

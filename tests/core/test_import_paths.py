@@ -23,6 +23,8 @@ PATHS = [
     ("contrib.text.utils", "count_tokens_from_str"),
     ("contrib.text.vocab", "Vocabulary"),
     ("gluon", "Parameter ParameterDict Constant Trainer Block HybridBlock SymbolBlock nn loss"),
+    ("gluon.model_zoo", "vision"),
+    ("gluon.model_zoo.vision", "get_model resnet18_v1 resnet50_v2 vgg16 alexnet"),
     ("gluon.nn", "Dense HybridSequential Sequential"),
     ("gluon.utils", "split_data split_and_load clip_global_norm"),
     ("image", "imread imdecode imresize ImageIter CreateAugmenter ImageDetIter detection det"),

@@ -1,0 +1,7 @@
+"""Networks that are ready to be trained (``mx.gluon.model_zoo``)."""
+
+from __future__ import annotations
+
+from core.gluon.model_zoo import vision
+
+__all__ = ["vision"]

@@ -1,0 +1,116 @@
+"""Networks for images (``mx.gluon.model_zoo.vision``), named and shaped as MXNet's are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from core.errors import did_you_mean
+from core.gluon.hybrid_block import HybridBlock
+from core.gluon.model_zoo.vision.plain import (
+    VGG,
+    AlexNet,
+    alexnet,
+    get_vgg,
+    vgg11,
+    vgg11_bn,
+    vgg13,
+    vgg13_bn,
+    vgg16,
+    vgg16_bn,
+    vgg19,
+    vgg19_bn,
+)
+from core.gluon.model_zoo.vision.resnet import (
+    BasicBlockV1,
+    BasicBlockV2,
+    BottleneckV1,
+    BottleneckV2,
+    ResNetV1,
+    ResNetV2,
+    get_resnet,
+    resnet18_v1,
+    resnet18_v2,
+    resnet34_v1,
+    resnet34_v2,
+    resnet50_v1,
+    resnet50_v2,
+    resnet101_v1,
+    resnet101_v2,
+    resnet152_v1,
+    resnet152_v2,
+)
+
+__all__ = [
+    "VGG",
+    "AlexNet",
+    "BasicBlockV1",
+    "BasicBlockV2",
+    "BottleneckV1",
+    "BottleneckV2",
+    "ResNetV1",
+    "ResNetV2",
+    "alexnet",
+    "get_model",
+    "get_resnet",
+    "get_vgg",
+    "resnet18_v1",
+    "resnet18_v2",
+    "resnet34_v1",
+    "resnet34_v2",
+    "resnet50_v1",
+    "resnet50_v2",
+    "resnet101_v1",
+    "resnet101_v2",
+    "resnet152_v1",
+    "resnet152_v2",
+    "vgg11",
+    "vgg11_bn",
+    "vgg13",
+    "vgg13_bn",
+    "vgg16",
+    "vgg16_bn",
+    "vgg19",
+    "vgg19_bn",
+]
+
+_MODELS: dict[str, Callable[..., HybridBlock]] = {
+    "resnet18_v1": resnet18_v1,
+    "resnet34_v1": resnet34_v1,
+    "resnet50_v1": resnet50_v1,
+    "resnet101_v1": resnet101_v1,
+    "resnet152_v1": resnet152_v1,
+    "resnet18_v2": resnet18_v2,
+    "resnet34_v2": resnet34_v2,
+    "resnet50_v2": resnet50_v2,
+    "resnet101_v2": resnet101_v2,
+    "resnet152_v2": resnet152_v2,
+    "vgg11": vgg11,
+    "vgg11_bn": vgg11_bn,
+    "vgg13": vgg13,
+    "vgg13_bn": vgg13_bn,
+    "vgg16": vgg16,
+    "vgg16_bn": vgg16_bn,
+    "vgg19": vgg19,
+    "vgg19_bn": vgg19_bn,
+    "alexnet": alexnet,
+}
+
+
+def get_model(name: str, **kwargs: Any) -> HybridBlock:
+    """Return a network by its name.
+
+    Args:
+        name: for example ``"resnet18_v1"``, in any case.
+        **kwargs: ``classes``, ``pretrained`` and more: what the network's own function takes.
+
+    Raises:
+        ValueError: no such network.
+    """
+    found = _MODELS.get(name.lower())
+    if found is None:
+        raise ValueError(
+            f"Model {name} is not supported{did_you_mean(name.lower(), _MODELS)}. Available "
+            f"options are {', '.join(sorted(_MODELS))}"
+        )
+    return found(**kwargs)

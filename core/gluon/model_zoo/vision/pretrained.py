@@ -1,0 +1,35 @@
+"""Parameters of trained networks, from files at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.base import data_dir
+from core.device import Context, cpu
+from core.gluon.block import Block
+
+__all__ = ["load_pretrained"]
+
+
+def load_pretrained(
+    net: Block, name: str, ctx: Context | list[Context] | None = None, root: str | None = None
+) -> None:
+    """Load the parameters of a network, as MXNet's downloads leave them in a directory.
+
+    Args:
+        net: the network.
+        name: that of the network; the file is ``<name>.params`` or ``<name>-<hash>.params``.
+        ctx: where the parameters go.
+        root: the directory; None for ``models`` in MXNet's own.
+
+    Raises:
+        FileNotFoundError: there is no such file. Nothing is downloaded.
+    """
+    directory = Path(root or Path(data_dir()) / "models").expanduser()
+    found = [*directory.glob(f"{name}.params"), *sorted(directory.glob(f"{name}-*.params"))]
+    if not found:
+        raise FileNotFoundError(
+            f"no {name}.params in {directory}, and nothing is downloaded: put the file there, name "
+            "its directory as root, or load it with load_parameters"
+        )
+    net.load_parameters(str(found[0]), ctx=ctx or cpu())
