@@ -21,6 +21,7 @@ from core import (
     initializer,
     io,
     kvstore,
+    libinfo,
     log,
     lr_scheduler,
     metric,
@@ -54,6 +55,7 @@ from core.attribute import AttrScope
 from core.context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus
 from core.errors import MXNetError
 from core.executor import Executor
+from core.libinfo import __version__
 from core.ndarray import random as random
 from core.ndarray import random as rnd
 from core.ndarray import waitall
@@ -64,6 +66,7 @@ __all__ = [
     "Context",
     "Executor",
     "MXNetError",
+    "__version__",
     "attribute",
     "autograd",
     "base",
@@ -85,6 +88,7 @@ __all__ = [
     "is_np_shape",
     "kv",
     "kvstore",
+    "libinfo",
     "log",
     "lr_scheduler",
     "metric",

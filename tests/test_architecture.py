@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 
 # What stands further right may import what stands left; names in one group may import each other.
 CORE_LAYERS = [
-    {"errors", "base", "types", "config", "registry", "scope", "log"},
+    {"errors", "base", "types", "config", "registry", "scope", "log", "libinfo"},
     {"profiler", "pixels"},
     {"device", "context", "engine", "random", "backends", "runtime"},
     {"ops"},

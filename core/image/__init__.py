@@ -6,7 +6,7 @@ Pixels are those of OpenCV 3.4 (see ``core.pixels``). What happens by chance dra
 
 from __future__ import annotations
 
-from core.image import detection
+from core.image import detection, image
 from core.image import detection as det
 from core.image.augmenters import (
     Augmenter,
@@ -91,6 +91,7 @@ __all__ = [
     "det",
     "detection",
     "fixed_crop",
+    "image",
     "imdecode",
     "imread",
     "imresize",

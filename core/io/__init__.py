@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.io import io
 from core.io.batch import DataBatch, DataDesc
 from core.io.image_det_record_iter import ImageDetRecordIter
 from core.io.image_record_iter import (
@@ -30,4 +31,5 @@ __all__ = [
     "PrefetchingIter",
     "ResizeIter",
     "_init_data",
+    "io",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.kvstore import kvstore
 from core.kvstore.base import KVStoreBase, TestStore
 from core.kvstore.choice import choose_kvstore, choose_sparse_kvstore
 from core.kvstore.store import KVStore, create
@@ -13,4 +14,5 @@ __all__ = [
     "choose_kvstore",
     "choose_sparse_kvstore",
     "create",
+    "kvstore",
 ]

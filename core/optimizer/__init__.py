@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.optimizer import contrib, lr_scheduler
+from core.optimizer import contrib, lr_scheduler, optimizer
 from core.optimizer.adaptive import AdaDelta, AdaGrad, Adam, Adamax, Nadam, RMSProp
 from core.optimizer.base import Optimizer, create, register
 from core.optimizer.follow_leader import FTML, Ftrl
@@ -36,5 +36,6 @@ __all__ = [
     "create",
     "get_updater",
     "lr_scheduler",
+    "optimizer",
     "register",
 ]

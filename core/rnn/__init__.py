@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.rnn import io, rnn_cell
+from core.rnn import io, rnn, rnn_cell
 from core.rnn.base import BaseRNNCell, RNNParams
 from core.rnn.cells import GRUCell, LSTMCell, RNNCell
 from core.rnn.checkpoints import (
@@ -39,6 +39,7 @@ __all__ = [
     "encode_sentences",
     "io",
     "load_rnn_checkpoint",
+    "rnn",
     "rnn_cell",
     "rnn_unroll",
     "save_rnn_checkpoint",

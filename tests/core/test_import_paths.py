@@ -28,10 +28,16 @@ PATHS = [
     ("gluon.nn", "Dense HybridSequential Sequential"),
     ("gluon.utils", "split_data split_and_load clip_global_norm"),
     ("image", "imread imdecode imresize ImageIter CreateAugmenter ImageDetIter detection det"),
+    ("image.image", "imresize ImageIter CreateAugmenter"),
     ("image.detection", "DetRandomCropAug CreateDetAugmenter"),
     ("initializer", "Xavier Initializer InitDesc"),
     ("io", "NDArrayIter DataDesc DataBatch DataIter"),
     ("log", "get_logger getLogger INFO"),
+    ("io.io", "DataIter NDArrayIter DataBatch"),
+    ("kvstore.kvstore", "KVStore create"),
+    ("libinfo", "__version__"),
+    ("optimizer.optimizer", "Optimizer SGD Updater get_updater create register"),
+    ("rnn.rnn", "save_rnn_checkpoint do_rnn_checkpoint"),
     ("lr_scheduler", "FactorScheduler MultiFactorScheduler PolyScheduler CosineScheduler"),
     ("metric", "Accuracy CompositeEvalMetric EvalMetric"),
     ("engine", "bulk set_bulk_size"),
@@ -128,3 +134,7 @@ def test_everything_of_test_utils_brings_what_scripts_use_without_importing_it()
     assert names["rnd"] is np.random
     assert names["array"] is mx.nd.array
     assert {"Context", "current_context", "Symbol", "os", "rand_ndarray", "same"} <= names.keys()
+
+
+def test_scripts_ask_for_the_version_of_mxnet() -> None:
+    assert mx.__version__ == mx.libinfo.__version__ == "1.9.1"

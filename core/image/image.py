@@ -1,0 +1,75 @@
+"""Images under the path that scripts import them by (``mxnet.image.image``)."""
+
+from __future__ import annotations
+
+from core.image.augmenters import (
+    Augmenter,
+    CastAug,
+    CenterCropAug,
+    ForceResizeAug,
+    HorizontalFlipAug,
+    RandomCropAug,
+    RandomOrderAug,
+    RandomSizedCropAug,
+    ResizeAug,
+    SequentialAug,
+)
+from core.image.color_augmenters import (
+    BrightnessJitterAug,
+    ColorJitterAug,
+    ColorNormalizeAug,
+    ContrastJitterAug,
+    HueJitterAug,
+    LightingAug,
+    RandomGrayAug,
+    SaturationJitterAug,
+    color_normalize,
+)
+from core.image.creation import CreateAugmenter
+from core.image.cropping import (
+    center_crop,
+    fixed_crop,
+    random_crop,
+    random_size_crop,
+    resize_short,
+    scale_down,
+)
+from core.image.image_iter import ImageIter
+from core.image.reading import copyMakeBorder, imdecode, imread, imresize
+from core.image.rotation import imrotate, random_rotate
+
+__all__ = [
+    "Augmenter",
+    "BrightnessJitterAug",
+    "CastAug",
+    "CenterCropAug",
+    "ColorJitterAug",
+    "ColorNormalizeAug",
+    "ContrastJitterAug",
+    "CreateAugmenter",
+    "ForceResizeAug",
+    "HorizontalFlipAug",
+    "HueJitterAug",
+    "ImageIter",
+    "LightingAug",
+    "RandomCropAug",
+    "RandomGrayAug",
+    "RandomOrderAug",
+    "RandomSizedCropAug",
+    "ResizeAug",
+    "SaturationJitterAug",
+    "SequentialAug",
+    "center_crop",
+    "color_normalize",
+    "copyMakeBorder",
+    "fixed_crop",
+    "imdecode",
+    "imread",
+    "imresize",
+    "imrotate",
+    "random_crop",
+    "random_rotate",
+    "random_size_crop",
+    "resize_short",
+    "scale_down",
+]
