@@ -232,11 +232,6 @@ class Job:
     finished_at: float | None = None
     updated_at: float = 0.0
 
-    @property
-    def is_finished(self) -> bool:
-        """True once it succeeded, failed or was cancelled."""
-        return self.status in TERMINAL
-
     def evolve(self, **changes: Any) -> Job:
         """Return a copy with these fields changed."""
         return dataclasses.replace(self, **changes)

@@ -128,14 +128,6 @@ class CheckpointService:
         verify_checkpoint(directory)
         return directory
 
-    def newest(self, module: str) -> CheckpointManifest:
-        """Return the checkpoint of a module that was written last; raise NotFound."""
-        self._modules.get(module)
-        newest = max(self._manifests(module), key=_age, default=None)
-        if newest is None:
-            raise NotFound("checkpoint of module", module, "save one first")
-        return newest
-
     def open_file(self, module: str, tag: CheckpointTag, name: str) -> BinaryIO:
         """Open a file of a checkpoint for a download; see ``open_checkpoint_file``."""
         self._modules.get(module)

@@ -154,18 +154,6 @@ class ModuleService:
         records = self.of_executor(executor)
         return [self.change(record.name, ModuleRecord.after_loss) for record in records]
 
-    def check_generation(self, name: str, generation: int) -> None:
-        """Raise PreconditionFailed unless the module has this generation."""
-        present = self.get(name).generation
-        if present != generation:
-            raise PreconditionFailed(
-                f"the generation of module {name!r}",
-                got=generation,
-                present=present,
-                hint="its executor was restarted and what was not saved is lost; "
-                "read the module again and go on from its newest checkpoint",
-            )
-
     def delete(self, name: str, *, etag: str | None = None) -> None:
         """Remove a module with its finished jobs and all its files.
 

@@ -49,7 +49,6 @@ __all__ = [
     "GetStatistics",
     "InitOptimizer",
     "InitParams",
-    "ListModules",
     "LoadCheckpoint",
     "Predict",
     "Reshape",
@@ -80,11 +79,6 @@ class OfModule(_Strict):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorInfo(_Strict):
     """Ask for device, memory, modules and jobs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListModules(_Strict):
-    """Ask for ``modules``: names and stages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,13 +353,10 @@ class LoadCheckpoint(OfModule):
     allow_extra: bool = False
 
 
-Call: TypeAlias = (
-    ExecutorInfo | ListModules | CreateModule | CheckJob | OfModule | JobStart | JobControl
-)
+Call: TypeAlias = ExecutorInfo | CreateModule | CheckJob | OfModule | JobStart | JobControl
 
 CALL_NAMES: Mapping[type[Any], str] = {
     ExecutorInfo: "executor_info",
-    ListModules: "list_modules",
     CreateModule: "create_module",
     CutSymbols: "cut_symbols",
     CheckJob: "check_job",

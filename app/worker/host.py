@@ -43,7 +43,6 @@ _TYPES: Mapping[str, type[Any]] = {name: cls for cls, name in CALL_NAMES.items()
 _CONTROL = frozenset(
     {
         "executor_info",
-        "list_modules",
         "create_module",
         "delete_module",
         "cut_symbols",
@@ -125,9 +124,6 @@ class ModuleHost:
             "modules": [summarize(module) for module in self._modules.values()],
             "jobs": self._jobs.summarize(),
         }, {}
-
-    def _list_modules(self, call: calls.ListModules, tensors: Arrays) -> Answer:
-        return {"modules": [summarize(module) for module in self._modules.values()]}, {}
 
     def _create_module(self, call: calls.CreateModule, tensors: Arrays) -> Answer:
         if call.record.name in self._modules:

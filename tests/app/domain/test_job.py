@@ -91,8 +91,7 @@ def test_loss_grants_the_request_or_counts(
     assert advance(S.RUNNING, event) in JobStatus
 
 
-@pytest.mark.parametrize("status", JobStatus)
-def test_finished_is_terminal(status: JobStatus) -> None:
-    job = Job(kind=JobKind.FIT, module="m", status=status)
-    assert job.is_finished == (status in TERMINAL)
-    assert job.is_finished == (status in {S.SUCCEEDED, S.FAILED, S.CANCELLED})
+def test_only_a_retry_leads_out_of_a_terminal_status() -> None:
+    assert {event for status, event in LEGAL if status in TERMINAL} == {E.RETRIED}
+    unfinished = {status for status, event in LEGAL if event is not E.RETRIED}
+    assert unfinished == set(JobStatus) - TERMINAL
