@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.gluon import loss, model_zoo, nn, utils
+from core.gluon import contrib, loss, model_zoo, nn, utils
 from core.gluon.block import Block
 from core.gluon.constant import Constant
 from core.gluon.hybrid_block import HybridBlock
@@ -20,6 +20,7 @@ __all__ = [
     "ParameterDict",
     "SymbolBlock",
     "Trainer",
+    "contrib",
     "loss",
     "model_zoo",
     "nn",

@@ -23,6 +23,7 @@ PATHS = [
     ("contrib.text.utils", "count_tokens_from_str"),
     ("contrib.text.vocab", "Vocabulary"),
     ("gluon", "Parameter ParameterDict Constant Trainer Block HybridBlock SymbolBlock nn loss"),
+    ("gluon.contrib.nn", "Concurrent HybridConcurrent Identity SparseEmbedding PixelShuffle2D"),
     ("gluon.model_zoo", "vision"),
     ("gluon.model_zoo.vision", "get_model resnet18_v1 resnet50_v2 vgg16 alexnet"),
     ("gluon.nn", "Dense HybridSequential Sequential"),

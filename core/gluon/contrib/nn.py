@@ -1,0 +1,164 @@
+"""Further layers (``mx.gluon.contrib.nn``)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from core import ndarray
+from core.gluon.block import Block
+from core.gluon.hybrid_block import HybridBlock
+from core.gluon.nn.sequential import HybridSequential, Sequential
+from core.gluon.parameter_dict import ParameterDict
+
+__all__ = [
+    "Concurrent",
+    "HybridConcurrent",
+    "Identity",
+    "PixelShuffle1D",
+    "PixelShuffle2D",
+    "PixelShuffle3D",
+    "SparseEmbedding",
+]
+
+
+class Concurrent(Sequential):
+    """Blocks side by side: what they make of the same input is joined.
+
+    Args:
+        axis: along which it is.
+        prefix, params: as of ``Block``.
+    """
+
+    def __init__(
+        self, axis: int = -1, prefix: str | None = None, params: ParameterDict | None = None
+    ) -> None:
+        super().__init__(prefix, params)
+        self.axis = axis
+
+    def forward(self, *args: Any) -> Any:
+        """Run each block and join what they give."""
+        return ndarray.concat(*[block(*args) for block in self], dim=self.axis)
+
+
+class HybridConcurrent(HybridSequential):
+    """Blocks side by side, which can be compiled together.
+
+    Args:
+        axis: along which what they make of the same input is joined.
+        prefix, params: as of ``Block``.
+    """
+
+    def __init__(
+        self, axis: int = -1, prefix: str | None = None, params: ParameterDict | None = None
+    ) -> None:
+        super().__init__(prefix, params)
+        self.axis = axis
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run each block and join what they give."""
+        return F.concat(*[block(x) for block in self], dim=self.axis)
+
+
+class Identity(HybridBlock):
+    """Returns its input: a way around the other blocks of a ``HybridConcurrent``."""
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the input."""
+        return x
+
+
+class SparseEmbedding(Block):
+    """A vector for each number, where parameter and gradient are ``row_sparse``.
+
+    Args:
+        input_dim: how many vectors.
+        output_dim: their length.
+        dtype: of the vectors.
+        weight_initializer: initializer or its name.
+        **kwargs: as of ``Block``.
+    """
+
+    def __init__(
+        self,
+        input_dim: int,
+        output_dim: int,
+        dtype: Any = "float32",
+        weight_initializer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._kwargs = {
+            "input_dim": input_dim,
+            "output_dim": output_dim,
+            "dtype": dtype,
+            "sparse_grad": True,
+        }
+        self.weight = self.params.get(
+            "weight",
+            shape=(input_dim, output_dim),
+            init=weight_initializer,
+            dtype=dtype,
+            grad_stype="row_sparse",
+            stype="row_sparse",
+        )
+
+    def forward(self, *args: Any) -> Any:
+        """Look the vectors up, where only those needed are fetched."""
+        (x,) = args
+        weight = self.weight.row_sparse_data(x)
+        return ndarray.Embedding(x, weight, name="fwd", **self._kwargs)
+
+    def __repr__(self) -> str:
+        settings = self._kwargs
+        vectors = f"{settings['input_dim']} -> {settings['output_dim']}"
+        return f"{type(self).__name__}({vectors}, {settings['dtype']})"
+
+
+class _PixelShuffle(HybridBlock):
+    """Moves elements of groups of channels to between those of one channel.
+
+    Args:
+        factor: how much longer the image gets, or by axis.
+    """
+
+    _axes: ClassVar[int]
+
+    def __init__(self, factor: int | tuple[int, ...]) -> None:
+        super().__init__()
+        given = (factor,) * self._axes if isinstance(factor, int) else tuple(factor)
+        if len(given) != self._axes:
+            raise AssertionError(f"wrong length {len(given)}, expected {self._axes} factors")
+        self._factors = given
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Make channels into pixels."""
+        axes = self._axes
+        # In turn, from the last axis on, channels are split by that axis's factor: -4 splits, 0
+        # keeps, -3 merges two.
+        for done, factor in enumerate(reversed(self._factors)):
+            x = F.reshape(x, shape=(0, -4, -1, factor, *[0] * (axes + done)))
+        pairs = [axis for at in range(axes) for axis in (2 + axes + at, 2 + at)]
+        x = F.transpose(x, axes=(0, 1, *pairs))
+        return F.reshape(x, shape=(0, 0, *[-3] * axes))
+
+    def __repr__(self) -> str:
+        shown = self._factors[0] if self._axes == 1 else self._factors
+        return f"{type(self).__name__}({shown})"
+
+
+class PixelShuffle1D(_PixelShuffle):
+    """From (N, f * C, W) to (N, C, f * W)."""
+
+    _axes = 1
+
+
+class PixelShuffle2D(_PixelShuffle):
+    """From (N, f * g * C, H, W) to (N, C, f * H, g * W)."""
+
+    _axes = 2
+
+
+class PixelShuffle3D(_PixelShuffle):
+    """From (N, f * g * h * C, D, H, W) to (N, C, f * D, g * H, h * W)."""
+
+    _axes = 3
