@@ -26,6 +26,7 @@ __all__ = ["BriefStart", "Server", "listening_sockets", "run_server"]
 _log = logging.getLogger(__name__)
 
 _DRAIN_SECONDS = 10
+_KEEP_ALIVE_SECONDS = 75  # longer than proxies keep a connection to us unused
 _DID_NOT_START = 3
 _FOR_THE_OPERATOR = (StartError, ServiceError, ExecutorGone, OSError)
 
@@ -46,6 +47,7 @@ def run_server(settings: Settings) -> int:
         port=settings.port,
         log_config=None,
         access_log=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_DRAIN_SECONDS,
         lifespan="on",
     )

@@ -93,9 +93,15 @@ def test_the_end_does_not_wait_for_those_who_follow_events(tmp_path: Path) -> No
     assert "Traceback" not in server.log.read_text()
 
 
-def test_the_log_says_where_it_listens(tmp_path: Path) -> None:
+def test_it_says_where_it_listens_and_does_not_wait_for_idle_connections(tmp_path: Path) -> None:
     with running_server(tmp_path, environment=ENVIRONMENT) as server:
         assert f"INFO app.serving: listening on {server.url} " in server.log.read_text()
+        with httpx.Client(base_url=server.url) as idle:
+            assert idle.get("/livez").status_code == 200
+            began = time.monotonic()
+            server.process.send_signal(signal.SIGTERM)
+            server.process.wait(timeout=30)
+        assert time.monotonic() - began < 8.0
 
 
 def test_who_hangs_up_in_the_middle_of_a_body_leaves_no_traceback(tmp_path: Path) -> None:
