@@ -8,7 +8,9 @@ from core.io.image_det_record_iter import ImageDetRecordIter
 from core.io.image_record_iter import (
     ImageRecordInt8Iter,
     ImageRecordIter,
+    ImageRecordIter_v1,
     ImageRecordUInt8Iter,
+    ImageRecordUInt8Iter_v1,
 )
 from core.io.iterator import DataIter, ResizeIter
 from core.io.mnist_iter import MNISTIter
@@ -24,7 +26,9 @@ __all__ = [
     "ImageDetRecordIter",
     "ImageRecordInt8Iter",
     "ImageRecordIter",
+    "ImageRecordIter_v1",
     "ImageRecordUInt8Iter",
+    "ImageRecordUInt8Iter_v1",
     "LibSVMIter",
     "MNISTIter",
     "NDArrayIter",

@@ -18,7 +18,13 @@ from core.pixels import decode
 from core.recordio import IRHeader, MXIndexedRecordIO, MXRecordIO, unpack
 from core.types import to_dtype
 
-__all__ = ["ImageRecordInt8Iter", "ImageRecordIter", "ImageRecordUInt8Iter"]
+__all__ = [
+    "ImageRecordInt8Iter",
+    "ImageRecordIter",
+    "ImageRecordIter_v1",
+    "ImageRecordUInt8Iter",
+    "ImageRecordUInt8Iter_v1",
+]
 
 _SEEDS = 2**32
 
@@ -191,6 +197,11 @@ def ImageRecordUInt8Iter(*args: Any, **kwargs: Any) -> ImageRecordIter:
 def ImageRecordInt8Iter(*args: Any, **kwargs: Any) -> ImageRecordIter:
     """Return an ``ImageRecordIter`` of dtype int8."""
     return ImageRecordIter(*args, **{**kwargs, "dtype": "int8"})
+
+
+ImageRecordIter_v1 = ImageRecordIter
+"""MXNet's older implementation, by its name."""
+ImageRecordUInt8Iter_v1 = ImageRecordUInt8Iter
 
 
 def _places(file: MXRecordIO, path: str, index: str) -> list[int]:

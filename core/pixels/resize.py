@@ -91,10 +91,12 @@ def _taps(length: int, wanted: int, method: int, is_across: bool) -> tuple[Value
 
 def _of_bytes(image: Values, taps: list[tuple[Values, Values]], method: int) -> Values:
     (rows, down), (columns, across) = taps
+    # Only with negative weights do the sums need more than 31 bits.
+    integer = np.int64 if method in (CUBIC, LANCZOS) else np.int32
     down, across = (
-        np.rint(part * _ONE).astype(np.int64)[..., None, None] for part in (down, across)
+        np.rint(part * _ONE).astype(integer)[..., None, None] for part in (down, across)
     )
-    wide: Any = image.astype(np.int64)
+    wide: Any = image.astype(integer)
     wide = sum(wide[:, columns[:, i]] * across[:, i, 0] for i in range(columns.shape[1]))
     if method in (CUBIC, LANCZOS):
         total = sum(wide[rows[:, i]] * down[:, i] for i in range(rows.shape[1]))

@@ -34,21 +34,26 @@ def warp_affine(
         matrix, size, _STEPS // 2 if method == NEAREST else _STEPS // _PARTS // 2
     )
     if method == NEAREST:
-        return _pixels(image, down >> 10, across >> 10, fill)
+        pixels, first = _framed(image, down >> 10, across >> 10, 1, fill)
+        nearest: Values = pixels[first]
+        return nearest
     shift = (_STEPS // _PARTS).bit_length() - 1
     across, down = across >> shift, down >> shift
-    table = weights_at(np.arange(_PARTS) / _PARTS, method)
+    # Linear weights are multiples of 1 / 1024: single precision adds them up exactly.
+    precision = np.float32 if method == LINEAR else np.float64
+    table = weights_at(np.arange(_PARTS) / _PARTS, method).astype(precision)
     taps = table.shape[1]
     across_weights, down_weights = table[across % _PARTS], table[down % _PARTS]
-    first_column = (across // _PARTS) - (taps // 2 - 1)
-    first_row = (down // _PARTS) - (taps // 2 - 1)
-    mixed = np.zeros((*size, image.shape[2]))
+    before = taps // 2 - 1
+    rows, columns = down // _PARTS - before, across // _PARTS - before
+    pixels, first = _framed(image.astype(precision), rows, columns, taps, fill)
+    line = image.shape[1] + 2 * taps
+    mixed = np.zeros((*size, image.shape[2]), dtype=precision)
     for row in range(taps):
         for column in range(taps):
             weight = down_weights[..., row] * across_weights[..., column]
-            found = _pixels(image, first_row + row, first_column + column, fill)
-            mixed += weight[..., None] * found
-    return saturated(np.floor(mixed + 0.5))
+            mixed += weight[..., None] * pixels[first + (row * line + column)]
+    return saturated(np.floor(mixed + precision(0.5)))
 
 
 def _places(matrix: Values, size: tuple[int, int], rounding: int) -> tuple[Values, Values]:
@@ -66,8 +71,15 @@ def _places(matrix: Values, size: tuple[int, int], rounding: int) -> tuple[Value
     return found[0], found[1]
 
 
-def _pixels(image: Values, rows: Values, columns: Values, fill: float) -> Values:
+def _framed(
+    image: Values, rows: Values, columns: Values, taps: int, fill: float
+) -> tuple[Values, Values]:
+    """Return the pixels (count, channels) with a frame around them, and the numbers of some.
+
+    The frame is as wide as there are taps; what lies beyond it is moved into it.
+    """
     height, width = image.shape[:2]
-    is_inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
-    found = image[np.clip(rows, 0, height - 1), np.clip(columns, 0, width - 1)]
-    return np.where(is_inside[..., None], found, np.asarray(fill, dtype=image.dtype))
+    frame = ((taps, taps), (taps, taps), (0, 0))
+    pixels = np.pad(image, frame, constant_values=fill).reshape(-1, image.shape[2])
+    y, x = np.clip(rows, -taps, height) + taps, np.clip(columns, -taps, width) + taps
+    return pixels, y * (width + 2 * taps) + x

@@ -242,10 +242,12 @@ def test_a_mean_image_is_one_array_of_the_data_shape(
             mx.io.ImageRecordIter(paths[1], (3, 8, 10), 2, mean_img=path)
 
 
-def test_iterators_of_bytes(paths: tuple[str, str]) -> None:
+def test_iterators_by_dtype(paths: tuple[str, str]) -> None:
     for make, dtype in (
         (mx.io.ImageRecordUInt8Iter, np.uint8),
+        (mx.io.ImageRecordUInt8Iter_v1, np.uint8),
         (mx.io.ImageRecordInt8Iter, np.int8),
+        (mx.io.ImageRecordIter_v1, np.float32),
     ):
         batch = make(path_imgrec=paths[1], data_shape=(3, 8, 10), batch_size=2).next()
         assert batch.data[0].dtype == dtype
