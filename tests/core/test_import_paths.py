@@ -16,6 +16,7 @@ PATHS = [
         "base",
         "MXNetError NotImplementedForSymbol mx_real_t numeric_types string_types py_str _as_list",
     ),
+    ("contrib.tensorboard", "LogMetricsCallback"),
     ("context", "Context cpu gpu cpu_pinned current_context num_gpus"),
     ("contrib", "autograd nd ndarray sym symbol"),
     ("contrib.autograd", "NDArray train_section test_section grad_and_loss mark_variables"),
