@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from core.gluon import nn
-from core.gluon.hybrid_block import HybridBlock
+from core.gluon.model_zoo.vision.classifier import Classifier
 from core.gluon.model_zoo.vision.pretrained import load_pretrained
 from core.initializer import Xavier
 
@@ -32,17 +32,7 @@ _FILTERS = [64, 128, 256, 512, 512]
 _DEPTHS = {11: [1, 1, 2, 2, 2], 13: [2, 2, 2, 2, 2], 16: [2, 2, 3, 3, 3], 19: [2, 2, 4, 4, 4]}
 
 
-class _Plain(HybridBlock):
-    """Features and the output made of them."""
-
-    features: nn.HybridSequential
-    output: nn.Dense
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        return self.output(self.features(x))
-
-
-class AlexNet(_Plain):
+class AlexNet(Classifier):
     """Five convolutions and three dense layers.
 
     Args:
@@ -74,7 +64,7 @@ class AlexNet(_Plain):
             self.output = nn.Dense(classes)
 
 
-class VGG(_Plain):
+class VGG(Classifier):
     """Groups of convolutions of 3x3, each followed by pooling, and three dense layers.
 
     Args:
