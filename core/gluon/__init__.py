@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.gluon import contrib, loss, model_zoo, nn, utils
+from core.gluon import contrib, loss, model_zoo, nn, rnn, utils
 from core.gluon.block import Block
 from core.gluon.constant import Constant
 from core.gluon.hybrid_block import HybridBlock
@@ -24,5 +24,6 @@ __all__ = [
     "loss",
     "model_zoo",
     "nn",
+    "rnn",
     "utils",
 ]

@@ -92,7 +92,23 @@ class Concat(_Joining):
 
 @register("_rnn_param_concat")
 class RNNParamConcat(Concat):
-    """``Concat`` as Gluon's recurrent layers write it into their files: their flat parameters."""
+    """``Concat`` as Gluon's recurrent layers write it into their files: their flat parameters.
+
+    What is not known of their lengths is shared out equally, as in MXNet.
+    """
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        shapes, (output,) = super().infer_shape(inputs, outputs)
+        lengths = [0 if shape is None else shape[0] for shape in shapes]
+        unknown = lengths.count(0)
+        if unknown < 2 or output is None or len(output) != 1 or not output[0]:
+            return shapes, [output]
+        share, rest = divmod(output[0] - sum(lengths), unknown)
+        if share < 1 or rest:
+            raise ShapeError(f"output {output} does not fit the inputs {shapes}")
+        return [(length or share,) for length in lengths], [output]
 
 
 @register("stack")

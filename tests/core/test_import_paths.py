@@ -28,6 +28,7 @@ PATHS = [
     ("gluon.model_zoo", "vision"),
     ("gluon.model_zoo.vision", "get_model resnet18_v1 resnet50_v2 vgg16 alexnet"),
     ("gluon.nn", "Dense HybridSequential Sequential"),
+    ("gluon.rnn", "RNN LSTM GRU"),
     ("gluon.utils", "split_data split_and_load clip_global_norm"),
     ("image", "imread imdecode imresize ImageIter CreateAugmenter ImageDetIter detection det"),
     ("image.image", "imresize ImageIter CreateAugmenter"),

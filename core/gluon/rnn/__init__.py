@@ -1,0 +1,7 @@
+"""Recurrent layers (``mx.gluon.rnn``)."""
+
+from __future__ import annotations
+
+from core.gluon.rnn.layers import GRU, LSTM, RNN
+
+__all__ = ["GRU", "LSTM", "RNN"]

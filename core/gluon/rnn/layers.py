@@ -1,0 +1,228 @@
+"""Layers of recurrent cells that run over whole sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from core import ndarray, symbol
+from core.gluon.hybrid_block import HybridBlock
+from core.gluon.parameter import Parameter
+from core.ndarray import NDArray
+
+__all__ = ["GRU", "LSTM", "RNN"]
+
+
+class _Layers(HybridBlock):
+    """Layers of cells of one kind, one over the other.
+
+    Called with sequences alone it returns the outputs of the last layer; with states, too, it
+    returns these and the states after the last step.
+
+    Args:
+        hidden_size: length of each state.
+        num_layers: how many layers.
+        layout: ``"TNC"`` or ``"NTC"``: axes of time, batch and features.
+        dropout: share of the outputs dropped between layers.
+        bidirectional: whether each layer also runs from the end.
+        input_size: features of the input; 0 to find out when it is first called.
+        i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer,
+            h2h_bias_initializer: initializers or their names.
+        dtype: of the parameters.
+        use_sequence_length: whether the layers are called with the lengths of the sequences, too.
+        **kwargs: what all blocks take.
+
+    Raises:
+        AssertionError: another layout.
+    """
+
+    _gates: ClassVar[int]
+    _states: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        hidden_size: int,
+        num_layers: int = 1,
+        layout: str = "TNC",
+        dropout: float = 0,
+        bidirectional: bool = False,
+        input_size: int = 0,
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
+        dtype: Any = "float32",
+        use_sequence_length: bool = False,
+        *,
+        mode: str,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if layout not in ("TNC", "NTC"):
+            raise AssertionError(f"Invalid layout {layout}; must be one of ['TNC' or 'NTC']")
+        self._hidden_size, self._num_layers, self._layout = hidden_size, num_layers, layout
+        self._dropout, self._dtype, self._mode = dropout, dtype, mode
+        self._use_sequence_length = use_sequence_length
+        self._directions = "lr" if bidirectional else "l"
+        first = {
+            "i2h_weight": i2h_weight_initializer,
+            "h2h_weight": h2h_weight_initializer,
+            "i2h_bias": i2h_bias_initializer,
+            "h2h_bias": h2h_bias_initializer,
+        }
+        rows, given = self._gates * hidden_size, input_size
+        for layer in range(num_layers):
+            for direction in self._directions:
+                shapes = {"i2h_weight": (rows, given), "h2h_weight": (rows, hidden_size)}
+                for part, init in first.items():
+                    name = f"{direction}{layer}_{part}"
+                    shape = shapes.get(part, (rows,))
+                    parameter = self.params.get(
+                        name, shape=shape, init=init, allow_deferred_init=True, dtype=dtype
+                    )
+                    setattr(self, name, parameter)
+            given = hidden_size * len(self._directions)
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """Return shape, layout and dtype of each state."""
+        shape = (self._num_layers * len(self._directions), batch_size, self._hidden_size)
+        info = {"shape": shape, "__layout__": "LNC", "dtype": self._dtype}
+        return [dict(info) for _ in range(self._states)]
+
+    def begin_state(
+        self, batch_size: int = 0, func: Callable[..., Any] = ndarray.zeros, **kwargs: Any
+    ) -> list[Any]:
+        """Return the states before the first step.
+
+        Args:
+            batch_size: how many sequences there are.
+            func: makes a state from its shape.
+            **kwargs: further arguments of ``func``, such as ``ctx``.
+        """
+        infos = self.state_info(batch_size)
+        if func is not symbol.zeros:
+            # Functions of arrays take no names, nor attributes of nodes.
+            infos = [{key: info[key] for key in ("shape", "dtype")} for info in infos]
+            return [func(**{**info, **kwargs}) for info in infos]
+        return [
+            func(name=f"{self.prefix}h0_{number}", **{**info, **kwargs})
+            for number, info in enumerate(infos)
+        ]
+
+    def cast(self, dtype: Any) -> None:
+        """Convert the parameters."""
+        super().cast(dtype)
+        self._dtype = dtype
+
+    def infer_shape(self, *args: Any) -> None:
+        """Find the shapes of the first layer's parameters from the sequences."""
+        for direction in self._directions:
+            parameter = getattr(self, f"{direction}0_i2h_weight")
+            parameter.shape = (self._gates * self._hidden_size, args[0].shape[2])
+
+    def __call__(self, inputs: Any, states: Any = None, sequence_length: Any = None) -> Any:
+        """Return the outputs, and the states where such are given."""
+        given = states
+        if given is None and isinstance(inputs, NDArray):
+            size = inputs.shape[self._layout.index("N")]
+            given = self.begin_state(size, ctx=inputs.context, dtype=inputs.dtype)
+        elif given is None:
+            given = self.begin_state(0, func=symbol.zeros)
+        elif not isinstance(given, (list, tuple)):
+            given = [given]
+        lengths = [sequence_length] if self._use_sequence_length else []
+        found = super().__call__(inputs, list(given), *lengths)
+        return found[0] if states is None else found
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run all layers over all steps.
+
+        Raises:
+            ValueError: a state has another shape.
+        """
+        states, *lengths = args
+        if isinstance(x, NDArray):
+            self._check_states(x, states)
+        joined = F._internal._rnn_param_concat(
+            *[
+                kwargs[f"{direction}{layer}_{source}_{kind}"].reshape((-1,))
+                for kind in ("weight", "bias")
+                for layer in range(self._num_layers)
+                for direction in self._directions
+                for source in ("i2h", "h2h")
+            ],
+            dim=0,
+        )
+        swaps = self._layout == "NTC"
+        found = F.RNN(
+            F.swapaxes(x, dim1=0, dim2=1) if swaps else x,
+            joined,
+            *states,
+            *lengths,
+            use_sequence_length=self._use_sequence_length,
+            state_size=self._hidden_size,
+            num_layers=self._num_layers,
+            bidirectional=len(self._directions) == 2,
+            p=self._dropout,
+            state_outputs=True,
+            mode=self._mode,
+        )
+        outputs = F.swapaxes(found[0], dim1=0, dim2=1) if swaps else found[0]
+        return outputs, [found[1 + number] for number in range(self._states)]
+
+    def _check_states(self, x: NDArray, states: list[NDArray]) -> None:
+        for state, info in zip(
+            states, self.state_info(x.shape[self._layout.index("N")]), strict=True
+        ):
+            if state.shape != info["shape"]:
+                raise ValueError(
+                    f"Invalid recurrent state shape. Expecting {info['shape']}, got {state.shape}."
+                )
+
+    def _params_by_place(self, prefix: str = "") -> dict[str, Parameter]:
+        # Files have the names that the same layers have as cells.
+        cell = "{0}_cell." if len(self._directions) == 2 else ""
+        return {
+            f"{prefix}_unfused.{name[1]}.{cell.format(name[0])}{name.split('_', 1)[1]}": parameter
+            for name, parameter in self._reg_params.items()
+        }
+
+    def __repr__(self) -> str:
+        rows, features = self._reg_params["l0_i2h_weight"].shape or (0, 0)
+        parts = [f"{features or None} -> {rows // self._gates}", self._layout]
+        if self._num_layers != 1:
+            parts.append(f"num_layers={self._num_layers}")
+        if self._dropout != 0:
+            parts.append(f"dropout={self._dropout}")
+        if len(self._directions) == 2:
+            parts.append("bidirectional")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+class RNN(_Layers):
+    """Plain recurrent layers, with ``activation`` ``"relu"`` or ``"tanh"``."""
+
+    _gates = 1
+
+    def __init__(
+        self, hidden_size: int, num_layers: int = 1, activation: str = "relu", *args: Any, **kw: Any
+    ) -> None:
+        super().__init__(hidden_size, num_layers, *args, mode=f"rnn_{activation}", **kw)
+
+
+class LSTM(_Layers):
+    """Layers of long short-term memory; states are the outputs and the cells."""
+
+    _gates, _states = 4, 2
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, mode="lstm", **kwargs)
+
+
+class GRU(_Layers):
+    """Layers of gated recurrent units."""
+
+    _gates = 3
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, mode="gru", **kwargs)

@@ -1,0 +1,115 @@
+"""Recurrent layers of Gluon."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.gluon import nn, rnn
+
+X = np.random.RandomState(0).rand(3, 4, 5).astype(np.float32) - np.float32(0.5)
+
+# What MXNet 1.9.1 computes where weights are 1 and biases 0: the sum of the outputs, and that of
+# the gradients of (outputs ** 2).sum() plus the sum of the last states.
+CASES: list[tuple[str, dict[str, Any], float, float]] = [
+    ("LSTM", {}, 33.051136, 515.92),
+    ("GRU", {"num_layers": 2}, 16.75808, 0),
+    ("RNN", {"activation": "tanh", "bidirectional": True}, -0.7181473, 0),
+    ("LSTM", {"num_layers": 2, "bidirectional": True, "layout": "NTC"}, 86.42995, 0),
+]
+
+
+def _layers(kind: str, options: dict[str, Any], input_size: int, prefix: str = "x_") -> Any:
+    layers = getattr(rnn, kind)(6, input_size=input_size, prefix=prefix, **options)
+    layers.initialize(mx.init.One())
+    return layers
+
+
+@pytest.mark.parametrize(("kind", "options", "total", "gradients"), CASES)
+@pytest.mark.parametrize("input_size", [0, 5])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_outputs_states_and_gradients(
+    kind: str,
+    options: dict[str, Any],
+    total: float,
+    gradients: float,
+    input_size: int,
+    compiled: bool,
+) -> None:
+    layers = _layers(kind, options, input_size)
+    layers.hybridize(compiled)
+    x = mx.nd.array(X)
+    outputs = layers(x)
+    assert outputs.asnumpy().sum() == pytest.approx(total, rel=1e-5)
+    begin = layers.begin_state(3 if options.get("layout") == "NTC" else 4)
+    with mx.autograd.record():
+        again, states = layers(x, begin)
+        loss = (again * again).sum() + sum(state.sum() for state in states)
+    loss.backward()
+    np.testing.assert_allclose(again.asnumpy(), outputs.asnumpy(), rtol=1e-5, atol=1e-6)
+    assert [state.shape for state in states] == [state.shape for state in begin]
+    assert layers.l0_i2h_weight.shape[1] == 5
+    if gradients:
+        found = sum(one.grad().asnumpy().sum() for one in layers.collect_params().values())
+        assert found == pytest.approx(gradients, abs=0.01)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_layers_among_others(compiled: bool) -> None:
+    net = nn.HybridSequential()
+    net.add(rnn.LSTM(4, 2, bidirectional=True), nn.Dropout(0.1), nn.Dense(3, flatten=False))
+    net.initialize()
+    net.hybridize(compiled)
+    assert net(mx.nd.ones((5, 2, 7))).shape == (5, 2, 3)
+
+
+def test_names_in_files(tmp_path: Path) -> None:
+    layers = _layers("GRU", {"bidirectional": True}, 5)
+    places = {
+        f"_unfused.0.{direction}_cell.{part}"
+        for direction in "lr"
+        for part in ("i2h_weight", "h2h_weight", "i2h_bias", "h2h_bias")
+    }
+    path = str(tmp_path / "layers.params")
+    layers.save_parameters(path)
+    assert set(mx.nd.load(path)) == places
+    other = rnn.GRU(6, bidirectional=True)
+    other.load_parameters(path)
+    x = mx.nd.array(X)
+    np.testing.assert_array_equal(other(x).asnumpy(), layers(x).asnumpy())
+    single = _layers("LSTM", {"num_layers": 2}, 5)
+    single.save_parameters(path)
+    assert "_unfused.1.h2h_bias" in mx.nd.load(path)
+
+
+def test_sequences_end_at_their_lengths() -> None:
+    layers = _layers("LSTM", {"use_sequence_length": True}, 5)
+    x = mx.nd.array(X)
+    lengths = mx.nd.array([1, 2, 3, 3])
+    outputs, states = layers(x, layers.begin_state(4), lengths)
+    assert (outputs.asnumpy()[1:, 0] == 0).all()
+    np.testing.assert_array_equal(outputs.asnumpy()[0, 0], states[0].asnumpy()[0, 0])
+    np.testing.assert_array_equal(layers(x, sequence_length=lengths).asnumpy(), outputs.asnumpy())
+
+
+def test_as_a_symbol_and_in_words() -> None:
+    layers = rnn.LSTM(4, num_layers=2, input_size=3, prefix="q_", dropout=0.5, bidirectional=True)
+    assert repr(layers) == "LSTM(3 -> 4, TNC, num_layers=2, dropout=0.5, bidirectional)"
+    graph = layers(mx.sym.Variable("data"))
+    shapes, outputs, _ = graph.infer_shape(data=(5, 2, 3))
+    assert outputs == [(5, 2, 8)]
+    found = dict(zip(graph.list_arguments(), shapes, strict=True))
+    assert found["q_l1_i2h_weight"] == (16, 8)
+    assert repr(rnn.GRU(4)) == "GRU(None -> 4, TNC)"
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(AssertionError, match="Invalid layout CTN"):
+        rnn.LSTM(4, layout="CTN")
+    layers = _layers("LSTM", {}, 5)
+    with pytest.raises(ValueError, match=r"Expecting \(1, 4, 6\), got \(1, 3, 6\)"):
+        layers(mx.nd.array(X), layers.begin_state(3))
