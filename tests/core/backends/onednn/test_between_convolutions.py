@@ -113,10 +113,10 @@ CASES |= {
 
 CASES |= {
     f"{name}-{channels}": (channels, layer)
-    for channels in (5, 16)
+    for channels in (33, 48)
     for name, layer in {
         "softmax_of_channels": lambda x: mx.sym.softmax(x, axis=1),
-        "log_softmax_of_rows": lambda x: mx.sym.log_softmax(x, axis=2),
+        "log_softmax_of_channels": lambda x: mx.sym.log_softmax(x, axis=1),
         "softmax_activation": lambda x: mx.sym.SoftmaxActivation(x, mode="channel"),
     }.items()
 }
