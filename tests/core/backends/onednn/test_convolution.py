@@ -9,6 +9,7 @@ import pytest
 
 import core as mx
 from core.backends.onednn import is_available
+from core.backends.onednn.memory import channels_last, layout_of
 from core.executor import bind
 from core.executor.compile import CompileOptions
 from core.executor.primitives import Reorder
@@ -65,6 +66,45 @@ def test_the_backward_pass_keeps_the_layouts_of_the_forward_pass(
         scale = float(np.abs(wanted.asnumpy()).max())
         got = executor.grad_dict[name].asnumpy() / scale
         np.testing.assert_allclose(got, wanted.asnumpy() / scale, atol=2e-5, err_msg=name)
+
+
+def is_channels_last_in_the_middle(executor: Any) -> bool:
+    """Tell whether the middle convolution reads channels last, forwards."""
+    (plan,) = executor._plans.values()
+    program = plan.compiled.program
+    (step,) = (step for step in program.forward_steps if step.node == "middle")
+    value = program.values[step.inputs[0]]
+    return value.layout == layout_of(channels_last(value.shape))
+
+
+@pytest.mark.parametrize("window", [(5, 1, 1), (3, 2, 1), (3, 1, 2)], ids=str)
+@pytest.mark.parametrize("filters", [(20, 50), (16, 24), (33, 64)], ids=str)
+def test_ragged_channels_are_trained_channels_last(
+    filters: tuple[int, int], window: tuple[int, int, int]
+) -> None:
+    """Blocks of 16 channels would be filled up; also with strides and dilation."""
+    before, after = filters
+    size, stride, dilate = window
+    out = mx.sym.Convolution(
+        mx.sym.Variable("data"), kernel=(1, 1), num_filter=before, name="first"
+    )
+    out = mx.sym.Convolution(
+        out,
+        num_filter=after,
+        kernel=(size, size),
+        stride=(stride, stride),
+        dilate=(dilate, dilate),
+        pad=(1, 1),
+        name="middle",
+    )
+    executor, expected = trained(out), trained(out, CompileOptions(table=None))
+    assert is_channels_last_in_the_middle(executor)
+    for name, wanted in [*expected.grad_dict.items(), ("output", expected.outputs[0])]:
+        got = executor.outputs[0] if name == "output" else executor.grad_dict[name]
+        scale = float(np.abs(wanted.asnumpy()).max())
+        np.testing.assert_allclose(
+            got.asnumpy() / scale, wanted.asnumpy() / scale, atol=2e-5, err_msg=name
+        )
 
 
 @pytest.mark.parametrize("activation", [None, "relu", "tanh"])
