@@ -286,11 +286,18 @@ def refined(error: BaseException) -> BaseException:
 
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
-    """What an error class is over HTTP."""
+    """What an error class is over HTTP.
+
+    Attributes:
+        status, code, title: as answered.
+        expected, hint: of a field that the engine refuses, whose message says what it got.
+    """
 
     status: int
     code: str
     title: str
+    expected: str = ""
+    hint: str = ""
 
 
 ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
@@ -306,7 +313,11 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     PreconditionFailed: ErrorKind(412, "precondition_failed", "The state has moved on"),
     TooLarge: ErrorKind(413, "too_large", "Over the limit"),
     UnsupportedMedia: ErrorKind(415, "unsupported_media_type", "The content type is not read"),
-    Invalid: ErrorKind(422, "invalid", "A field has a value it cannot take"),
+    Invalid: ErrorKind(
+        *(422, "invalid", "A field has a value it cannot take"),
+        expected="a value that the field can take",
+        hint="correct the value as the message says",
+    ),
     Damaged: ErrorKind(422, "damaged", "A file is damaged or of another format"),
     IdempotencyMismatch: ErrorKind(
         422, "idempotency_mismatch", "The Idempotency-Key was used for another request"
@@ -314,15 +325,41 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     Unavailable: ErrorKind(503, "unavailable", "Not available at present"),
     StorageFull: ErrorKind(507, "storage_full", "The server's disk is full"),
     ExecutorGone: ErrorKind(503, "executor_gone", "The executor does not answer"),
-    engine.MXNetError: ErrorKind(422, "engine", "The engine refused the request"),
-    engine.GraphError: ErrorKind(422, "invalid_graph", "The symbol is no valid graph"),
-    engine.UnknownOperator: ErrorKind(422, "unknown_operator", "An operator is not known"),
-    engine.AttributeValueError: ErrorKind(
-        422, "invalid_attribute", "An operator attribute has a value it cannot take"
+    engine.MXNetError: ErrorKind(
+        *(422, "engine", "The engine refused the request"),
+        expected="what the engine can run",
+        hint="correct what the detail names",
     ),
-    engine.ShapeError: ErrorKind(422, "invalid_shape", "Shapes contradict each other"),
-    engine.TypeInferenceError: ErrorKind(422, "invalid_dtype", "Dtypes contradict each other"),
-    engine.FormatError: ErrorKind(422, "damaged", "A file is damaged or of another format"),
+    engine.GraphError: ErrorKind(
+        *(422, "invalid_graph", "The symbol is no valid graph"),
+        expected="a symbol in MXNet's JSON, whose nodes read earlier nodes",
+        hint="save it anew with Symbol.save or Symbol.tojson",
+    ),
+    engine.UnknownOperator: ErrorKind(
+        *(422, "unknown_operator", "An operator is not known"),
+        expected="operators of MXNet 1.9.1 that are known here",
+        hint="correct the op of the nodes named; 'modserve doctor' lists all that a model misses",
+    ),
+    engine.AttributeValueError: ErrorKind(
+        *(422, "invalid_attribute", "An operator attribute has a value it cannot take"),
+        expected="attributes that the operator has, spelled as MXNet does",
+        hint="correct the attribute of the node named",
+    ),
+    engine.ShapeError: ErrorKind(
+        *(422, "invalid_shape", "Shapes contradict each other"),
+        expected="shapes that agree with one another all along the graph",
+        hint="correct the shape given for the input, or the attributes of the node named",
+    ),
+    engine.TypeInferenceError: ErrorKind(
+        *(422, "invalid_dtype", "Dtypes contradict each other"),
+        expected="dtypes that agree with one another all along the graph",
+        hint="give the input the dtype that the node named expects, or put a Cast between",
+    ),
+    engine.FormatError: ErrorKind(
+        *(422, "damaged", "A file is damaged or of another format"),
+        expected="a whole file, as MXNet writes it",
+        hint="write it anew with MXNet or modserve, and upload it again",
+    ),
     engine.StageError: ErrorKind(409, "wrong_stage", "Another call must come first"),
     engine.DeviceError: ErrorKind(422, "invalid_device", "The device does not exist"),
 }
@@ -402,7 +439,10 @@ def _field_errors(error: BaseException) -> tuple[FieldError, ...]:
         return ()
     if error.errors:
         return tuple(FieldError(**row) for row in error.errors)
-    return (FieldError(error.field_name, "", error.message),) if error.field_name else ()
+    if not error.field_name:
+        return ()
+    kind = error_kind(error)
+    return (FieldError(error.field_name, error.message, kind.expected, kind.hint),)
 
 
 def _echo(value: object) -> str:

@@ -260,9 +260,9 @@ def _refuse_unknown_operators(raw: list[_RawNode]) -> None:
         ]
         if len(unknown) > len(listed):
             listed.append("...")
-        raise UnknownOperator(
-            f"{len(unknown)} operators of the graph are not known: {', '.join(listed)}"
-        )
+        many = len(unknown) > 1
+        what = f"{len(unknown)} operators of the graph are" if many else "An operator is"
+        raise UnknownOperator(f"{what} not known: {', '.join(listed)}")
 
 
 def _make_node(

@@ -22,6 +22,9 @@ async def refused(response: httpx.Response, status: int, code: str, *words: str)
     assert problem["request_id"] == response.headers["x-request-id"]
     for word in words:
         assert word in json.dumps(problem), f"{word!r} is not in {problem}"
+    for row in problem["errors"]:
+        assert row["field"], row
+        assert row["expected"], row
     return problem
 
 
@@ -52,7 +55,12 @@ async def test_unknown_operator(api: httpx.AsyncClient, network: dict) -> None:
     symbol = json.loads(json.dumps(network))
     symbol["nodes"][3]["op"] = "FullyConected"
     response = await api.post("/v1/modules", json={"name": "net", "symbol": symbol})
-    await refused(response, 422, "unknown_operator", "FullyConected", "FullyConnected")
+    problem = await refused(response, 422, "unknown_operator", "FullyConected", "FullyConnected")
+    (row,) = problem["errors"]
+    assert row["field"] == "symbol"
+    assert "FullyConected" in row["got"]
+    assert "operators" in row["expected"]
+    assert "op of the nodes" in row["hint"]
     assert (await api.get("/v1/modules")).json()["items"] == []
 
 

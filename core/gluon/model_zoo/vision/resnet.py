@@ -80,7 +80,7 @@ class _BlockV1(HybridBlock):
             self.downsample.add(_conv1(channels, stride, in_channels), nn.BatchNorm())
 
     def _convolutions(self, channels: int, stride: int, in_channels: int) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _convolutions")
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         around = x if self.downsample is None else self.downsample(x)
@@ -132,7 +132,7 @@ class _BlockV2(HybridBlock):
         self.downsample = _conv1(channels, stride, in_channels) if downsample else None
 
     def _convolutions(self, channels: int, stride: int, in_channels: int) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _convolutions")
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         around = x
