@@ -58,9 +58,9 @@ from core.ops import (
     triangle,
     updates,
     updates_adamw,
-    updates_groups,
     updates_layerwise,
     updates_many,
+    updates_many_adaptive,
     updates_mixed,
 )
 from core.ops.operator import ALL, Operator, Reads, Run
@@ -137,8 +137,8 @@ __all__ = [
     "triangle",
     "updates",
     "updates_adamw",
-    "updates_groups",
     "updates_layerwise",
     "updates_many",
+    "updates_many_adaptive",
     "updates_mixed",
 ]

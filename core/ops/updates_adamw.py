@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -60,10 +59,17 @@ class AdamwUpdate(Update):
         return [*[common] * (len(inputs) - 1), scale], [common]
 
     def step(
-        self, run: Run, weight: Array, grad: Array, mean: Array, var: Array, scale: Array, out: Any
+        self,
+        run: Run,
+        weight: Array,
+        grad: Array,
+        mean: Array,
+        var: Array,
+        factor: float,
+        out: Array,
     ) -> None:
         """Move the states and write the new weight; ``out`` may be the weight."""
-        factor, xp = float(scale.reshape(-1)[0]), run.xp
+        xp = run.xp
         if factor == 0 or not math.isfinite(factor):
             xp.copyto(out, weight)
             return
@@ -84,7 +90,7 @@ class AdamwUpdate(Update):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad, mean, var, scale = inputs
-        self.step(run, weight, grad, mean, var, scale, outputs[0])
+        self.step(run, weight, grad, mean, var, float(scale[0]), outputs[0])
 
 
 @register("_mp_adamw_update")
@@ -105,5 +111,5 @@ class MixedAdamwUpdate(AdamwUpdate):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         _, grad, mean, var, weight32, scale = inputs
-        self.step(run, weight32, grad, mean, var, scale, weight32)
+        self.step(run, weight32, grad, mean, var, float(scale[0]), weight32)
         run.xp.copyto(outputs[0], weight32, casting="unsafe")

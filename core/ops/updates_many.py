@@ -1,7 +1,7 @@
-"""Steps of plain descent for many weights in one call.
+"""Steps of descent for many weights in one call, and the base of all such operators.
 
 The inputs come in groups: weight, gradient, and what the rule keeps. In a group of half precision
-a float32 copy of the weight is last.
+a float32 copy of the weight is last. Inputs that all groups share stand after them.
 """
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
+
 from core.errors import AttributeValueError
 from core.ops.attributes import attribute
 from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import register
+from core.ops.registry import declares_attributes, register
 from core.ops.updates import CLIP, RESCALE, SgdMomUpdate, SgdUpdate, Update
-from core.ops.updates_mixed import MixedSgdMomUpdate, MixedSgdUpdate
 from core.types import Array, DType, Shape
 
 __all__ = [
+    "MOST_WEIGHTS",
+    "ManyUpdates",
     "MultiMixedSgdMomUpdate",
     "MultiMixedSgdUpdate",
     "MultiSgdMomUpdate",
@@ -28,41 +31,65 @@ __all__ = [
     "PreloadedSgdUpdate",
 ]
 
-
 MOST_WEIGHTS = 10_000
 """Names are made for each weight before its arrays are seen: no file may ask for millions."""
 
+_FLOAT32 = np.dtype("float32")
+_EACH_RATE = "learning rate of each weight"
+_EACH_DECAY = "decay of each weight"
 
-class _Many(Operator):
-    """Base: one output for each of ``num_weights`` groups; nothing has a gradient."""
+
+class ManyUpdates(Operator):
+    """Base: one output for each group of weight, gradient and states; nothing has a gradient.
+
+    The last of the states may be ``weight32``: the float32 copy, which takes the step.
+    """
 
     variadic = ""
-    single: ClassVar[type[Update]]
-    """The step of one group."""
+    states: ClassVar[tuple[str, ...]] = ()
+    shared: ClassVar[tuple[str, ...]] = ()
+    """Names of the inputs after all groups."""
 
-    rescale_grad: float
-    clip_gradient: float
-    num_weights: int
+    @property
+    def count(self) -> int:
+        """How many groups there are."""
+        raise NotImplementedError
 
-    def _group_names(self) -> tuple[str, ...]:
-        return ("weight", "grad", *self.single.states)
+    def shared_spec(self) -> tuple[Shape, DType | None]:
+        """Shape of each shared input, and its dtype where only one will do."""
+        return (1,), _FLOAT32
 
-    def _shared_names(self) -> tuple[str, ...]:
-        """Names of the inputs after all groups."""
-        return ()
+    def step(
+        self,
+        run: Run,
+        number: int,
+        weight: Array,
+        group: Sequence[Array],
+        shared: Sequence[list[float]],
+        out: Array,
+    ) -> None:
+        """Move the states of one group and write its new weight.
+
+        Args:
+            run: the environment of the operator.
+            number: which group it is.
+            weight: what takes the step: the weight or its float32 copy.
+            group: the arrays of the group.
+            shared: the numbers in each shared input.
+            out: like ``weight``; may be ``weight``.
+        """
+        raise NotImplementedError
 
     def input_names(self) -> tuple[str, ...]:
-        numbers = range(self.num_weights)
-        groups = (f"{name}_{number}" for number in numbers for name in self._group_names())
-        return (*groups, *self._shared_names())
+        names = ("weight", "grad", *self.states)
+        groups = (f"{name}_{number}" for number in range(self.count) for name in names)
+        return (*groups, *self.shared)
 
     def auxiliary_names(self) -> tuple[str, ...]:
-        return tuple(
-            f"{name}_{number}" for number in range(self.num_weights) for name in self.single.states
-        )
+        return tuple(f"{name}_{number}" for number in range(self.count) for name in self.states)
 
     def output_names(self) -> tuple[str, ...]:
-        return tuple(f"output{number}" for number in range(self.num_weights))
+        return tuple(f"output{number}" for number in range(self.count))
 
     def gradient_inputs(self, count: int) -> tuple[int, ...]:
         return ()
@@ -71,176 +98,193 @@ class _Many(Operator):
         return Reads(out_grads=False)
 
     def inplace_forward(self) -> tuple[tuple[int, int], ...]:
-        size = len(self._group_names())
-        return tuple((number * size, number) for number in range(self.num_weights))
+        return tuple((self._group(number).start, number) for number in range(self.count))
 
-    def rates(self, inputs: Sequence[Array]) -> list[tuple[float, float]]:
-        """Return learning rate and decay of each group."""
-        raise NotImplementedError
-
-    def _step(self, lr: float, wd: float) -> Update:
-        settings = {"rescale_grad": self.rescale_grad, "clip_gradient": self.clip_gradient}
-        if hasattr(self, "momentum"):
-            settings["momentum"] = self.momentum
-        return self.single(lr=lr, wd=wd, **settings)  # type: ignore[call-arg]
+    def _group(self, number: int) -> slice:
+        size = 2 + len(self.states)
+        return slice(number * size, (number + 1) * size)
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:
-        step, size = self._step(0.0, 0.0), len(self._group_names())
-        found_inputs: list[Shape | None] = []
-        found_outputs: list[Shape | None] = []
-        for number, output in enumerate(outputs):
-            group = inputs[number * size : (number + 1) * size]
-            group, (output,) = step.infer_shape(group, [output])
-            found_inputs += group
-            found_outputs.append(output)
-        shared = zip(self._shared_names(), inputs[len(found_inputs) :], strict=True)
-        found_inputs += [self.expect(name, shape, (self.num_weights,)) for name, shape in shared]
-        return found_inputs, found_outputs
+        names, found, results = self.input_names(), list(inputs), list(outputs)
+        for number, common in enumerate(outputs):
+            group = self._group(number)
+            for name, shape in zip(names[group], inputs[group], strict=True):
+                common = self.expect(name, shape, common)
+            found[group] = [common] * len(inputs[group])
+            results[number] = common
+        for place in range(len(names) - len(self.shared), len(names)):
+            found[place] = self.expect(names[place], inputs[place], self.shared_spec()[0])
+        return found, results
 
     def infer_type(
         self, inputs: list[DType | None], outputs: list[DType | None]
     ) -> tuple[list[DType | None], list[DType | None]]:
-        step, size = self._step(0.0, 0.0), len(self._group_names())
-        found_inputs: list[DType | None] = []
-        found_outputs: list[DType | None] = []
-        for number, output in enumerate(outputs):
-            group = inputs[number * size : (number + 1) * size]
-            group, (output,) = step.infer_type(group, [output])
-            found_inputs += group
-            found_outputs.append(output)
-        return [*found_inputs, *inputs[len(found_inputs) :]], found_outputs
+        names, found, results = self.input_names(), list(inputs), list(outputs)
+        alike = 2 if "weight32" in self.states else 2 + len(self.states)
+        for number, common in enumerate(outputs):
+            group = self._group(number)
+            pairs = list(zip(names[group], inputs[group], strict=True))
+            for name, dtype in pairs[:alike]:
+                common = self.expect_dtype(name, dtype, common)
+            wide = [self.expect_dtype(*pair, _FLOAT32) for pair in pairs[alike:]]
+            found[group] = [*[common] * alike, *wide]
+            results[number] = common
+        for place in range(len(names) - len(self.shared), len(names)):
+            found[place] = self.expect_dtype(names[place], inputs[place], self.shared_spec()[1])
+        return found, results
 
-    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        size = len(self._group_names())
-        for number, (lr, wd) in enumerate(self.rates(inputs)):
-            group = inputs[number * size : (number + 1) * size]
-            self._step(lr, wd).forward(run, group, outputs[number : number + 1])
-
-
-class _Listed(_Many):
-    """Base: rates and decays are attributes."""
-
-    lrs: tuple[float, ...]
-    wds: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        for name, values in (("lrs", self.lrs), ("wds", self.wds)):
-            if len(values) != self.num_weights:
+    def check_lengths(self, **lists: Sequence[float]) -> None:
+        """Raise AttributeValueError unless each list has a number for each weight."""
+        for name, numbers in lists.items():
+            if len(numbers) != self.count:
                 raise AttributeValueError(
-                    f"{name} has {len(values)} numbers; expected num_weights = {self.num_weights}"
+                    f"{name} has {len(numbers)} numbers; expected one for each of {self.count} "
+                    "weights"
                 )
 
-    def rates(self, inputs: Sequence[Array]) -> list[tuple[float, float]]:
-        return list(zip(self.lrs, self.wds, strict=True))
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        shared = [array.tolist() for array in inputs[len(inputs) - len(self.shared) :]]
+        for number, out in enumerate(outputs):
+            group = inputs[self._group(number)]
+            if "weight32" in self.states:
+                self.step(run, number, group[-1], group, shared, group[-1])
+                run.xp.copyto(out, group[-1], casting="unsafe")
+            else:
+                self.step(run, number, group[0], group, shared, out)
 
 
-class _Preloaded(_Many):
-    """Base: rates and decays are the last two inputs."""
+@declares_attributes
+class _Sgd(ManyUpdates):
+    """Base: ``sgd_update`` of each group."""
 
-    def _shared_names(self) -> tuple[str, ...]:
-        return ("lrs", "wds")
+    rescale_grad: float = attribute(1.0, doc=RESCALE)
+    clip_gradient: float = attribute(-1.0, doc=CLIP)
+    num_weights: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")
 
-    def rates(self, inputs: Sequence[Array]) -> list[tuple[float, float]]:
-        return list(zip(inputs[-2].tolist(), inputs[-1].tolist(), strict=True))
+    @property
+    def count(self) -> int:
+        return self.num_weights
+
+    def rates(self, number: int, shared: Sequence[list[float]]) -> tuple[float, float]:
+        """Return learning rate and decay of one group."""
+        raise NotImplementedError
+
+    def rule(self, lr: float, wd: float) -> Update:
+        """Return the operator that steps one group."""
+        return SgdUpdate(
+            lr=lr,
+            wd=wd,
+            rescale_grad=self.rescale_grad,
+            clip_gradient=self.clip_gradient,
+            lazy_update=False,
+        )
+
+    def step(
+        self,
+        run: Run,
+        number: int,
+        weight: Array,
+        group: Sequence[Array],
+        shared: Sequence[list[float]],
+        out: Array,
+    ) -> None:
+        rule = self.rule(*self.rates(number, shared))
+        rule.forward(run, [weight, *group[1 : 2 + len(rule.states)]], [out])
+
+
+@declares_attributes
+class _SgdMom(_Sgd):
+    """Base: ``sgd_mom_update`` of each group."""
+
+    momentum: float = attribute(0.0, doc="decay of earlier steps")
+
+    def rule(self, lr: float, wd: float) -> Update:
+        return SgdMomUpdate(
+            lr=lr,
+            wd=wd,
+            momentum=self.momentum,
+            rescale_grad=self.rescale_grad,
+            clip_gradient=self.clip_gradient,
+            lazy_update=False,
+        )
+
+
+@declares_attributes
+class _Listed(_Sgd):
+    """Base: rates and decays are attributes."""
+
+    lrs: tuple[float, ...] = attribute(doc=_EACH_RATE)
+    wds: tuple[float, ...] = attribute(doc=_EACH_DECAY)
+
+    def __post_init__(self) -> None:
+        self.check_lengths(lrs=self.lrs, wds=self.wds)
+
+    def rates(self, number: int, shared: Sequence[list[float]]) -> tuple[float, float]:
+        return self.lrs[number], self.wds[number]
+
+
+class _Preloaded(_Sgd):
+    """Base: rates and decays are the last two inputs, of shape (num_weights,)."""
+
+    shared = ("lrs", "wds")
+
+    def shared_spec(self) -> tuple[Shape, DType | None]:
+        return (self.num_weights,), None
+
+    def rates(self, number: int, shared: Sequence[list[float]]) -> tuple[float, float]:
+        lrs, wds = shared
+        return lrs[number], wds[number]
 
 
 @register("multi_sgd_update")
 class MultiSgdUpdate(_Listed):
     """``sgd_update`` of each group, with its own rate and decay."""
 
-    single = SgdUpdate
-
-    lrs: tuple[float, ...] = attribute(doc="learning rate of each weight")
-    wds: tuple[float, ...] = attribute(doc="decay of each weight")
-    rescale_grad: float = attribute(1.0, doc=RESCALE)
-    clip_gradient: float = attribute(-1.0, doc=CLIP)
-    num_weights: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")
-
 
 @register("multi_sgd_mom_update")
-class MultiSgdMomUpdate(_Listed):
+class MultiSgdMomUpdate(_Listed, _SgdMom):
     """``sgd_mom_update`` of each group, with its own rate and decay."""
 
-    single = SgdMomUpdate
-
-    lrs: tuple[float, ...] = attribute(doc="learning rate of each weight")
-    wds: tuple[float, ...] = attribute(doc="decay of each weight")
-    momentum: float = attribute(0.0, doc="decay of earlier steps")
-    rescale_grad: float = attribute(1.0, doc=RESCALE)
-    clip_gradient: float = attribute(-1.0, doc=CLIP)
-    num_weights: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")
+    states = ("mom",)
 
 
 @register("multi_mp_sgd_update")
 class MultiMixedSgdUpdate(_Listed):
     """``mp_sgd_update`` of each group, with its own rate and decay."""
 
-    single = MixedSgdUpdate
-
-    lrs: tuple[float, ...] = attribute(doc="learning rate of each weight")
-    wds: tuple[float, ...] = attribute(doc="decay of each weight")
-    rescale_grad: float = attribute(1.0, doc=RESCALE)
-    clip_gradient: float = attribute(-1.0, doc=CLIP)
-    num_weights: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")
+    states = ("weight32",)
 
 
 @register("multi_mp_sgd_mom_update")
-class MultiMixedSgdMomUpdate(_Listed):
+class MultiMixedSgdMomUpdate(_Listed, _SgdMom):
     """``mp_sgd_mom_update`` of each group, with its own rate and decay."""
 
-    single = MixedSgdMomUpdate
-
-    lrs: tuple[float, ...] = attribute(doc="learning rate of each weight")
-    wds: tuple[float, ...] = attribute(doc="decay of each weight")
-    momentum: float = attribute(0.0, doc="decay of earlier steps")
-    rescale_grad: float = attribute(1.0, doc=RESCALE)
-    clip_gradient: float = attribute(-1.0, doc=CLIP)
-    num_weights: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")
+    states = ("mom", "weight32")
 
 
 @register("preloaded_multi_sgd_update")
 class PreloadedSgdUpdate(_Preloaded):
     """``sgd_update`` of each group, with rates and decays given as arrays."""
 
-    single = SgdUpdate
-
-    rescale_grad: float = attribute(1.0, doc=RESCALE)
-    clip_gradient: float = attribute(-1.0, doc=CLIP)
-    num_weights: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")
-
 
 @register("preloaded_multi_sgd_mom_update")
-class PreloadedSgdMomUpdate(_Preloaded):
+class PreloadedSgdMomUpdate(_Preloaded, _SgdMom):
     """``sgd_mom_update`` of each group, with rates and decays given as arrays."""
 
-    single = SgdMomUpdate
-
-    momentum: float = attribute(0.0, doc="decay of earlier steps")
-    rescale_grad: float = attribute(1.0, doc=RESCALE)
-    clip_gradient: float = attribute(-1.0, doc=CLIP)
-    num_weights: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")
+    states = ("mom",)
 
 
 @register("preloaded_multi_mp_sgd_update")
 class PreloadedMixedSgdUpdate(_Preloaded):
     """``mp_sgd_update`` of each group, with rates and decays given as arrays."""
 
-    single = MixedSgdUpdate
-
-    rescale_grad: float = attribute(1.0, doc=RESCALE)
-    clip_gradient: float = attribute(-1.0, doc=CLIP)
-    num_weights: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")
+    states = ("weight32",)
 
 
 @register("preloaded_multi_mp_sgd_mom_update")
-class PreloadedMixedSgdMomUpdate(_Preloaded):
+class PreloadedMixedSgdMomUpdate(_Preloaded, _SgdMom):
     """``mp_sgd_mom_update`` of each group, with rates and decays given as arrays."""
 
-    single = MixedSgdMomUpdate
-
-    momentum: float = attribute(0.0, doc="decay of earlier steps")
-    rescale_grad: float = attribute(1.0, doc=RESCALE)
-    clip_gradient: float = attribute(-1.0, doc=CLIP)
-    num_weights: int = attribute(1, minimum=1, maximum=MOST_WEIGHTS, doc="number of weights")
+    states = ("mom", "weight32")

@@ -38,7 +38,7 @@ def test_golden_file_holds_the_cases_and_no_others() -> None:
 
 def test_many_weights_need_as_many_rates() -> None:
     arrays = [mx.nd.ones((2,))] * 4
-    with pytest.raises(mx.base.MXNetError, match="lrs has 1 numbers; expected num_weights = 2"):
+    with pytest.raises(mx.base.MXNetError, match="lrs has 1 numbers; expected one for each of 2"):
         mx.nd.multi_sgd_update(*arrays, lrs=(0.1,), wds=(0.0, 0.0), num_weights=2)
 
 
