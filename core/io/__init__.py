@@ -3,37 +3,7 @@
 from __future__ import annotations
 
 from core.io import io
-from core.io.batch import DataBatch, DataDesc
-from core.io.image_det_record_iter import ImageDetRecordIter
-from core.io.image_record_iter import (
-    ImageRecordInt8Iter,
-    ImageRecordIter,
-    ImageRecordIter_v1,
-    ImageRecordUInt8Iter,
-    ImageRecordUInt8Iter_v1,
-)
-from core.io.iterator import DataIter, ResizeIter
-from core.io.mnist_iter import MNISTIter
-from core.io.ndarray_iter import NDArrayIter, _init_data
-from core.io.prefetching_iter import PrefetchingIter
-from core.io.text_iter import CSVIter, LibSVMIter
+from core.io.io import *  # noqa: F403 - all that MXNet has under that path
 
-__all__ = [
-    "CSVIter",
-    "DataBatch",
-    "DataDesc",
-    "DataIter",
-    "ImageDetRecordIter",
-    "ImageRecordInt8Iter",
-    "ImageRecordIter",
-    "ImageRecordIter_v1",
-    "ImageRecordUInt8Iter",
-    "ImageRecordUInt8Iter_v1",
-    "LibSVMIter",
-    "MNISTIter",
-    "NDArrayIter",
-    "PrefetchingIter",
-    "ResizeIter",
-    "_init_data",
-    "io",
-]
+__all__ = ["io"]
+__all__ += io.__all__

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from core.io.batch import DataBatch, DataDesc
 from core.io.image_det_record_iter import ImageDetRecordIter
-from core.io.image_record_iter import ImageRecordInt8Iter, ImageRecordIter, ImageRecordUInt8Iter
+from core.io.image_record_iter import (
+    ImageRecordInt8Iter,
+    ImageRecordIter,
+    ImageRecordIter_v1,
+    ImageRecordUInt8Iter,
+    ImageRecordUInt8Iter_v1,
+)
 from core.io.iterator import DataIter, ResizeIter
 from core.io.mnist_iter import MNISTIter
 from core.io.ndarray_iter import NDArrayIter, _init_data
@@ -19,7 +25,9 @@ __all__ = [
     "ImageDetRecordIter",
     "ImageRecordInt8Iter",
     "ImageRecordIter",
+    "ImageRecordIter_v1",
     "ImageRecordUInt8Iter",
+    "ImageRecordUInt8Iter_v1",
     "LibSVMIter",
     "MNISTIter",
     "NDArrayIter",

@@ -69,7 +69,6 @@ __all__ = [
     "onehot_encode",
     "ones",
     "power",
-    "py_slice",
     "split_v2",
     "subtract",
     "to_dlpack_for_read",
