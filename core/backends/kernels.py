@@ -9,7 +9,7 @@ A kernel goes through two stages, so that all decisions fall when a plan is comp
    without arguments. It is bound anew when memory moves; expensive things belong in ``prepare``.
 
 Where no kernel is registered, none holds, or one fails to be made (it raises
-``KernelUnavailable``), the operator's reference runs.
+``KernelUnavailable``), the operator's reference runs; but of a fused step, kernels of its parts.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ class KernelTable:
             try:
                 kernel = prepare(request)
             except KernelUnavailable as error:
-                _log.warning("no kernel for %s, using the reference: %s", operator, error)
+                _log.warning("no kernel for %s, using what is next best: %s", operator, error)
                 continue
             if kernel is not None:
                 return kernel

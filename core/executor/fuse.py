@@ -3,20 +3,30 @@
 For plans without a backward pass only, whose values between the steps nobody sees. A convolution
 takes in the inference batch norm behind it, the addition of a residual, and an activation; a fully
 connected layer takes in an activation; an inference batch norm that is left takes in a ReLU; an
-LRN loses the output that only a backward pass reads.
+LRN loses the output that only a backward pass reads. What no kernel can do at once after all is
+taken apart again, from the end.
 """
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Sequence, Set
 
 from core.executor.ir import Place, Program, Step
 from core.executor.primitives import Primitive
-from core.ops import Operator, Reads, Run
+from core.ops import Operator, Reads, Run, get_operator
 from core.types import Array
 
-__all__ = ["Fused", "FusedConvolution", "FusedDense", "FusedLocalResponse", "FusedNorm", "fuse"]
+__all__ = [
+    "Fused",
+    "FusedConvolution",
+    "FusedDense",
+    "FusedLocalResponse",
+    "FusedNorm",
+    "fuse",
+    "without_last",
+]
 
 
 class Fused(Primitive):
@@ -59,6 +69,27 @@ class Fused(Primitive):
                 run.xp.copyto(source, out)
             self.activation.forward(run, [source], [out])
 
+    def without_last(self) -> tuple[Operator, Operator, int] | None:
+        """Return what is left without the operator at the end, that operator, and how many of the
+        inputs are its own; None for a layer alone."""
+        rest = copy.copy(self)
+        last: Operator
+        if self.activation is not None:
+            last, rest.activation, count = self.activation, None, 0
+        elif self.has_residual:
+            last, rest.has_residual, count = get_operator("elemwise_add")(), False, 1
+        elif self.batch_norm is not None:
+            last, rest.batch_norm = FusedNorm(self.batch_norm), None
+            count = len(self.batch_norm.input_names()) - 1
+        else:
+            return None
+        is_whole = rest.has_residual or rest.batch_norm is not None
+        return rest if is_whole else rest.alone(), last, count
+
+    def alone(self) -> Operator:
+        """Return the layer as a step of its own with one output."""
+        return self.layer
+
 
 class FusedConvolution(Fused):
     """A convolution with what follows it."""
@@ -76,6 +107,10 @@ class FusedNorm(Fused):
     """An inference batch norm, whose statistics nobody reads, with a ReLU."""
 
     names = ("_plan_batch_norm",)
+
+    def alone(self) -> Operator:
+        """Return the batch norm, still without its statistics."""
+        return FusedNorm(self.layer)
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Run one after the other."""
@@ -142,6 +177,24 @@ def fuse(program: Program, kernels: Set[str], constants: Set[int]) -> bool:
             folded only where it and the weights seldom change.
     """
     return not program.backward_steps and _Fuser(program, kernels, constants).run()
+
+
+def without_last(program: Program, step: Step) -> tuple[Step, Step] | None:
+    """Return a fused step as two: all but the operator at its end, and that; None where the step
+    is one operator alone."""
+    parts = step.op.without_last() if isinstance(step.op, Fused) else None
+    if parts is None:
+        return None
+    rest, last, count = parts
+    (out,) = step.outputs
+    assert out is not None
+    value = program.values[out]
+    between = program.new_value(f"{step.node}_before_{last.names[0]}", value.shape, value.dtype).id
+    split = len(step.inputs) - count
+    return (
+        Step(rest, step.node, step.inputs[:split], (between,)),
+        Step(last, step.node, (between, *step.inputs[split:]), step.outputs),
+    )
 
 
 class _Fuser:

@@ -3,7 +3,8 @@
 The forward pass is walked once, then the backward pass. Each step's kernel says in which layout
 it wants what it reads; where a tensor is not in that layout, a step that reorders it is put
 before. A tensor reordered once is kept for all that want it so. Bound arrays, outputs and what
-the reference reads are plain; but elementwise references take vectors in any order.
+the reference reads are plain; but elementwise references take vectors in any order. A fused step
+that no kernel can run is taken apart before its reference is thought of.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Sequence, Set
 import numpy as np
 
 from core.backends.kernels import Kernel, KernelLayouts, KernelRequest, KernelTable, Layout
+from core.executor.fuse import without_last
 from core.executor.ir import Place, Program, Slots, Step
 from core.executor.primitives import Reorder
 from core.types import shape_size
@@ -78,6 +80,10 @@ class _Chooser:
     def _choose(self, step: Step) -> None:
         self._look_through_views(step)
         kernel = step.kernel = self._select(step)
+        if kernel is None and (parts := without_last(self._program, step)) is not None:
+            for part in parts:
+                self._choose(part)
+            return
         if step.source is not None and kernel is not None:
             self._read_what_the_kernel_reads(step, step.source, kernel)
         layouts = self._reference_layouts(step) if kernel is None else kernel.layouts

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import core as mx
-from core.backends.kernels import Version
+from core.backends.kernels import KernelUnavailable, Version
 from core.backends.onednn import is_available
+from core.backends.onednn.primitive import Primitive
 from core.executor import bind
 from core.executor.compile import CompileOptions
 
@@ -192,6 +193,50 @@ def test_one_convolution_of_two_takes_the_sum():
     executor, _ = bound(symbol, IMAGES)
     assert kernels_of(executor).count("convolution_folded") == 2
     assert "arithmetic" not in kernels_of(executor)
+
+
+PARTS = {
+    "eltwise": ["convolution_folded", "convolution_folded", "activation"],
+    "sum": ["convolution_folded", "convolution_folded", "arithmetic", "activation"],
+    "bias": [*["convolution", "batch_norm_fused"] * 2, "arithmetic", "activation"],
+}
+"""What cannot be done within a convolution, and the kernels that then run instead."""
+
+
+@pytest.mark.parametrize("missing", PARTS)
+def test_what_cannot_be_fused_runs_by_kernels_of_its_parts(monkeypatch, caplog, missing):
+    make = Primitive.of
+
+    def of(kind, *parameters, post=()):
+        is_missing = missing in {one[0] for one in post}
+        if missing == "bias":
+            # Of the two layers, which have none themselves, those with a batch norm have one.
+            is_missing = parameters[4:5] not in ((), (None,))
+        if kind == "convolution_forward" and is_missing:
+            raise KernelUnavailable(f"no {missing}")
+        return make(kind, *parameters, post=post)
+
+    first, second = (convolution(X, name, no_bias=True) for name in ("c1", "c2"))
+    symbol = mx.sym.Activation(norm(first, "b1") + norm(second, "b2"), act_type="relu")
+    wanted = expected(symbol, IMAGES)
+    monkeypatch.setattr(Primitive, "of", staticmethod(of))
+    executor, _ = bound(symbol, IMAGES)
+    assert [name for name in kernels_of(executor) if name != "reorder"] == PARTS[missing]
+    assert f"no kernel for _plan_convolution, using what is next best: no {missing}" in caplog.text
+    np.testing.assert_allclose(executor.forward()[0].asnumpy(), wanted, rtol=1e-4, atol=1e-4)
+    bound(symbol, IMAGES, CHECKED)[0].forward()
+
+
+def test_what_no_kernel_can_fuse_runs_on_the_references_of_its_parts(monkeypatch):
+    def of(kind, *parameters, post=()):
+        raise KernelUnavailable("nothing")
+
+    symbol = FOLDED["residual"][0]
+    wanted = expected(symbol, IMAGES)
+    monkeypatch.setattr(Primitive, "of", staticmethod(of))
+    executor, _ = bound(symbol, IMAGES)
+    assert kernels_of(executor) == []
+    np.testing.assert_allclose(executor.forward()[0].asnumpy(), wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_nothing_is_folded_where_arrays_may_change_unseen():
