@@ -38,7 +38,11 @@ _FEW_CHANNELS = 128
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """Sizes of a convolution, as oneDNN takes them: groups are an axis of the weights."""
+    """Sizes of a convolution, as oneDNN takes them: groups are an axis of the weights.
+
+    A depthwise convolution of sequences is one of images of height 1, for which alone oneDNN has
+    kernels: 10 to 40 times as fast.
+    """
 
     data: Shape
     weight: Shape
@@ -64,12 +68,25 @@ class Problem:
             )
         )
         dilation = tuple(dilate - 1 for dilate in window.dilate)
-        return cls(
+        problem = cls(
             data=data.shape,
             weight=shape,
             bias=None if operator.no_bias else (operator.num_filter,),
             output=out.shape,
             window=(window.stride, dilation, window.pad, behind),
+        )
+        is_depthwise = problem.has_groups and shape[1:3] == (1, 1)
+        return problem._with_height() if is_depthwise and len(data.shape) == 3 else problem
+
+    def _with_height(self) -> Problem:
+        """Return the problem of sequences as one of images of height 1."""
+        stride, dilation, before, behind = self.window
+        return Problem(
+            data=(*self.data[:-1], 1, self.data[-1]),
+            weight=(*self.weight[:-1], 1, self.weight[-1]),
+            bias=self.bias,
+            output=(*self.output[:-1], 1, self.output[-1]),
+            window=((1, *stride), (0, *dilation), (0, *before), (0, *behind)),
         )
 
     @property
@@ -81,7 +98,17 @@ class Problem:
         """Return layouts of data and output to try, best first: oneDNN's choice, channels last."""
         free = (any_layout(self.data), any_layout(self.output))
         last = (channels_last(self.data), channels_last(self.output))
-        return (last, free) if is_train and self.pads else (free, last)
+        is_last = self.has_ragged_groups or (is_train and self.pads)
+        return (last, free) if is_last else (free, last)
+
+    @property
+    def has_ragged_groups(self) -> bool:
+        """Whether groups have channels that fill no blocks: channels last are up to 5 times as
+        fast as what oneDNN chooses, and spare the reorders to depthwise neighbours."""
+        if not self.has_groups:
+            return False
+        channels = self.weight[1:3]
+        return max(channels) >= _BLOCK and any(count % _BLOCK for count in channels)
 
     @property
     def pads(self) -> bool:

@@ -29,7 +29,7 @@ from core.backends.onednn.kernel import (
     output,
     present,
 )
-from core.backends.onednn.memory import any_layout, channels_last, desc_of, layout_of, plain
+from core.backends.onednn.memory import any_layout, channels_last, desc_of, plain
 from core.backends.onednn.primitive import PostOperation, Primitive, launch
 from core.backends.onednn.reorder import make_reorder
 from core.types import Array
@@ -54,8 +54,7 @@ class _Fused(PrimitiveKernel):
             # Not an argument of the primitive: what the output holds before.
             self._residual = len(request.inputs) - 1
             self.inplace = ((self._residual, 0),)
-            layout = layout_of(primitive.desc(Argument.DST))
-            inputs = (*self.layouts.inputs[:-1], layout)
+            inputs = (*self.layouts.inputs[:-1], self.layouts.outputs[0])
             self.layouts = dataclasses.replace(self.layouts, inputs=inputs)
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:

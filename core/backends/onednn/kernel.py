@@ -18,7 +18,7 @@ from core.backends.kernels import (
     TensorSpec,
 )
 from core.backends.onednn.constants import Argument, Propagation
-from core.backends.onednn.memory import layout_of
+from core.backends.onednn.memory import BlockedLayout, layout_of, reshaped
 from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
 from core.types import Array
 
@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 _FLOAT32 = np.dtype("float32")
+_AXES_OF_SEQUENCES = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ def layouts_of(request: KernelRequest, launches: Sequence[Launch]) -> KernelLayo
 
     Two primitives that work on one operand must want the same.
     """
-    found: dict[Operand, Layout | None] = {}
+    found: dict[Operand, BlockedLayout | None] = {}
     for primitive, operands in launches:
         for argument, operand in operands.items():
             if operand != workspace:
@@ -142,7 +143,10 @@ def layouts_of(request: KernelRequest, launches: Sequence[Launch]) -> KernelLayo
                 assert found.setdefault(operand, layout) == layout, (operand, argument)
 
     def of(field: str, specs: Sequence[TensorSpec | None]) -> tuple[Layout | None, ...]:
-        return tuple(found.get(Operand(field, index)) for index in range(len(specs)))
+        return tuple(
+            _with_axes_of(spec, found.get(Operand(field, index)))
+            for index, spec in enumerate(specs)
+        )
 
     return KernelLayouts(
         inputs=of("inputs", request.inputs),
@@ -150,6 +154,16 @@ def layouts_of(request: KernelRequest, launches: Sequence[Launch]) -> KernelLayo
         out_grads=of("out_grads", request.out_grads),
         in_grads=of("in_grads", request.in_grads),
     )
+
+
+def _with_axes_of(spec: TensorSpec | None, layout: BlockedLayout | None) -> Layout | None:
+    """Take out the height of 1 that a primitive was given of a sequence."""
+    if layout is None or spec is None or len(spec.shape) != _AXES_OF_SEQUENCES:
+        return layout
+    batch, channels, length = spec.shape
+    if layout.desc.dims != (batch, channels, 1, length):
+        return layout
+    return layout_of(reshaped(layout.desc, spec.shape))
 
 
 def are_float32(request: KernelRequest) -> bool:

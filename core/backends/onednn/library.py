@@ -41,6 +41,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "memory_desc_create_with_tag": (_RESULT, c_int, _DIMS, c_int, c_int),
     "memory_desc_create_submemory": (_RESULT, _HANDLE, _DIMS, _DIMS),
     "memory_desc_permute_axes": (_RESULT, _HANDLE, POINTER(c_int)),
+    "memory_desc_reshape": (_RESULT, _HANDLE, c_int, _DIMS),
     "memory_desc_clone": (_RESULT, _HANDLE),
     "memory_desc_destroy": (_HANDLE,),
     "memory_desc_query": (_HANDLE, c_int, c_void_p),

@@ -31,6 +31,7 @@ __all__ = [
     "loaded",
     "permuted",
     "plain",
+    "reshaped",
     "strided",
 ]
 
@@ -160,6 +161,22 @@ def permuted(whole: MemoryDesc, axes: Shape) -> MemoryDesc:
     handle = loaded().create("memory_desc_permute_axes", whole.handle, places)
     dims = tuple(whole.dims[axis] for axis in axes)
     return MemoryDesc(handle, (whole, axes), dims, whole.nbytes)
+
+
+@functools.lru_cache(maxsize=4096)
+def reshaped(whole: MemoryDesc, dims: Shape) -> MemoryDesc:
+    """Return the descriptor of a tensor's memory with other axes: those of one element put in or
+    taken out.
+
+    Raises:
+        KernelUnavailable: the layout cannot say so.
+    """
+    api = loaded()
+    handle = api.create("memory_desc_reshape", whole.handle, len(dims), dims_array(dims))
+    try:
+        return MemoryDesc.copy_of(handle)
+    finally:
+        api.destroy("memory_desc_destroy", handle)
 
 
 def alternatives(spec: TensorSpec) -> tuple[MemoryDesc, ...]:
