@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from core.errors import AttributeValueError, TypeInferenceError, did_you_mean
+from core.ops.operator import Operator
 from core.types import to_dtype
 
 __all__ = [
@@ -58,22 +59,21 @@ def attribute(
     return dataclasses.field(default=default, metadata=metadata, kw_only=True)
 
 
-_fields: dict[type, Mapping[str, dataclasses.Field[Any]]] = {}
+_fields: dict[type[Operator], Mapping[str, dataclasses.Field[Any]]] = {}
 
 
-def attribute_fields(operator: type) -> Mapping[str, dataclasses.Field[Any]]:
+def attribute_fields(operator: type[Operator]) -> Mapping[str, dataclasses.Field[Any]]:
     """Return the attribute fields of an operator class by name, in the order of declaration."""
     if operator not in _fields:
-        rest: str | None = operator.rest_attribute  # type: ignore[attr-defined]
         _fields[operator] = {
             field.name: field
-            for field in dataclasses.fields(operator)
-            if field.name != rest and not field.metadata["is_graphs"]
+            for field in dataclasses.fields(operator)  # type: ignore[arg-type]  # once registered
+            if field.name != operator.rest_attribute and not field.metadata["is_graphs"]
         }
     return _fields[operator]
 
 
-def parse_attributes(operator: type, node: str, raw: Mapping[str, Any]) -> dict[str, Any]:
+def parse_attributes(operator: type[Operator], node: str, raw: Mapping[str, Any]) -> dict[str, Any]:
     """Turn raw attribute values into the fields of an operator.
 
     Keys of the form ``__x__`` belong to the graph, not to the operator, and are passed over.
@@ -81,29 +81,28 @@ def parse_attributes(operator: type, node: str, raw: Mapping[str, Any]) -> dict[
     Raises:
         AttributeValueError: unknown, missing or malformed attribute, naming the node.
     """
-    where = f"{operator.names[0]} {node!r}"  # type: ignore[attr-defined]
+    where = f"{operator.names[0]} {node!r}"
     fields = attribute_fields(operator)
     hints = _type_hints(operator)
-    ignored: frozenset[str] = operator.ignored_attributes  # type: ignore[attr-defined]
     values: dict[str, Any] = {}
-    rest: dict[str, str] | None = {} if operator.rest_attribute else None  # type: ignore[attr-defined]
+    rest: dict[str, str] = {}
     for key, value in raw.items():
-        if (key.startswith("__") and key.endswith("__")) or key in ignored:
+        if (key.startswith("__") and key.endswith("__")) or key in operator.ignored_attributes:
             continue
-        if rest is not None and key not in fields:
+        if key in fields:
+            values[key] = _parse_field(where, fields[key], hints[key], value)
+        elif operator.rest_attribute:
             rest[key] = format_attribute(value)
-            continue
-        if key not in fields:
+        else:
             raise AttributeValueError(
                 f"{where}: attribute {key!r} is unknown{did_you_mean(key, fields)}; "
                 f"it has {', '.join(fields) or 'none'}"
             )
-        values[key] = _parse_field(where, fields[key], hints[key], value)
     for name, field in fields.items():
         if name not in values and field.default is dataclasses.MISSING:
             raise AttributeValueError(f"{where}: attribute {name!r} is required and missing")
-    if rest is not None:
-        values[operator.rest_attribute] = tuple(rest.items())  # type: ignore[attr-defined]
+    if operator.rest_attribute:
+        values[operator.rest_attribute] = tuple(rest.items())
     return values
 
 
@@ -118,7 +117,7 @@ def format_attribute(value: Any) -> str:
     return str(value)
 
 
-def describe_attribute(operator: type, name: str) -> str:
+def describe_attribute(operator: type[Operator], name: str) -> str:
     """Return one line that says what an attribute takes, for the documentation of the operator."""
     field = attribute_fields(operator)[name]
     choices = field.metadata["choices"]
@@ -131,10 +130,10 @@ def describe_attribute(operator: type, name: str) -> str:
     return f"{name}: {kind}. {doc}".rstrip()
 
 
-_hint_cache: dict[type, dict[str, Any]] = {}
+_hint_cache: dict[type[Operator], dict[str, Any]] = {}
 
 
-def _type_hints(operator: type) -> dict[str, Any]:
+def _type_hints(operator: type[Operator]) -> dict[str, Any]:
     if operator not in _hint_cache:
         _hint_cache[operator] = typing.get_type_hints(operator)
     return _hint_cache[operator]
@@ -234,17 +233,10 @@ def _to_int(value: Any) -> int:
 
 def _parse_bool(value: Any) -> bool:
     if isinstance(value, str):
-        return {"true": True, "1": True, "false": False, "0": False}[value.strip().lower()]
-    if value not in (0, 1, True, False):
+        value = {"true": True, "1": True, "false": False, "0": False}.get(value.strip().lower())
+    if value not in (0, 1):
         raise ValueError(value)
     return bool(value)
-
-
-def _parse_bool_checked(value: Any) -> bool:
-    try:
-        return _parse_bool(value)
-    except KeyError:
-        raise ValueError(value) from None
 
 
 def _parse_float(value: Any) -> float:
@@ -253,15 +245,11 @@ def _parse_float(value: Any) -> float:
     return float(value)
 
 
-def _parse_str(value: Any) -> str:
-    return str(value)
-
-
 _SCALARS: dict[Any, Callable[[Any], Any]] = {
     int: _parse_int,
-    bool: _parse_bool_checked,
+    bool: _parse_bool,
     float: _parse_float,
-    str: _parse_str,
+    str: str,
 }
 
 
