@@ -10,26 +10,11 @@ import numpy.typing as npt
 import orjson
 
 from app.errors import FieldError, Invalid, Malformed
+from core.types import DTYPE_NAMES
 
 __all__ = ["parse_json", "read_tensor", "tensor_to_plain"]
 
 HostArray = npt.NDArray[Any]
-
-_DTYPES = (
-    "float32",
-    "float64",
-    "float16",
-    "uint8",
-    "int32",
-    "int8",
-    "int64",
-    "bool",
-    "int16",
-    "uint16",
-    "uint32",
-    "uint64",
-    "bfloat16",
-)
 
 
 def parse_json(body: bytes) -> Any:
@@ -69,8 +54,8 @@ def _read_object(value: dict[str, Any], field: str, dtype: str) -> HostArray:
     if "data" not in value:
         raise Invalid.from_errors([FieldError(f"{field}.data", "nothing", "a list of numbers")])
     named = value.get("dtype", dtype)
-    if named not in _DTYPES:
-        raise Invalid(f"{field}.dtype", named, f"one of {', '.join(_DTYPES)}")
+    if named not in DTYPE_NAMES:
+        raise Invalid(f"{field}.dtype", named, f"one of {', '.join(DTYPE_NAMES)}")
     data = value["data"]
     array = _to_array(data if isinstance(data, list) else [data], f"{field}.data", named)
     if "shape" not in value:
