@@ -56,8 +56,11 @@ class AttributeValueError(GraphError, ValueError):
     """An operator attribute is unknown, missing or has a value it cannot take."""
 
 
-class ShapeError(MXNetError, ValueError):
-    """Shapes contradict each other or cannot be inferred."""
+class ShapeError(MXNetError, AssertionError, ValueError):
+    """Shapes contradict each other or cannot be inferred.
+
+    MXNet asserts where it looks at shapes in Python, and raises an MXNetError elsewhere.
+    """
 
 
 class TypeInferenceError(MXNetError, TypeError):
@@ -72,8 +75,11 @@ class FormatError(MXNetError, ValueError):
     """A file is truncated, damaged or not in the format expected."""
 
 
-class StageError(MXNetError):
-    """A call came before the call it depends on; the message says which."""
+class StageError(MXNetError, AssertionError):
+    """A call came before the call it depends on; the message says which.
+
+    MXNet asserts here, as with UsageError.
+    """
 
 
 class UsageError(MXNetError, AssertionError, ValueError):

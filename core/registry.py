@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from core.errors import did_you_mean
+from core.errors import UsageError, did_you_mean
 
 __all__ = [
     "ClassRegistry",
@@ -38,7 +38,7 @@ class ClassRegistry(Generic[_T]):
     def register(self, klass: type[_T], name: str | None = None) -> type[_T]:
         """Register a class under a name, its own by default."""
         if not (isinstance(klass, type) and issubclass(klass, self.base)):
-            raise TypeError(f"{klass!r} is no {self.base.__name__}; derive it from there")
+            raise UsageError(f"{klass!r} is no {self.base.__name__}; derive it from there")
         self._classes[(name or klass.__name__).lower()] = klass
         return klass
 
@@ -56,18 +56,18 @@ class ClassRegistry(Generic[_T]):
         """Return an instance for a name, its JSON form, a dict or an instance.
 
         Raises:
-            ValueError: the name is not registered.
-            TypeError: the arguments do not fit.
+            UsageError: the name is not registered, or comes with arguments that it cannot take.
+            TypeError: the class takes other arguments.
         """
         if isinstance(name, self.base):
             if args or kwargs:
-                raise TypeError(f"{name!r} is an instance already; drop the other arguments")
+                raise UsageError(f"{name!r} is an instance already; drop the other arguments")
             return name
         if isinstance(name, dict):
             options = dict(name)
             return self.create(options.pop(self.kind), **options)
         if not isinstance(name, str):
-            raise TypeError(f"{self.kind} is {name!r}; expected a name or a {self.base.__name__}")
+            raise UsageError(f"{self.kind} is {name!r}; expected a name or a {self.base.__name__}")
         if name.startswith("["):
             inner, options = json.loads(name)
             return self.create(inner, **options)
@@ -75,7 +75,7 @@ class ClassRegistry(Generic[_T]):
             return self.create(json.loads(name))
         if name.lower() not in self._classes:
             known = sorted(self._classes)
-            raise ValueError(
+            raise UsageError(
                 f"{self.kind} {name!r} is not registered{did_you_mean(name.lower(), known)}; "
                 f"there are {', '.join(known)}"
             )

@@ -7,8 +7,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from core import metric as metrics
 from core.checkpoint import BatchEndParam
+from core.errors import UsageError
 from core.initializer import Uniform
 from core.io import DataBatch, DataDesc
 from core.module.lifecycle import Stage, require_stage
@@ -163,7 +166,7 @@ class BaseModule:
     def set_states(self, states: Any = None, value: Any = None) -> None:
         """Set the states; a module without any accepts none."""
         if states or value:
-            raise ValueError(f"{type(self).__name__} has no states; name them in state_names")
+            raise UsageError(f"{type(self).__name__} has no states; name them in state_names")
 
     def set_params(
         self,
@@ -277,6 +280,11 @@ class BaseModule:
         """
         self._require_parameters("predict()")
         if not hasattr(eval_data, "reset"):
+            if not isinstance(eval_data, (NDArray, np.ndarray)):
+                raise ValueError(
+                    f"eval_data is {type(eval_data).__name__}; expected an iterator, an NDArray or "
+                    "a NumPy array"
+                )
             self.forward(DataBatch([_as_ndarray(eval_data)]), is_train=False)
             return self.get_outputs()[0]
         batches = [
@@ -287,7 +295,7 @@ class BaseModule:
             return batches
         counts = {len(outputs) for outputs in batches}
         if len(counts) > 1:
-            raise ValueError(
+            raise UsageError(
                 f"Cannot merge batches, as their numbers of outputs differ: {sorted(counts)}; "
                 "pass merge_batches=False with buckets"
             )
@@ -324,8 +332,9 @@ class BaseModule:
         callbacks get a ``BatchEndParam``, epoch-end callbacks (epoch, symbol, arguments, auxiliary
         states). With ``eval_data`` the validation metric is scored after every epoch.
         """
+        scope = locals()
         if num_epoch is None:
-            raise ValueError("num_epoch is None; say for how many epochs to train")
+            raise UsageError("num_epoch is None; say for how many epochs to train")
         self.bind(
             data_shapes=train_data.provide_data,
             label_shapes=train_data.provide_label,
@@ -345,13 +354,15 @@ class BaseModule:
         validation_metric = eval_metric if validation_metric is None else validation_metric
         eval_metric = _as_metric(eval_metric)
         for epoch in range(begin_epoch, num_epoch):
-            started = time.time()
+            tic = time.time()
+            scope.update(validation_metric=validation_metric, tic=tic)
             totals = self._fit_epoch(
-                epoch, train_data, eval_metric, batch_end_callback, monitor, sparse_row_id_fn
+                *(epoch, train_data, eval_metric, batch_end_callback, monitor, sparse_row_id_fn),
+                scope,
             )
             for name, value in totals:
                 self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
-            self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - started)
+            self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - tic)
             # MXNet averages the auxiliary states of the devices here.
             arguments, auxiliary = self.get_params()
             self.set_params(arguments, auxiliary)
@@ -377,29 +388,47 @@ class BaseModule:
         batch_end_callback: Any,
         monitor: Any,
         sparse_row_id_fn: Callable[[Any], Any] | None,
+        scope: Mapping[str, Any],
     ) -> list[tuple[str, float]]:
         eval_metric.reset()
-        totals: list[tuple[str, float]] = []
-        batches = iter(train_data)
-        batch = next(batches, None)
-        nbatch = 0
-        while batch is not None:
-            if monitor is not None:
-                monitor.tic()
-            self.forward_backward(batch)
-            self.update()
-            self._update_metric_of(eval_metric, batch)
-            # Fetched before the callbacks: a bucket that is not bound yet is bound now.
-            batch = next(batches, None)
+        eval_name_vals: list[tuple[str, float]] = []
+        data_iter = iter(train_data)
+
+        def fetch() -> Any:
+            batch = next(data_iter, None)
             if batch is not None:
                 self.prepare(batch, sparse_row_id_fn=sparse_row_id_fn)
-            else:
-                totals = eval_metric.get_global_name_value()
+            return batch
+
+        nbatch = 0
+        next_data_batch = next(data_iter, None)
+        while next_data_batch is not None:
+            data_batch = next_data_batch
+            if monitor is not None:
+                monitor.tic()
+            self.forward_backward(data_batch)
+            self.update()
+            # Fetched before the callbacks: a bucket that is not bound yet is bound now.
+            next_data_batch = self._measure_and_fetch(eval_metric, data_batch, fetch)
+            end_of_batch = next_data_batch is None
+            if end_of_batch:
+                eval_name_vals = eval_metric.get_global_name_value()
             if monitor is not None:
                 monitor.toc_print()
-            _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
+            # Under the names that MXNet gives them: callbacks read these.
+            _call(
+                batch_end_callback,
+                BatchEndParam(epoch, nbatch, eval_metric, {**scope, **locals()}),
+            )
             nbatch += 1
-        return totals
+        return eval_name_vals
+
+    def _measure_and_fetch(
+        self, eval_metric: metrics.EvalMetric, data_batch: Any, fetch: Callable[[], Any]
+    ) -> Any:
+        """Update the metric, then return the next batch, ready to run."""
+        self._update_metric_of(eval_metric, data_batch)
+        return fetch()
 
     def _update_metric_of(self, eval_metric: metrics.EvalMetric, batch: Any) -> None:
         if isinstance(batch, list):

@@ -57,7 +57,7 @@ class BucketingModule(BaseModule):
     ) -> None:
         super().__init__(logger)
         if default_bucket_key is None:
-            raise ValueError("default_bucket_key is None; name the bucket to bind first")
+            raise UsageError("default_bucket_key is None; name the bucket to bind first")
         self._default_bucket_key = default_bucket_key
         self._sym_gen = sym_gen
         self._options: dict[str, Any] = {
@@ -153,7 +153,7 @@ class BucketingModule(BaseModule):
     ) -> None:
         """Bind the default bucket; the shapes are its."""
         if shared_module is not None:
-            raise ValueError("shared_module for BucketingModule is not supported")
+            raise UsageError("shared_module for BucketingModule is not supported")
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from core.device import Context
+from core.errors import ShapeError, UsageError
 from core.initializer import InitDesc
 from core.io import DataDesc
 from core.ndarray import NDArray
@@ -35,7 +36,7 @@ def fill_parameter(
     if given is not None and desc in given:
         source = given[desc]
         if source.shape != values.shape:
-            raise ValueError(
+            raise ShapeError(
                 f"parameter {str(desc)!r} has shape {source.shape}, expected {values.shape}"
             )
         source.copyto(values)
@@ -101,17 +102,17 @@ def group_contexts(group2ctxs: Any, count: int) -> list[Mapping[str, Context] | 
         return [None] * count
     if isinstance(group2ctxs, (list, tuple)):
         if len(group2ctxs) != count:
-            raise ValueError(f"group2ctxs has {len(group2ctxs)} entries for {count} devices")
+            raise UsageError(f"group2ctxs has {len(group2ctxs)} entries for {count} devices")
         return list(group2ctxs)
     if not isinstance(group2ctxs, Mapping):
-        raise TypeError(f"group2ctxs is {type(group2ctxs).__name__}; expected a dict or a list")
+        raise UsageError(f"group2ctxs is {type(group2ctxs).__name__}; expected a dict or a list")
     spread: list[dict[str, Context]] = [{} for _ in range(count)]
     for name, contexts in group2ctxs.items():
         chosen = [contexts] if isinstance(contexts, Context) else list(contexts)
         if len(chosen) == 1:
             chosen *= count
         if len(chosen) != count:
-            raise ValueError(f"group2ctxs[{name!r}] has {len(chosen)} devices, expected {count}")
+            raise UsageError(f"group2ctxs[{name!r}] has {len(chosen)} devices, expected {count}")
         for device, context in enumerate(chosen):
             spread[device][name] = context
     return list(spread)

@@ -9,6 +9,7 @@ from typing import Any
 from core import profiler
 from core.checkpoint import BatchEndParam, load_checkpoint
 from core.device import Context
+from core.metric import EvalMetric
 from core.module.base_module import as_list
 from core.module.module import Module
 from core.module.mutable_module import names_containing
@@ -23,7 +24,7 @@ class DetectionModule(Module):
     """A module whose fixed parameters are chosen by parts of their names.
 
     Batches may be lists with one batch per device, whose shapes then are equal. ``fit`` prepares
-    the next batch while the devices still work on this one's gradients.
+    the next batch before the metric of this one, which waits for the devices.
 
     Args:
         symbol: what is computed.
@@ -72,6 +73,13 @@ class DetectionModule(Module):
             given = as_list(kwargs.get("batch_end_callback"))
             kwargs["batch_end_callback"] = [*given, self._profile_callback()]
         super().fit(*args, **kwargs)
+
+    def _measure_and_fetch(
+        self, eval_metric: EvalMetric, data_batch: Any, fetch: Callable[[], Any]
+    ) -> Any:
+        following = fetch()
+        self._update_metric_of(eval_metric, data_batch)
+        return following
 
     def _profile_callback(self) -> Callable[[BatchEndParam], None]:
         def callback(param: BatchEndParam) -> None:

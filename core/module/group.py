@@ -10,7 +10,7 @@ import numpy as np
 
 from core.backends import backend_of
 from core.device import Context
-from core.errors import ShapeError
+from core.errors import ShapeError, UsageError
 from core.executor import bind
 from core.executor.allocate import resized, zeros
 from core.io import DataDesc
@@ -75,10 +75,15 @@ class GroupSpec:
             return dict.fromkeys(self.arguments, "null")
         if isinstance(self.grad_req, (list, tuple)):
             if len(self.grad_req) != len(self.arguments):
-                raise ValueError(
+                raise UsageError(
                     f"grad_req has {len(self.grad_req)} entries for {len(self.arguments)} arguments"
                 )
             return dict(zip(self.arguments, self.grad_req, strict=True))
+        if not isinstance(self.grad_req, (str, Mapping)):
+            raise ValueError(
+                f"grad_req is {self.grad_req!r}; expected a string, a list in the order of the "
+                "arguments, or a dict by name"
+            )
         default = self.grad_req if isinstance(self.grad_req, str) else "write"
         requests = {}
         for name in self.arguments:
@@ -237,7 +242,7 @@ class ExecutorGroup(GroupNames):
     def set_states(self, states: Any, value: Any) -> None:
         """Set the states from arrays per device, or all to one value."""
         if (states is None) == (value is None):
-            raise ValueError("set_states takes either states or value, not both and not neither")
+            raise UsageError("set_states takes either states or value, not both and not neither")
         for position, arrays in enumerate(self.state_arrays):
             for device, array in enumerate(arrays):
                 array[:] = value if states is None else states[position][device]
@@ -381,7 +386,7 @@ class ExecutorGroup(GroupNames):
 
     def _load_sliced(self, descs: Sequence[DataDesc], per_device: Sequence[Sequence[Any]]) -> None:
         if len(per_device) != len(self.execs):
-            raise ValueError(f"{len(per_device)} batches for {len(self.execs)} devices")
+            raise UsageError(f"{len(per_device)} batches for {len(self.execs)} devices")
         for exe, arrays in zip(self.execs, per_device, strict=True):
             _check_count(descs, arrays)
             for desc, source in zip(descs, arrays, strict=True):

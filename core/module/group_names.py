@@ -85,6 +85,11 @@ class GroupNames:
         return self.spec.symbol.list_outputs()
 
     @property
+    def num_outputs(self) -> int:
+        """How many outputs there are."""
+        return len(self.output_names)
+
+    @property
     def for_training(self) -> bool:
         """True where gradients are allocated."""
         return self.spec.for_training

@@ -10,7 +10,7 @@ from typing import Any
 
 from core.checkpoint import load_checkpoint, save_checkpoint
 from core.device import Context, current_context
-from core.errors import StageError
+from core.errors import StageError, UsageError
 from core.initializer import Uniform
 from core.io import DataDesc
 from core.kvstore import KVStore
@@ -73,7 +73,7 @@ class Module(PrivateNames, BaseModule):
         self._context = [context] if isinstance(context, Context) else list(context)
         self._work_load_list = list(work_load_list or [1] * len(self._context))
         if len(self._work_load_list) != len(self._context):
-            raise ValueError(
+            raise UsageError(
                 f"{len(self._work_load_list)} work loads for {len(self._context)} devices"
             )
         self._compression_params = dict(compression_params or {})
@@ -215,7 +215,7 @@ class Module(PrivateNames, BaseModule):
             self.logger.warning("Already bound, ignoring bind()")
             return
         if inputs_need_grad and not for_training:
-            raise ValueError("inputs_need_grad needs for_training=True")
+            raise UsageError("inputs_need_grad needs for_training=True")
         data, labels = self._checked(data_shapes, label_shapes)
         shared = None
         if shared_module is not None:
@@ -468,10 +468,17 @@ class Module(PrivateNames, BaseModule):
         return self._group("get_input_grads()").get_input_grads(merge_multi_context)
 
     def get_states(self, merge_multi_context: bool = True) -> Any:
-        """Return the states, one list of devices per state."""
+        """Return the states; not merged, a list of the devices' arrays for each."""
         self._require("get_states()", Stage.INITIALIZED)
         arrays = self._group("get_states()").state_arrays
-        return [copies[0] for copies in arrays] if merge_multi_context else arrays
+        if not merge_multi_context:
+            return arrays
+        if len(self._context) > 1:
+            raise UsageError(
+                f"the states of {len(self._context)} devices cannot be merged; call "
+                "get_states(merge_multi_context=False)"
+            )
+        return [copies[0] for copies in arrays]
 
     def set_states(self, states: Any = None, value: Any = None) -> None:
         """Set the states from arrays (per state, per device), or all to one value."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.device import Context
+from core.errors import UsageError
 from core.io import DataDesc
 from core.module.base_module import describe
 from core.module.module import Module
@@ -74,7 +75,7 @@ class MutableModule(Module):
     ) -> None:
         """Bind at the largest shapes, for inputs that have such, else at those given."""
         if shared_module is not None:
-            raise ValueError("shared_module for MutableModule is not supported")
+            raise UsageError("shared_module for MutableModule is not supported")
         super().bind(
             self._enlarged(data_shapes),
             self._enlarged(label_shapes),

@@ -453,13 +453,15 @@ def load(fname: str) -> Symbol:
     """Read a symbol from a file of any MXNet version.
 
     Raises:
-        OSError: the file cannot be read.
+        MXNetError: the file cannot be read.
         FormatError: it does not hold a symbol; UnknownOperator and GraphError for its graph.
     """
     if not isinstance(fname, str):
         raise TypeError("fname need to be string")
     try:
         text = Path(fname).read_text(encoding="utf-8")
+    except OSError as error:
+        raise MXNetError(f"cannot read {fname!r}: {error}") from error
     except UnicodeDecodeError as error:
         raise FormatError(f"{fname} is no text in UTF-8: {error}") from None
     return load_json(text)

@@ -133,6 +133,28 @@ def test_detection_module_takes_lists_of_batches(caplog: pytest.LogCaptureFixtur
         module.forward([])
 
 
+def test_detection_module_prepares_the_next_batch_before_the_metric_of_this_one() -> None:
+    order: list[str] = []
+
+    class Recorded(mx.mod.DetectionModule):
+        def prepare(self, *args: object, **kwargs: object) -> None:
+            order.append("prepare")
+            super().prepare(*args, **kwargs)
+
+        def update_metric(self, *args: object, **kwargs: object) -> None:
+            order.append("metric")
+            super().update_metric(*args, **kwargs)
+
+    module = Recorded(_network(), ["data"], ["softmax_label"])
+    data = np.random.RandomState(0).normal(size=(6, 1, 6, 6)).astype("float32")
+    labels = np.array([0, 1, 1, 0, 1, 1], "float32")
+    metric = mx.metric.create("acc")
+    batches = mx.io.NDArrayIter(data, labels, 2)
+    module.fit(batches, eval_metric=metric, num_epoch=1, optimizer_params={"learning_rate": 0.0})
+    assert order == ["prepare", "metric", "prepare", "metric", "metric"]
+    assert metric.get() == pytest.approx(module.score(batches, "acc")[0])
+
+
 def test_detection_module_fits_profiles_and_is_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
