@@ -9,7 +9,9 @@ from core.backends import backend_of
 from core.device import Context
 from core.errors import MXNetError, ShapeError
 from core.ndarray import NDArray
+from core.ndarray.sparse_array import RowSparseNDArray
 from core.ndarray.tape import Entry, Node, Origin, live, mode
+from core.ops.rows import Rows
 from core.types import Array, DType, Shape, shape_size
 
 __all__ = ["Function"]
@@ -110,10 +112,14 @@ class _FunctionNode(Node):
         self._function = None
 
 
-def _checked(what: str, grad: Any, shape: Shape, dtype: DType) -> Array:
+def _checked(what: str, grad: Any, shape: Shape, dtype: DType) -> Array | Rows:
     if not isinstance(grad, NDArray):
         raise TypeError(f"{what} is a {type(grad).__name__}; expected an NDArray")
-    if grad.size != shape_size(shape):
+    if isinstance(grad, RowSparseNDArray) and grad.shape == shape:
+        rows = Rows(shape, dtype)
+        rows.keep(grad.indices.dense(), grad.astype(dtype, copy=False).data.dense())
+        return rows
+    if shape_size(grad.shape) != shape_size(shape):
         raise ShapeError(f"{what} has shape {grad.shape}, expected {shape}")
     return grad.astype(dtype, copy=False).dense().reshape(shape)
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from core.backends import backend_of
 from core.backends.kernels import Version
 from core.device import Context
 from core.errors import ShapeError, did_you_mean
 from core.executor.trace import SpecOf
 from core.ndarray import NDArray
+from core.ndarray.sparse_array import sparse_zeros
 from core.symbol.graph import Entry, Node
 from core.types import DType, Shape, shape_size
 
@@ -31,6 +34,9 @@ class Allocator:
             the same name and shape.
         lent_names: the arguments it lends.
         buffer: arrays by name, used where large enough; those made anew are put in.
+        storages, gradient_storages: storage types by variable, of arrays and their gradients; dense
+            where there is none. What is sparse starts with nothing stored, and of no buffer's
+            memory.
         inputs: variables that change at every run; the arrays made for others have a version, so
             that kernels keep what they make of them.
 
@@ -46,9 +52,13 @@ class Allocator:
         lender: Executor | None,
         lent_names: list[str] | None,
         buffer: dict[str, NDArray] | None,
+        storages: Mapping[Node, str],
+        gradient_storages: Mapping[Node, str],
         inputs: Collection[str] = (),
     ) -> None:
         self._context = context
+        self._storages = storages
+        self._gradient_storages = gradient_storages
         self._group2ctx = group2ctx or {}
         self._spec_of = spec_of
         self._arguments = {} if lender is None else lender.arg_dict
@@ -69,7 +79,7 @@ class Allocator:
         shape, dtype = self._spec_of(Entry(node, 0))
         if node.name in self._lent:
             return _matching(node.name, self._arguments[node.name], shape, dtype)
-        if self._buffer is None:
+        if self._buffer is None or self._storages.get(node, "default") != "default":
             return self._variable(node)
         found = self._buffer.get(node.name)
         if found is not None and found.size >= shape_size(shape) and found.data.dtype == dtype:
@@ -81,24 +91,29 @@ class Allocator:
         """Return the array of an argument's gradient."""
         shape, dtype = self._spec_of(Entry(node, 0))
         lent = self._gradients.get(node.name) if node.name in self._lent else None
-        return self._zeros(node) if lent is None else _matching(node.name, lent, shape, dtype)
+        if lent is not None:
+            return _matching(node.name, lent, shape, dtype)
+        return self._zeros(node, self._gradient_storages.get(node, "default"))
 
     def auxiliary(self, node: Node) -> NDArray:
         """Return the array of an auxiliary state."""
         shape, dtype = self._spec_of(Entry(node, 0))
         lent = self._auxiliaries.get(node.name)
-        if lent is not None and (lent.shape, lent.data.dtype) == (shape, dtype):
+        if lent is not None and (lent.shape, lent.dtype) == (shape, dtype):
             return lent
         return self._variable(node)
 
     def _variable(self, node: Node) -> NDArray:
-        array = self._zeros(node)
+        array = self._zeros(node, self._storages.get(node, "default"))
         array.version = None if node.name in self._inputs else Version()
         return array
 
-    def _zeros(self, node: Node) -> NDArray:
+    def _zeros(self, node: Node, stype: str) -> NDArray:
         context = self._group2ctx.get(node.attrs.get("__ctx_group__", ""), self._context)
-        return zeros(*self._spec_of(Entry(node, 0)), context)
+        shape, dtype = self._spec_of(Entry(node, 0))
+        if stype != "default":
+            return sparse_zeros(stype, shape, context, dtype)
+        return zeros(shape, dtype, context)
 
 
 def zeros(shape: Shape, dtype: DType, context: Context) -> NDArray:
@@ -119,9 +134,9 @@ def resized(array: NDArray, shape: Shape) -> NDArray:
 
 
 def _matching(name: str, lent: NDArray, shape: Shape, dtype: DType) -> NDArray:
-    if lent.shape != shape or lent.data.dtype != dtype:
+    if lent.shape != shape or lent.dtype != dtype:
         raise ShapeError(
-            f"{name!r} is shared with shape {lent.shape} and dtype {lent.data.dtype}, but here it "
-            f"has {shape} and {dtype}; take it out of shared_arg_names"
+            f"{name!r} is shared with shape {lent.shape} and dtype {np.dtype(lent.dtype)}, "
+            f"but here it has {shape} and {dtype}; take it out of shared_arg_names"
         )
     return lent

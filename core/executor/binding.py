@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from core.backends import backend_of
 from core.device import Context
 from core.errors import (
@@ -23,8 +25,8 @@ from core.executor.executor import Executor
 from core.executor.repeats import without_repeats
 from core.executor.sparse import (
     SparseExecutor,
+    declared_storages,
     has_sparse,
-    stored_as_declared,
     with_dense_copies,
 )
 from core.executor.trace import Graph, SpecOf, specs_of
@@ -92,10 +94,10 @@ def bind(
     _check_devices(ctx, group2ctx, zip(all_names, all_arrays, strict=True))
     _check_devices(ctx, None, zip(names, gradients, strict=True))
     given = Bound(arguments, gradients, requests, auxiliaries)
-    bound = with_dense_copies(given) if has_sparse(given) else given
-    _check_gradients(names, bound.arguments, bound.gradients)
-    spec_of = _infer_bound(graph, bound.arguments, bound.auxiliaries, specs)
+    _check_gradients(names, arguments, gradients)
+    spec_of = _infer_bound(graph, arguments, auxiliaries, specs)
     graph, spec_of = without_repeats(graph, spec_of)
+    bound = with_dense_copies(given, graph) if has_sparse(given) else given
     arena = shared_exec.arena if shared_exec is not None else Arena(ctx)
     if bound is not given:
         own = (symbol, graph, spec_of, ctx, bound, arena)
@@ -148,8 +150,9 @@ def simple_bind(
     dtypes = {name: to_dtype(dtype) for name, dtype in (type_dict or {}).items()}
     spec_of = _infer(graph, known, dtypes)
     requests = _requests(grad_req, [node.name for node in graph.arguments])
+    storages = declared_storages(graph, stype_dict or {})
     allocator = Allocator(
-        ctx, group2ctx, spec_of, shared_exec, shared_arg_names, shared_buffer, known
+        ctx, group2ctx, spec_of, shared_exec, shared_arg_names, shared_buffer, *storages, known
     )
     arguments = [allocator.argument(node) for node in graph.arguments]
     gradients = [
@@ -157,14 +160,13 @@ def simple_bind(
         for node, request in zip(graph.arguments, requests, strict=True)
     ]
     auxiliaries = [allocator.auxiliary(node) for node in graph.auxiliaries]
-    bound = Bound(arguments, gradients, requests, auxiliaries)
-    stored = stored_as_declared(graph, bound, stype_dict or {})
+    stored = Bound(arguments, gradients, requests, auxiliaries)
     graph, spec_of = without_repeats(graph, spec_of)
     arena = shared_exec.arena if shared_exec is not None else Arena(ctx)
     if has_sparse(stored):
-        own = (symbol, graph, spec_of, ctx, with_dense_copies(stored), arena)
+        own = (symbol, graph, spec_of, ctx, with_dense_copies(stored, graph), arena)
         return SparseExecutor(*own, stored=stored, group2ctx=group2ctx)
-    return Executor(symbol, graph, spec_of, ctx, bound, arena, group2ctx=group2ctx)
+    return Executor(symbol, graph, spec_of, ctx, stored, arena, group2ctx=group2ctx)
 
 
 class ExecutorBinder:
@@ -258,18 +260,18 @@ def _infer_bound(
     arrays = [*arguments, *auxiliaries]
     named = list(zip(variables, arrays, strict=True))
     if specs is None:
-        shapes = {node.name: array.data.shape for node, array in named}
-        dtypes = {node.name: array.data.dtype for node, array in named}
+        shapes = {node.name: array.shape for node, array in named}
+        dtypes = {node.name: np.dtype(array.dtype) for node, array in named}
         spec_of = _infer(graph, shapes, dtypes)
     else:
         spec_of = specs_of(specs)
     for node, array in named:
         shape, dtype = spec_of(Entry(node, 0))
-        if array.data.shape != shape:
+        if array.shape != shape:
             raise ShapeError(f"{node.name!r} is bound to shape {array.shape}, expected {shape}")
-        if array.data.dtype != dtype:
+        if array.dtype != dtype:
             raise TypeInferenceError(
-                f"{node.name!r} is bound to dtype {array.data.dtype}, expected {dtype}"
+                f"{node.name!r} is bound to dtype {np.dtype(array.dtype)}, expected {dtype}"
             )
     return spec_of
 
@@ -280,11 +282,12 @@ def _check_gradients(
     for name, argument, gradient in zip(names, arguments, gradients, strict=True):
         if gradient is None:
             continue
-        got, expected = gradient.data, argument.data
-        if got.shape != expected.shape or got.dtype != expected.dtype:
+        got = gradient.shape, np.dtype(gradient.dtype)
+        expected = argument.shape, np.dtype(argument.dtype)
+        if got != expected:
             raise ShapeError(
-                f"args_grad: {name!r} has shape {got.shape} and dtype {got.dtype}, the argument "
-                f"{expected.shape} and {expected.dtype}"
+                f"args_grad: {name!r} has shape {got[0]} and dtype {got[1]}, the argument "
+                f"{expected[0]} and {expected[1]}"
             )
 
 

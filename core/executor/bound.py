@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from core.ndarray import NDArray
+from core.ops.rows import Rows
 
 __all__ = ["Bound"]
 
@@ -16,8 +18,10 @@ class Bound:
     Attributes:
         arguments: in the order of ``list_arguments``.
         gradients: likewise; None where there is none.
-        requests: likewise; ``"write"``, ``"add"`` or ``"null"``.
+        requests: likewise; ``"write"``, ``"add"``, ``"null"``, or ``"rows"``: added to the rows
+            that are kept in place of the array.
         auxiliaries: in the order of ``list_auxiliary_states``.
+        rows: by position, what stands for the arrays of gradients that are requested as rows.
 
     Of arrays that have a version (``NDArray.version``) kernels keep what they make of them.
     """
@@ -26,3 +30,4 @@ class Bound:
     gradients: list[NDArray | None]
     requests: list[str]
     auxiliaries: list[NDArray]
+    rows: Mapping[int, Rows] = dataclasses.field(default_factory=dict)

@@ -440,7 +440,10 @@ def _bindings(bound: Bound, outputs: Outputs) -> Bindings:
     return Bindings(
         arguments=[array.dense() for array in bound.arguments],
         auxiliaries=[array.dense() for array in bound.auxiliaries],
-        gradients=[None if array is None else array.data for array in bound.gradients],
+        gradients=[
+            bound.rows.get(index, None if array is None else array.data)
+            for index, array in enumerate(bound.gradients)
+        ],
         outputs=[array.data for array in outputs.arrays],
         versions=[array.version for array in (*bound.arguments, *bound.auxiliaries)],
     )
@@ -474,4 +477,4 @@ def _strided(arrays: Sequence[NDArray]) -> set[int]:
 
 
 def _nbytes(arrays: Sequence[NDArray | None]) -> int:
-    return sum(int(array.data.nbytes) for array in arrays if array is not None)
+    return sum(array.nbytes for array in arrays if array is not None)

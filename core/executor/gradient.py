@@ -3,13 +3,14 @@
 Steps are taken backwards; each hands gradients of its outputs on to its inputs. A gradient with
 several contributions is summed as they arrive, so that at most one of them waits. ``grad_req`` is
 settled here: the gradient of an argument is written straight into its array where it has one
-contribution, and summed in that array where it has more, or where the request is ``add``.
+contribution, and summed in that array where it has more, or where the request is ``add``. Where
+the request is ``rows``, each operator adds its contribution to the rows that are kept.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from core.errors import GraphError
 from core.executor.ir import Place, Program, Slots, Step
@@ -33,7 +34,8 @@ def append_gradients(
 
     Args:
         program: a traced forward pass.
-        requests: ``"write"`` or ``"add"`` by position of the argument; the rest gets no gradient.
+        requests: ``"write"``, ``"add"`` or ``"rows"`` by position of the argument; the rest gets no
+            gradient. With ``"rows"`` all that read the argument give ``Operator.row_gradients``.
         pass_on: let views stand for gradients that an operator only hands on, and one product for
             the gradient of a shared weight; off, every node has a backward step of its own, which
             a monitor can be shown.
@@ -42,7 +44,8 @@ def append_gradients(
         GraphError: a gradient would have to pass an operator that has none; names the node.
     """
     _Backward(program, requests, pass_on).build()
-    _drop_unread(program)
+    kept = {index for index, request in requests.items() if request == "rows"}
+    _drop_unread(program, kept)
 
 
 class _Backward:
@@ -193,15 +196,17 @@ class _Backward:
         every = step.op.needs_every_gradient()
         for index in step.op.gradient_inputs(len(step.inputs)) if every else wanted:
             value, name = _id(step.inputs[index]), f"{step.node}_backward{index}"
-            if index in wanted and self._is_first_write(value):
+            if index in wanted and self._is_written(value):
                 targets[index] = self._gradients[value] = self._new_bound(value)
             else:
                 like = self._program.values[value]
                 targets[index] = self._program.new_value(name, like.shape, like.dtype).id
         return targets
 
-    def _is_first_write(self, value: int) -> bool:
-        return self._requests.get(value) == "write" and value not in self._gradients
+    def _is_written(self, value: int) -> bool:
+        """Tell whether a contribution goes to the argument's own gradient as it is computed."""
+        request = self._requests.get(value)
+        return request == "rows" or (request == "write" and value not in self._gradients)
 
     def _contribute(self, value: int, gradient: int) -> None:
         """Take a contribution into account: a value of its own, a view, or written in place."""
@@ -288,9 +293,14 @@ def _id(slot: int | None) -> int:
     return slot
 
 
-def _drop_unread(program: Program) -> None:
+def _drop_unread(program: Program, kept_rows: Set[int]) -> None:
     """Drop backward steps whose results nothing reads, as those behind a loss layer's output."""
     live = {program.data(gradient) for gradient in program.gradients.values()}
+    live.update(
+        value.id
+        for value in program.values
+        if value.place is Place.GRADIENT and value.index in kept_rows
+    )
     kept: list[Step] = []
     for step in reversed(program.backward_steps):
         written = [gradient for gradient in step.writes() if gradient in live]

@@ -16,6 +16,7 @@ from core.executor.check import checked
 from core.executor.ir import Place, Program, Slots, Step, Value
 from core.executor.memory import MemoryPlan, aligned
 from core.ops import Run
+from core.ops.rows import Rows
 from core.types import Array, DType, Shape
 
 __all__ = ["Bindings", "Call", "Lowering", "Refresh"]
@@ -32,7 +33,8 @@ class Bindings:
     Attributes:
         arguments: in the order of ``list_arguments``.
         auxiliaries: in the order of ``list_auxiliary_states``.
-        gradients: by position of the argument, None where there is none.
+        gradients: by position of the argument, None where there is none; ``Rows`` where few of
+            them are kept.
         outputs: by position of the head.
         versions: of the arguments, then of the auxiliary states; None where the array may change
             at any time.
@@ -177,7 +179,9 @@ class Lowering:
         """Return arrays by position, as vectors of elements where they have a layout."""
         values = self.program.values
         return tuple(
-            array if array is None or slot is None else array.view(values[slot].dtype)
+            array
+            if array is None or slot is None or isinstance(array, Rows)
+            else array.view(values[slot].dtype)
             for slot, array in zip(slots, self.arrays(slots), strict=True)
         )
 

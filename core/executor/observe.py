@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from core.backends import backend_of
 from core.device import Context
 from core.executor.allocate import zeros
 from core.executor.ir import Place, Program, Step
@@ -13,6 +14,7 @@ from core.executor.plan import Observer
 from core.executor.primitives import Primitive
 from core.ndarray import NDArray
 from core.ops import Operator
+from core.ops.rows import Rows
 from core.types import Array
 
 __all__ = ["MonitorCallback", "observer_of"]
@@ -88,7 +90,10 @@ def _gradients(
         name = f"{step.node}_backward_output{number}"
         given = forward.inputs[index]
         if gradient is not None:
-            yield name, lowering.array(gradient)
+            array = lowering.array(gradient)
+            if isinstance(array, Rows):
+                array = array.dense(backend_of(context).xp)
+            yield name, array
         elif given is not None:
             spec = lowering.program.values[given].spec
             yield name, zeros(spec.shape, spec.dtype, context).data

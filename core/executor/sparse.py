@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from core.errors import MXNetError
 from core.executor.bound import Bound
 from core.executor.executor import Executor
 from core.executor.trace import Graph
 from core.ndarray import NDArray
+from core.ndarray.sparse_array import BaseSparseNDArray, RowSparseNDArray
+from core.ops.rows import Rows
 from core.ops.storage import DECLARED_STORAGE, gradient_storage, output_storage
 from core.symbol.graph import Node
+from core.types import is_half
 
 __all__ = [
     "SparseExecutor",
+    "declared_storages",
     "gradient_storages",
     "has_sparse",
     "head_storages",
-    "stored_as_declared",
     "with_dense_copies",
 ]
 
@@ -29,13 +34,22 @@ def has_sparse(bound: Bound) -> bool:
     return any(array is not None and array.stype != "default" for array in arrays)
 
 
-def with_dense_copies(bound: Bound) -> Bound:
-    """Return the same arrays with dense copies in place of the sparse ones."""
+def with_dense_copies(bound: Bound, graph: Graph) -> Bound:
+    """Return the same arrays with dense copies in place of the sparse ones.
+
+    Gradients of which a pass computes but a few rows stay as they are; the rows go to
+    ``Bound.rows``.
+    """
+    few = _gradients_of_few_rows(bound, graph)
     return Bound(
         [_dense(array) for array in bound.arguments],
-        [None if array is None else _dense(array) for array in bound.gradients],
-        bound.requests,
+        [
+            array if array is None or index in few else _dense(array)
+            for index, array in enumerate(bound.gradients)
+        ],
+        ["rows" if index in few else request for index, request in enumerate(bound.requests)],
         [_dense(array) for array in bound.auxiliaries],
+        few,
     )
 
 
@@ -45,22 +59,16 @@ def head_storages(graph: Graph, storages: Mapping[str, str]) -> list[str]:
     return [found[node] for node, _ in graph.heads]
 
 
-def stored_as_declared(graph: Graph, bound: Bound, given: Mapping[str, str]) -> Bound:
-    """Return new arrays in the storage types that are given by name or that variables declare.
+def declared_storages(
+    graph: Graph, given: Mapping[str, str]
+) -> tuple[Mapping[Node, str], Mapping[Node, str]]:
+    """Return the storage types of the variables and of the arguments' gradients.
 
-    Gradients are ``row_sparse`` where the one operator that reads the variable makes such ones.
+    Variables are stored as is given by name, else as they declare. Gradients are ``row_sparse``
+    where all operators that read the variable make such ones.
     """
     found = _declared_storages(graph, given)
-    gradients = _gradient_storages(graph, found)
-    return Bound(
-        [_stored(*pair) for pair in _with(found, graph.arguments, bound.arguments)],
-        [
-            None if array is None else _stored(array, gradients[node])
-            for node, array in zip(graph.arguments, bound.gradients, strict=True)
-        ],
-        bound.requests,
-        [_stored(*pair) for pair in _with(found, graph.auxiliaries, bound.auxiliaries)],
-    )
+    return found, _gradient_storages(graph, found)
 
 
 def gradient_storages(graph: Graph) -> dict[str, str]:
@@ -84,16 +92,34 @@ def _gradient_storages(graph: Graph, found: Mapping[Node, str]) -> dict[Node, st
         for index, (source, _) in enumerate(node.inputs):
             if node.op is not None and source in gradients:
                 gradients[source].append(gradient_storage(node.op, inputs, index))
+    for node, _ in graph.heads:
+        if node in gradients:
+            gradients[node].append("default")
     return {
-        node: "row_sparse" if kinds == ["row_sparse"] else "default"
+        node: "row_sparse" if set(kinds) == {"row_sparse"} else "default"
         for node, kinds in gradients.items()
     }
 
 
-def _with(
-    found: Mapping[Node, str], nodes: Sequence[Node], arrays: Sequence[NDArray]
-) -> list[tuple[NDArray, str]]:
-    return [(array, found[node]) for node, array in zip(nodes, arrays, strict=True)]
+def _gradients_of_few_rows(bound: Bound, graph: Graph) -> dict[int, Rows]:
+    """Return rows for the row_sparse gradients to which all readers of the argument can add rows.
+
+    Those of half precision are not among them: what reads such may be given wider arrays.
+    """
+    whole = {node for node, _ in graph.heads}
+    for node in graph.nodes:
+        if node.op is not None:
+            few = node.op.row_gradients()
+            whole.update(one for i, (one, _) in enumerate(node.inputs) if i not in few)
+    return {
+        index: Rows(array.shape, np.dtype(array.dtype))
+        for index, (node, array) in enumerate(zip(graph.arguments, bound.gradients, strict=True))
+        if array is not None
+        and array.stype == "row_sparse"
+        and node not in whole
+        and bound.requests[index] != "null"
+        and not is_half(np.dtype(array.dtype))
+    }
 
 
 def _all_storages(graph: Graph, storages: Mapping[str, str]) -> dict[Node, str]:
@@ -106,15 +132,13 @@ def _all_storages(graph: Graph, storages: Mapping[str, str]) -> dict[Node, str]:
     return found
 
 
-def _stored(array: NDArray, stype: str) -> NDArray:
-    return array if array.stype == stype else array.tostype(stype)
-
-
 class SparseExecutor(Executor):
     """An executor whose arrays may be sparse, in MXNet's words and with MXNet's results.
 
     What the sparse arguments hold is read anew at each forward pass, and sparse gradients are
-    written after each backward pass. Outputs are sparse where MXNet's are; such ones are copies.
+    written after each backward pass. Nothing is copied where an array keeps dense memory up to
+    date, nor of gradients of which a pass computes but a few rows. Outputs are sparse where MXNet's
+    are; such ones are copies.
     """
 
     def __init__(self, *args: Any, stored: Bound, **kwargs: Any) -> None:
@@ -123,6 +147,7 @@ class SparseExecutor(Executor):
         self.arg_arrays = stored.arguments
         self.grad_arrays = stored.gradients
         self.aux_arrays = stored.auxiliaries
+        self._added = [request == "add" for request in stored.requests]
         variables = (*self.graph.arguments, *self.graph.auxiliaries)
         arrays = (*stored.arguments, *stored.auxiliaries)
         self._storages = head_storages(
@@ -140,7 +165,16 @@ class SparseExecutor(Executor):
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
         _copy(self.grad_arrays, self.bound.gradients)
+        for index, rows in self.bound.rows.items():
+            rows.clear()
+            gradient = self.grad_arrays[index]
+            if self._added[index] and isinstance(gradient, RowSparseNDArray):
+                rows.keep(gradient.indices.data, gradient.data.data)
         super().backward(_dense_gradients(out_grads), is_train)
+        for index, rows in self.bound.rows.items():
+            gradient = self.grad_arrays[index]
+            assert isinstance(gradient, RowSparseNDArray)
+            gradient.take_rows(rows)
         _copy(self.bound.gradients, self.grad_arrays)
         _copy(self.bound.auxiliaries, self.aux_arrays)
 
@@ -160,6 +194,8 @@ class SparseExecutor(Executor):
 
 
 def _dense(array: NDArray) -> NDArray:
+    if isinstance(array, BaseSparseNDArray) and array.memory is not None:
+        return NDArray(array.memory, array.context, version=array.version)
     return array if array.stype == "default" else array.tostype("default")
 
 
@@ -176,5 +212,8 @@ def _dense_gradients(given: Any) -> Any:
 def _copy(sources: Sequence[NDArray | None], targets: Sequence[NDArray | None]) -> None:
     """Copy from sparse arrays to their dense copies, or back; the rest are the same arrays."""
     for source, target in zip(sources, targets, strict=True):
-        if source is not target and source is not None and target is not None:
-            target.assign_dense(source.dense())
+        if source is target or source is None or target is None:
+            continue
+        raw = source.dense()
+        if raw is not target.dense():
+            target.assign_dense(raw)

@@ -33,7 +33,7 @@ def verify_program(
 
     Args:
         program: what to check.
-        requests: the gradient requests, ``"write"`` or ``"add"`` by position of the argument.
+        requests: the gradient requests by position of the argument.
         after: the pass just done, for the message.
         operators: also let every operator infer its outputs again; passes do not change these.
 

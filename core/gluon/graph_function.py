@@ -8,7 +8,10 @@ from typing import Any
 from core import autograd
 from core.device import Context
 from core.executor import Executor
+from core.executor.sparse import gradient_storages
+from core.executor.trace import Graph
 from core.ndarray import NDArray
+from core.ndarray.sparse import zeros
 from core.symbol import Symbol
 
 __all__ = ["ExecutorPool"]
@@ -42,6 +45,8 @@ class ExecutorPool:
         self._symbol = symbol
         self._arguments = arguments
         self._auxiliary = auxiliary
+        storages = gradient_storages(Graph.of(symbol._heads))
+        self._storages = [storages[name] for name in self.names]
         self._idle: dict[bool, list[Executor]] = {True: [], False: []}
 
     def run(self, values: Sequence[NDArray]) -> list[NDArray]:
@@ -69,11 +74,15 @@ class ExecutorPool:
             name: values[name].copy() if name in values else self._arguments[name]
             for name in self.names
         }
-        gradients = {name: one.zeros_like() for name, one in arguments.items()}
+        gradients = {
+            name: zeros(stype, one.shape, self.context, one.dtype)
+            for (name, one), stype in zip(arguments.items(), self._storages, strict=True)
+            if with_gradients
+        }
         executor: Executor = self._symbol.bind(
             self.context,
             arguments,
-            args_grad=gradients if with_gradients else None,
+            args_grad=gradients,
             grad_req="write" if with_gradients else "null",
             aux_states=dict(self._auxiliary),
         )

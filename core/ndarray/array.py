@@ -95,6 +95,11 @@ class NDArray(Arithmetic, Shaping, Subscript, OperatorMethods):
         return self._data.dtype.type
 
     @property
+    def nbytes(self) -> int:
+        """Bytes that the array holds."""
+        return 0 if self._data is None else int(self._data.nbytes)
+
+    @property
     def size(self) -> int:
         """Number of elements."""
         return shape_size(self.shape)

@@ -15,6 +15,7 @@ from core.ndarray.execute import execute
 from core.ndarray.nodes import OperatorNode
 from core.ndarray.tape import NOT_RECORDED, Node, Step, Variable, live, mode, walk
 from core.ops import Operator
+from core.ops.rows import Rows
 from core.types import Array, shape_size
 
 if TYPE_CHECKING:
@@ -135,7 +136,22 @@ def numeric_step(node: Node, out_grads: Sequence[NDArray | None]) -> list[NDArra
     """Run one node's backward on raw arrays."""
     wrap = next(dy.wrap for dy in out_grads if dy is not None)
     in_grads = node.backward([None if dy is None else dy.dense() for dy in out_grads])
-    return [None if dx is None else wrap(dx, node.context) for dx in in_grads]
+    return [
+        None
+        if dx is None
+        else _from_rows(dx, node.context)
+        if isinstance(dx, Rows)
+        else wrap(dx, node.context)
+        for dx in in_grads
+    ]
+
+
+def _from_rows(rows: Rows, context: Context) -> NDArray:
+    from core.ndarray.sparse_array import RowSparseNDArray
+
+    array = RowSparseNDArray.zeros(rows.shape, context, rows.dtype)
+    array.take_rows(rows)
+    return array
 
 
 def _head_gradient(head: NDArray, given: NDArray | None) -> NDArray:

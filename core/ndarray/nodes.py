@@ -11,6 +11,7 @@ from core.errors import MXNetError
 from core.ndarray.execute import run_of
 from core.ndarray.tape import Node, Origin, mode
 from core.ops import ALL, Operator
+from core.ops.rows import Rows
 from core.types import Array, DType, Shape
 
 __all__ = ["CopyNode", "IndexNode", "OperatorNode"]
@@ -37,7 +38,7 @@ class OperatorNode(Node):
     def backward(self, out_grads: Sequence[Array | None]) -> Sequence[Array | None]:
         """Run the operator's own backward; inputs that it does not differentiate get zeros."""
         op, backend = self.op, backend_of(self.context)
-        differentiable = op.gradient_inputs(len(self.inputs))
+        differentiable, few_rows = op.gradient_inputs(len(self.inputs)), op.row_gradients()
         needs_every = op.needs_every_gradient()
         wanted: list[Array | None] = [None] * len(self.inputs)
         zeros: dict[int, Array] = {}
@@ -45,7 +46,9 @@ class OperatorNode(Node):
             for index, (x, parent) in enumerate(zip(self.inputs, self.parents, strict=True)):
                 if parent is None and not (needs_every and index in differentiable):
                     continue
-                if index in differentiable:
+                if index in few_rows:
+                    wanted[index] = Rows(x.shape, x.dtype)
+                elif index in differentiable:
                     wanted[index] = backend.empty(x.shape, x.dtype)
                 else:
                     zeros[index] = backend.xp.zeros(x.shape, x.dtype)

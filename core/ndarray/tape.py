@@ -102,7 +102,8 @@ class Node(ABC):
     def backward(self, out_grads: Sequence[Array | None]) -> Sequence[Array | None]:
         """Return the gradient of each input, None where its parent is None or it has none.
 
-        An entry of ``out_grads`` is None where nothing depends on that output.
+        An entry of ``out_grads`` is None where nothing depends on that output. A gradient may be
+        ``core.ops.rows.Rows`` where it has few.
         """
 
     def forget(self) -> None:

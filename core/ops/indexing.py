@@ -11,6 +11,7 @@ from core.ops.attributes import attribute
 from core.ops.lookup import add_at, axis_positions, read_at, row_positions, whole_indices, write_at
 from core.ops.operator import Operator, Reads, Run
 from core.ops.registry import register
+from core.ops.rows import Rows
 from core.types import NO_ELEMENTS, Array, DType, Shape, merge_dtypes, normalize_axis, shape_size
 
 __all__ = [
@@ -49,8 +50,8 @@ class _Indexing(Operator):
 class Embedding(Operator):
     """Rows of the weight (input_dim, output_dim), one for each element of the data.
 
-    Indices outside are moved to the nearest row. With ``sparse_grad`` MXNet gives the weight's
-    gradient as a row_sparse array; its values are the same.
+    Indices outside are moved to the nearest row. With ``sparse_grad`` the weight's gradient is a
+    row_sparse array, with the rows that the data names.
     """
 
     input_dim: int = attribute(minimum=1, doc="number of rows")
@@ -84,6 +85,9 @@ class Embedding(Operator):
     def gradient_inputs(self, count: int) -> tuple[int, ...]:
         return (1,)
 
+    def row_gradients(self) -> tuple[int, ...]:
+        return (1,) if self.sparse_grad else ()
+
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         rows = whole_indices(run, inputs[0], self.input_dim, "clip")
         read_at(run, inputs[1], rows, outputs[0])
@@ -96,9 +100,12 @@ class Embedding(Operator):
         outputs: Sequence[Array],
         in_grads: Sequence[Array | None],
     ) -> None:
-        rows = whole_indices(run, inputs[0], self.input_dim, "clip").reshape(-1, 1)
+        rows, target = whole_indices(run, inputs[0], self.input_dim, "clip"), in_grads[1]
+        if isinstance(target, Rows):
+            target.add(run.xp, rows.reshape(-1), out_grads[0].reshape(-1, self.output_dim))
+            return
         shape = (self.input_dim, self.output_dim)
-        add_at(run, in_grads[1], axis_positions(run, rows, shape, 0), out_grads[0])
+        add_at(run, target, axis_positions(run, rows.reshape(-1, 1), shape, 0), out_grads[0])
 
 
 @register("take", "_npi_take")

@@ -222,6 +222,11 @@ class Operator:
         """
         return False
 
+    def row_gradients(self) -> tuple[int, ...]:
+        """Inputs whose gradient ``backward`` can also add to ``core.ops.rows.Rows``: it has few
+        rows, and those of a shape are not to be filled with zeros."""
+        return ()
+
     # -- arithmetic -------------------------------------------------------------------------
 
     def prepare(

@@ -33,25 +33,40 @@ def update_sparse(
         update: from weight, gradient and states, all flat, to their new values in place.
     """
     arrays = [weight, *states]
-    backend = backend_of(weight.context)
-    with backend.scope():
-        whole = [
-            # Dense arrays are written to: data, not dense(), says so to their versions.
-            array.dense() if isinstance(array, BaseSparseNDArray) else array.data
-            for array in arrays
-        ]
+    with backend_of(weight.context).scope():
         if lazy and isinstance(grad, RowSparseNDArray):
-            rows = grad.indices.data
-            pieces = [backend.xp.ascontiguousarray(raw[rows]) for raw in whole]
-            gradient = grad.data.data
+            _update_rows(arrays, grad, update)
         else:
-            rows = slice(None)
-            pieces = [backend.xp.ascontiguousarray(raw) for raw in whole]
-            gradient = grad.dense()
-        flat = [piece.reshape(-1) for piece in pieces]
-        update([flat[0], gradient.reshape(-1), *flat[1:]])
-        for array, raw, piece in zip(arrays, whole, pieces, strict=True):
-            if piece is not raw:
-                raw[rows] = piece
-            if isinstance(array, BaseSparseNDArray):
-                array.assign_dense(raw)
+            _update_whole(arrays, grad, update)
+
+
+def _update_rows(arrays: Sequence[NDArray], grad: RowSparseNDArray, update: Update) -> None:
+    """Update the rows that the gradient has; the time goes with their number."""
+    rows = grad.indices.data
+    # Dense arrays are written to: data, not dense(), says so to their versions.
+    pieces = [
+        array.read_rows(rows) if isinstance(array, RowSparseNDArray) else array.data[rows]
+        for array in arrays
+    ]
+    flat = [piece.reshape(-1) for piece in pieces]
+    update([flat[0], grad.data.data.reshape(-1), *flat[1:]])
+    for array, piece in zip(arrays, pieces, strict=True):
+        if isinstance(array, RowSparseNDArray):
+            array.write_rows(rows, piece)
+        else:
+            array.data[rows] = piece
+
+
+def _update_whole(arrays: Sequence[NDArray], grad: NDArray, update: Update) -> None:
+    xp = backend_of(grad.context).xp
+    whole = [
+        array.dense() if isinstance(array, BaseSparseNDArray) else array.data for array in arrays
+    ]
+    pieces = [xp.ascontiguousarray(raw) for raw in whole]
+    flat = [piece.reshape(-1) for piece in pieces]
+    update([flat[0], grad.dense().reshape(-1), *flat[1:]])
+    for array, raw, piece in zip(arrays, whole, pieces, strict=True):
+        if isinstance(array, BaseSparseNDArray):
+            array.assign_dense(piece)
+        elif piece is not raw:
+            raw[...] = piece

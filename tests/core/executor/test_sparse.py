@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -118,6 +120,60 @@ def test_gradient_of_an_embedding_has_few_rows(readers: int) -> None:
     exe.forward(is_train=True, x=nd.ones((2,)))
     exe.backward([nd.ones((2, 2)), nd.zeros((4, 2))][:readers])
     np.testing.assert_array_equal(gradient.asnumpy(), [[0, 0], [2, 2], [0, 0], [0, 0]])
+
+
+WORDS = [1, 1, 3], [3, 0, 3]
+COUNTS = np.float32([[1], [2], [0], [3], [0]]) * np.ones((1, 2), np.float32)
+"""How often the words come, of five, in both columns of the embedding's gradient."""
+
+
+def _two_embeddings() -> mx.sym.Symbol:
+    weight = sym.Variable("w")
+    options = {"input_dim": 5, "output_dim": 2, "sparse_grad": True}
+    return sym.Group([sym.Embedding(sym.Variable(name), weight, **options) for name in "ab"])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+@pytest.mark.parametrize("request_", ["write", "add"])
+def test_embeddings_that_share_a_weight_add_up_their_rows(request_: str, dtype: str) -> None:
+    """MXNet, too, gives a row_sparse sum; it refuses or forgets to add to one."""
+    exe = _two_embeddings().simple_bind(
+        mx.cpu(), grad_req={"w": request_}, type_dict={"w": dtype}, a=(3,), b=(3,)
+    )
+    assert exe.grad_dict["w"].stype == "row_sparse"
+    for step in range(2):
+        exe.forward(is_train=True, a=np.float32(WORDS[0]), b=np.float32(WORDS[1]))
+        exe.backward([nd.ones((3, 2), dtype=dtype)] * 2)
+        factor = step + 1 if request_ == "add" else 1
+        np.testing.assert_array_equal(exe.grad_dict["w"].asnumpy(), factor * COUNTS)
+    np.testing.assert_array_equal(exe.grad_dict["w"].indices.asnumpy(), [0, 1, 3])
+
+
+def test_a_monitor_sees_the_gradient_of_few_rows() -> None:
+    exe = _two_embeddings().simple_bind(mx.cpu(), grad_req={"w": "write"}, a=(3,), b=(3,))
+    seen = {}
+    exe.set_monitor_callback(lambda name, array: seen.update({name: array.asnumpy()}))
+    exe.forward(is_train=True, a=np.float32(WORDS[0]), b=np.float32(WORDS[1]))
+    exe.backward([nd.ones((3, 2))] * 2)
+    shown = [value for name, value in seen.items() if name.endswith("_backward_output1")]
+    assert len(shown) == 2
+    np.testing.assert_array_equal(exe.grad_dict["w"].asnumpy(), COUNTS)
+
+
+def test_no_gradient_of_an_embedding_is_as_large_as_its_weight() -> None:
+    out = sym.Embedding(
+        sym.Variable("a"), sym.Variable("w"), input_dim=10**5, output_dim=8, sparse_grad=True
+    )
+    exe = out.simple_bind(mx.cpu(), grad_req={"w": "write"}, a=(3,))
+    whole = exe.arg_dict["w"].data.nbytes
+    exe.forward(is_train=True)
+    tracemalloc.start()
+    exe.backward([nd.ones((3, 8))])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < whole / 20
+    report = exe.memory_report()
+    assert report.gradients + report.arena < whole / 20
 
 
 def test_no_other_shapes() -> None:
