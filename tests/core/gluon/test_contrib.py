@@ -24,7 +24,9 @@ def test_blocks_side_by_side(kind: Any) -> None:
     np.testing.assert_array_equal(net(x).asnumpy(), np.concatenate(parts, axis=1))
     if kind is more.HybridConcurrent:
         net.hybridize()
-        np.testing.assert_allclose(net(x).asnumpy(), np.concatenate(parts, axis=1), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            net(x).asnumpy(), np.concatenate(parts, axis=1), rtol=1e-5, atol=1e-6
+        )
     assert list(net.collect_params()) == [
         f"both_dense{number}_{part}" for number in (0, 1) for part in ("weight", "bias")
     ]
