@@ -37,7 +37,6 @@ _WITHOUT_CASE = {
     "_square_sum": "test_reduce.py",
     **dict.fromkeys(("cast_storage", "_sparse_retain"), "test_storage.py"),
     "_sample_unique_zipfian": "test_random.py",
-    **dict.fromkeys(("_contrib_quantize", "_contrib_dequantize"), "contrib/test_quantize.py"),
     **dict.fromkeys(_DRAWN, "test_random.py"),
     "WarpCTC": "test_ctc.py",
     "fill_element_0index": "test_indexing.py",

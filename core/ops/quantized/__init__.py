@@ -1,0 +1,7 @@
+"""Operators on tensors of bytes (int8 and uint8): networks that MXNet's quantization has made."""
+
+from __future__ import annotations
+
+from core.ops.quantized import arithmetic, conversion, layers, shaping
+
+__all__ = ["arithmetic", "conversion", "layers", "shaping"]

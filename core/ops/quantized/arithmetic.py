@@ -1,0 +1,232 @@
+"""Sums, products and batch norms of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from core.errors import AttributeValueError
+from core.ops.attributes import attribute
+from core.ops.operator import Run
+from core.ops.quantized.base import (
+    FLOAT32,
+    INT8,
+    INT32,
+    STEPS,
+    UINT8,
+    Calibrated,
+    Quantized,
+    calibration,
+    product_reach,
+    reach,
+    steps_per_unit,
+    write_rounded,
+)
+from core.ops.registry import declares_attributes, register
+from core.types import Array, DType, Shape
+
+__all__ = ["QuantizedAdd", "QuantizedBatchNorm", "QuantizedMultiply"]
+
+_FLOAT64 = np.dtype("float64")
+
+
+@declares_attributes
+class _Pair(Calibrated, Quantized):
+    """Base of what takes two tensors of one shape."""
+
+    min_calib_range: float | None = calibration("smallest")
+    max_calib_range: float | None = calibration("largest")
+
+    def tensor_names(self) -> tuple[str, ...]:
+        return ("lhs", "rhs")
+
+    def range_names(self) -> tuple[str, ...]:
+        return ("lhs_min", "lhs_max", "rhs_min", "rhs_max")
+
+    def infer_tensor_shapes(
+        self, tensors: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        common = self.expect("lhs", tensors[0], outputs[0])
+        common = self.expect("rhs", tensors[1], common)
+        return [common, common], [common]
+
+
+@register("_contrib_quantized_elemwise_add")
+class QuantizedAdd(_Pair):
+    """Sum of two tensors of bytes, each with its own range.
+
+    With a known range the sum is bytes, uint8 where both tensors are; else int32, with the range
+    that the sum can have.
+    """
+
+    def infer_tensor_dtypes(
+        self, tensors: list[DType | None], output: DType | None
+    ) -> tuple[list[DType | None], DType | None]:
+        names = self.tensor_names()
+        found = [self.expect_bytes(*pair) for pair in zip(names, tensors, strict=True)]
+        if not self.is_calibrated:
+            output = self.expect_dtype("output", output, INT32)
+        elif INT8 in found:
+            output = self.expect_dtype("output", output, INT8)
+        elif None not in found:
+            output = self.expect_dtype("output", output, UINT8)
+        return found, output
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        xp, dtype = run.xp, outputs[0].dtype
+        if self.is_calibrated:
+            self.write_calibrated(run, outputs)
+        else:
+            furthest = reach(run, *inputs[2:4]) + reach(run, *inputs[4:6])
+            xp.copyto(outputs[1], -furthest)
+            xp.copyto(outputs[2], furthest)
+        per_unit = steps_per_unit(run, dtype, *outputs[1:])
+        first, second = (
+            self._scaled(run, tensor, per_unit, ends)
+            for tensor, ends in ((inputs[0], inputs[2:4]), (inputs[1], inputs[4:6]))
+        )
+        if self.is_calibrated and inputs[0].dtype != inputs[1].dtype:
+            # oneDNN converts the first alone, and adds the second to that.
+            write_rounded(run, first, outputs[0])
+            xp.copyto(first, outputs[0])
+        first += second
+        write_rounded(run, first, outputs[0])
+
+    def _scaled(self, run: Run, tensor: Array, per_unit: Array, ends: Sequence[Array]) -> Array:
+        scaled = run.scratch(tensor.shape, _FLOAT64)
+        factor = per_unit / steps_per_unit(run, tensor.dtype, *ends)
+        run.xp.multiply(tensor, factor, out=scaled)
+        return scaled
+
+
+@register("_contrib_quantized_elemwise_mul")
+class QuantizedMultiply(_Pair):
+    """Product of two int8 tensors.
+
+    It is int32, with the range that the product can have; with a known range int8, without
+    rounding; or, on demand, float32 without ranges.
+    """
+
+    enable_float_output: bool = attribute(False, doc="whether to put out float32")
+
+    def output_names(self) -> tuple[str, ...]:
+        return ("output",) if self.enable_float_output else super().output_names()
+
+    @property
+    def target(self) -> DType:
+        """Dtype of the product."""
+        if self.enable_float_output:
+            return FLOAT32
+        return INT8 if self.is_calibrated else INT32
+
+    def infer_tensor_dtypes(
+        self, tensors: list[DType | None], output: DType | None
+    ) -> tuple[list[DType | None], DType | None]:
+        names = self.tensor_names()
+        found = [self.expect_dtype(*pair, INT8) for pair in zip(names, tensors, strict=True)]
+        return [*found], self.expect_dtype("output", output, self.target)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        xp, out = run.xp, outputs[0]
+        product = run.scratch(out.shape, FLOAT32)
+        xp.multiply(inputs[0], inputs[1], out=product, dtype=FLOAT32)
+        unit = reach(run, *inputs[2:4]) * reach(run, *inputs[4:6]) / STEPS[INT8] ** 2
+        if out.dtype == FLOAT32:
+            xp.multiply(product, unit, out=out)
+        elif out.dtype == INT8:
+            product *= unit * STEPS[INT8] / self.calibrated_reach
+            write_rounded(run, xp.trunc(product, out=product), out)
+            self.write_calibrated(run, outputs)
+        else:
+            xp.copyto(out, product, casting="unsafe")
+            furthest = product_reach(run, (INT8, INT8), inputs[2:])
+            xp.copyto(outputs[1], -furthest)
+            xp.copyto(outputs[2], furthest)
+
+
+@register("_contrib_quantized_batch_norm")
+class QuantizedBatchNorm(Calibrated, Quantized):
+    """``BatchNorm`` of bytes with the moving statistics; int8 within a known range.
+
+    As in MXNet, gamma counts even where it is fixed, and ``eps`` counts a second time: what comes
+    out is divided by ``sqrt(1 + eps)`` once more, but for the part of beta and the mean.
+    """
+
+    ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
+
+    eps: float = attribute(1e-3)
+    momentum: float = attribute(0.9, doc="what the layer did in training")
+    fix_gamma: bool = attribute(True, doc="what the layer did in training")
+    use_global_stats: bool = attribute(False, doc="what the layer did in training")
+    output_mean_var: bool = attribute(False)
+    axis: int = attribute(1)
+
+    min_calib_range: float | None = calibration("smallest")
+    max_calib_range: float | None = calibration("largest")
+
+    def tensor_names(self) -> tuple[str, ...]:
+        return ("data", "gamma", "beta", "moving_mean", "moving_var")
+
+    def range_names(self) -> tuple[str, ...]:
+        return ("min_data", "max_data")
+
+    def auxiliary_names(self) -> tuple[str, ...]:
+        return ("moving_mean", "moving_var")
+
+    def infer_tensor_shapes(
+        self, tensors: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = self.expect("data", tensors[0], outputs[0])
+        if data is None or len(data) < 2:
+            return [data, *tensors[1:]], [data]
+        names = self.tensor_names()[1:]
+        vectors = [
+            self.expect(name, shape, data[1:2])
+            for name, shape in zip(names, tensors[1:], strict=True)
+        ]
+        return [data, *vectors], [data]
+
+    def infer_tensor_dtypes(
+        self, tensors: list[DType | None], output: DType | None
+    ) -> tuple[list[DType | None], DType | None]:
+        self._check()
+        data = self.expect_bytes("data", tensors[0])
+        names = self.tensor_names()[1:]
+        rest = [self.expect_dtype(*pair, FLOAT32) for pair in zip(names, tensors[1:], strict=True)]
+        return [data, *rest], self.expect_dtype("output", output, INT8)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        data, gamma, beta, mean, variance, low, high = inputs
+        column = (-1, *(1 for _ in data.shape[2:]))
+        scale = gamma / run.xp.sqrt(variance + np.float32(self.eps))
+        per_unit = STEPS[INT8] / self.calibrated_reach
+        shift = (beta - mean * scale) * per_unit
+        scale = scale * per_unit / steps_per_unit(run, INT8, low, high)
+        scale /= np.sqrt(np.float32(1 + self.eps))
+        normed = run.scratch(data.shape, FLOAT32)
+        self._write_signed(run, data, normed)
+        normed *= scale.reshape(column)
+        normed += shift.reshape(column)
+        write_rounded(run, normed, outputs[0])
+        self.write_calibrated(run, outputs)
+
+    def _write_signed(self, run: Run, data: Array, numbers: Array) -> None:
+        """Write data as the whole numbers that int8 has for it."""
+        if data.dtype == INT8:
+            run.xp.copyto(numbers, data)
+            return
+        run.xp.multiply(data, np.float32(STEPS[INT8] / STEPS[UINT8]), out=numbers)
+        run.xp.rint(numbers, out=numbers)
+
+    def _check(self) -> None:
+        if not self.is_calibrated:
+            raise AttributeValueError(
+                "min_calib_range and max_calib_range are missing; a batch norm of bytes needs "
+                "them: quantize with a calib_mode other than 'none'"
+            )
+        if self.output_mean_var:
+            raise AttributeValueError("output_mean_var is True; a batch norm of bytes hides both")
+        if self.axis != 1:
+            raise AttributeValueError(f"axis is {self.axis}; expected 1 in a batch norm of bytes")

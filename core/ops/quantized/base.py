@@ -1,0 +1,197 @@
+"""What all operators on bytes share: tensors that come with the range of numbers they stand for.
+
+A tensor of int8 or uint8 comes with two arrays of shape (1,), the smallest and the largest number.
+What is farther from zero decides: byte ``b`` stands for ``b · reach / steps``. Steps are half of
+one more than there are bytes on a side in most of MXNet's kernels (``STEPS``), in some not
+(``WHOLE_STEPS``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from core.errors import AttributeValueError, TypeInferenceError
+from core.ops.attributes import attribute
+from core.ops.operator import Operator, Run
+from core.ops.registry import declares_attributes
+from core.types import Array, DType, Shape
+
+__all__ = [
+    "FLOAT32",
+    "INT8",
+    "INT32",
+    "STEPS",
+    "UINT8",
+    "WHOLE_STEPS",
+    "Calibrated",
+    "Quantized",
+    "calibration",
+    "product_reach",
+    "reach",
+    "steps_per_unit",
+    "write_rounded",
+]
+
+FLOAT32, INT8, INT32, UINT8 = map(np.dtype, ("float32", "int8", "int32", "uint8"))
+
+STEPS = {INT8: 127.5, UINT8: 255.5, INT32: float(2**31 - 1)}
+"""How many steps of a byte (or int32) a range reaches from zero."""
+
+WHOLE_STEPS = {INT8: 127.0, UINT8: 255.0, INT32: float(2**31 - 1)}
+"""The same for those operators that leave out the half step, and in the range of products."""
+
+_NEARLY_NOTHING = 1e-30
+"""Stands for a reach of 0, by which nothing can be divided."""
+
+
+def reach(run: Run, low: Array, high: Array) -> Any:
+    """Return how far from 0 a range reaches."""
+    return run.xp.maximum(run.xp.abs(low), run.xp.abs(high))
+
+
+def steps_per_unit(
+    run: Run, dtype: DType, low: Array, high: Array, steps: Mapping[DType, float] = STEPS
+) -> Any:
+    """Return by what a number is multiplied to become one of this dtype."""
+    return steps[dtype] / run.xp.maximum(reach(run, low, high), _NEARLY_NOTHING)
+
+
+def product_reach(run: Run, dtypes: Sequence[DType], ranges: Sequence[Array]) -> Any:
+    """Return how far from 0 the int32 products of two tensors of bytes reach.
+
+    Args:
+        run: for numpy or cupy.
+        dtypes: of both tensors.
+        ranges: smallest and largest number of the first, then of the second.
+    """
+    unit = 1.0
+    for dtype, low, high in zip(dtypes, ranges[::2], ranges[1::2], strict=True):
+        unit = unit * (reach(run, low, high) / WHOLE_STEPS[dtype])
+    return unit * float(2**31)
+
+
+def write_rounded(run: Run, numbers: Array, out: Array) -> None:
+    """Write whole numbers, halves to the even one; what is too large becomes the largest."""
+    limits = np.iinfo(out.dtype)
+    run.xp.rint(numbers, out=numbers)
+    run.xp.clip(numbers, limits.min, limits.max, out=numbers)
+    run.xp.copyto(out, numbers, casting="unsafe")
+
+
+def calibration(which: str) -> Any:
+    """Declare ``min_calib_range`` or ``max_calib_range`` of a ``Calibrated`` operator."""
+    return attribute(None, doc=f"the {which} number of the output, from calibration")
+
+
+class Calibrated(Operator):
+    """Base: operators whose output may have a range that is known beforehand, from calibration."""
+
+    min_calib_range: float | None
+    max_calib_range: float | None
+
+    def __post_init__(self) -> None:
+        given = (self.min_calib_range, self.max_calib_range)
+        if (given[0] is None) is not (given[1] is None):
+            raise AttributeValueError(
+                f"min_calib_range is {given[0]}, max_calib_range is {given[1]}; give both or none"
+            )
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether the range is known."""
+        return self.min_calib_range is not None
+
+    @property
+    def calibrated_reach(self) -> float:
+        """How far from 0 the known range reaches."""
+        ends = (self.min_calib_range or 0.0, self.max_calib_range or 0.0)
+        return max(_NEARLY_NOTHING, *map(abs, ends))
+
+    def bytes_by_range(self) -> DType:
+        """Return the bytes that suit the known range: uint8 where nothing is below 0."""
+        low = self.min_calib_range
+        return UINT8 if low is not None and low >= 0 else INT8
+
+    def write_calibrated(self, run: Run, outputs: Sequence[Array]) -> None:
+        """Write the known range."""
+        run.xp.copyto(outputs[1], self.min_calib_range)
+        run.xp.copyto(outputs[2], self.max_calib_range)
+
+
+@declares_attributes
+class Quantized(Operator):
+    """Base: tensors first, then the ranges of those that are bytes; one tensor and its range out.
+
+    There are no gradients: networks of bytes are made from trained ones.
+    """
+
+    may_widen: ClassVar[bool] = False
+
+    def tensor_names(self) -> tuple[str, ...]:
+        """Names of the tensors."""
+        return ("data",)
+
+    def range_names(self) -> tuple[str, ...]:
+        """Names of their ranges, the smallest and the largest number of each."""
+        return tuple(f"{end}_{name}" for name in self.tensor_names() for end in ("min", "max"))
+
+    def input_names(self) -> tuple[str, ...]:
+        return (*self.tensor_names(), *self.range_names())
+
+    def output_names(self) -> tuple[str, ...]:
+        return ("output", "min_output", "max_output")
+
+    # -- inference --------------------------------------------------------------------------
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        count = len(self.tensor_names())
+        tensors, (output,) = self.infer_tensor_shapes(inputs[:count], outputs[:1])
+        names = (*self.range_names(), *self.output_names()[1:])
+        given = (*inputs[count:], *outputs[1:])
+        ends = [self.expect(*pair, (1,)) for pair in zip(names, given, strict=True)]
+        split = len(inputs) - count
+        return [*tensors, *ends[:split]], [output, *ends[split:]]
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        count = len(self.tensor_names())
+        tensors, output = self.infer_tensor_dtypes(inputs[:count], outputs[0])
+        names = (*self.range_names(), *self.output_names()[1:])
+        given = (*inputs[count:], *outputs[1:])
+        ends = [self.expect_dtype(*pair, FLOAT32) for pair in zip(names, given, strict=True)]
+        split = len(inputs) - count
+        return [*tensors, *ends[:split]], [output, *ends[split:]]
+
+    def infer_tensor_shapes(
+        self, tensors: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        """Complete the shapes of the tensors. The default: those of data and output are equal."""
+        common = self.expect("data", tensors[0], outputs[0])
+        return [common, *tensors[1:]], [common]
+
+    def infer_tensor_dtypes(
+        self, tensors: list[DType | None], output: DType | None
+    ) -> tuple[list[DType | None], DType | None]:
+        """Complete the dtypes of the tensors. The default: data and output are the same bytes."""
+        data = self.expect_bytes("data", self.expect_dtype("data", tensors[0], output))
+        return [data, *tensors[1:]], data
+
+    def expect_bytes(self, name: str, dtype: DType | None) -> DType | None:
+        """Return a dtype; raise TypeInferenceError where it is not int8 or uint8."""
+        if dtype is not None and dtype not in (INT8, UINT8):
+            raise TypeInferenceError(f"{name} has dtype {dtype}; expected int8 or uint8")
+        return dtype
+
+    # -- arithmetic -------------------------------------------------------------------------
+
+    def pass_range(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Let the output have the range of the first tensor."""
+        count = len(self.tensor_names())
+        for source, target in zip(inputs[count : count + 2], outputs[1:], strict=True):
+            run.xp.copyto(target, source)

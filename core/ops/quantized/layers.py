@@ -1,0 +1,168 @@
+"""Convolution and the fully connected layer on bytes, with int32 sums."""
+
+from __future__ import annotations
+
+import abc
+import functools
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from core.ops.attributes import attribute
+from core.ops.conv import Convolution
+from core.ops.dense import FullyConnected
+from core.ops.operator import Operator, Run
+from core.ops.quantized.base import (
+    INT8,
+    INT32,
+    Quantized,
+    product_reach,
+    steps_per_unit,
+    write_rounded,
+)
+from core.ops.registry import register
+from core.types import Array, DType, Shape
+
+__all__ = ["QuantizedConvolution", "QuantizedFullyConnected", "write_sums"]
+
+_FLOAT64 = np.dtype("float64")
+
+
+def write_sums(run: Run, layer: Operator, data: Array, weight: Array, sums: Array) -> None:
+    """Write what a layer without bias makes of whole numbers, exactly, as float64."""
+    exact = [run.scratch(array.shape, _FLOAT64) for array in (data, weight)]
+    for target, source in zip(exact, (data, weight), strict=True):
+        run.xp.copyto(target, source)
+    layer.forward(run, exact, [sums])
+
+
+class _Layer(Quantized, abc.ABC):
+    """Base: bytes times int8 weights, plus an int8 bias, which is brought to the sums' scale."""
+
+    all_inputs: ClassVar[tuple[str, ...]] = (
+        *("data", "weight", "bias"),
+        *(f"{end}_{name}" for name in ("data", "weight", "bias") for end in ("min", "max")),
+    )
+
+    no_bias: bool
+
+    @property
+    @abc.abstractmethod
+    def layer(self) -> Operator:
+        """What it does with real numbers, without a bias."""
+
+    @property
+    @abc.abstractmethod
+    def width(self) -> int:
+        """Length of the bias."""
+
+    @abc.abstractmethod
+    def bias_column(self, bias: Array) -> Array:
+        """Return a bias in the shape in which it is added to the sums."""
+
+    def tensor_names(self) -> tuple[str, ...]:
+        return ("data", "weight") if self.no_bias else ("data", "weight", "bias")
+
+    def infer_tensor_shapes(
+        self, tensors: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        main, outputs = self.layer.infer_shape(tensors[:2], outputs)
+        bias = [self.expect("bias", shape, (self.width,)) for shape in tensors[2:]]
+        return [*main, *bias], outputs
+
+    def infer_tensor_dtypes(
+        self, tensors: list[DType | None], output: DType | None
+    ) -> tuple[list[DType | None], DType | None]:
+        data = self.expect_bytes("data", tensors[0])
+        names = self.tensor_names()[1:]
+        rest = [self.expect_dtype(*pair, INT8) for pair in zip(names, tensors[1:], strict=True)]
+        return [data, *rest], self.expect_dtype("output", output, INT32)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        count = len(self.tensor_names())
+        data, weight, *bias = inputs[:count]
+        ranges = inputs[count:]
+        sums = run.scratch(outputs[0].shape, _FLOAT64)
+        write_sums(run, self.layer, data, weight, sums)
+        if bias:
+            per_unit = steps_per_unit(run, data.dtype, *ranges[:2])
+            per_unit = per_unit * steps_per_unit(run, INT8, *ranges[2:4])
+            factor = per_unit / steps_per_unit(run, INT8, *ranges[4:6])
+            sums += self.bias_column(run.xp.trunc(bias[0] * factor))
+        write_rounded(run, sums, outputs[0])
+        furthest = product_reach(run, (self.counted_as(data.dtype), INT8), ranges[:4])
+        run.xp.copyto(outputs[1], -furthest)
+        run.xp.copyto(outputs[2], furthest)
+
+    def counted_as(self, dtype: DType) -> DType:
+        """Return as which bytes the data counts in the range of the sums."""
+        return dtype
+
+
+@register("_contrib_quantized_conv")
+class QuantizedConvolution(_Layer):
+    """``Convolution`` of bytes with int8 weights: int32 sums, and the range these can have.
+
+    MXNet on CPUs takes the bias as it is, without regard to its range; here, as on GPUs, it is
+    brought to the scale of the sums.
+    """
+
+    ignored_attributes: ClassVar[frozenset[str]] = Convolution.ignored_attributes
+
+    kernel: Shape = attribute(minimum=1)
+    stride: Shape = attribute((), minimum=1)
+    dilate: Shape = attribute((), minimum=1)
+    pad: Shape = attribute((), minimum=0)
+    num_filter: int = attribute(minimum=1)
+    num_group: int = attribute(1, minimum=1)
+    no_bias: bool = attribute(False)
+    layout: str | None = attribute(None, choices=("NCW", "NCHW", "NCDHW", "NHWC", "NDHWC"))
+
+    def __post_init__(self) -> None:
+        assert self.layer  # Its attributes are checked.
+
+    @functools.cached_property
+    def layer(self) -> Convolution:
+        return Convolution(
+            kernel=self.kernel,
+            stride=self.stride,
+            dilate=self.dilate,
+            pad=self.pad,
+            num_filter=self.num_filter,
+            num_group=self.num_group,
+            no_bias=True,
+            layout=self.layout,
+        )
+
+    @property
+    def width(self) -> int:
+        return self.num_filter
+
+    def bias_column(self, bias: Array) -> Array:
+        if self.layout is not None and self.layout.endswith("C"):
+            return bias
+        return bias.reshape(-1, *(1 for _ in self.kernel))
+
+    def counted_as(self, dtype: DType) -> DType:
+        return INT8
+
+
+@register("_contrib_quantized_fully_connected")
+class QuantizedFullyConnected(_Layer):
+    """``FullyConnected`` on bytes with int8 weights: int32 sums, and the range these can have."""
+
+    num_hidden: int = attribute(minimum=1)
+    no_bias: bool = attribute(False)
+    flatten: bool = attribute(True)
+
+    @functools.cached_property
+    def layer(self) -> FullyConnected:
+        return FullyConnected(num_hidden=self.num_hidden, no_bias=True, flatten=self.flatten)
+
+    @property
+    def width(self) -> int:
+        return self.num_hidden
+
+    def bias_column(self, bias: Array) -> Array:
+        return bias
