@@ -95,7 +95,7 @@ class Inference:
     def _predictor_of(self, key: str, tensors: Arrays) -> Predictor:
         """Return what runs examples of any shape, the number of them apart."""
         descs = tuple(_reshaped(one, tensors[one.name]) for one in self._buckets[key].data_shapes)
-        shapes = BucketShapes(data_shapes=descs)
+        shapes = BucketShapes(data_shapes=descs, label_shapes=self._buckets[key].label_shapes)
         predictor = self._by_shape.get(shapes)
         if predictor is None:
             predictor = self._make(key, shapes)
@@ -107,7 +107,8 @@ class Inference:
 
     def _make(self, key: str, shapes: BucketShapes) -> Predictor:
         inputs = describe_inputs(shapes.data_shapes)
-        return Predictor(self._symbols[key], self._parameters(), inputs, self._memory)
+        labels = describe_inputs(shapes.label_shapes)
+        return Predictor(self._symbols[key], self._parameters(), inputs, self._memory, labels)
 
     def nbytes(self) -> int:
         """Return the bytes of the memory that all predictors share."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from app.worker.inputs import check_castable, check_names, check_shape, common_rows
 from app.worker.loop import Arrays
-from app.worker.symbol_specs import infer_specs
+from app.worker.symbol_specs import infer_specs, unknown_variables
 from core.backends import backend_of
 from core.device import Context
 from core.errors import ShapeError
@@ -66,6 +66,10 @@ class _Bound:
 class Predictor:
     """Runs one symbol (of one bucket) for any number of examples.
 
+    Args:
+        labels: descriptions of the labels as bound. Where a label's shape does not follow from the
+            data (one that the symbol flattens) it is this, for as many examples.
+
     Attributes:
         inputs: descriptions of the data inputs as bound, batch included.
         output_names: names of the outputs.
@@ -81,6 +85,7 @@ class Predictor:
         parameters: Parameters,
         inputs: Sequence[DataDesc],
         memory: SharedMemory,
+        labels: Sequence[DataDesc] = (),
     ) -> None:
         self.inputs = list(inputs)
         self.output_names = symbol.list_outputs()
@@ -91,6 +96,10 @@ class Predictor:
         self._axes = {desc.name: DataDesc.get_batch_axis(desc.layout) for desc in inputs}
         self._dtypes = {desc.name: to_dtype(desc.dtype) for desc in inputs}
         self.bound_size = self._size_of(inputs)
+        self._labels: list[DataDesc] = []
+        unknown = unknown_variables(symbol, self._input_shapes(self.bound_size), self._dtypes)
+        self._labels = [desc for desc in labels if desc.name in unknown]
+        self._dtypes |= {desc.name: to_dtype(desc.dtype) for desc in self._labels}
         self._output_axes = [
             DataDesc.get_batch_axis(symbol[index].attr("__layout__"))
             for index in range(len(self.output_names))
@@ -212,8 +221,8 @@ class Predictor:
 
     def _input_shapes(self, size: int) -> dict[str, Shape]:
         shapes = {}
-        for desc in self.inputs:
-            axis = self._axes[desc.name]
+        for desc in (*self.inputs, *self._labels):
+            axis = DataDesc.get_batch_axis(desc.layout)
             shape = list(desc.shape)
             if axis >= 0:
                 shape[axis] = size

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from core.symbol import Symbol
 from core.symbol.graph import Entry
 from core.symbol.infer import infer_graph
-from core.types import DType, Shape, shape_size
+from core.types import DType, Shape, is_known, shape_size
 
-__all__ = ["Spec", "SymbolSpecs", "infer_specs"]
+__all__ = ["Spec", "SymbolSpecs", "infer_specs", "unknown_variables"]
 
 Spec = tuple[Shape, DType]
 
@@ -71,6 +71,18 @@ def infer_specs(
         values_bytes=sum(sizes),
         largest_bytes=max(sizes, default=0),
     )
+
+
+def unknown_variables(
+    symbol: Symbol, shapes: Mapping[str, Shape], dtypes: Mapping[str, DType]
+) -> set[str]:
+    """Return the names of the variables whose shapes do not follow from those of the inputs."""
+    specs = infer_graph(symbol._heads, shapes, dtypes, partial=True)
+    return {
+        node.name
+        for node in specs.nodes
+        if node.is_variable and not is_known(specs.shape(Entry(node, 0)))
+    }
 
 
 def _nbytes(spec: Spec) -> int:

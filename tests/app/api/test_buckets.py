@@ -166,3 +166,47 @@ async def test_axes_that_must_not_be_open(api: httpx.AsyncClient) -> None:
         await api.post("/v1/modules", json={**named, "default_bucket_key": '"small"'})
     ).status_code == 201
     assert await refusal("named", OPEN) == "data_shapes"
+
+
+def language_model(steps: int) -> dict[str, Any]:
+    """Return a model that predicts the next of 6 words from each; its labels are flattened."""
+    words = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=6, output_dim=4, name="embed")
+    rows = mx.sym.Reshape(words, shape=(-1, 4), name=f"rows_of_{steps}")
+    net = mx.sym.FullyConnected(rows, num_hidden=6, name="next")
+    labels = mx.sym.Reshape(mx.sym.Variable("softmax_label"), shape=(-1,))
+    parsed: dict[str, Any] = json.loads(mx.sym.SoftmaxOutput(net, labels, name="softmax").tojson())
+    return parsed
+
+
+async def test_labels_whose_shapes_do_not_follow_from_the_data_are_as_bound(
+    api: httpx.AsyncClient,
+) -> None:
+    symbols = {str(steps): language_model(steps) for steps in (3, 5)}
+    given = {"name": "lm", "symbols": symbols, "default_bucket_key": 5}
+    assert (await api.post("/v1/modules", json=given)).status_code == 201
+
+    def shapes(steps: int) -> dict[str, Any]:
+        return {
+            "data_shapes": [{"name": "data", "shape": [BATCH, steps]}],
+            "label_shapes": [{"name": "softmax_label", "shape": [BATCH, steps]}],
+        }
+
+    bound = await api.post("/v1/modules/lm/bind", json=shapes(5))
+    assert bound.status_code == 200, bound.text
+    await api.post("/v1/modules/lm/params/init", json={"initializer": "xavier", "seed": 1})
+    added = await api.post("/v1/modules/lm/buckets", json={"key": 3, **shapes(3)})
+    assert added.status_code == 200, added.text
+    answer = await api.get("/v1/modules/lm/params", headers={"Accept": "application/x-npz"})
+    params = np.load(io.BytesIO(answer.content))
+    for count, steps in ((2, 3), (7, 3), (1, 5)):
+        words = np.random.RandomState(count).randint(0, 6, (count, steps))
+        scores = params["embed_weight"][words.ravel()] @ params["next_weight"].T
+        powers = np.exp(scores + params["next_bias"])
+        answer = await api.post("/v1/modules/lm/predict", json={"inputs": {"data": words.tolist()}})
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["bucket"] == str(steps)
+        np.testing.assert_allclose(
+            answer.json()["outputs"]["softmax_output"]["data"],
+            powers / powers.sum(axis=1, keepdims=True),
+            rtol=1e-5,
+        )
