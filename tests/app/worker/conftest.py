@@ -27,8 +27,16 @@ from app.worker.client import HostError
 from app.worker.host import ModuleHost
 from app.worker.job_messages import DatasetFile, JobStart
 from app.worker.process import ProcessClient, ProcessOptions
-
-EXAMPLES, FEATURES, CLASSES, BATCH = 50, 6, 3, 8
+from served.perceptron import (
+    BATCH,
+    CLASSES,
+    EXAMPLES,
+    FEATURES,
+    data_shape,
+    label_shape,
+    perceptron,
+    toy_examples,
+)
 
 
 @pytest.fixture
@@ -49,19 +57,6 @@ async def executor(echo_options: ProcessOptions) -> AsyncIterator[ProcessClient]
     await client.start()
     yield client
     await client.stop()
-
-
-def network(dropout: float = 0.0, batch_norm: bool = False) -> mx.sym.Symbol:
-    """Return a perceptron of one hidden layer with a softmax loss."""
-    net = mx.sym.Variable("data")
-    net = mx.sym.FullyConnected(net, num_hidden=5, name="fc1")
-    if batch_norm:
-        net = mx.sym.BatchNorm(net, name="bn", fix_gamma=False)
-    net = mx.sym.Activation(net, act_type="tanh", name="activation0")
-    if dropout:
-        net = mx.sym.Dropout(net, p=dropout)
-    net = mx.sym.FullyConnected(net, num_hidden=CLASSES, name="fc2")
-    return mx.sym.SoftmaxOutput(net, name="softmax")
 
 
 def sequence_network(length: int) -> mx.sym.Symbol:
@@ -120,9 +115,7 @@ class Driver:
     def bind(self, batch: int = BATCH, **changes: Any) -> dict[str, Any]:
         """Bind the module ``net`` for batches of this size."""
         spec = BindSpec(
-            data_shapes=(InputDesc(name="data", shape=(batch, FEATURES)),),
-            label_shapes=(InputDesc(name="softmax_label", shape=(batch,)),),
-            **changes,
+            data_shapes=(data_shape(batch),), label_shapes=(label_shape(batch),), **changes
         )
         return self.ask(calls.Bind(module="net", spec=spec))[0]
 
@@ -149,11 +142,17 @@ class Driver:
 
     def ready(self, **optimizer: Any) -> None:
         """Create, bind and initialize the module ``net`` and give it an optimizer."""
-        self.create(network())
+        self.create(perceptron())
         self.bind()
         self.ask(calls.InitParams(module="net", spec=InitSpec(seed=3)))
         options = optimizer or {"learning_rate": 0.1, "momentum": 0.9}
         self.ask(calls.InitOptimizer(module="net", spec=OptimizerSpec(options=options)))
+
+    def step(self, data: Mapping[str, np.ndarray], name: str = "net") -> None:
+        """Train a module with the first batch of these examples."""
+        batch = {key: array[:BATCH] for key, array in data.items()}
+        self.ask(calls.Forward(module=name, backward=True), **batch)
+        self.ask(calls.Update(module=name))
 
     def params(self, name: str = "net") -> dict[str, np.ndarray]:
         """Return copies of a module's parameters."""
@@ -188,18 +187,14 @@ def fresh_driver() -> type[Driver]:
 
 @pytest.fixture
 def make_network() -> Any:
-    """Make the symbol of a perceptron, see ``network``."""
-    return network
+    """Make the symbol of a perceptron, see ``served.perceptron``."""
+    return perceptron
 
 
 @pytest.fixture
 def toy_data() -> dict[str, np.ndarray]:
     """Examples of three classes that a perceptron can learn."""
-    rng = np.random.default_rng(5)
-    labels = rng.integers(0, CLASSES, EXAMPLES)
-    data = rng.normal(size=(EXAMPLES, FEATURES)).astype(np.float32)
-    data[np.arange(EXAMPLES), labels] += 2.5
-    return {"data": data, "softmax_label": labels.astype(np.uint8)}
+    return toy_examples()
 
 
 @pytest.fixture
