@@ -50,9 +50,10 @@ async def started(record: ModuleRecord, job) -> ProcessClient:
     return client
 
 
-async def last_event(client: ProcessClient) -> dict:
+async def next_event(client: ProcessClient, *kinds: str) -> dict:
+    """Return the next event of one of these types."""
     async for event in client.events():
-        if event["type"] in ("done", "failed", "paused", "cancelled"):
+        if event["type"] in kinds:
             return event
     raise AssertionError("the events ended")
 
@@ -61,7 +62,9 @@ async def finished(record: ModuleRecord, job) -> tuple[dict, dict[str, np.ndarra
     """Run a job in an executor of its own; return its result and the parameters."""
     client = await started(record, job)
     try:
-        event = await asyncio.wait_for(last_event(client), 60)
+        event = await asyncio.wait_for(
+            next_event(client, "done", "failed", "paused", "cancelled"), 60
+        )
         assert event["type"] == "done", event
         result = {name: value for name, value in event["result"].items() if name != "seconds"}
         return result, await ask(client, calls.GetParams(module="net"))
@@ -91,7 +94,9 @@ async def test_killed_again_and_again_a_fit_ends_with_the_same_bits(
     for attempt in range(1, 5):
         job = jobs.start(record, fit_params(epochs), resume=newest(jobs.root), attempt=attempt)
         client = await started(record, job)
-        await asyncio.sleep(moments.uniform(0.0, 0.25))
+        if attempt > 1:  # each gets on a little, however slow the machine is
+            await next_event(client, "checkpoint")
+        await asyncio.sleep(moments.uniform(0.0, 0.1))
         os.kill(client.pid, signal.SIGKILL)
         assert await client.exited == -signal.SIGKILL
     tag = newest(jobs.root)

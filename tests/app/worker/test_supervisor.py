@@ -15,6 +15,8 @@ from app.worker.client import ExecutorClient, ExecutorGone
 from app.worker.supervisor import ExecutorState, RestartPolicy, Supervisor
 
 QUICK = RestartPolicy(first_delay_seconds=0.05, longest_delay_seconds=0.2)
+PATIENCE_SECONDS = 60
+"""A process takes a second to start, and many times that where others want the processor too."""
 
 
 @pytest.fixture
@@ -28,8 +30,15 @@ async def supervisor(echo_options) -> AsyncIterator[Supervisor]:
 
 async def wait_for_state(supervised: Supervisor, state: ExecutorState) -> None:
     """Wait until the executor is in a state; fail the test when it takes too long."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while supervised.state is not state:
+            await asyncio.sleep(0.01)
+
+
+async def wait_for_restarts(supervised: Supervisor, count: int) -> None:
+    """Wait until the executor has come up again at the ``count``-th try, or at a later one."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while supervised.status().restarts < count or not supervised.is_alive():
             await asyncio.sleep(0.01)
 
 
@@ -70,7 +79,7 @@ async def test_a_killed_executor_comes_back_with_a_new_process(supervisor):
 async def test_every_kind_of_end_is_noticed(supervisor, method, params, end):
     with pytest.raises(ExecutorGone):
         await supervisor.call(method, params)
-    await wait_for_state(supervisor, ExecutorState.READY)
+    await wait_for_restarts(supervisor, 1)
     assert end in supervisor.status().last_end
 
 
@@ -109,8 +118,7 @@ async def test_a_failing_restore_is_tried_again(echo_options):
     supervised = Supervisor("cpu(0)", echo_options, restore, QUICK)
     await supervised.start()
     os.kill(attempts[0], signal.SIGKILL)
-    await asyncio.sleep(0.05)
-    await wait_for_state(supervised, ExecutorState.READY)
+    await wait_for_restarts(supervised, 3)
     assert len(attempts) == 4
     assert supervised.status().restarts == 3
     await supervised.stop()
@@ -137,8 +145,8 @@ async def test_a_process_that_falls_silent_is_killed(echo_options):
     await call
     os.kill(supervised.status().pid, signal.SIGSTOP)
     with pytest.raises(ExecutorGone, match="no heartbeat"):
-        await asyncio.wait_for(supervised.call("echo"), 5)
-    await wait_for_state(supervised, ExecutorState.READY)
+        await asyncio.wait_for(supervised.call("echo"), PATIENCE_SECONDS)
+    await wait_for_restarts(supervised, 1)
     assert "no heartbeat" in supervised.status().last_end
     await supervised.stop()
 
@@ -148,8 +156,8 @@ async def test_a_call_that_never_ends_is_ended(echo_options):
     supervised = Supervisor("cpu(0)", echo_options, policy=policy)
     await supervised.start()
     with pytest.raises(ExecutorGone, match="busy with one sleep"):
-        await asyncio.wait_for(supervised.call("sleep", {"seconds": 60}), 5)
-    await wait_for_state(supervised, ExecutorState.READY)
+        await asyncio.wait_for(supervised.call("sleep", {"seconds": 600}), PATIENCE_SECONDS)
+    await wait_for_restarts(supervised, 1)
     await supervised.stop()
 
 
@@ -163,11 +171,12 @@ async def test_a_long_batch_alone_is_no_silence(echo_options):
 
 
 async def test_heartbeats_say_what_is_done(supervisor):
-    call = asyncio.create_task(supervisor.call("sleep", {"seconds": 0.5}))
-    await asyncio.sleep(0.4)
-    status = supervisor.status()
+    call = asyncio.create_task(supervisor.call("sleep", {"seconds": 2.0}))
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not (status := supervisor.status()).busy_seconds:
+            await asyncio.sleep(0.01)
     assert status.doing == "sleep"
-    assert 0.1 < status.busy_seconds < 0.5
+    assert 0 < status.busy_seconds < 2.0
     assert status.rss_bytes > 2**20
     assert status.calls_under_way == 1
     await call
@@ -175,13 +184,12 @@ async def test_heartbeats_say_what_is_done(supervisor):
 
 async def test_events_go_on_after_a_restart(supervisor):
     await supervisor.call("job", {"batches": 2})
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         stream = supervisor.events()
         assert (await anext(stream))["left"] == 1
         assert (await anext(stream))["left"] == 0
         os.kill(supervisor.status().pid, signal.SIGKILL)
-        await wait_for_state(supervisor, ExecutorState.WAITING)
-        await wait_for_state(supervisor, ExecutorState.READY)
+        await wait_for_restarts(supervisor, 1)
         await supervisor.call("job", {"batches": 1})
         assert (await anext(stream))["left"] == 0
 
@@ -200,8 +208,7 @@ async def test_the_delay_between_restarts_grows(echo_options):
     await supervised.start()
     pid = supervised.status().pid
     os.kill(pid, signal.SIGKILL)
-    await asyncio.sleep(0.05)
-    await wait_for_state(supervised, ExecutorState.READY)
+    await wait_for_restarts(supervised, 5)
     assert len(delays) == 6
     assert delays[-1] - delays[0] > 0.1 + 0.2 + 0.4 + 0.4 + 0.4
     await supervised.stop()
