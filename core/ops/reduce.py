@@ -141,8 +141,9 @@ def _mean(run: Run, x: Array, axes: Axes, y: Array) -> None:
 
 
 def _spread_mean(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> None:
-    run.xp.copyto(dx, dy)
-    dx *= 1 / _count(dx, dy)
+    share = run.scratch(dy.shape, dy.dtype)
+    run.xp.multiply(dy, 1 / _count(dx, dy), out=share)
+    run.xp.copyto(dx, share)
 
 
 def _product(run: Run, x: Array, axes: Axes, y: Array) -> None:

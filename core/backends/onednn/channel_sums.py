@@ -9,10 +9,10 @@ import numpy as np
 from core.backends.kernels import KernelResources
 from core.backends.onednn.constants import Algorithm, Argument, Propagation
 from core.backends.onednn.memory import MemoryDesc, any_layout
-from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
+from core.backends.onednn.primitive import PostOperation, Primitive, launch, scratchpad_bytes
 from core.types import Array, shape_size
 
-__all__ = ["ChannelSums"]
+__all__ = ["ChannelSums", "channel_pixels", "scaled", "summing"]
 
 _FLOAT32 = np.dtype("float32")
 _BYTES = np.dtype("uint8")
@@ -29,37 +29,59 @@ class ChannelSums:
     """
 
     def __init__(self, desc: MemoryDesc) -> None:
-        batch, channels, *space = desc.dims
-        ones, zeros = (1,) * len(space), (0,) * len(space)
-        self._count = np.float32(shape_size(tuple(space)))
-        self._primitive = Primitive.of(
-            "pooling_forward",
-            Propagation.FORWARD_INFERENCE,
-            Algorithm.POOLING_AVERAGE_EXCLUDE_PADDING,
-            desc,
-            any_layout((batch, channels, *ones)),
-            ones,
-            tuple(space),
-            zeros,
-            zeros,
-            zeros,
-        )
+        self._primitive = summing(desc, shape_size(desc.dims[2:]))
         self.scratchpad_bytes = scratchpad_bytes(self._primitive)
 
     def bind(self, tensor: Array, resources: KernelResources) -> Callable[[], Array]:
         """Return a closure that returns the sums, (batch, channels); it writes them anew at each
         call."""
         desc = self._primitive.desc(Argument.DST)
-        means = resources.allocate((desc.nbytes,), _BYTES)
-        tensors = {Argument.SRC: tensor, Argument.DST: means}
-        pool, count = launch(self._primitive, tensors, resources), self._count
-        batch, channels = desc.dims[:2]
-        # One pixel: its channels lie side by side in every layout, with padding behind.
-        sums = means.view(_FLOAT32).reshape(batch, -1)[:, :channels]
+        pixels = resources.allocate((desc.nbytes,), _BYTES)
+        pool = launch(self._primitive, {Argument.SRC: tensor, Argument.DST: pixels}, resources)
+        sums = channel_pixels(pixels, desc)
 
         def call() -> Array:
             pool()
-            np.multiply(sums, count, out=sums)
             return sums
 
         return call
+
+
+def summing(desc: MemoryDesc, factor: float) -> Primitive:
+    """Return the primitive that writes the means of an image's channels, times a factor, as an
+    image of one place.
+
+    Raises:
+        KernelUnavailable: oneDNN cannot pool in this layout.
+    """
+    batch, channels, *space = desc.dims
+    ones, zeros = (1,) * len(space), (0,) * len(space)
+    return Primitive.of(
+        "pooling_forward",
+        Propagation.FORWARD_INFERENCE,
+        Algorithm.POOLING_AVERAGE_EXCLUDE_PADDING,
+        desc,
+        any_layout((batch, channels, *ones)),
+        ones,
+        tuple(space),
+        zeros,
+        zeros,
+        zeros,
+        post=scaled(factor),
+    )
+
+
+def scaled(factor: float) -> tuple[PostOperation, ...]:
+    """Return the post-operation that multiplies by a factor; none for 1."""
+    if factor == 1:
+        return ()
+    return (("eltwise", Algorithm.ELTWISE_LINEAR, float(factor), 0.0),)
+
+
+def channel_pixels(pixels: Array, desc: MemoryDesc) -> Array:
+    """Return images of one place as a matrix (batch, channels).
+
+    Channels of one place lie side by side in every layout, with padding behind.
+    """
+    batch, channels = desc.dims[:2]
+    return pixels.view(_FLOAT32).reshape(batch, -1)[:, :channels]

@@ -92,6 +92,7 @@ _MAKERS: dict[str, str] = {
     "softmax_backward": "Eimmmip",
     "binary": "Eimmm",
     "sum": "EmiFM",
+    "reduction": "Eimmff",
     "concat": "EmiiM",
     "matmul": "Emmmm",
     "layer_normalization_forward": "Eimmmfu",

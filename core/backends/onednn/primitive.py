@@ -34,7 +34,16 @@ _SLOW = "ref"
 _SWIFT_REFERENCES = ("reorder", "vanilla_rnn", "lstm", "gru", "lbr_gru")
 """Kinds whose references are fast all the same: those of recurrent layers call the GEMM."""
 
-_LIGHT = ("binary", "concat", "eltwise", "pooling", "reorder", "softmax")
+_LIGHT = (
+    "binary",
+    "concat",
+    "eltwise",
+    "pooling",
+    "reduction",
+    "reorder",
+    "resampling",
+    "softmax",
+)
 _LIGHT_ELEMENTS = 1 << 14
 """Kinds, and the elements of the largest tensor up to which, one thread is done before others
 join."""

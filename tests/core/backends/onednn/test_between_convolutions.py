@@ -54,6 +54,10 @@ def deconvolution(data: Symbol, channels: int, **attributes: Any) -> Symbol:
     return mx.sym.Deconvolution(data, **{**given, **attributes})
 
 
+def scaled(data: Symbol, channels: Symbol) -> Symbol:
+    return mx.sym.broadcast_mul(data, mx.sym.Reshape(channels, shape=(0, 0, 1, 1)))
+
+
 Case = tuple[int, Callable[[Symbol], Symbol]]
 CASES: dict[str, Case] = {
     **{
@@ -120,6 +124,18 @@ CASES |= {
         "softmax_activation": lambda x: mx.sym.SoftmaxActivation(x, mode="channel"),
     }.items()
 }
+CASES |= {
+    f"{name}-{channels}": (channels, layer)
+    for channels in (16, 20)
+    for name, layer in {
+        "mean_of_places": lambda x: scaled(x, mx.sym.mean(x, axis=(2, 3), keepdims=True)),
+        "sum_of_places": lambda x: scaled(x, mx.sym.sum(x, axis=(-1, -2), keepdims=True)),
+        "flat_mean_of_places": lambda x: scaled(x, mx.sym.mean(x, axis=(2, 3))),
+        "flat_sum_of_places": lambda x: scaled(x, mx.sym.sum(x, axis=(0, 1), exclude=True)),
+    }.items()
+}
+
+
 ELEMENTWISE: dict[str, Case] = {
     f"{name}-{channels}": (channels, layer)
     for channels in (16, 20)
@@ -250,3 +266,10 @@ def test_references_of_elementwise_operators_keep_the_layout(case: str) -> None:
     results(executor, trains=True)
     bound = {"data", "data_grad", "last_output", "last_output_head_grad"}
     assert reordered(executor) <= bound
+
+
+@pytest.mark.parametrize("case", ["mean_of_places-16", "flat_sum_of_places-16"])
+def test_images_keep_their_layout_where_their_places_are_added_up(case: str) -> None:
+    executor = executor_of(network(case), None, trains=True)
+    images = {"data", "first_output", "first_output_grad", "last_output", "last_output_head_grad"}
+    assert reordered(executor) & images <= {"data", "last_output", "last_output_head_grad"}

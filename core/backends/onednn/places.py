@@ -1,0 +1,152 @@
+"""Sums and means over all places of an image, in the layout that convolutions keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from core.backends.kernels import (
+    Kernel,
+    KernelArrays,
+    KernelLayouts,
+    KernelRequest,
+    KernelResources,
+    TensorSpec,
+)
+from core.backends.onednn.channel_sums import channel_pixels, scaled, summing
+from core.backends.onednn.constants import Algorithm, Argument, Propagation
+from core.backends.onednn.kernel import PrimitiveKernel, in_grad, input_, out_grad, output, present
+from core.backends.onednn.memory import MemoryDesc, desc_of, layout_of
+from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
+from core.types import Array, Shape, shape_size
+
+__all__ = ["is_over_places", "places_spreading", "places_sum"]
+
+_BYTES = np.dtype("uint8")
+
+
+class _Matrix(Kernel):
+    """Reads or writes images of one place as a plain matrix (batch, channels).
+
+    Args:
+        request: the step.
+        primitive: forwards from images to pixels, backwards from pixels to images.
+    """
+
+    name = "onednn:reduction"
+    inplace = ()
+    backward_inputs = ()
+    backward_outputs = ()
+    uses_scratch = False
+
+    def __init__(self, request: KernelRequest, primitive: Primitive) -> None:
+        self._primitive = primitive
+        self.scratchpad_bytes = scratchpad_bytes(primitive)
+        if request.is_backward:
+            self.name = "onednn:reduction_backward"
+            self.layouts = KernelLayouts(in_grads=(layout_of(primitive.desc(Argument.DST)),))
+        else:
+            self.layouts = KernelLayouts(inputs=(layout_of(primitive.desc(Argument.SRC)),))
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+        """Return a closure that reduces or spreads."""
+        if arrays.in_grads:
+            return self._spread(
+                present(arrays.out_grads[0]), present(arrays.in_grads[0]), resources
+            )
+        return self._reduce(present(arrays.inputs[0]), present(arrays.outputs[0]), resources)
+
+    def _reduce(
+        self, images: Array, matrix: Array, resources: KernelResources
+    ) -> Callable[[], Any]:
+        pixels, found = self._pixels(Argument.DST, matrix, resources)
+        tensors = {Argument.SRC: images, Argument.DST: pixels}
+        reduce = launch(self._primitive, tensors, resources)
+        if found is matrix:
+            return reduce.call
+
+        def call() -> None:
+            reduce()
+            np.copyto(matrix, found)
+
+        return call
+
+    def _spread(
+        self, matrix: Array, images: Array, resources: KernelResources
+    ) -> Callable[[], Any]:
+        pixels, given = self._pixels(Argument.SRC, matrix, resources)
+        tensors = {Argument.SRC: pixels, Argument.DST: images}
+        spread = launch(self._primitive, tensors, resources)
+        if given is matrix:
+            return spread.call
+
+        def call() -> Any:
+            np.copyto(given, matrix)
+            return spread.call()
+
+        return call
+
+    def _pixels(
+        self, argument: Argument, matrix: Array, resources: KernelResources
+    ) -> tuple[Array, Array]:
+        """Return the memory of the primitive's pixels, and these as a matrix: the given one itself
+        where channels have no padding."""
+        desc = self._primitive.desc(argument)
+        if desc.nbytes == matrix.nbytes:
+            return matrix, matrix
+        pixels = resources.allocate((desc.nbytes,), _BYTES)
+        pixels.fill(0)
+        return pixels, channel_pixels(pixels, desc)
+
+
+def places_sum(request: KernelRequest, *, is_mean: bool) -> Kernel:
+    """Prepare the forward pass for data whose layout is oneDNN's.
+
+    Raises:
+        KernelUnavailable: oneDNN cannot pool in this layout.
+    """
+    data, out = request.inputs[0], request.outputs[0]
+    assert data is not None
+    assert out is not None
+    primitive = summing(desc_of(data), 1 if is_mean else shape_size(data.shape[2:]))
+    if len(out.shape) < len(data.shape):
+        return _Matrix(request, primitive)
+    operands = {Argument.SRC: input_(0), Argument.DST: output()}
+    return PrimitiveKernel("reduction", request, (primitive, operands))
+
+
+def places_spreading(request: KernelRequest, *, is_mean: bool) -> Kernel:
+    """Prepare the backward pass for data whose layout is oneDNN's.
+
+    Raises:
+        KernelUnavailable: oneDNN cannot enlarge images in this layout.
+    """
+    data, grad = request.inputs[0], request.out_grads[0]
+    assert data is not None
+    assert grad is not None
+    primitive = _spreading(desc_of(data), 1 / shape_size(data.shape[2:]) if is_mean else 1)
+    if len(grad.shape) < len(data.shape):
+        return _Matrix(request, primitive)
+    operands = {Argument.SRC: out_grad(), Argument.DST: in_grad()}
+    return PrimitiveKernel("reduction_backward", request, (primitive, operands))
+
+
+def is_over_places(data: TensorSpec, axes: Shape) -> bool:
+    """Tell whether the axes are all places of images, which are in a layout of oneDNN's."""
+    is_image = data.layout is not None and desc_of(data).dims == data.shape
+    return is_image and bool(axes) and axes == tuple(range(2, len(data.shape)))
+
+
+def _spreading(desc: MemoryDesc, factor: float) -> Primitive:
+    """Return the primitive that enlarges images of one place."""
+    return Primitive.of(
+        "resampling_forward",
+        Propagation.FORWARD_INFERENCE,
+        Algorithm.RESAMPLING_NEAREST,
+        None,
+        summing(desc, 1).desc(Argument.DST),
+        desc,
+        post=scaled(factor),
+    )
