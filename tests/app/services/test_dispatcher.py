@@ -3,126 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
 
-import numpy as np
 import pytest
 
 from app.domain.checkpoint import CheckpointTag
-from app.domain.dataset import DatasetKind
-from app.domain.job import Job, JobEvent, JobKind, JobStatus
+from app.domain.job import Job, JobEvent, JobStatus
 from app.domain.module import BindSpec, InitSpec, InputDesc, OptimizerSpec, ParamsSource, Stage
 from app.errors import IllegalTransition, StorageFull, Unavailable
 from app.services import dispatcher as dispatcher_module
 from app.services.checkpoint_files import write_checkpoint
 from app.services.dispatcher import Dispatcher
 from app.store import queue
-from app.worker.client import Buffers, ExecutorGone, HostError, Reply, Tensors, TensorSpecs
+from app.worker.client import ExecutorGone, HostError
 from app.worker.job_messages import (
     ExecutorEvent,
     JobCancelled,
     JobCheckpoint,
-    JobControl,
     JobDone,
     JobFailed,
     JobLog,
     JobPaused,
     JobPrepared,
     JobProgress,
-    JobStart,
-    control_from_wire,
-    start_from_wire,
-    to_wire,
 )
+from served.scripted_executor import ScriptedExecutor, dispatching, of, until, until_status
 
 S = JobStatus
 BIND = BindSpec(data_shapes=(InputDesc(name="data", shape=(2, 3)),))
-PREDICT = {"dataset": "digits", "batch_size": 2, "output": "answers"}
-
-
-class ScriptedExecutor:
-    """An ``ExecutorClient`` that notes what it is told; tests send events in its name."""
-
-    def __init__(self, name: str = "cpu(0)") -> None:
-        self.name = name
-        self.alive = True
-        self.refusal: Exception | None = None
-        self.starts: list[JobStart] = []
-        self.controls: list[JobControl] = []
-        self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-
-    async def start(self) -> None:
-        self.alive = True
-
-    async def stop(self) -> None:
-        self.alive = False
-
-    def is_alive(self) -> bool:
-        return self.alive
-
-    def reserve(self, specs: TensorSpecs) -> Buffers:
-        raise AssertionError("a dispatcher sends no tensors")
-
-    async def call(
-        self,
-        method: str,
-        params: Mapping[str, Any] | None = None,
-        tensors: Tensors | Buffers | None = None,
-    ) -> Reply:
-        if not self.alive:
-            raise ExecutorGone("it died")
-        if self.refusal is not None:
-            raise self.refusal
-        assert params is not None
-        if method == "start_job":
-            self.starts.append(start_from_wire(params))
-        else:
-            assert method == "control_job"
-            self.controls.append(control_from_wire(params))
-        return Reply({})
-
-    async def events(self) -> AsyncIterator[dict[str, Any]]:
-        while True:
-            yield await self._events.get()
-
-    def send(self, *messages: ExecutorEvent) -> None:
-        for message in messages:
-            self._events.put_nowait(to_wire(message))
-
-    def send_raw(self, wire: dict[str, Any]) -> None:
-        self._events.put_nowait(wire)
-
-
-@asynccontextmanager
-async def dispatching(bench, *executors: ScriptedExecutor, **options: Any):
-    options = {"jobs_per_executor": 2, "lease_seconds": 0.3} | options
-    dispatcher = Dispatcher(executors, bench.queue, bench.runs, bench.bell, **options)
-    await dispatcher.start()
-    try:
-        yield dispatcher
-    finally:
-        await dispatcher.stop(grace_seconds=0.0)
-
-
-async def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        await asyncio.sleep(0.01)
-
-
-async def until_status(bench, job: Job, status: JobStatus) -> Job:
-    await until(lambda: bench.jobs.get(job.id).status is status)
-    return bench.jobs.get(job.id)
-
-
-def of(start: JobStart) -> dict[str, int]:
-    return {"job_id": start.job_id, "attempt": start.attempt}
 
 
 async def test_job_is_started_with_all_it_needs_and_ends_as_reported(bench) -> None:
@@ -423,61 +332,6 @@ async def test_stop_in_the_middle_of_a_claim_leaves_no_job_running(bench, monkey
     await dispatcher.stop(grace_seconds=0.1)
     given_back = bench.jobs.get(job.id)
     assert (given_back.status, given_back.lost) == (S.QUEUED, 0)
-
-
-async def test_predict_job_makes_a_dataset(bench) -> None:
-    bench.modules.change(
-        "a", lambda a: a.evolve(bind=BIND, init=InitSpec(), params=ParamsSource.INIT)
-    )
-    executor = ScriptedExecutor()
-    async with dispatching(bench, executor):
-        job = bench.jobs.submit("a", JobKind.PREDICT, PREDICT)
-        await until(lambda: executor.starts)
-        path = executor.starts[0].output_path
-        assert path is not None
-        with open(path, "wb") as file:
-            np.savez(file, output0=np.zeros((4, 2), "f"))
-        executor.send(JobDone(**of(executor.starts[0])))
-        await until_status(bench, job, S.SUCCEEDED)
-    answers = bench.datasets.get("answers")
-    assert answers.kind is DatasetKind.NPZ
-    assert answers.arrays[0].shape == (4, 2)
-    assert len(list((bench.data_dir / "datasets").iterdir())) == 2
-
-
-async def test_predict_job_whose_output_cannot_be_kept_fails(bench) -> None:
-    bench.modules.change(
-        "a", lambda a: a.evolve(bind=BIND, init=InitSpec(), params=ParamsSource.INIT)
-    )
-    executor = ScriptedExecutor()
-    async with dispatching(bench, executor):
-        job = bench.jobs.submit("a", JobKind.PREDICT, PREDICT | {"output": "digits"})
-        await until(lambda: executor.starts)
-        with open(executor.starts[0].output_path, "wb") as file:
-            np.savez(file, output0=np.zeros(2))
-        executor.send(JobDone(**of(executor.starts[0])))
-        failed = await until_status(bench, job, S.FAILED)
-    assert failed.error["code"] == "in_use"
-    assert "'digits'" in failed.error["message"]
-    assert bench.datasets.get("digits").examples == 4
-
-
-async def test_predict_job_fails_where_the_disk_is_full(bench, monkeypatch) -> None:
-    def no_room(*arguments: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    bench.modules.change(
-        "a", lambda a: a.evolve(bind=BIND, init=InitSpec(), params=ParamsSource.INIT)
-    )
-    monkeypatch.setattr(bench.datasets, "adopt", no_room)
-    executor = ScriptedExecutor()
-    async with dispatching(bench, executor) as dispatcher:
-        job = bench.jobs.submit("a", JobKind.PREDICT, PREDICT)
-        await until(lambda: executor.starts)
-        executor.send(JobDone(**of(executor.starts[0])))
-        failed = await until_status(bench, job, S.FAILED)
-        await until(lambda: dispatcher.held == {"cpu(0)": []})
-    assert failed.error["code"] == "storage_full"
 
 
 async def test_what_is_no_event_of_a_job_is_passed_over(bench) -> None:

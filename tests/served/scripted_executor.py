@@ -1,0 +1,109 @@
+"""An executor that does as a test says, and a dispatcher over such."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from app.domain.job import Job, JobStatus
+from app.services.dispatcher import Dispatcher
+from app.worker.client import Buffers, ExecutorGone, Reply, Tensors, TensorSpecs
+from app.worker.job_messages import (
+    ExecutorEvent,
+    JobControl,
+    JobStart,
+    control_from_wire,
+    start_from_wire,
+    to_wire,
+)
+
+__all__ = ["ScriptedExecutor", "dispatching", "of", "until", "until_status"]
+
+
+class ScriptedExecutor:
+    """An ``ExecutorClient`` that notes what it is told; tests send events in its name."""
+
+    def __init__(self, name: str = "cpu(0)") -> None:
+        self.name = name
+        self.alive = True
+        self.refusal: Exception | None = None
+        self.starts: list[JobStart] = []
+        self.controls: list[JobControl] = []
+        self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    async def start(self) -> None:
+        self.alive = True
+
+    async def stop(self) -> None:
+        self.alive = False
+
+    def is_alive(self) -> bool:
+        return self.alive
+
+    def reserve(self, specs: TensorSpecs) -> Buffers:
+        raise AssertionError("a dispatcher sends no tensors")
+
+    async def call(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        tensors: Tensors | Buffers | None = None,
+    ) -> Reply:
+        if not self.alive:
+            raise ExecutorGone("it died")
+        if self.refusal is not None:
+            raise self.refusal
+        assert params is not None
+        if method == "start_job":
+            self.starts.append(start_from_wire(params))
+        else:
+            assert method == "control_job"
+            self.controls.append(control_from_wire(params))
+        return Reply({})
+
+    async def events(self) -> AsyncIterator[dict[str, Any]]:
+        while True:
+            yield await self._events.get()
+
+    def send(self, *messages: ExecutorEvent) -> None:
+        for message in messages:
+            self._events.put_nowait(to_wire(message))
+
+    def send_raw(self, wire: dict[str, Any]) -> None:
+        self._events.put_nowait(wire)
+
+
+@asynccontextmanager
+async def dispatching(
+    bench: Any, *executors: ScriptedExecutor, **options: Any
+) -> AsyncIterator[Dispatcher]:
+    """Run a dispatcher over these executors for the length of the block."""
+    options = {"jobs_per_executor": 2, "lease_seconds": 0.3} | options
+    dispatcher = Dispatcher(executors, bench.queue, bench.runs, bench.bell, **options)
+    await dispatcher.start()
+    try:
+        yield dispatcher
+    finally:
+        await dispatcher.stop(grace_seconds=0.0)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until something is true."""
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        await asyncio.sleep(0.01)
+
+
+async def until_status(bench: Any, job: Job, status: JobStatus) -> Job:
+    """Wait until a job has a status, and return the job."""
+    await until(lambda: bench.jobs.get(job.id).status is status)
+    return bench.jobs.get(job.id)
+
+
+def of(start: JobStart) -> dict[str, int]:
+    """Return what names the attempt of a job in its messages."""
+    return {"job_id": start.job_id, "attempt": start.attempt}
