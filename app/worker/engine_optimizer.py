@@ -9,15 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from app.domain.module import OptimizerSpec
+from app.errors import Invalid
 from app.worker.faults import client_fault
-from app.worker.optimizer_specs import check_states, get_position, make_options, set_position
+from app.worker.optimizer_specs import (
+    check_states,
+    get_position,
+    make_options,
+    other_optimizer,
+    set_position,
+)
+from core.checkpoint import read_states, write_states
 from core.module import BucketingModule, Module
+from core.ndarray import NDArray
 from core.optimizer import Optimizer
-from core.types import Shape
 
 __all__ = [
     "Engine",
     "Parked",
+    "SavedStates",
+    "check_saved",
     "holder_of",
     "install_optimizer",
     "load_states",
@@ -36,6 +46,19 @@ class Parked:
 
     position: dict[str, Any]
     states: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SavedStates:
+    """States in MXNet's form that a module's optimizer can go on from; see ``check_saved``.
+
+    Attributes:
+        content: the states alone.
+        position: where the optimizer stood, if it was saved with them.
+    """
+
+    content: bytes
+    position: dict[str, Any] | None
 
 
 def holder_of(engine: Engine) -> Module:
@@ -71,25 +94,40 @@ def states_of(engine: Engine) -> bytes:
         return path.read_bytes()
 
 
-def load_states(engine: Engine, states: bytes, shapes: Mapping[str, Shape]) -> None:
-    """Take over states; such as do not belong to parameters of these shapes change nothing.
+def check_saved(engine: Engine, content: bytes, weights: Mapping[str, NDArray]) -> SavedStates:
+    """Return the states in a file, once it is sure that the present optimizer can go on from them.
+
+    Args:
+        engine: has an optimizer.
+        content: a ``.states`` file, with or without the optimizer itself.
+        weights: the parameters by name.
 
     Raises:
-        HostError: damaged, or of another model.
+        HostError, Invalid: damaged, of another model or of another optimizer.
     """
-    before = states_of(engine)
-    _set_states(engine, states)
-    holder = holder_of(engine)
-    updater = holder._updater
-    if updater is None and holder._kvstore is not None:
-        updater = holder._kvstore._updater
-    assert updater is not None
-    assert holder._optimizer is not None
-    try:
-        check_states(updater.states, holder._optimizer.idx2name, shapes)
-    except Exception:
-        _set_states(engine, before)
-        raise
+    optimizer = optimizer_of(engine)
+    assert optimizer is not None
+    with client_fault("states"):
+        loaded = read_states(content)
+    states, saved = loaded if isinstance(loaded, tuple) and len(loaded) == 2 else (loaded, None)
+    if not isinstance(states, dict) or not isinstance(saved, Optimizer | None):
+        raise Invalid("states", f"a {type(loaded).__name__}", "states by number of parameter")
+    if saved is None:
+        check_states(states, optimizer, weights)
+        return SavedStates(content, None)
+    if type(saved) is not type(optimizer):
+        raise other_optimizer(f"states of {type(saved).__name__}", type(optimizer).__name__)
+    check_states(states, optimizer, weights)
+    return SavedStates(write_states(states), get_position(saved))
+
+
+def load_states(engine: Engine, saved: SavedStates) -> None:
+    """Take over states that have been checked; learning rate and options stay as they are."""
+    _set_states(engine, saved.content)
+    optimizer = optimizer_of(engine)
+    assert optimizer is not None
+    if saved.position is not None:
+        set_position(optimizer, saved.position, keep_rates=True)
 
 
 def park_optimizer(engine: Engine) -> Parked | None:

@@ -18,7 +18,7 @@ from app.worker import calls
 from app.worker.calls import CALL_NAMES
 from app.worker.client import HostError
 from app.worker.describe import describe_module, describe_optimizer, summarize
-from app.worker.engine_optimizer import load_states, optimizer_of, states_of
+from app.worker.engine_optimizer import check_saved, load_states, optimizer_of, states_of
 from app.worker.faults import to_host_error
 from app.worker.hosted_module import HostedModule, parse_context
 from app.worker.job_board import JobBoard
@@ -233,8 +233,9 @@ class ModuleHost:
         module.require("optimizer_states")
         if set(tensors) != {"states"} or tensors["states"].dtype != np.uint8:
             raise Invalid("states", list(tensors), "one tensor of bytes of this name")
-        shapes = {name: own.shape for name, own in module.on_device().arguments.items()}
-        load_states(module.engine, tensors["states"].tobytes(), shapes)
+        weights = module.on_device().arguments
+        content = tensors["states"].tobytes()
+        load_states(module.engine, check_saved(module.engine, content, weights))
         return {}, {}
 
     # -- steps and predictions ----------------------------------------------------------------

@@ -14,7 +14,7 @@ from app.domain.module import SINGLE, ParamsSource
 from app.domain.names import check_name
 from app.errors import Damaged, Invalid
 from app.services.checkpoint_files import read_manifest, verify_checkpoint, write_checkpoint
-from app.worker.engine_optimizer import load_states, optimizer_of
+from app.worker.engine_optimizer import check_saved, load_states, optimizer_of
 from app.worker.hosted_module import HostedModule, Values, parse_key
 from app.worker.module_params import check_values
 from app.worker.optimizer_specs import get_position, set_position
@@ -97,11 +97,14 @@ def load_module(
     values = read_values(
         module, directory, manifest, allow_missing=allow_missing, allow_extra=allow_extra
     )
+    saved = None
+    if states is not None:
+        weights = module.on_device().arguments
+        saved = check_saved(module.engine, states.read_bytes(), weights)
     module.install(values, ParamsSource.SET if allow_missing else ParamsSource.CHECKPOINT)
     module.has_unsaved = allow_missing
-    if states is not None:
-        shapes = {name: own.shape for name, own in module.on_device().arguments.items()}
-        load_states(module.engine, states.read_bytes(), shapes)
+    if saved is not None:
+        load_states(module.engine, saved)
         optimizer = optimizer_of(module.engine)
         assert optimizer is not None
         if STATE_FILE in manifest.files:

@@ -21,7 +21,7 @@ from core.errors import did_you_mean
 from core.ndarray import NDArray
 from core.optimizer import Optimizer, lr_scheduler
 
-__all__ = ["check_states", "get_position", "make_options", "set_position"]
+__all__ = ["check_states", "get_position", "make_options", "other_optimizer", "set_position"]
 
 _SCHEDULERS: Mapping[str, type[lr_scheduler.LRScheduler]] = {
     "factor": lr_scheduler.FactorScheduler,
@@ -99,29 +99,44 @@ def set_position(
 
 
 def check_states(
-    states: Mapping[Any, Any], names: Mapping[Any, str], shapes: Mapping[str, tuple[int, ...]]
+    states: Mapping[Any, Any], optimizer: Optimizer, weights: Mapping[str, NDArray]
 ) -> None:
-    """Raise HostError unless optimizer states belong to a model's parameters.
+    """Raise unless optimizer states are such as an optimizer keeps of a model's parameters.
 
     Args:
         states: by the optimizer's index of a parameter.
-        names: parameter names by that index.
-        shapes: shapes by name.
+        optimizer: knows the names of the parameters.
+        weights: by name.
+
+    Raises:
+        Invalid, HostError: names the parameter.
     """
     for index, state in states.items():
-        name = names.get(index, str(index))
-        if name not in shapes:
+        name = optimizer.idx2name.get(index, str(index))
+        weight = weights.get(name)
+        if weight is None:
             raise HostError(
                 "invalid", f"states: there is no parameter of index {index!r}", "states"
             )
-        for array in _arrays_of(state):
-            if array.shape not in (shapes[name], (1,)):
+        arrays = _arrays_of(state)
+        kept = _arrays_of(optimizer.create_state_multi_precision(index, weight))
+        if len(arrays) != len(kept):
+            got = f"{len(arrays)} arrays for {name!r}"
+            raise other_optimizer(got, f"{type(optimizer).__name__} ({len(kept)} for each)")
+        for array, own in zip(arrays, kept, strict=True):
+            if array.shape != own.shape:
                 raise HostError(
                     "invalid_shape",
-                    f"states: {name!r} has a state of shape {array.shape}, the parameter has "
-                    f"{shapes[name]}; use states saved from the same model",
+                    f"states: {name!r} has a state of shape {array.shape}, expected {own.shape}; "
+                    "use states saved from the same model",
                     "states",
                 )
+
+
+def other_optimizer(got: str, present: str) -> Invalid:
+    """Return the error for states that another optimizer than the present one saved."""
+    hint = "install the optimizer that they are of, then load them"
+    return Invalid("states", got, f"states of {present}", hint)
 
 
 def _accepted_options(cls: type[Optimizer]) -> dict[str, Any]:

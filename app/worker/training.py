@@ -20,7 +20,7 @@ from app.domain.module import InitSpec, ParamsSource
 from app.errors import Invalid
 from app.services.checkpoint_files import verify_checkpoint, write_checkpoint
 from app.worker.client import HostError
-from app.worker.engine_optimizer import load_states, optimizer_of
+from app.worker.engine_optimizer import check_saved, load_states, optimizer_of
 from app.worker.epoch_plan import EpochPlan, PlannedBatch, plan_epoch
 from app.worker.examples import Examples
 from app.worker.fit_setup import (
@@ -178,8 +178,8 @@ class FitJob:
         module.install(read_values(module, directory, manifest), ParamsSource.CHECKPOINT)
         module.init_optimizer(choose_optimizer(context, self._params), "optimizer.")
         states = next(name for name in manifest.files if name.endswith(".states"))
-        shapes = {name: array.shape for name, array in module.on_device().arguments.items()}
-        load_states(module.engine, (directory / states).read_bytes(), shapes)
+        content, weights = (directory / states).read_bytes(), module.on_device().arguments
+        load_states(module.engine, check_saved(module.engine, content, weights))
         state = self._state = read_fit(module, directory)
         optimizer = optimizer_of(module.engine)
         assert optimizer is not None

@@ -14,6 +14,7 @@ from app.errors import Invalid
 from app.worker.client import HostError
 from app.worker.engine_optimizer import (
     Parked,
+    check_saved,
     install_optimizer,
     load_states,
     optimizer_of,
@@ -21,6 +22,7 @@ from app.worker.engine_optimizer import (
     states_of,
     unpark_optimizer,
 )
+from core.checkpoint import write_states
 
 SHAPES = {"fc_weight": (3, 5), "fc_bias": (3,), "norm_gamma": (3,), "norm_beta": (3,)}
 SCHEDULED = {"lr_scheduler": {"name": "factor", "step": 2, "factor": 0.5}}
@@ -101,12 +103,61 @@ def test_states_of_another_model_change_nothing() -> None:
     module = make_module(spec)
     train(module, 0, 2)
     before = states_of(module)
+    weights = module.get_params()[0]
     with pytest.raises(HostError, match=r"'fc_weight' has a state of shape \(3, 5\).* \(3, 6\)"):
-        load_states(module, before, {**SHAPES, "fc_weight": (3, 6)})
+        check_saved(module, before, {**weights, "fc_weight": mx.nd.zeros((3, 6))})
     for damaged in (b"", before[:-20], b"\x80\x03cos\nsystem\n(S'true'\ntR."):
         with pytest.raises(HostError):
-            load_states(module, damaged, SHAPES)
+            check_saved(module, damaged, weights)
+    with pytest.raises(Invalid, match="a list, expected states by number"):
+        check_saved(module, write_states([1]), weights)
     assert states_of(module) == before
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_optimizer_takes_its_own_states(name: str) -> None:
+    module = make_module(OptimizerSpec(name=name))
+    train(module, 0, 2)
+    before = states_of(module)
+    load_states(module, check_saved(module, before, module.get_params()[0]))
+    assert states_of(module) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "other"),
+    [
+        ("sgd", {"momentum": 0.9}, "adam"),
+        ("adam", {}, "sgd"),
+        ("adam", {}, "rmsprop"),
+        ("sgd", {}, "adagrad"),
+    ],
+)
+def test_states_of_another_optimizer_are_refused(
+    name: str, options: dict[str, Any], other: str
+) -> None:
+    module = make_module(OptimizerSpec(name=name, options=options))
+    train(module, 0, 2)
+    before = states_of(module)
+    saved = make_module(OptimizerSpec(name=other))
+    train(saved, 0, 1)
+    with pytest.raises(Invalid, match="install the optimizer that they are of") as refused:
+        check_saved(module, states_of(saved), module.get_params()[0])
+    assert refused.value.errors[0].field == "states"
+    assert states_of(module) == before
+
+
+def test_states_with_their_optimizer_bring_its_counts_and_not_its_rates() -> None:
+    spec = OptimizerSpec(name="adam", options={"learning_rate": 0.01})
+    first, second = make_module(spec), make_module(OptimizerSpec(name="adam"))
+    train(first, 0, 3)
+    dumped = first._updates.updater.get_states(dump_optimizer=True)
+    load_states(second, check_saved(second, dumped, second.get_params()[0]))
+    assert states_of(second) == states_of(first)
+    assert optimizer_of(second).num_update == 3
+    assert optimizer_of(second).learning_rate == 0.001
+    other = make_module(OptimizerSpec(name="adamax"))
+    with pytest.raises(Invalid, match="states of Adam, expected states of Adamax"):
+        check_saved(other, dumped, other.get_params()[0])
 
 
 @pytest.mark.parametrize(

@@ -168,3 +168,19 @@ def test_states_that_are_not_there_cannot_be_loaded(driver, make_network, tmp_pa
     call = calls.LoadCheckpoint(module="net", directory=str(tmp_path / "3"), optimizer_states=True)
     refusal = driver.refusal(call)
     assert (refusal.code, refusal.field_name) == ("invalid", "optimizer_states")
+
+
+def test_states_of_another_optimizer_change_nothing(driver, fresh_driver, toy_data, tmp_path):
+    driver.ready()
+    train(driver, toy_data)
+    save(driver, tmp_path)
+    other = fresh_driver()
+    other.ready()
+    other.ask(calls.InitOptimizer(module="net", spec=OptimizerSpec(name="adam")))
+    before = other.params()
+    call = calls.LoadCheckpoint(module="net", directory=str(tmp_path / "3"), optimizer_states=True)
+    refusal = other.refusal(call)
+    assert (refusal.code, refusal.field_name) == ("invalid", "states")
+    assert "install the optimizer that they are of" in refusal.message
+    for name, value in other.params().items():
+        np.testing.assert_array_equal(value, before[name])
