@@ -6,8 +6,7 @@ import math
 from typing import Any
 
 from core.optimizer.base import register
-from core.optimizer.rule import Piece, RuleOptimizer
-from core.types import Array
+from core.optimizer.rule import Piece, RuleOptimizer, move_mean, move_mean_square
 
 __all__ = ["AdaDelta", "AdaGrad", "Adam", "Adamax", "Nadam", "RMSProp"]
 
@@ -44,13 +43,8 @@ class Adam(RuleOptimizer):
         xp, other = piece.xp, piece.scratch[1]
         mean, variance = piece.states
         gradient = self.prepare(piece, wd, decay_before_clip=True)
-        mean *= self.beta1
-        xp.multiply(gradient, 1 - self.beta1, out=other)
-        mean += other
-        variance *= self.beta2
-        gradient *= gradient
-        gradient *= 1 - self.beta2
-        variance += gradient
+        move_mean(xp, mean, gradient, self.beta1, other)
+        move_mean_square(xp, variance, gradient, self.beta2, gradient)
         xp.sqrt(variance, out=other)
         other += self.epsilon
         xp.divide(mean, other, out=other)
@@ -88,9 +82,7 @@ class Adamax(RuleOptimizer):
         xp, other = piece.xp, piece.scratch[1]
         mean, norm = piece.states
         gradient = self.prepare(piece, wd, decay_before_clip=True)
-        xp.multiply(gradient, 1 - self.beta1, out=other)
-        mean *= self.beta1
-        mean += other
+        move_mean(xp, mean, gradient, self.beta1, other)
         xp.absolute(gradient, out=gradient)
         norm *= self.beta2
         xp.maximum(norm, gradient, out=norm)
@@ -147,13 +139,8 @@ class Nadam(RuleOptimizer):
         now, after = self._momentum_at(count), self._momentum_at(count + 1)
         self.m_schedule *= now
         gradient = self.prepare(piece, wd, decay_before_clip=True)
-        xp.multiply(gradient, 1 - self.beta1, out=other)
-        mean *= self.beta1
-        mean += other
-        xp.multiply(gradient, gradient, out=other)
-        other *= 1 - self.beta2
-        variance *= self.beta2
-        variance += other
+        move_mean(xp, mean, gradient, self.beta1, other)
+        move_mean_square(xp, variance, gradient, self.beta2, other)
         gradient *= (1 - now) / (1 - self.m_schedule)
         xp.multiply(mean, after / (1 - self.m_schedule * after), out=other)
         gradient += other
@@ -194,25 +181,18 @@ class AdaDelta(RuleOptimizer):
         xp, other = piece.xp, piece.scratch[1]
         square, delta_square = piece.states
         gradient = self.prepare(piece, 0.0)
-        self._average(xp, square, gradient, other)
+        move_mean_square(xp, square, gradient, self.rho, other)
         xp.add(square, self.epsilon, out=other)
         xp.sqrt(other, out=other)
         gradient /= other
         xp.add(delta_square, self.epsilon, out=other)
         xp.sqrt(other, out=other)
         gradient *= other
-        self._average(xp, delta_square, gradient, other)
+        move_mean_square(xp, delta_square, gradient, self.rho, other)
         if wd:
             xp.multiply(piece.weight, wd, out=other)
             gradient += other
         piece.weight -= gradient
-
-    def _average(self, xp: Any, average: Array, values: Array, other: Array) -> None:
-        """Move an average towards the squares of values."""
-        xp.multiply(values, values, out=other)
-        other *= 1 - self.rho
-        average *= self.rho
-        average += other
 
 
 @register
@@ -296,10 +276,7 @@ class RMSProp(RuleOptimizer):
         xp, other = piece.xp, piece.scratch[1]
         gradient = self.prepare(piece, wd, decay_before_clip=True)
         square = piece.states[0]
-        square *= self.gamma1
-        xp.multiply(gradient, gradient, out=other)
-        other *= 1 - self.gamma1
-        square += other
+        move_mean_square(xp, square, gradient, self.gamma1, other)
         if self.centered:
             self._centered_step(piece, gradient, lr)
         else:
@@ -314,9 +291,7 @@ class RMSProp(RuleOptimizer):
     def _centered_step(self, piece: Piece, gradient: Any, lr: float) -> None:
         xp, other = piece.xp, piece.scratch[1]
         square, mean, delta = piece.states
-        mean *= self.gamma1
-        xp.multiply(gradient, 1 - self.gamma1, out=other)
-        mean += other
+        move_mean(xp, mean, gradient, self.gamma1, other)
         xp.multiply(mean, mean, out=other)
         xp.subtract(square, other, out=other)
         other += self.epsilon

@@ -10,7 +10,7 @@ from typing import Any
 
 from core.ndarray import NDArray
 from core.optimizer.base import register
-from core.optimizer.rule import Piece, RuleOptimizer
+from core.optimizer.rule import Piece, RuleOptimizer, move_mean, move_mean_square
 
 __all__ = ["FTML", "Ftrl"]
 
@@ -101,13 +101,8 @@ class FTML(RuleOptimizer):
         xp, other = piece.xp, piece.scratch[1]
         d, v, z = piece.states
         gradient = self.prepare(piece, wd, decay_before_clip=True)
-        xp.multiply(gradient, gradient, out=other)
-        other *= 1 - self.beta2
-        v *= self.beta2
-        v += other
-        gradient *= 1 - self.beta1
-        z *= self.beta1
-        z += gradient
+        move_mean_square(xp, v, gradient, self.beta2, other)
+        move_mean(xp, z, gradient, self.beta1, gradient)
         new_d = other
         xp.divide(v, 1 - self.beta2**count, out=new_d)
         xp.sqrt(new_d, out=new_d)

@@ -10,7 +10,13 @@ from typing import Any, ClassVar, Literal
 from core.backends import backend_of
 from core.ndarray import NDArray
 from core.optimizer.base import register
-from core.optimizer.rule import Piece, RuleOptimizer, sum_of_squares
+from core.optimizer.rule import (
+    Piece,
+    RuleOptimizer,
+    move_mean,
+    move_mean_square,
+    sum_of_squares,
+)
 from core.optimizer.sgd import MomentumOptimizer, descend
 
 __all__ = ["LAMB", "LARS", "LBSGD"]
@@ -237,13 +243,8 @@ class LAMB(RuleOptimizer):
         xp, other = piece.xp, piece.scratch[1]
         mean, variance = piece.states
         step = self.prepare(piece, 0.0)
-        mean *= self.beta1
-        xp.multiply(step, 1 - self.beta1, out=other)
-        mean += other
-        variance *= self.beta2
-        step *= step
-        step *= 1 - self.beta2
-        variance += step
+        move_mean(xp, mean, step, self.beta1, other)
+        move_mean_square(xp, variance, step, self.beta2, step)
         mean_scale, variance_scale = self._bias_corrections(count)
         xp.multiply(variance, variance_scale, out=other)
         xp.sqrt(other, out=other)

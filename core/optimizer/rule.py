@@ -21,7 +21,7 @@ from core.optimizer.base import Optimizer
 from core.optimizer.sparse_rows import is_any_sparse, update_sparse
 from core.types import Array, DType, is_half
 
-__all__ = ["Piece", "RuleOptimizer", "sum_of_squares"]
+__all__ = ["Piece", "RuleOptimizer", "move_mean", "move_mean_square", "sum_of_squares"]
 
 _FLOAT32 = np.dtype("float32")
 _PIECE = 32768
@@ -214,6 +214,19 @@ class RuleOptimizer(Optimizer):
     def _clip(self, xp: Any, gradient: Array) -> None:
         if self.clip_gradient:
             xp.clip(gradient, -self.clip_gradient, self.clip_gradient, out=gradient)
+
+
+def move_mean(xp: Any, mean: Array, values: Array, keep: float, scratch: Array) -> None:
+    """Make ``mean`` in place ``keep * mean + (1 - keep) * values``; scratch may be the values."""
+    mean *= keep
+    xp.multiply(values, 1 - keep, out=scratch)
+    mean += scratch
+
+
+def move_mean_square(xp: Any, mean: Array, values: Array, keep: float, scratch: Array) -> None:
+    """Make ``mean`` in place ``keep * mean + (1 - keep) * values²``; scratch may be the values."""
+    xp.multiply(values, values, out=scratch)
+    move_mean(xp, mean, scratch, keep, scratch)
 
 
 def sum_of_squares(xp: Any, array: Array) -> float:
