@@ -64,6 +64,7 @@ from core.backends.onednn.resizing import (
     resizing,
     resizing_backward,
 )
+from core.backends.onednn.sample_norm import group_norm, instance_norm, sample_norm_backward
 from core.backends.onednn.softmax import (
     log_softmax,
     log_softmax_backward,
@@ -87,6 +88,8 @@ _FORWARD: dict[str, Prepare] = {
     "Crop": slicing,
     "Deconvolution": deconvolution,
     "FullyConnected": inner_product,
+    "GroupNorm": group_norm,
+    "InstanceNorm": instance_norm,
     "LayerNorm": layer_norm,
     "LeakyReLU": leaky_relu,
     "Pooling": pooling,
@@ -141,6 +144,8 @@ _BACKWARD: dict[str, Prepare] = {
     "Crop": slicing_backward,
     "Deconvolution": deconvolution_backward,
     "FullyConnected": inner_product_backward,
+    "GroupNorm": sample_norm_backward,
+    "InstanceNorm": sample_norm_backward,
     "LayerNorm": layer_norm_backward,
     "LeakyReLU": leaky_relu_backward,
     "Pooling": pooling_backward,

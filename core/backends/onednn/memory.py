@@ -32,6 +32,7 @@ __all__ = [
     "permuted",
     "plain",
     "reshaped",
+    "sample_of",
     "strided",
 ]
 
@@ -177,6 +178,25 @@ def reshaped(whole: MemoryDesc, dims: Shape) -> MemoryDesc:
         return MemoryDesc.copy_of(handle)
     finally:
         api.destroy("memory_desc_destroy", handle)
+
+
+@functools.lru_cache(maxsize=4096)
+def sample_of(whole: MemoryDesc) -> MemoryDesc:
+    """Return the descriptor of each of the samples that lie one behind the other in a tensor.
+
+    Raises:
+        KernelUnavailable: its samples do not lie so.
+    """
+    api, (count, *dims) = loaded(), whole.dims
+    start = dims_array((0,) * len(whole.dims))
+    handle = api.create("memory_desc_create_submemory", whole.handle, dims_array((1, *dims)), start)
+    try:
+        sample = MemoryDesc.copy_of(handle)
+    finally:
+        api.destroy("memory_desc_destroy", handle)
+    if sample.nbytes * count != whole.nbytes:
+        raise KernelUnavailable(f"samples of a tensor of {whole.dims} lie among one another")
+    return sample
 
 
 def alternatives(spec: TensorSpec) -> tuple[MemoryDesc, ...]:

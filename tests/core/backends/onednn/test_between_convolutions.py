@@ -131,6 +131,8 @@ CASES |= {
         "mean_of_places": lambda x: scaled(x, mx.sym.mean(x, axis=(2, 3), keepdims=True)),
         "sum_of_places": lambda x: scaled(x, mx.sym.sum(x, axis=(-1, -2), keepdims=True)),
         "flat_mean_of_places": lambda x: scaled(x, mx.sym.mean(x, axis=(2, 3))),
+        "instance_norm": lambda x: mx.sym.InstanceNorm(x, name="norm"),
+        "group_norm": lambda x: mx.sym.GroupNorm(x, num_groups=4, name="norm"),
         "flat_sum_of_places": lambda x: scaled(x, mx.sym.sum(x, axis=(0, 1), exclude=True)),
     }.items()
 }
