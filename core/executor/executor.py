@@ -19,6 +19,7 @@ from core.executor.body import CompiledBodies
 from core.executor.bound import Bound
 from core.executor.compile import CompileOptions, compile_graph
 from core.executor.describe import describe_plan
+from core.executor.fixed_scales import fixed_scales
 from core.executor.lower import Bindings
 from core.executor.mirror import Mirroring
 from core.executor.observe import MonitorCallback, observer_of
@@ -123,6 +124,7 @@ class Executor:
         self.arg_arrays = bound.arguments
         self.grad_arrays = bound.gradients
         self.aux_arrays = bound.auxiliaries
+        self._fixed_scales = [bound.arguments[index] for index in fixed_scales(graph)]
         self._requests = {
             index: request for index, request in enumerate(bound.requests) if request != "null"
         }
@@ -159,6 +161,9 @@ class Executor:
         for name, value in kwargs.items():
             self._set_argument(name, value)
         is_train = bool(is_train)
+        if is_train:
+            for scale in self._fixed_scales:
+                scale.data.fill(1)
         plan = self._fast.get(is_train)
         if plan is None:
             mode = _Mode(is_train, is_train and bool(self._requests), self._monitor is not None)

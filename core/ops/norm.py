@@ -43,9 +43,9 @@ class BatchNorm(Operator):
     ``moving = momentum · moving + (1 - momentum) · batch``, with the population's variance.
 
     gamma, beta and the statistics have shape (channels,); they are float32 where data is float16.
-    With ``fix_gamma`` gamma counts as 1 and its gradient is 0; unlike MXNet, which writes 1 into
-    it, its array is left alone. ``output_mean_var`` shows the statistics used: the mean and
-    1 / sqrt(variance + eps); they pass no gradient on.
+    With ``fix_gamma`` gamma counts as 1 and its gradient is 0; where MXNet writes 1 into it, here
+    executors do, before a training pass, and the operator leaves it alone. ``output_mean_var``
+    shows the statistics used: the mean and 1 / sqrt(variance + eps); they pass no gradient on.
     """
 
     ignored_attributes: ClassVar[frozenset[str]] = frozenset(

@@ -64,6 +64,15 @@ def _fixed(shape: Shape) -> Callable[[Any], Shape]:
     return lambda key: shape
 
 
+def _build_fixed_scales(mx: Any, key: Any) -> Any:
+    x = mx.sym.Variable("data")
+    for layer in range(2):
+        x = mx.sym.FullyConnected(x, num_hidden=7, no_bias=True, name=f"fc{layer}")
+        x = mx.sym.BatchNorm(x, fix_gamma=True, name=f"norm{layer}")
+        x = mx.sym.Activation(x, act_type="tanh", name=f"tanh{layer}")
+    return mx.sym.SoftmaxOutput(x, name="softmax")
+
+
 def _build_residual(mx: Any, key: Any) -> Any:
     return networks.residual(mx, (1, 1), (4, 4, 8), 5)
 
@@ -79,6 +88,10 @@ CASES: dict[str, TrainingCase] = {
     "residual": TrainingCase(_build_residual, _fixed((6, 3, 8, 8)), _fixed((6,)), 5),
     "residual_two_devices": TrainingCase(
         _build_residual, _fixed((6, 3, 8, 8)), _fixed((6,)), 5, devices=2
+    ),
+    "fixed_scales": TrainingCase(_build_fixed_scales, _fixed((6, 12)), _fixed((6,)), 7),
+    "fixed_scales_two_devices": TrainingCase(
+        _build_fixed_scales, _fixed((6, 12)), _fixed((6,)), 7, devices=2
     ),
     "word_model": TrainingCase(
         networks.word_model,
@@ -155,6 +168,7 @@ def train(mx: Any, case: TrainingCase) -> Arrays:
         results[f"output{step}"] = module.get_outputs()[0].asnumpy()
         module.backward()
         module.update()
+    mx.nd.waitall()  # MXNet does not wait for backward's update of the auxiliary states
     arguments, auxiliary = module.get_params()
     for name, array in {**arguments, **auxiliary}.items():
         results[f"final_{name}"] = array.asnumpy()

@@ -1,0 +1,22 @@
+"""Scales that batch norms take as 1 whatever is in them."""
+
+from __future__ import annotations
+
+from core.executor.trace import Graph
+
+__all__ = ["fixed_scales"]
+
+_GAMMA = 1
+
+
+def fixed_scales(graph: Graph) -> tuple[int, ...]:
+    """Return the positions of the arguments that are gamma of a batch norm with ``fix_gamma``.
+
+    MXNet's batch norm writes 1 into that array, so that it says 1 in what training saves.
+    """
+    gammas = {
+        node.inputs[_GAMMA].node
+        for node in graph.nodes
+        if node.op is not None and getattr(node.op, "fix_gamma", False)
+    }
+    return tuple(index for index, node in enumerate(graph.arguments) if node in gammas)
