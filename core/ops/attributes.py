@@ -76,7 +76,9 @@ def attribute_fields(operator: type[Operator]) -> Mapping[str, dataclasses.Field
 def parse_attributes(operator: type[Operator], node: str, raw: Mapping[str, Any]) -> dict[str, Any]:
     """Turn raw attribute values into the fields of an operator.
 
-    Keys of the form ``__x__`` belong to the graph, not to the operator, and are passed over.
+    Keys of the form ``__x__`` belong to the graph, not to the operator, and are passed over. So
+    is, as by MXNet, any key where the operator has no attributes (published models have ``dtype``
+    at ``zeros_like``) or says that it ignores unknown ones.
 
     Raises:
         AttributeValueError: unknown, missing or malformed attribute, naming the node.
@@ -86,6 +88,7 @@ def parse_attributes(operator: type[Operator], node: str, raw: Mapping[str, Any]
     hints = _type_hints(operator)
     values: dict[str, Any] = {}
     rest: dict[str, str] = {}
+    ignores_unknown = operator.ignores_unknown or not (fields or operator.ignored_attributes)
     for key, value in raw.items():
         if (key.startswith("__") and key.endswith("__")) or key in operator.ignored_attributes:
             continue
@@ -93,7 +96,7 @@ def parse_attributes(operator: type[Operator], node: str, raw: Mapping[str, Any]
             values[key] = _parse_field(where, fields[key], hints[key], value)
         elif operator.rest_attribute:
             rest[key] = format_attribute(value)
-        else:
+        elif not ignores_unknown:
             raise AttributeValueError(
                 f"{where}: attribute {key!r} is unknown{did_you_mean(key, fields)}; "
                 f"it has {', '.join(fields) or 'none'}"

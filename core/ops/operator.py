@@ -83,6 +83,9 @@ class Operator:
     ignored_attributes: ClassVar[frozenset[str]] = frozenset()
     """Attributes accepted and without effect here (``cudnn_off``, ``workspace``)."""
 
+    ignores_unknown: ClassVar[bool] = False
+    """Whether any other attribute is accepted, too; so it is where there are none at all."""
+
     rest_attribute: ClassVar[str | None] = None
     """The field that takes all attributes that no other field is for, as pairs of name and text;
     without one they are refused."""

@@ -24,8 +24,7 @@ class _Regression(Operator):
     taken too.
     """
 
-    ignored_attributes: ClassVar[frozenset[str]] = frozenset({"out_grad"})
-    """Published models have it; MXNet passes over any attribute here that it does not know."""
+    ignores_unknown: ClassVar[bool] = True
 
     grad_scale: float
 

@@ -70,6 +70,7 @@ def test_asks_for_what_is_required() -> None:
 def test_passes_over_what_belongs_to_the_graph_or_has_no_effect() -> None:
     assert make("FullyConnected", __lr_mult__="2") == make("FullyConnected")
     assert make("Dropout", cudnn_off="True") == make("Dropout")
+    assert make("zeros_like", dtype="float16") == make("zeros_like")
 
 
 def test_gives_the_rest_to_an_operator_that_takes_any_attribute() -> None:

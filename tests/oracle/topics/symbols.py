@@ -142,6 +142,13 @@ def backward_shapes(mx: Any) -> Any:
     return s.LinearRegressionOutput(x, s.Variable("target"), name="out")
 
 
+def attributes_without_effect(mx: Any) -> Any:
+    """Return operators with attributes that they do not have, as exported models hold them."""
+    s = mx.sym
+    x = s.broadcast_mul(s.Variable("data"), s.zeros_like(s.Variable("z"), dtype="float16"), axis=1)
+    return s.LinearRegressionOutput(s.relu(x, act_type="relu"), normalization="valid", name="out")
+
+
 CASES: dict[str, tuple[Callable[[Any], Any], Shapes]] = {
     "automatic_names": (automatic_names, {"data": (2, 5)}),
     "group": (group, {"data": (2, 5)}),
@@ -157,6 +164,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Shapes]] = {
     "shared_weights": (shared_weights, {"left": (2, 3), "right": (2, 3)}),
     "typed": (typed, {"data": (2, 5)}),
     "backward_shapes": (backward_shapes, {"target": (3, 2)}),
+    "attributes_without_effect": (attributes_without_effect, {"data": (2, 3)}),
     "lenet": (networks.lenet, {"data": (2, 1, 28, 28)}),
     "word_model": (lambda mx: networks.word_model(mx, 5), {"data": (3, 5)}),
 }
