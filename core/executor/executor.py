@@ -436,8 +436,10 @@ class Executor:
 
 
 def _write(target: NDArray, value: NDArray | Array) -> None:
-    raw = value.dense() if isinstance(value, NDArray) else value
-    target.assign_dense(raw)
+    if isinstance(value, NDArray) and value.stype == target.stype != "default":
+        value.copyto(target)
+    else:
+        target.assign_dense(value.dense() if isinstance(value, NDArray) else value)
 
 
 def _bindings(bound: Bound, outputs: Outputs) -> Bindings:

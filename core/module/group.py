@@ -13,6 +13,8 @@ from core.device import Context
 from core.errors import ShapeError, UsageError
 from core.executor import bind
 from core.executor.allocate import resized, zeros
+from core.executor.sparse import declared_storages
+from core.executor.trace import Graph
 from core.io import DataDesc
 from core.module.group_names import GroupNames
 from core.module.parameters import DeviceParameters
@@ -179,7 +181,6 @@ class ExecutorGroup(GroupNames):
         allow_extra: bool = False,
     ) -> None:
         """Copy parameters to every device."""
-        arguments, auxiliary = _densified(arguments), _densified(auxiliary)
         for exe in self.execs:
             exe.copy_params_from(arguments, auxiliary, allow_extra_params=allow_extra)
 
@@ -301,7 +302,8 @@ class ExecutorGroup(GroupNames):
         else:
             trained = [name for name in held if requests.get(name, "null") != "null"]
             others = [name for name in held if name not in trained]
-            parameters = DeviceParameters(context, shapes, dtypes, trained, others)
+            by_rows = self._stored_by_rows(held)
+            parameters = DeviceParameters(context, shapes, dtypes, trained, others, *by_rows)
         arrays = {name: parameters.value(name) for name in held}
         grads: dict[str, NDArray] = {}
         for name in named:
@@ -326,6 +328,15 @@ class ExecutorGroup(GroupNames):
                 specs=specs,
             )
         )
+
+    def _stored_by_rows(self, held: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Return the parameters that are row_sparse, and those whose gradients are."""
+        found = declared_storages(Graph.of(self.spec.symbol._heads), {})
+        variables, gradients = (
+            [node.name for node, stype in storages.items() if stype == "row_sparse"]
+            for storages in found
+        )
+        return [name for name in held if name in variables], gradients
 
     def _input(
         self, position: int, name: str, shape: Shape, dtype: DType, context: Context
@@ -434,13 +445,6 @@ def _copy(name: str, source: Any, target: NDArray) -> None:
 
 def _raw(source: Any) -> Any:
     return source.dense() if isinstance(source, NDArray) else source
-
-
-def _densified(params: Mapping[str, NDArray] | None) -> Mapping[str, NDArray] | None:
-    return params and {
-        name: array if array.stype == "default" else array.tostype("default")
-        for name, array in params.items()
-    }
 
 
 def _cut(source: Any, rows: slice, axis: int) -> NDArray:

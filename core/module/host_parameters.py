@@ -21,6 +21,8 @@ class HostParameters:
         arguments, auxiliary: the values; empty before there are any.
         known: True once the parameters have values, here or on the devices.
         dirty: True while the devices hold newer values.
+        fetch_rows: fetches, into arrays by name, ``row_sparse`` parameters that the devices hold
+            only in part; None before there is an optimizer.
     """
 
     def __init__(self) -> None:
@@ -28,6 +30,7 @@ class HostParameters:
         self.auxiliary: dict[str, NDArray] = {}
         self.known = False
         self.dirty = False
+        self.fetch_rows: Callable[[Params], None] | None = None
 
     def adopt(self, arguments: Params, auxiliary: Params) -> None:
         """Take over values, as from a checkpoint, before any device has them."""
@@ -78,6 +81,8 @@ class HostParameters:
         """Fetch the devices' values where they are newer."""
         if self.dirty:
             group.get_params(self.arguments, self.auxiliary)
+            if self.fetch_rows is not None:
+                self.fetch_rows(self.arguments)
             self.dirty = False
 
     def _allocate(self, group: ExecutorGroup) -> tuple[dict[str, NDArray], dict[str, NDArray]]:

@@ -14,17 +14,16 @@ from core.errors import StageError, UsageError
 from core.initializer import Uniform
 from core.io import DataDesc
 from core.kvstore import KVStore
-from core.module.base_module import BaseModule, Params, describe
+from core.module.base_module import BaseModule, Params
 from core.module.checks import (
     check_input_names,
-    check_names_match,
     group_contexts,
 )
 from core.module.group import ExecutorGroup, GroupSpec
 from core.module.host_parameters import HostParameters
 from core.module.lifecycle import Stage, StepState, require_stage
 from core.module.private_names import PrivateNames
-from core.module.shapes import other_shapes, shape_key
+from core.module.shapes import describe_inputs, other_shapes, shape_key
 from core.module.updating import GroupUpdater
 from core.ndarray import NDArray
 from core.optimizer import Optimizer
@@ -216,7 +215,7 @@ class Module(PrivateNames, BaseModule):
             return
         if inputs_need_grad and not for_training:
             raise UsageError("inputs_need_grad needs for_training=True")
-        data, labels = self._checked(data_shapes, label_shapes)
+        data, labels = describe_inputs(self, data_shapes, label_shapes)
         shared = None
         if shared_module is not None:
             shared_module._require("bind(shared_module=...) of the other module", Stage.INITIALIZED)
@@ -249,7 +248,7 @@ class Module(PrivateNames, BaseModule):
     ) -> None:
         """Change the input shapes; parameters and memory stay."""
         current = self._group("reshape()")
-        data, labels = self._checked(data_shapes, label_shapes)
+        data, labels = describe_inputs(self, data_shapes, label_shapes)
         key = shape_key(data, labels)
         known = self._groups.get(key)
         group = known or ExecutorGroup(current.spec, data, labels, current)
@@ -267,16 +266,6 @@ class Module(PrivateNames, BaseModule):
             self._groups.popitem(last=False)
         self._exec_group = group
         self._step = StepState.IDLE
-
-    def _checked(
-        self, data_shapes: Sequence[Any], label_shapes: Sequence[Any] | None
-    ) -> tuple[list[DataDesc], list[DataDesc] | None]:
-        data, labels = describe(data_shapes), describe(label_shapes)
-        check_names_match(self._data_names, data, "data", strict=True)
-        if labels:
-            check_names_match(self._label_names, labels, "label", strict=False)
-        # Without labels a loss layer's label is still an argument: its shape is inferred.
-        return data, labels or None
 
     # -- parameters -------------------------------------------------------------------------
 
@@ -383,6 +372,7 @@ class Module(PrivateNames, BaseModule):
             dict(optimizer_params),
             self._compression_params,
         )
+        self._host.fetch_rows = self._updates.fetch_rows
         if self._preload_opt_states is not None:
             self.load_optimizer_states(self._preload_opt_states)
             self._preload_opt_states = None

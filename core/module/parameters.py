@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from core.device import Context
 from core.executor.flat import FlatBuffer
-from core.ndarray import NDArray
+from core.ndarray import NDArray, RowSparseNDArray
+from core.ndarray.sparse import zeros
 from core.types import DType, Shape
 
 __all__ = ["DeviceParameters"]
@@ -16,13 +17,19 @@ class DeviceParameters:
     """Arguments, gradients and auxiliary states in one flat buffer per dtype.
 
     Parameters that are trained lie together, so that an optimizer runs over one stretch of memory;
-    among them those with weight decay come first.
+    among them those with weight decay come first. Parameters that are stored by rows, or whose
+    gradients are, lie apart.
 
     Args:
         context: the device.
         shapes, dtypes: of arguments and auxiliary states, by name.
         trained: names of the arguments that get a gradient.
         others: names of fixed arguments and auxiliary states.
+        by_rows: names of those that are ``row_sparse``; executors compute with their memory.
+        gradients_by_rows: names of the arguments whose gradients are.
+
+    Attributes:
+        apart: names of trained parameters that are not among ``weights``.
     """
 
     def __init__(
@@ -32,14 +39,23 @@ class DeviceParameters:
         dtypes: Mapping[str, DType],
         trained: Iterable[str],
         others: Iterable[str],
+        by_rows: Collection[str] = (),
+        gradients_by_rows: Collection[str] = (),
     ) -> None:
         self.context = context
         decayed_first = sorted(trained, key=lambda name: not name.endswith(("_weight", "_gamma")))
-        self.weights = _by_dtype(context, shapes, dtypes, decayed_first)
+        self.apart = [name for name in decayed_first if name in {*by_rows, *gradients_by_rows}]
+        together = [name for name in decayed_first if name not in self.apart]
+        self.weights = _by_dtype(context, shapes, dtypes, together)
         self.gradients = [buffer.like() for buffer in self.weights]
-        self.fixed = _by_dtype(context, shapes, dtypes, others)
+        self.fixed = _by_dtype(context, shapes, dtypes, [*self.apart, *others])
         self._values = _handles([*self.weights, *self.fixed], context)
+        for name in by_rows:
+            self._values[name] = RowSparseNDArray.over(self._values[name])
         self._gradients = _handles(self.gradients, context)
+        for name in self.apart:
+            stype = "row_sparse" if name in gradients_by_rows else "default"
+            self._gradients[name] = zeros(stype, shapes[name], context, dtypes[name])
 
     def value(self, name: str) -> NDArray:
         """Return the array of an argument or auxiliary state."""
@@ -55,7 +71,8 @@ class DeviceParameters:
     def nbytes(self) -> int:
         """Return the bytes of all values and gradients."""
         buffers = (*self.weights, *self.gradients, *self.fixed)
-        return sum(int(buffer.data.nbytes) for buffer in buffers)
+        apart = sum(self._gradients[name].nbytes for name in self.apart)
+        return apart + sum(int(buffer.data.nbytes) for buffer in buffers)
 
 
 def _by_dtype(

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.errors import ShapeError
 from core.io import DataDesc
+from core.module.base_module import describe
+from core.module.checks import check_names_match
 from core.module.group import ExecutorGroup
 
-__all__ = ["other_shapes", "shape_key"]
+if TYPE_CHECKING:
+    from core.module.module import Module
+
+__all__ = ["describe_inputs", "other_shapes", "shape_key"]
 
 
 def shape_key(data: Sequence[DataDesc], labels: Sequence[DataDesc] | None) -> Any:
@@ -17,6 +22,23 @@ def shape_key(data: Sequence[DataDesc], labels: Sequence[DataDesc] | None) -> An
     return tuple(
         (one.name, one.shape, str(one.dtype), one.layout) for one in (*data, *(labels or ()))
     )
+
+
+def describe_inputs(
+    module: Module, data_shapes: Sequence[Any], label_shapes: Sequence[Any] | None
+) -> tuple[list[DataDesc], list[DataDesc] | None]:
+    """Return the descriptions of a module's data and labels, None where no labels are described.
+
+    Without labels a loss layer's label is still an argument: its shape is inferred.
+
+    Raises:
+        ValueError: the data are not those that the module names; of labels a warning says so.
+    """
+    data, labels = describe(data_shapes), describe(label_shapes)
+    check_names_match(module.data_names, data, "data", strict=True)
+    if labels:
+        check_names_match(module.label_names, labels, "label", strict=False)
+    return data, labels or None
 
 
 def other_shapes(batch: Any, group: ExecutorGroup) -> tuple[Any, Any] | None:

@@ -11,8 +11,6 @@ from core import kvstore as kv
 from core import optimizer as opt
 from core.checkpoint import write_atomically
 from core.errors import UsageError, did_you_mean
-from core.executor.sparse import gradient_storages
-from core.module.checks import storage_type
 from core.module.group import ExecutorGroup
 from core.ndarray import NDArray
 from core.profiler.recorder import span
@@ -49,7 +47,6 @@ class GroupUpdater:
         self.kvstore, self.update_on_kvstore = kv.choose_kvstore(
             kvstore, self.devices, arg_params.values()
         )
-        self.sparse = _sparse_parameters(group)
         self.optimizer = self._make_optimizer(group, optimizer, options)
         self.updater = None if self.update_on_kvstore else opt.get_updater(self.optimizer)
         if self.kvstore is not None:
@@ -68,9 +65,12 @@ class GroupUpdater:
                     self._update_device(self.updater, group, device)
 
     def pull_rows(self, group: ExecutorGroup, row_ids: Any) -> None:
-        """Check which rows of ``row_sparse`` parameters a batch needs.
+        """Fetch the rows of ``row_sparse`` parameters that a batch needs; the devices then hold
+        these and no others.
 
-        The devices hold whole parameters and get these by every update: there is nothing to fetch.
+        Args:
+            group: the executors.
+            row_ids: row numbers by parameter, for all devices or as a list for each.
 
         Raises:
             UsageError: no dict, or a name that is no parameter.
@@ -80,18 +80,29 @@ class GroupUpdater:
                 f"sparse_row_id_fn returned {type(row_ids).__name__}; expected a dict of row "
                 "numbers by parameter"
             )
-        attributes = group.spec.symbol.attr_dict()
-        for name in row_ids:
+        assert self.kvstore is not None
+        for name, rows in row_ids.items():
             if name not in self.param_names:
                 raise UsageError(
                     f"sparse_row_id_fn: {name!r} is no parameter"
                     f"{did_you_mean(name, self.param_names)}"
                 )
-            if storage_type(attributes, name) != "row_sparse":
-                warnings.warn(
-                    f"{name}.stype is not 'row_sparse'. No need to perform row_sparse_pull.",
-                    stacklevel=4,
-                )
+            arrays = group.param_arrays[self.param_names.index(name)]
+            if arrays[0].stype == "row_sparse":
+                self.kvstore.row_sparse_pull(name, arrays, row_ids=rows)
+                continue
+            warnings.warn(
+                f"{name}.stype is not 'row_sparse'. No need to perform row_sparse_pull.",
+                stacklevel=4,
+            )
+
+    def fetch_rows(self, parameters: Mapping[str, NDArray]) -> None:
+        """Fetch all rows of ``row_sparse`` parameters where the store has the newest."""
+        if self.kvstore is None or not self.update_on_kvstore:
+            return
+        for name, array in parameters.items():
+            if array.stype == "row_sparse":
+                self.kvstore.pull(name, array, ignore_sparse=False)
 
     def save_states(self, fname: str) -> None:
         """Write the optimizer's states to a file."""
@@ -153,55 +164,26 @@ class GroupUpdater:
         ):
             if grads[0] is None:
                 continue
-            if self.update_on_kvstore and name in self.sparse:
-                store.push(name, [grad.tostype("row_sparse") for grad in grads if grad is not None])
-                store.pull(name, weights)
+            if self.update_on_kvstore:
+                store.pushpull(name, grads, out=weights)
             else:
-                store.pushpull(name, grads, out=weights if self.update_on_kvstore else grads)
+                store.push(name, grads)
+                store.pull(name, grads, ignore_sparse=False)
 
     def _update_device(self, updater: opt.Updater, group: ExecutorGroup, device: int) -> None:
         index = {name: i * self.devices + device for i, name in enumerate(self.param_names)}
         parameters = group.parameters[device]
-        singly: list[str] = []
+        singly = [name for name in parameters.apart if name in index]
         for weights, gradients in zip(parameters.weights, parameters.gradients, strict=True):
             chosen = {name: index[name] for name in weights.views if name in index}
             if updater.can_update_flat(weights):
-                dense = {name: key for name, key in chosen.items() if name not in self.sparse}
-                updater.update_flat(dense, weights, gradients)
-                singly.extend(chosen.keys() - dense.keys())
+                updater.update_flat(chosen, weights, gradients)
             else:
                 singly.extend(chosen)
         # In MXNet's order, which matters to Nadam and LARS: their parameters share a schedule.
         singly.sort(key=lambda name: index[name])
-        values = {name: parameters.value(name) for name in singly}
-        stored = {
-            name: value.tostype("row_sparse")
-            for name, value in values.items()
-            if self.sparse.get(name) == "row_sparse"
-        }
         updater(
             [index[name] for name in singly],
-            [self._stored_gradient(name, parameters.gradient(name)) for name in singly],
-            [stored.get(name, values[name]) for name in singly],
+            [parameters.gradient(name) for name in singly],
+            [parameters.value(name) for name in singly],
         )
-        for name, value in stored.items():
-            value.copyto(values[name])
-
-    def _stored_gradient(self, name: str, gradient: NDArray | None) -> NDArray | None:
-        """Return a gradient in the storage type that MXNet gives it."""
-        if gradient is None or name not in self.sparse:
-            return gradient
-        return gradient.tostype("row_sparse")
-
-
-def _sparse_parameters(group: ExecutorGroup) -> dict[str, str]:
-    """Return the parameters of whose gradients MXNet keeps a few rows, with their storage types.
-
-    Lazy updates leave the other rows of the parameter and its states alone.
-    """
-    attributes = group.spec.symbol.attr_dict()
-    return {
-        name: storage_type(attributes, name)
-        for name, stype in gradient_storages(group.execs[0].graph).items()
-        if stype == "row_sparse"
-    }

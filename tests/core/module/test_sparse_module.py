@@ -9,6 +9,7 @@ import core as mx
 from core.errors import UsageError
 
 FEATURES = 30
+SPARSE = ("v", "w_weight")
 
 
 def _factorization_machine() -> mx.sym.Symbol:
@@ -51,6 +52,8 @@ def test_factorization_machine_learns(devices: int) -> None:
         metric.reset()
         for batch in data:
             assert batch.data[0].stype == "csr"
+            if devices > 1:
+                module.prepare(batch, lambda batch: dict.fromkeys(SPARSE, mx.nd.arange(FEATURES)))
             module.forward(batch, is_train=True)
             module.update_metric(metric, batch.label)
             module.backward()
@@ -77,12 +80,37 @@ def test_rows_that_a_batch_needs() -> None:
     module.forward_backward(batch)
     module.update()
     module.prepare(batch, sparse_row_id_fn=rows)
+    needed = batch.data[0].indices.asnumpy()
     for array in module._exec_group.param_arrays[module._param_names.index("v")]:
-        stored = module._kvstore._values["v"].tostype("default")
-        np.testing.assert_array_equal(array.asnumpy(), stored.asnumpy())
+        np.testing.assert_array_equal(array.indices.asnumpy(), np.unique(needed))
+        newest = module.get_params()[0]["v"].asnumpy()[array.indices.asnumpy()]
+        np.testing.assert_array_equal(array.data.asnumpy(), newest)
     with pytest.warns(UserWarning, match=r"w_bias\.stype is not 'row_sparse'"):
         module.prepare(batch, sparse_row_id_fn=lambda batch: {"w_bias": None})
     with pytest.raises(UsageError, match="'u' is no parameter"):
         module.prepare(batch, sparse_row_id_fn=lambda batch: {"u": None})
     with pytest.raises(AssertionError, match="expected a dict"):
         module.prepare(batch, sparse_row_id_fn=lambda batch: 3)
+
+
+def test_the_store_fetches_rows_into_the_modules_own_arrays() -> None:
+    module = mx.mod.Module(_factorization_machine(), label_names=["label"])
+    data = _data()
+    module.bind(data.provide_data, data.provide_label)
+    module.init_params()
+    store = mx.kv.create("local")
+    module.init_optimizer(kvstore=store)
+    (array,) = module._exec_group.param_arrays[module._param_names.index("v")]
+    first = array.asnumpy()
+    module.forward_backward(data.next())
+    module.update()
+    # Not before it is fetched does the device see what the store has computed.
+    np.testing.assert_array_equal(array.asnumpy(), first)
+    assert (module.get_params()[0]["v"].asnumpy() != first).any()
+    store.row_sparse_pull("v", [array], row_ids=mx.nd.array([3, 1, 3]))
+    np.testing.assert_array_equal(array.indices.asnumpy(), [1, 3])
+    expected = np.zeros_like(first)
+    expected[[1, 3]] = module.get_params()[0]["v"].asnumpy()[[1, 3]]
+    np.testing.assert_array_equal(array.asnumpy(), expected)
+    module.set_params({"v": mx.nd.ones((FEATURES, 2))}, {}, allow_missing=True)
+    np.testing.assert_array_equal(array.asnumpy(), np.ones((FEATURES, 2)))
