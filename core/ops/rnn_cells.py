@@ -91,13 +91,58 @@ class Lstm(Recurrence):
             self.xp.copyto(grads.memory, self.memory_grad)
 
 
-class Gru(Recurrence):
-    """Gated recurrent unit, cuDNN's variant; gates: reset, update, candidate.
+class GatedUnit(Recurrence):
+    """Base of both gated recurrent units; gates: reset, update, candidate."""
+
+    gate_count: ClassVar[int] = 3
+
+    def open_gates(self, gates: Array, hidden_part: Array) -> None:
+        """Add the hidden parts to reset and update, and apply their sigmoid."""
+        both = gates[:, : 2 * self.hidden]
+        both += hidden_part
+        both *= 0.5
+        self.xp.tanh(both, out=both)
+        both *= 0.5
+        both += 0.5
+
+    def blend(self, gates: Array, hidden_part: Array, state: Array, out: Array) -> None:
+        """Finish the candidate and write the new state, between it and the one before."""
+        xp, update, candidate = self.xp, self.gate(gates, 1), self.gate(gates, 2)
+        candidate += hidden_part
+        xp.tanh(candidate, out=candidate)
+        xp.subtract(state, candidate, out=self.work)
+        self.work *= update
+        xp.add(candidate, self.work, out=out)
+
+    def prepare_backward(self, cell: CellArrays, grads: CellGradients) -> None:
+        for index in (0, 1):
+            self.write_sigmoid_slope(
+                self.gate(cell.gates, index), self.gate(self.gate_grads, index)
+            )
+        self.write_tanh_slope(self.gate(cell.gates, 2), self.gate(self.gate_grads, 2))
+
+    def blend_backward(self, gates: Array, gate_grads: Array, state: Array) -> None:
+        """Turn the slopes of update and candidate into their gradients."""
+        xp, update, candidate = self.xp, self.gate(gates, 1), self.gate(gates, 2)
+        update_grad, candidate_grad = self.gate(gate_grads, 1), self.gate(gate_grads, 2)
+        xp.subtract(1, update, out=self.work)
+        self.work *= self.grad
+        candidate_grad *= self.work
+        xp.subtract(state, candidate, out=self.work)
+        self.work *= self.grad
+        update_grad *= self.work
+
+    def add_direct_grad(self, gates: Array) -> None:
+        """Add what reaches the state before past all gates."""
+        self.xp.multiply(self.grad, self.gate(gates, 1), out=self.work)
+        self.next_grad += self.work
+
+
+class Gru(GatedUnit):
+    """Gated recurrent unit, cuDNN's variant.
 
     Keeps the hidden part of the candidate, which the reset gate multiplies.
     """
-
-    gate_count: ClassVar[int] = 3
 
     def take_backward_scratch(self, steps: int, batch: int, dtype: DType) -> None:
         super().take_backward_scratch(steps, batch, dtype)
@@ -111,63 +156,37 @@ class Gru(Recurrence):
         assert cell.kept is not None
         xp, gates, hidden_part, out = self.xp, cell.gates[t], cell.kept[t], cell.output[t]
         xp.matmul(state, cell.parameters.h2h_weight.T, out=self.step_gates)
-        both = gates[:, : 2 * self.hidden]
-        both += self.step_gates[:, : 2 * self.hidden]
-        both *= 0.5
-        xp.tanh(both, out=both)
-        both *= 0.5
-        both += 0.5
-        reset, update, candidate = (self.gate(gates, i) for i in range(3))
+        self.open_gates(gates, self.step_gates[:, : 2 * self.hidden])
         xp.add(
             self.gate(self.step_gates, 2), self.gate(cell.parameters.h2h_bias, 2), out=hidden_part
         )
-        xp.multiply(reset, hidden_part, out=self.work)
-        candidate += self.work
-        xp.tanh(candidate, out=candidate)
-        xp.subtract(state, candidate, out=self.work)
-        self.work *= update
-        xp.add(candidate, self.work, out=out)
-
-    def prepare_backward(self, cell: CellArrays, grads: CellGradients) -> None:
-        for index in (0, 1):
-            self.write_sigmoid_slope(
-                self.gate(cell.gates, index), self.gate(self.gate_grads, index)
-            )
-        self.write_tanh_slope(self.gate(cell.gates, 2), self.gate(self.gate_grads, 2))
+        xp.multiply(self.gate(gates, 0), hidden_part, out=self.work)
+        self.blend(gates, self.work, state, out)
 
     def step_backward(self, cell: CellArrays, t: int, before: int | None, state: Array) -> None:
         assert cell.kept is not None
         xp, gates, gate_grads = self.xp, cell.gates[t], self.gate_grads[t]
-        reset, update, candidate = (self.gate(gates, i) for i in range(3))
-        reset_grad, update_grad, candidate_grad = (self.gate(gate_grads, i) for i in range(3))
-        xp.subtract(1, update, out=self.work)
-        self.work *= self.grad
-        candidate_grad *= self.work
-        xp.subtract(state, candidate, out=self.work)
-        self.work *= self.grad
-        update_grad *= self.work
+        reset_grad, candidate_grad = self.gate(gate_grads, 0), self.gate(gate_grads, 2)
+        self.blend_backward(gates, gate_grads, state)
         xp.multiply(candidate_grad, cell.kept[t], out=self.work)
         reset_grad *= self.work
         self.finish_gate_grads(self.gate_grads, t)
         hidden_grads = self.hidden_grads[t]
         xp.copyto(hidden_grads, gate_grads)
-        self.gate(hidden_grads, 2)[...] *= reset
+        self.gate(hidden_grads, 2)[...] *= self.gate(gates, 0)
         xp.matmul(hidden_grads, cell.parameters.h2h_weight, out=self.next_grad)
-        xp.multiply(self.grad, update, out=self.work)
-        self.next_grad += self.work
+        self.add_direct_grad(gates)
 
     def hidden_gate_grads(self) -> Array:
         return self.hidden_grads
 
 
-class ResetFirstGru(Recurrence):
+class ResetFirstGru(GatedUnit):
     """Gated recurrent unit as first published (Cho et al. 2014, arXiv:1406.1078): the reset gate
-    multiplies the state before the candidate's weight does; gates: reset, update, candidate.
+    multiplies the state before the candidate's weight does.
 
     Keeps the state that has been reset.
     """
-
-    gate_count: ClassVar[int] = 3
 
     def take_forward_scratch(self, dtype: DType) -> None:
         super().take_forward_scratch(dtype)
@@ -189,48 +208,24 @@ class ResetFirstGru(Recurrence):
         xp, gates, was_reset, out = self.xp, cell.gates[t], cell.kept[t], cell.output[t]
         gates_weight, weight = self._weights(cell)
         xp.matmul(state, gates_weight.T, out=self.both)
-        both = gates[:, : 2 * self.hidden]
-        both += self.both
-        both *= 0.5
-        xp.tanh(both, out=both)
-        both *= 0.5
-        both += 0.5
-        reset, update, candidate = (self.gate(gates, i) for i in range(3))
-        xp.multiply(reset, state, out=was_reset)
+        self.open_gates(gates, self.both)
+        xp.multiply(self.gate(gates, 0), state, out=was_reset)
         xp.matmul(was_reset, weight.T, out=self.work)
-        candidate += self.work
-        xp.tanh(candidate, out=candidate)
-        xp.subtract(state, candidate, out=self.work)
-        self.work *= update
-        xp.add(candidate, self.work, out=out)
-
-    def prepare_backward(self, cell: CellArrays, grads: CellGradients) -> None:
-        for index in (0, 1):
-            self.write_sigmoid_slope(
-                self.gate(cell.gates, index), self.gate(self.gate_grads, index)
-            )
-        self.write_tanh_slope(self.gate(cell.gates, 2), self.gate(self.gate_grads, 2))
+        self.blend(gates, self.work, state, out)
 
     def step_backward(self, cell: CellArrays, t: int, before: int | None, state: Array) -> None:
         xp, gates, gate_grads = self.xp, cell.gates[t], self.gate_grads[t]
         gates_weight, weight = self._weights(cell)
-        reset, update, candidate = (self.gate(gates, i) for i in range(3))
-        reset_grad, update_grad, candidate_grad = (self.gate(gate_grads, i) for i in range(3))
-        xp.subtract(1, update, out=self.work)
-        self.work *= self.grad
-        candidate_grad *= self.work
-        xp.subtract(state, candidate, out=self.work)
-        self.work *= self.grad
-        update_grad *= self.work
+        reset_grad, candidate_grad = self.gate(gate_grads, 0), self.gate(gate_grads, 2)
+        self.blend_backward(gates, gate_grads, state)
         xp.matmul(candidate_grad, weight, out=self.share)
         xp.multiply(self.share, state, out=self.work)
         reset_grad *= self.work
         self.finish_gate_grads(self.gate_grads, t)
         xp.matmul(gate_grads[:, : 2 * self.hidden], gates_weight, out=self.next_grad)
-        self.share *= reset
+        self.share *= self.gate(gates, 0)
         self.next_grad += self.share
-        xp.multiply(self.grad, update, out=self.work)
-        self.next_grad += self.work
+        self.add_direct_grad(gates)
 
     def _parameter_gradients(self, cell: CellArrays, states: Array, target: CellParameters) -> None:
         super()._parameter_gradients(cell, states, target)
