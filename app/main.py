@@ -33,6 +33,7 @@ from app.services.services import Services
 from app.settings import Settings
 from app.store.store import Store
 from app.worker.client import ExecutorClient
+from app.worker.host import ModuleHost
 from app.worker.inprocess import InProcessClient
 from app.worker.process import ProcessOptions
 from app.worker.supervisor import Restore, Supervisor
@@ -157,9 +158,6 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
 
 def _make_executor(name: str, settings: Settings, restore: Restore) -> ExecutorClient:
     if settings.executor_form == "in_process":
-        # Only here does the engine come into the server's own process.
-        from app.worker.host import ModuleHost
-
         return InProcessClient(name, ModuleHost)
     options = ProcessOptions(
         threads=settings.threads_per_executor, log_level=settings.log_level.upper()
