@@ -101,11 +101,6 @@ class Statistics:
                 section = _MEMORY if record.category == DEVICE_STORAGE else _COUNTER
                 self._add(section, record.category, record.name, record.value)
 
-    def total_ms(self, category: str) -> dict[str, float]:
-        """Return milliseconds in all by name of the entries of a category of spans."""
-        found = self._sections[_TIME].get(category, {})
-        return {name: total.sum / _NS_PER_MS for name, total in found.items()}
-
     def table(self, sort_by: str = "total", ascending: bool = False) -> str:
         """Return a table for each category."""
         lines = ["", "Profile Statistics:", "\tNote the difference in units for different entries."]
