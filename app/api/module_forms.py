@@ -110,7 +110,7 @@ def _value(name: str, values: list[str]) -> Any:
         return [value for value in values if value]
     if len(values) > 1:
         raise Invalid(name, values, "one value")
-    return values[0] if name in _TEXTS else _parse(name, values[0].encode())
+    return _parse(name, values[0].encode()) if name in _JSON_TEXTS else values[0]
 
 
 def _flag(form: Form, name: str) -> bool:

@@ -10,8 +10,9 @@ from app.api.bodies import read_body, read_object
 from app.api.dependencies import ModuleName, ServicesOf
 from app.api.openapi import json_body, problems, raw_body, tensor_answer, tensor_body
 from app.api.requests import LearningRateBody
-from app.api.tensor_io import answer, read_tensors
+from app.api.tensor_io import NoFields, answer, read_tensors
 from app.api.views import ModuleView, module_view
+from app.domain.codec import from_plain
 from app.domain.module import InitSpec, OptimizerSpec
 from app.worker import calls
 
@@ -66,7 +67,8 @@ async def set_params(
     allow_nonfinite: Flag = False,
 ) -> ModuleView:
     """Set parameters by name. With `allow_missing` those not given keep their values."""
-    tensors, _ = await read_tensors(request, ())
+    tensors, rest = await read_tensors(request, ())
+    from_plain(NoFields, rest)
     options = {
         "allow_missing": allow_missing,
         "allow_extra": allow_extra,

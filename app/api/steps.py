@@ -8,10 +8,20 @@ from fastapi import APIRouter, Request, Response
 
 from app.api.dependencies import ModuleName, NamePattern, ServicesOf
 from app.api.openapi import problems, tensor_answer, tensor_body
-from app.api.tensor_io import PassFields, PredictFields, StepFields, answer, read_step, read_tensors
+from app.api.tensor_io import (
+    ForwardFields,
+    PassFields,
+    PredictFields,
+    StateFields,
+    StepFields,
+    answer,
+    read_step,
+    read_tensors,
+)
 from app.api.views import PageView, StatisticView
 from app.domain.codec import from_plain
 from app.domain.module import ModuleKind
+from app.errors import Invalid
 from app.worker import calls
 
 __all__ = ["router"]
@@ -20,13 +30,17 @@ router = APIRouter(prefix="/v1/modules/{module}", tags=["steps"])
 
 _BATCH = {"inputs": {"data": [[0.5, 1.0]], "softmax_label": [1]}, "is_train": True}
 _FIELDS: dict[str, Any] = {
-    "is_train": {"type": ["boolean", "null"]},
-    "bucket": {"type": ["string", "integer", "null"]},
-    "with_outputs": {"type": "boolean"},
     "generation": {"type": ["integer", "null"]},
     "sequence": {"type": ["integer", "null"]},
 }
-_PASS_FIELDS = {**_FIELDS, "monitor": {"type": ["string", "null"], "minLength": 1}}
+_BUCKET = {"bucket": {"type": ["string", "integer", "null"]}}
+_PASS_FIELDS = {
+    **_FIELDS,
+    **_BUCKET,
+    "with_outputs": {"type": "boolean"},
+    "monitor": {"type": ["string", "null"], "minLength": 1},
+}
+_FORWARD_FIELDS = {**_PASS_FIELDS, "is_train": {"type": ["boolean", "null"]}}
 _BUCKET_TAKEN = {
     "bucket": {"type": "string", "description": "Key of the bucket taken, where there are some."}
 }
@@ -38,10 +52,11 @@ async def _forward(
 ) -> Response:
     record = await services.engine.held(module)
     names = (*record.data_names, *record.label_names)
-    tensors, fields = await read_step(request, names, PassFields)
+    kind = PassFields if backward else ForwardFields
+    tensors, fields = await read_step(request, names, kind)
     call = calls.Forward(
         module=module,
-        is_train=True if backward else fields.is_train,
+        is_train=fields.is_train if isinstance(fields, ForwardFields) else True,
         bucket=fields.bucket,
         backward=backward,
         with_outputs=fields.with_outputs,
@@ -56,7 +71,7 @@ async def _forward(
 @router.post(
     "/forward",
     summary="Forward pass",
-    openapi_extra=tensor_body(_BATCH, _PASS_FIELDS),
+    openapi_extra=tensor_body(_BATCH, _FORWARD_FIELDS),
     responses={**tensor_answer("outputs"), **_ERRORS},
 )
 async def forward(module: ModuleName, request: Request, services: ServicesOf) -> Response:
@@ -98,7 +113,9 @@ async def backward(module: ModuleName, request: Request, services: ServicesOf) -
 )
 async def update(module: ModuleName, request: Request, services: ServicesOf) -> dict[str, Any]:
     """Update the parameters from the gradients of the last backward pass."""
-    _, fields = await read_step(request, (), StepFields)
+    tensors, fields = await read_step(request, (), StepFields)
+    if tensors:
+        raise Invalid("inputs", sorted(tensors), "none; backward takes the gradients of outputs")
     call = calls.Update(module=module, generation=fields.generation, sequence=fields.sequence)
     reply = await services.engine.ask_at(module, "update", call)
     reply.release()
@@ -150,7 +167,7 @@ async def get_input_grads(module: ModuleName, request: Request, services: Servic
     responses={**tensor_answer("states"), **problems(404, 409, 422, 503)},
 )
 async def get_states(module: ModuleName, request: Request, services: ServicesOf) -> Response:
-    """Return the arrays named in `state_names`."""
+    """Return the arrays named in `state_names`; those of several contexts one after the other."""
     reply = await services.engine.ask_at(module, "states", calls.GetStates(module=module))
     return await answer(request, reply, "states")
 
@@ -159,13 +176,15 @@ async def get_states(module: ModuleName, request: Request, services: ServicesOf)
     "/states",
     status_code=204,
     summary="Set the states",
-    openapi_extra=tensor_body({"inputs": {"lstm_state": [[0.0]]}}),
+    openapi_extra=tensor_body(
+        {"inputs": {"lstm_state": [[0.0]]}}, {"value": {"type": "number"}}, required=False
+    ),
     responses=problems(400, 404, 409, 413, 415, 422, 503),
 )
 async def set_states(module: ModuleName, request: Request, services: ServicesOf) -> None:
-    """Set the arrays named in `state_names`."""
-    tensors, _ = await read_tensors(request, ())
-    call = calls.SetStates(module=module)
+    """Set the arrays named in `state_names`, or all of them to one `value`."""
+    tensors, fields = await read_step(request, (), StateFields)
+    call = calls.SetStates(module=module, value=fields.value)
     (await services.engine.ask_at(module, "states", call, tensors)).release()
 
 
@@ -173,7 +192,7 @@ async def set_states(module: ModuleName, request: Request, services: ServicesOf)
     "/predict",
     tags=["predict"],
     summary="Predict",
-    openapi_extra=tensor_body({"inputs": {"data": [[0.5, 1.0]]}}, {"bucket": _FIELDS["bucket"]}),
+    openapi_extra=tensor_body({"inputs": {"data": [[0.5, 1.0]]}}, _BUCKET),
     responses={
         **tensor_answer("outputs", _BUCKET_TAKEN),
         **problems(400, 404, 409, 413, 415, 422, 503),

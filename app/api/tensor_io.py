@@ -17,10 +17,20 @@ from app.settings import Settings
 from app.tensors.codec import Tensors, decode, encode, negotiate
 from app.worker.client import Reply
 
-__all__ = ["PassFields", "PredictFields", "StepFields", "answer", "read_step", "read_tensors"]
+__all__ = [
+    "ForwardFields",
+    "NoFields",
+    "PassFields",
+    "PredictFields",
+    "StateFields",
+    "StepFields",
+    "answer",
+    "read_step",
+    "read_tensors",
+]
 
 
-F = TypeVar("F", bound="StepFields")
+F = TypeVar("F")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,34 +38,57 @@ class StepFields:
     """What a step-level call says beside its tensors.
 
     Attributes:
-        is_train: training pass; as bound where None.
-        bucket: of a bucketing module; None takes the smallest that holds the tensors.
-        with_outputs: answer with the outputs.
         generation: refuse with 412 unless the module has this generation.
         sequence: number of the call; a repeated one is answered again, not done again.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
-    is_train: bool | None = None
-    bucket: BucketKey | None = None
-    with_outputs: bool = True
     generation: int | None = None
     sequence: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassFields(StepFields):
-    """What a forward pass says beside its tensors.
+    """What a pass says beside its tensors.
 
     Attributes:
+        bucket: of a bucketing module; None takes the smallest that holds the tensors.
+        with_outputs: answer with the outputs.
         monitor: collect statistics of the operators' outputs whose names match this pattern, as
             of files: ``fc*_output``.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
+    bucket: BucketKey | None = None
+    with_outputs: bool = True
     monitor: Pattern | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardFields(PassFields):
+    """What a forward pass says: whether it is one of training; as bound where None."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    is_train: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateFields:
+    """What the setting of states may say in the place of tensors: one value for all."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoFields:
+    """Nothing beside the tensors."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,12 +40,19 @@ def check_kind(record: ModuleRecord, symbol: Symbol) -> None:
             list(record.excluded_param_patterns),
             "none for a mutable module",
         )
+    if record.excluded_param_patterns and not record.fixed_param_patterns:
+        raise Invalid(
+            "excluded_param_patterns",
+            list(record.excluded_param_patterns),
+            "none without fixed_param_patterns, from which they are excepted",
+        )
     names = _parameters(record, symbol)
     for field in ("fixed_param_patterns", "excluded_param_patterns"):
         for pattern in getattr(record, field):
             if not pattern or not _matching(names, [pattern]):
+                there = ", ".join(names)
                 near = did_you_mean(pattern, names)
-                raise Invalid(field, pattern, f"a part of the name of a parameter{near}")
+                raise Invalid(field, pattern, f"a part of the name of a parameter: {there}{near}")
     _check_compression(record)
 
 

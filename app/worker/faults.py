@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from app.errors import ServiceError, error_code
 from app.worker.client import HostError
-from core.errors import MXNetError, UsageError
+from core.errors import MXNetError, StageError, UsageError
 
 __all__ = ["client_fault", "to_host_error"]
 
@@ -24,6 +24,8 @@ def client_fault(field: str) -> Iterator[None]:
         yield
     except ServiceError:
         raise
+    except StageError as error:  # no value is at fault, but its time
+        raise HostError(error_code(error), _text(error)) from error
     except UsageError as error:
         raise HostError("invalid", f"{field}: {_text(error)}", field) from error
     except MXNetError as error:

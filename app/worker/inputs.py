@@ -19,7 +19,8 @@ def check_names(tensors: Mapping[str, object], names: Sequence[str], may_miss: b
     for name in tensors:
         if name not in names:
             near = did_you_mean(name, names)
-            raise Invalid(name, "a tensor of this name", f"one of {', '.join(names)}{near}")
+            expected = f"one of {', '.join(names)}{near}" if names else "none"
+            raise Invalid(name, "a tensor of this name", expected)
     for name in names:
         if name not in tensors and not may_miss:
             raise Invalid(name, "no tensor", f"tensors {', '.join(names)}")

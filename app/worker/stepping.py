@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
+
 from app.domain.module import InputDesc
 from app.errors import Conflict, Invalid, PreconditionFailed
 from app.worker.calls import Backward, Forward, SetStates, StepCall, Update
@@ -72,9 +74,19 @@ class Stepper:
         """Return the gradients of the data inputs."""
         module = self._module
         module.require("get_input_grads")
-        with client_fault("input_grads"):
-            names = [desc.name for desc in module.engine.data_shapes]
-            return _named(names, module.engine.get_input_grads())
+        assert module.record.bind is not None
+        if not module.record.bind.inputs_need_grad:
+            raise StageError(
+                f"module {module.name!r} is bound without inputs_need_grad; bind it again with "
+                "inputs_need_grad true, then call forward_backward"
+            )
+        if not module.engine.has_gradients:
+            raise StageError(
+                f"module {module.name!r} has no gradients of its last pass; call forward_backward "
+                "first"
+            )
+        names = [desc.name for desc in module.engine.data_shapes]
+        return _named(names, module.engine.get_input_grads())
 
     def statistics(self, pattern: str) -> list[Row]:
         """Return statistics of the last monitored pass's outputs, parameters and gradients."""
@@ -84,26 +96,39 @@ class Stepper:
         return [*observed, *held_statistics(module, pattern)]
 
     def states(self) -> Arrays:
-        """Return the states by name."""
+        """Return the states by name, those of several devices joined along their first axis."""
         module = self._module
         module.require("states")
-        return _named(module.record.state_names, module.engine.get_states())
+        return {
+            name: np.concatenate([own.asnumpy() for own in copies])
+            if len(copies) > 1
+            else copies[0].asnumpy()
+            for name, copies in self._states_by_name().items()
+        }
 
     def set_states(self, call: SetStates, tensors: Arrays) -> None:
-        """Set the states from tensors, or all to one value."""
+        """Set the states from tensors as ``states`` returns them, or all to one value."""
         module = self._module
         module.require("states")
         module.require_idle("setting states")
         names = module.record.state_names
         if (call.value is None) == (not tensors):
-            raise Invalid("value", call.value, "a value or tensors, not both and not neither")
+            got = "neither" if call.value is None else "both"
+            raise Invalid("inputs", got, "either inputs, tensors by name, or one value for all")
         if call.value is not None:
             module.engine.set_states(value=call.value)
             return
         check_names(tensors, names, may_miss=False)
-        arrays = [[array(tensors[name])] * len(module.contexts) for name in names]
+        parts = [
+            _parts(name, tensors[name], copies) for name, copies in self._states_by_name().items()
+        ]
         with client_fault("states"):
-            module.engine.set_states(states=arrays)
+            module.engine.set_states(states=parts)
+
+    def _states_by_name(self) -> dict[str, list[NDArray]]:
+        """Return each state's arrays on all devices."""
+        copies = self._module.engine.get_states(merge_multi_context=False)
+        return dict(zip(self._module.record.state_names, copies, strict=True))
 
     def forget(self) -> None:
         """Forget the last pass; a job works on the module now."""
@@ -244,6 +269,20 @@ def _describe(bound: InputDesc, tensors: Arrays) -> DataDesc:
 
 def _as_array(tensor: Any) -> NDArray:
     return array(tensor, dtype=tensor.dtype)
+
+
+def _parts(name: str, tensor: np.ndarray, copies: Sequence[NDArray]) -> list[NDArray]:
+    """Return the part of a state for each device; raise Invalid for another shape or dtype."""
+    shape = copies[0].shape
+    if len(copies) > 1:
+        shape = (sum(own.shape[0] for own in copies), *shape[1:])
+    if tensor.shape != shape:
+        raise Invalid(name, f"shape {tensor.shape}", f"shape {shape}")
+    check_castable(name, tensor.dtype, np.dtype(copies[0].dtype))
+    if len(copies) == 1:
+        return [array(tensor)]
+    ends = np.cumsum([own.shape[0] for own in copies])[:-1]
+    return [array(part) for part in np.split(tensor, ends)]
 
 
 def _named(names: Sequence[str], arrays: Sequence[NDArray]) -> Arrays:

@@ -298,5 +298,30 @@ def test_states_are_kept_between_batches(driver):
     driver.ask(calls.SetStates(module="two"), state=wanted)
     _, states = driver.ask(calls.GetStates(module="two"))
     np.testing.assert_array_equal(states["state"], wanted)
-    assert driver.refusal(calls.SetStates(module="two")).field_name == "value"
+    assert driver.refusal(calls.SetStates(module="two")).field_name == "inputs"
+    refusal = driver.refusal(calls.SetStates(module="two"), state=wanted[:1])
+    assert refusal.message == "state: got shape (1, 3), expected shape (2, 3)"
+    _, states = driver.ask(calls.GetStates(module="two"))
+    np.testing.assert_array_equal(states["state"], wanted)
     assert driver.refusal(calls.SetStates(module="two"), stat=wanted).field_name == "stat"
+
+
+def test_states_of_several_devices_are_one_after_the_other(driver):
+    net = mx.sym.elemwise_add(mx.sym.Variable("data"), mx.sym.Variable("state"), name="sum")
+    record = ModuleRecord(
+        name="net",
+        symbols={SINGLE: net.tojson()},
+        state_names=("state",),
+        label_names=(),
+        contexts=("cpu(0)", "cpu(1)"),
+    )
+    driver.ask(calls.CreateModule(record=record))
+    shapes = (InputDesc(name="data", shape=(4, 3)),)
+    driver.ask(calls.Bind(module="net", spec=BindSpec(data_shapes=shapes, for_training=False)))
+    driver.ask(calls.SetParams(module="net"))
+    wanted = np.arange(12, dtype=np.float32).reshape(4, 3)
+    driver.ask(calls.SetStates(module="net"), state=wanted)
+    _, states = driver.ask(calls.GetStates(module="net"))
+    np.testing.assert_array_equal(states["state"], wanted)
+    _, outputs = driver.ask(calls.Forward(module="net"), data=np.ones((4, 3), dtype=np.float32))
+    np.testing.assert_array_equal(outputs["sum_output"], wanted + 1)
