@@ -8,19 +8,46 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from core.types import Array, DType, Shape
 
-__all__ = ["Bodies", "Body", "Dtypes", "Knowledge", "Shapes", "Spec", "Subgraph", "Tape"]
+__all__ = [
+    "Application",
+    "Bodies",
+    "Body",
+    "Dtypes",
+    "Knowledge",
+    "Shapes",
+    "Spec",
+    "Subgraph",
+    "Tape",
+]
 
 Spec: TypeAlias = tuple[Shape, DType]
 
 T = TypeVar("T")
 
 
+class Application(NamedTuple):
+    """One operator of a graph, and where its inputs come from.
+
+    Attributes:
+        operator: with its attributes.
+        inputs: for each, which value it is and which output of it. The values of a graph are its
+            variables first, then what its operators put out, in order.
+    """
+
+    operator: Any
+    inputs: tuple[tuple[int, int], ...]
+
+
 class Subgraph(Protocol):
     """A graph whose variables an operator gives values, in the order of its ``list_inputs``."""
+
+    @property
+    def applications(self) -> tuple[Application, ...]:
+        """Its operators, each behind those it reads from."""
 
     @property
     def input_names(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from core.errors import GraphError
 from core.ndarray.np_shape import is_np_shape
+from core.ops.subgraph import Application
 from core.symbol.graph import Entry, Node, auxiliary_variables, topological_order
 from core.symbol.infer import infer_dtypes, infer_shapes
 from core.types import DType, Shape
@@ -70,6 +71,16 @@ class Subgraph:
     def output_count(self) -> int:
         """Number of outputs."""
         return len(self.heads)
+
+    @cached_property
+    def applications(self) -> tuple[Application, ...]:
+        """Its operators, each behind those it reads from."""
+        operators = [node for node in self._nodes if not node.is_variable]
+        numbers = {node: number for number, node in enumerate((*self.variables, *operators))}
+        return tuple(
+            Application(node.op, tuple((numbers[source], out) for source, out in node.inputs))
+            for node in operators
+        )
 
     @cached_property
     def updated(self) -> tuple[str, ...]:

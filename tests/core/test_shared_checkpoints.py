@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import core as mx
-from core.errors import UnknownOperator
 from oracle.compare import assert_close
 from oracle.shared import SHARED
 
@@ -28,15 +27,12 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _load(name: str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """Return symbol, arguments and auxiliary states; skip where an operator is not known."""
+    """Return symbol, arguments and auxiliary states."""
     (parameters,) = (_FOLDER / name).glob("*.params")
     prefix, epoch = parameters.stem.rsplit("-", 1)
-    try:
-        loaded: tuple[Any, dict[str, Any], dict[str, Any]] = mx.model.load_checkpoint(
-            str(_FOLDER / name / prefix), int(epoch)
-        )
-    except UnknownOperator as error:
-        pytest.skip(str(error))
+    loaded: tuple[Any, dict[str, Any], dict[str, Any]] = mx.model.load_checkpoint(
+        str(_FOLDER / name / prefix), int(epoch)
+    )
     return loaded
 
 

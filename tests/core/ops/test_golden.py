@@ -38,6 +38,9 @@ _WITHOUT_CASE = {
     **dict.fromkeys(("cast_storage", "_sparse_retain"), "test_storage.py"),
     "_sample_unique_zipfian": "test_random.py",
     **dict.fromkeys(_DRAWN, "test_random.py"),
+    **dict.fromkeys(
+        ("_sg_mkldnn_conv", "_sg_mkldnn_fully_connected"), "quantized/test_fused.py"
+    ),
     "WarpCTC": "test_ctc.py",
     "fill_element_0index": "test_indexing.py",
     "Custom": "test_operator.py",

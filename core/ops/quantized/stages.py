@@ -1,0 +1,112 @@
+"""What a layer of MXNet's oneDNN graphs consists of: its subgraph, taken apart."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from core.errors import AttributeValueError
+from core.ops.operator import Operator
+from core.ops.subgraph import Subgraph
+
+__all__ = ["Stages"]
+
+_ACTIVATIONS = ("Activation", "LeakyReLU", "abs", "clip", "exp", "sqrt", "square")
+_ABOVE_ZERO = {
+    "Activation": ("relu", "sigmoid", "softrelu"),
+    **dict.fromkeys(("abs", "clip", "exp", "sqrt", "square"), (None,)),
+}
+"""Activations behind which MXNet takes a calibrated output to have nothing below 0."""
+
+
+@dataclasses.dataclass
+class Stages:
+    """A layer and what follows it, in this order.
+
+    Attributes:
+        layer: Convolution or FullyConnected.
+        norm: the batch norm; None for none, like all that follow.
+        activation: what is applied before anything is added, or where nothing is.
+        has_sum: whether the last tensor is added.
+        last_activation: what is applied to the sum.
+    """
+
+    layer: Any
+    norm: Any = None
+    activation: Any = None
+    has_sum: bool = False
+    last_activation: Any = None
+
+    @classmethod
+    def of(cls, graph: Subgraph, layer: str) -> Stages:
+        """Take a subgraph apart.
+
+        Args:
+            graph: a chain that begins with a layer; its variables are the layer's inputs, those of
+                the batch norm, and what is added, in this order.
+            layer: name of the operator at its beginning.
+
+        Raises:
+            AttributeValueError: it is something else.
+        """
+        first, *others = graph.applications
+        names = tuple(one.operator.names[0] for one in graph.applications)
+        if names[0] != layer or graph.output_count != 1:
+            raise AttributeValueError(
+                f"its subgraph is {' > '.join(names)}; expected one that begins with {layer} and "
+                "has one output"
+            )
+        stages, variables = cls(first.operator), len(graph.input_names)
+        expected = [(number, 0) for number in range(len(first.operator.input_names()))]
+        _check(first.inputs, expected, names[0])
+        used = len(expected)
+        for number, (operator, inputs) in enumerate(others):
+            chain = (variables + number, 0)
+            new = len(operator.input_names()) - 1
+            _check(inputs, [chain, *((used + i, 0) for i in range(new))], operator.names[0])
+            stages._add(operator, names)
+            used += new
+        return stages
+
+    def _add(self, operator: Operator, names: tuple[str, ...]) -> None:
+        name = operator.names[0]
+        if name == "BatchNorm" and not (self.norm or self.activation or self.has_sum):
+            self.norm = operator
+        elif name == "elemwise_add" and not self.has_sum:
+            self.has_sum = True
+        elif name in _ACTIVATIONS and self.has_sum and self.last_activation is None:
+            self.last_activation = operator
+        elif name in _ACTIVATIONS and not self.has_sum and self.activation is None:
+            self.activation = operator
+        else:
+            raise AttributeValueError(
+                f"its subgraph is {' > '.join(names)}; expected a layer with at most a batch norm, "
+                f"an activation ({', '.join(_ACTIVATIONS)}), elemwise_add and another activation"
+            )
+
+    @property
+    def end(self) -> Any:
+        """The activation whose result goes out; None where there is none."""
+        return self.last_activation if self.has_sum else self.activation
+
+    @property
+    def ends_above_zero(self) -> bool:
+        """Whether MXNet gives a calibrated output to uint8."""
+        if self.end is None:
+            return False
+        return getattr(self.end, "act_type", None) in _ABOVE_ZERO.get(self.end.names[0], ())
+
+    def tensor_names(self) -> tuple[str, ...]:
+        """Names of the inputs, as MXNet has them."""
+        names: tuple[str, ...] = self.layer.input_names()
+        if self.norm is not None:
+            names += ("gamma", "beta", "mean", "var")
+        return (*names, "sum") if self.has_sum else names
+
+
+def _check(inputs: tuple[tuple[int, int], ...], expected: list[tuple[int, int]], name: str) -> None:
+    if list(inputs) != expected:
+        raise AttributeValueError(
+            f"its subgraph is no chain at {name}: the inputs are values {list(inputs)}, expected "
+            f"{expected} (variables count first, in the order of the layer's inputs)"
+        )
