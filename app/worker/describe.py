@@ -120,8 +120,7 @@ def _role(module: HostedModule, name: str) -> str:
 
 def _memory(module: HostedModule) -> dict[str, int]:
     """Return bytes of parameters with gradients, and of the activations of training and predict."""
-    group = holder_of(module.engine)._exec_group
-    assert group is not None
+    group = holder_of(module.engine).executor_group
     return {
         "parameters": sum(one.nbytes() for one in group.parameters),
         "executors": sum(exe.memory_report().arena for exe in group.execs),

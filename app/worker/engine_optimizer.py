@@ -63,12 +63,12 @@ class SavedStates:
 
 def holder_of(engine: Engine) -> Module:
     """Return the bound module that holds parameters and optimizer: itself or the default bucket."""
-    return engine._default if isinstance(engine, BucketingModule) else engine
+    return engine.default_module if isinstance(engine, BucketingModule) else engine
 
 
 def optimizer_of(engine: Engine) -> Optimizer | None:
     """Return the optimizer installed, None where there is none."""
-    return holder_of(engine)._optimizer if engine.binded else None
+    return holder_of(engine).optimizer if engine.binded else None
 
 
 def install_optimizer(engine: Engine, spec: OptimizerSpec, prefix: str) -> None:

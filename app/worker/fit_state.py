@@ -61,8 +61,7 @@ class FitState:
 def write_fit(state: FitState, module: HostedModule, directory: Path) -> None:
     """Write the state beside the module's files."""
     write_state(directory, {name: getattr(state, name) for name in FitState.__slots__})
-    group = holder_of(module.engine)._exec_group
-    assert group is not None
+    group = holder_of(module.engine).executor_group
     if len(group.execs) > 1:
         arrays = {
             f"{device}:{name}": array
@@ -83,8 +82,7 @@ def read_fit(module: HostedModule, directory: Path) -> FitState:
         state = FitState(**read_state(directory))
     except TypeError as error:
         raise Damaged(f"checkpoint {directory.name}", error, "one that a fit wrote") from None
-    group = holder_of(module.engine)._exec_group
-    assert group is not None
+    group = holder_of(module.engine).executor_group
     devices = directory / _DEVICES_FILE
     if len(group.execs) > 1 and devices.exists():
         arrays = load_arrays(str(devices))

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ import numpy as np
 from app.worker.engine_optimizer import Engine, holder_of
 from app.worker.hosted_module import HostedModule
 from core.executor import Executor
-from core.module import BucketingModule
 from core.ndarray import NDArray
 
 __all__ = ["Row", "held_statistics", "watched"]
@@ -40,17 +38,11 @@ def watched(engine: Engine, pattern: str) -> Iterator[list[Row]]:
         pattern: of the names, as of files: ``fc*_output``.
     """
     observer = _Observer(_matcher(pattern))
-    modules = list(engine._buckets.values()) if isinstance(engine, BucketingModule) else [engine]
     engine.install_monitor(observer)
-    for module in modules:  # a batch of another shape may bring back executors kept for it
-        for group in module._groups.values():
-            group.install_monitor(observer)
     try:
         yield observer.rows
     finally:
-        observer.remove()
-        for one in (engine, *modules):
-            one._monitor = None
+        engine.remove_monitor()
 
 
 def held_statistics(module: HostedModule, pattern: str) -> list[Row]:
@@ -61,19 +53,16 @@ def held_statistics(module: HostedModule, pattern: str) -> list[Row]:
     """
     matches = _matcher(pattern)
     held = module.on_device()
-    device = str(held.context)
     rows = [
-        _describe(name, kind, device, value)
+        _describe(name, kind, value)
         for kind, values in (("parameter", held.arguments), ("auxiliary", held.auxiliary))
         for name, value in values.items()
         if matches(name)
     ]
-    group = holder_of(module.engine)._exec_group
-    assert group is not None
-    for executor in group.execs:
+    for executor in holder_of(module.engine).executor_group.execs:
         gradients = executor.grad_dict
         rows += [
-            _describe(name, "gradient", str(executor._ctx), gradient)
+            _describe(name, "gradient", gradient)
             for name in held.arguments
             if matches(name) and (gradient := gradients.get(name)) is not None
         ]
@@ -86,33 +75,27 @@ class _Observer:
     def __init__(self, matches: Callable[[str], bool]) -> None:
         self.rows: list[Row] = []
         self._matches = matches
-        self._executors: list[Executor] = []
 
     def install(self, executor: Executor) -> None:
-        executor.set_monitor_callback(partial(self._see, str(executor._ctx)))
-        self._executors.append(executor)
+        executor.set_monitor_callback(self._see)
 
-    def remove(self) -> None:
-        for executor in self._executors:
-            executor.set_monitor_callback(None)
-
-    def _see(self, device: str, name: str, values: NDArray) -> None:
+    def _see(self, name: str, values: NDArray) -> None:
         if self._matches(name):
             kind = "backward" if _BACKWARD.search(name) else "output"
-            self.rows.append(_describe(name, kind, device, values))
+            self.rows.append(_describe(name, kind, values))
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
     return lambda name: fnmatch.fnmatchcase(name, pattern)
 
 
-def _describe(name: str, kind: str, device: str, values: NDArray) -> Row:
+def _describe(name: str, kind: str, values: NDArray) -> Row:
     host = values.asnumpy()
     finite = host[np.isfinite(host)].astype(np.float64)
     row: Row = {
         "name": name,
         "of": kind,
-        "device": device,
+        "device": str(values.context),
         "shape": list(host.shape),
         "nonfinite": int(host.size - finite.size),
     }

@@ -83,7 +83,7 @@ class BucketingModule(BaseModule):
     @property
     def stage(self) -> Stage:
         """How far the module is."""
-        return Stage.CREATED if self._curr_module is None else self._default.stage
+        return Stage.CREATED if self._curr_module is None else self.default_module.stage
 
     @property
     def binded(self) -> bool:  # type: ignore[override]
@@ -139,6 +139,13 @@ class BucketingModule(BaseModule):
         """Keys of the bound buckets."""
         return list(self._buckets)
 
+    @property
+    def default_module(self) -> Module:
+        """The module of the default bucket, which holds parameters and optimizer."""
+        if self._curr_module is None:
+            require_stage("default_module", Stage.CREATED, Stage.BOUND)
+        return self._buckets[self._default_bucket_key]
+
     # -- binding ----------------------------------------------------------------------------
 
     def bind(
@@ -182,7 +189,7 @@ class BucketingModule(BaseModule):
                     label_shapes,
                     current.for_training,
                     current.inputs_need_grad,
-                    shared_module=self._default,
+                    shared_module=self.default_module,
                     grad_req=self._grad_req,
                 )
             if self._monitor is not None:
@@ -206,7 +213,7 @@ class BucketingModule(BaseModule):
         if self._preloaded is not None:
             return dict(self._preloaded[0]), dict(self._preloaded[1])
         self._require("get_params()", Stage.INITIALIZED)
-        return self._default.get_params()
+        return self.default_module.get_params()
 
     def init_params(
         self,
@@ -225,7 +232,7 @@ class BucketingModule(BaseModule):
             )
             return
         self._require("init_params()", Stage.BOUND)
-        self._default.init_params(
+        self.default_module.init_params(
             initializer, arg_params, aux_params, allow_missing, force_init, allow_extra
         )
 
@@ -239,7 +246,9 @@ class BucketingModule(BaseModule):
     ) -> None:
         """Set parameter values of all buckets."""
         self._require("set_params()", Stage.BOUND)
-        self._default.set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
+        self.default_module.set_params(
+            arg_params, aux_params, allow_missing, force_init, allow_extra
+        )
 
     def init_optimizer(
         self,
@@ -253,20 +262,20 @@ class BucketingModule(BaseModule):
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring.")
             return
-        self._default.init_optimizer(kvstore, optimizer, optimizer_params, force_init)
+        self.default_module.init_optimizer(kvstore, optimizer, optimizer_params, force_init)
         for module in self._buckets.values():
-            if module is not self._default:
-                module.borrow_optimizer(self._default)
+            if module is not self.default_module:
+                module.borrow_optimizer(self.default_module)
 
     def save_optimizer_states(self, fname: str) -> None:
         """Write the optimizer's states to a file."""
         self._require("save_optimizer_states()", Stage.READY)
-        self._default.save_optimizer_states(fname)
+        self.default_module.save_optimizer_states(fname)
 
     def load_optimizer_states(self, fname: str) -> None:
         """Read the optimizer's states from a file."""
         self._require("load_optimizer_states()", Stage.READY)
-        self._default.load_optimizer_states(fname)
+        self.default_module.load_optimizer_states(fname)
 
     def get_states(self, merge_multi_context: bool = True) -> Any:
         """Return the states of the current bucket."""
@@ -317,6 +326,12 @@ class BucketingModule(BaseModule):
         self._monitor = mon
         for module in self._buckets.values():
             module.install_monitor(mon)
+
+    def remove_monitor(self) -> None:
+        """End the watch of the monitor installed."""
+        self._monitor = None
+        for module in self._buckets.values():
+            module.remove_monitor()
 
     # -- files ------------------------------------------------------------------------------
 
@@ -386,10 +401,6 @@ class BucketingModule(BaseModule):
         return module
 
     # -- inside -----------------------------------------------------------------------------
-
-    @property
-    def _default(self) -> Module:
-        return self._buckets[self._default_bucket_key]
 
     def _new_module(self, bucket_key: Any) -> Module:
         generated = self._sym_gen(bucket_key)

@@ -15,10 +15,7 @@ from core.initializer import Uniform
 from core.io import DataDesc
 from core.kvstore import KVStore
 from core.module.base_module import BaseModule, Params
-from core.module.checks import (
-    check_input_names,
-    group_contexts,
-)
+from core.module.checks import check_input_names, group_contexts
 from core.module.group import ExecutorGroup, GroupSpec
 from core.module.host_parameters import HostParameters
 from core.module.lifecycle import Stage, StepState, require_stage
@@ -479,18 +476,7 @@ class Module(PrivateNames, BaseModule):
         """Accumulate a metric over the last outputs."""
         self._group("update_metric()").update_metric(eval_metric, labels, pre_sliced)
 
-    def install_monitor(self, mon: Any) -> None:
-        """Watch intermediate arrays of all devices."""
-        self._group("install_monitor()").install_monitor(mon)
-        self._monitor = mon
-
     # -- checks -----------------------------------------------------------------------------
 
     def _require(self, call: str, needs: Stage) -> None:
         require_stage(call, self.stage, needs)
-
-    def _group(self, call: str) -> ExecutorGroup:
-        if self._exec_group is None:
-            require_stage(call, Stage.CREATED, Stage.BOUND)
-        assert self._exec_group is not None
-        return self._exec_group

@@ -7,21 +7,18 @@ from typing import Any
 
 from core.io import DataDesc
 from core.kvstore import KVStore
-from core.module.group import ExecutorGroup
 from core.module.host_parameters import HostParameters
-from core.module.updating import GroupUpdater
+from core.module.parts import ModuleParts
 from core.ndarray import NDArray
 from core.optimizer import Optimizer, Updater
 
 __all__ = ["PrivateNames"]
 
 
-class PrivateNames:
+class PrivateNames(ModuleParts):
     """Views of a module under the names that ``mxnet.module.Module`` gives its parts."""
 
     _host: HostParameters
-    _updates: GroupUpdater | None
-    _exec_group: ExecutorGroup | None
     get_params: Callable[..., Any]
 
     @property
@@ -45,11 +42,11 @@ class PrivateNames:
 
     @property
     def _optimizer(self) -> Optimizer | None:
-        return self._updates.optimizer if self._updates else None
+        return self.optimizer
 
     @property
     def _kvstore(self) -> KVStore | None:
-        return self._updates.kvstore if self._updates else None
+        return self.kvstore
 
     @property
     def _update_on_kvstore(self) -> bool:
