@@ -186,11 +186,6 @@ class CompiledBodies:
         key = (graph, *specs, *requests, *strided, *constant)
         found = self._programs.get(key)
         if found is None:
-            if any(requests) and graph.updated:
-                raise GraphError(
-                    f"a loop or branch updates {', '.join(graph.updated)} inside; as in MXNet it "
-                    "can be run forward only: bind with grad_req='null', or compute that outside"
-                )
             found = self._programs[key] = _compile(
                 graph, self.mode, self._arena.backend.name, specs, requests, strided, constant
             )
@@ -245,6 +240,17 @@ class CompiledBody:
         self.backward = self._plan.backward
 
 
+def _check_repeatable(graph: Graph) -> None:
+    """Raise GraphError where a second forward pass would update states a second time."""
+    for op in (node.op for node in graph.nodes if node.op is not None):
+        if op.auxiliary_names() and not op.updates_backwards:
+            raise GraphError(
+                f"{op.names[0]} updates {', '.join(op.auxiliary_names())} in forward, and training "
+                "a loop or branch runs what is inside forward twice: bind with grad_req='null', or "
+                "compute that outside"
+            )
+
+
 def _object(given: Array | Spec | bool) -> Hashable:
     return given if isinstance(given, (tuple, bool)) else id(given)
 
@@ -260,6 +266,8 @@ def _compile(
 ) -> _Program:
     """Compile a subgraph; all sequences go by its inputs."""
     own = Graph.of([_written(head) for head in graph.heads])
+    if any(requests):
+        _check_repeatable(own)
     positions = {node: index for index, node in enumerate(graph.variables)}
     arguments = [positions[node] for node in own.arguments]
     auxiliaries = [positions[node] for node in own.auxiliaries]

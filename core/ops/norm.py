@@ -48,6 +48,8 @@ class BatchNorm(Operator):
     shows the statistics used: the mean and 1 / sqrt(variance + eps); they pass no gradient on.
     """
 
+    updates_backwards: ClassVar[bool] = True
+
     ignored_attributes: ClassVar[frozenset[str]] = frozenset(
         {"cudnn_off", "max_calib_range", "min_calib_range", "mkldnn_off"}
     )

@@ -102,6 +102,9 @@ class Operator:
     """False where ``forward`` and ``backward`` must see the dtypes that the graph says: compiled
     for a CPU, others are given float32 arrays in place of half precision."""
 
+    updates_backwards: ClassVar[bool] = False
+    """True where ``backward`` alone updates the auxiliary states: ``forward`` may run once more."""
+
     uses_random: ClassVar[bool] = False
     """True where ``forward`` draws from ``run.random``."""
 

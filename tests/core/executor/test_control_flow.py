@@ -400,23 +400,71 @@ def test_a_module_trains_a_loop() -> None:
     )
 
 
+def test_a_body_moves_its_averages_when_it_is_gone_back_from() -> None:
+    def step(x: Any, s: Any) -> Any:
+        return mx.sym.BatchNorm(x, name="bn", momentum=0.5), s + 1
+
+    out, _ = mx.sym.contrib.foreach(step, mx.sym.var("x"), mx.sym.var("s"))
+    assert out.list_auxiliary_states() == []  # as in MXNet, which cannot train it
+    executor = out.simple_bind(mx.cpu(), x=(3, 2, 4), s=(1,))
+    x = np.arange(24).reshape(3, 2, 4)
+    executor.arg_dict["x"][:] = x
+    executor.arg_dict["bn_moving_var"][:] = 1
+    expected = x / np.sqrt(1 + 1e-3)
+    np.testing.assert_allclose(executor.forward()[0].asnumpy(), expected, rtol=1e-5)
+    mean = np.zeros(4)
+    for _ in range(2):
+        executor.forward(is_train=True)
+        np.testing.assert_allclose(executor.arg_dict["bn_moving_mean"].asnumpy(), mean, rtol=1e-5)
+        executor.backward(mx.nd.ones((3, 2, 4)))
+        for batch in x[::-1]:
+            mean = 0.5 * mean + 0.5 * batch.mean(axis=0)
+    np.testing.assert_allclose(executor.arg_dict["bn_moving_mean"].asnumpy(), mean, rtol=1e-5)
+    np.testing.assert_array_equal(executor.grad_dict["bn_moving_mean"].asnumpy(), np.zeros(4))
+    variance = executor.arg_dict["bn_moving_var"].asnumpy()
+    expected = (x - mean) / np.sqrt(variance + 1e-3)
+    np.testing.assert_allclose(executor.forward()[0].asnumpy(), expected, rtol=1e-4)
+
+
 # -- what is refused --------------------------------------------------------------------
 
 
-def test_training_a_body_with_auxiliary_states_is_refused_when_bound() -> None:
+class _Counting(mx.operator.CustomOp):
+    """Counts its forward passes in an auxiliary state."""
+
+    def forward(self, is_train: Any, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
+        aux[0][:] += 1
+        self.assign(out_data[0], req[0], in_data[0])
+
+    def backward(
+        self, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any
+    ) -> None:
+        self.assign(in_grad[0], req[0], out_grad[0])
+
+
+@mx.operator.register("counting_in_a_loop")
+class _CountingProp(mx.operator.CustomOpProp):
+    def list_auxiliary_states(self) -> list[str]:
+        return ["count"]
+
+    def infer_shape(self, in_shape: Any) -> Any:
+        return in_shape, in_shape, [(1,)]
+
+    def create_operator(self, ctx: Any, shapes: Any, dtypes: Any) -> _Counting:
+        return _Counting()
+
+
+def test_training_a_body_that_updates_states_forwards_is_refused_when_bound() -> None:
     def step(x: Any, s: Any) -> Any:
-        return mx.sym.BatchNorm(x, name="bn"), s + 1
+        return mx.sym.Custom(x, op_type="counting_in_a_loop", name="custom"), s + 1
 
     out, _ = mx.sym.contrib.foreach(step, mx.sym.var("x"), mx.sym.var("s"))
-    shapes = {"x": (3, 2, 4), "s": (1,)}
-    assert out.list_auxiliary_states() == []  # as in MXNet
-    with pytest.raises(GraphError, match="updates bn_moving_mean, bn_moving_var inside; as in"):
+    shapes = {"x": (3, 2), "s": (1,)}
+    with pytest.raises(GraphError, match="Custom updates count in forward"):
         out.simple_bind(mx.cpu(), **shapes)
     executor = out.simple_bind(mx.cpu(), grad_req="null", **shapes)
-    executor.arg_dict["x"][:] = np.arange(24).reshape(3, 2, 4)
-    executor.arg_dict["bn_moving_var"][:] = 1
-    expected = np.arange(24).reshape(3, 2, 4) / np.sqrt(1 + 1e-3)
-    np.testing.assert_allclose(executor.forward()[0].asnumpy(), expected, rtol=1e-5)
+    executor.forward(is_train=True)
+    assert executor.arg_dict["custom_count"].asnumpy() == [3]
 
 
 def test_loops_run_in_executors_only() -> None:

@@ -1,0 +1,18 @@
+"""Loops and branches with moving averages inside, against MXNet 1.9.1."""
+
+from __future__ import annotations
+
+import pytest
+
+import core as mx
+from oracle import golden_file
+from oracle.compare import assert_close
+from oracle.topics.normalized_loops import CASES, run_case
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+@pytest.mark.parametrize("case_id", CASES)
+def test_training_equals_mxnets(case_id: str, hybridize: bool) -> None:
+    golden = golden_file.topic("normalized_loops")
+    for key, got in run_case(mx, case_id, hybridize).items():
+        assert_close(f"{case_id} {key}", got, golden[f"{case_id}/{key}"], tolerance=2e-5)
