@@ -110,7 +110,8 @@ class ModuleEngine:
             await asyncio.to_thread(
                 self._checkpoints.add_files, record.name, tag, files.files, is_whole=True
             )
-            return await self.load_checkpoint(record.name, tag, {"allow_extra": allow_extra})
+            options = {"allow_extra": allow_extra, "check_states": True}
+            return await self.load_checkpoint(record.name, tag, options)
         except Exception:
             await self.delete(record.name)
             raise

@@ -345,12 +345,14 @@ class LoadCheckpoint(OfModule):
         optimizer_states: take these too.
         allow_missing: parameters that it lacks keep their values.
         allow_extra: pass over what is no parameter of the module.
+        check_states: refuse an optimizer's states that cannot be read, though none are taken.
     """
 
     directory: str
     optimizer_states: bool = False
     allow_missing: bool = False
     allow_extra: bool = False
+    check_states: bool = False
 
 
 Call: TypeAlias = ExecutorInfo | CreateModule | CheckJob | OfModule | JobStart | JobControl

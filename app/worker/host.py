@@ -289,6 +289,7 @@ class ModuleHost:
             optimizer_states=call.optimizer_states,
             allow_missing=call.allow_missing,
             allow_extra=call.allow_extra,
+            check_states=call.check_states,
         )
         return {}, {}
 

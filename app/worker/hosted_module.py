@@ -231,7 +231,9 @@ class HostedModule:
         self.require("bind_bucket")
         if not isinstance(self.engine, BucketingModule):
             raise Conflict(f"module {self.name!r} is no bucketing module")
-        key = canonical_json(parse_key(key, "key"))
+        value = parse_key(key, "key")
+        self._symbol_of(value, "key")
+        key = canonical_json(value)
         if key in self.buckets():
             raise Conflict(f"bucket {key} of module {self.name!r} is bound already")
         assert self.record.bind is not None

@@ -18,8 +18,8 @@ from app.worker.engine_optimizer import check_saved, load_states, optimizer_of
 from app.worker.hosted_module import HostedModule, Values, parse_key
 from app.worker.module_params import check_values
 from app.worker.optimizer_specs import get_position, set_position
-from core.checkpoint import load_params_file
-from core.errors import MXNetError
+from core.checkpoint import load_params_file, read_states
+from core.errors import FormatError, MXNetError
 from core.ndarray import NDArray, array
 from core.ndarray import save as save_arrays
 
@@ -81,6 +81,7 @@ def load_module(
     optimizer_states: bool = False,
     allow_missing: bool = False,
     allow_extra: bool = False,
+    check_states: bool = False,
 ) -> None:
     """Take parameters, and on request the optimizer's states, from a checkpoint.
 
@@ -97,6 +98,8 @@ def load_module(
     values = read_values(
         module, directory, manifest, allow_missing=allow_missing, allow_extra=allow_extra
     )
+    if check_states and any(name.endswith(".states") for name in manifest.files):
+        _read_states(_only_file(manifest, directory, ".states"))
     saved = None
     if states is not None:
         weights = module.on_device().arguments
@@ -187,6 +190,14 @@ def _states_of(manifest: CheckpointManifest, directory: Path) -> Path:
             f"checkpoint {manifest.tag} was saved without an optimizer's states",
         )
     return _only_file(manifest, directory, ".states")
+
+
+def _read_states(path: Path) -> None:
+    """Raise Damaged unless a file has an optimizer's states."""
+    try:
+        read_states(path.read_bytes())
+    except FormatError as error:
+        raise Damaged(path.name, error, "an optimizer's states as MXNet saves them") from error
 
 
 def _only_file(manifest: CheckpointManifest, directory: Path, suffix: str) -> Path:

@@ -148,12 +148,12 @@ def _present_values(
     module: HostedModule, missing: Sequence[str], allow_missing: bool
 ) -> dict[str, NDArray]:
     values = module.values()
-    if not allow_missing:
-        raise Invalid(missing[0], "no tensor", "all parameters, or allow_missing true")
     if values is None:
         raise Invalid(
             missing[0], "no tensor", "all parameters, for the module has none to keep yet"
         )
+    if not allow_missing:
+        raise Invalid(missing[0], "no tensor", "all parameters, or allow_missing true")
     every = {**values[0], **values[1]}
     return {name: every[name] for name in missing}
 

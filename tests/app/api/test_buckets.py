@@ -196,6 +196,10 @@ async def test_labels_whose_shapes_do_not_follow_from_the_data_are_as_bound(
     await api.post("/v1/modules/lm/params/init", json={"initializer": "xavier", "seed": 1})
     added = await api.post("/v1/modules/lm/buckets", json={"key": 3, **shapes(3)})
     assert added.status_code == 200, added.text
+    unknown = await api.post("/v1/modules/lm/buckets", json={"key": 4, **shapes(4)})
+    assert unknown.status_code == 422
+    assert unknown.json()["errors"][0]["field"] == "key"
+    assert unknown.json()["errors"][0]["expected"] == "a key that has a symbol: 3, 5"
     answer = await api.get("/v1/modules/lm/params", headers={"Accept": "application/x-npz"})
     params = np.load(io.BytesIO(answer.content))
     for count, steps in ((2, 3), (7, 3), (1, 5)):

@@ -148,6 +148,8 @@ async def test_what_is_refused_leaves_nothing(api: httpx.AsyncClient, tmp_path: 
         (files(symbol=None), "symbol"),
         (files(weights=("my-0010.params", PARAMS)), "weights"),
         (files(params=None, states=("my-0010.states", b"")), "params"),
+        (files(states=("my-0010.states", b"junk")), "my-0010.states"),
+        (files(states=("my-0010.states", b"cos\nsystem\n(S'ls'\ntR.")), "my-0010.states"),
         (files(params=("same.json", PARAMS), symbol=("same.json", SYMBOL)), "params"),
     ],
 )
