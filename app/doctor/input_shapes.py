@@ -74,7 +74,7 @@ def _first_readers(symbol: Symbol) -> dict[str, Node]:
     """Return for each variable the first operator that reads it and does more than pass it on."""
     origin: dict[Node, str] = {}
     readers: dict[str, Node] = {}
-    for node in topological_order(symbol._heads):
+    for node in topological_order(symbol.heads):
         if node.op is None:
             origin[node] = node.name
             continue

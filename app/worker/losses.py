@@ -104,7 +104,7 @@ class LossMeter:
 
 def _find_heads(symbol: Symbol) -> list[_Head]:
     heads = []
-    for name, (node, _) in zip(symbol.list_outputs(), symbol._heads, strict=True):
+    for name, (node, _) in zip(symbol.list_outputs(), symbol.heads, strict=True):
         if node.op is None or node.op.names[0] not in _RULES:
             continue
         label = _label_of(node) if len(node.inputs) > 1 else None

@@ -51,7 +51,7 @@ def infer_specs(
     Raises:
         ShapeError, TypeInferenceError: they contradict the graph or do not determine it.
     """
-    specs = infer_graph(symbol._heads, shapes, dtypes)
+    specs = infer_graph(symbol.heads, shapes, dtypes)
 
     def spec_of(entry: Entry) -> Spec:
         shape, dtype = specs.shape(entry), specs.dtype(entry)
@@ -67,7 +67,7 @@ def infer_specs(
     ]
     return SymbolSpecs(
         variables={node.name: spec_of(Entry(node, 0)) for node in specs.nodes if node.is_variable},
-        outputs=[spec_of(head) for head in symbol._heads],
+        outputs=[spec_of(head) for head in symbol.heads],
         values_bytes=sum(sizes),
         largest_bytes=max(sizes, default=0),
     )
@@ -77,7 +77,7 @@ def unknown_variables(
     symbol: Symbol, shapes: Mapping[str, Shape], dtypes: Mapping[str, DType]
 ) -> set[str]:
     """Return the names of the variables whose shapes do not follow from those of the inputs."""
-    specs = infer_graph(symbol._heads, shapes, dtypes, partial=True)
+    specs = infer_graph(symbol.heads, shapes, dtypes, partial=True)
     return {
         node.name
         for node in specs.nodes

@@ -80,7 +80,7 @@ def bind(
     """
     if not isinstance(ctx, Context):
         raise TypeError(f"ctx is {type(ctx).__name__}; expected a Context such as mx.cpu()")
-    graph = Graph.of(symbol._heads)
+    graph = Graph.of(symbol.heads)
     names = [node.name for node in graph.arguments]
     auxiliary_names = [node.name for node in graph.auxiliaries]
     arguments = _all_arrays("args", args, names)
@@ -141,7 +141,7 @@ def simple_bind(
         raise TypeError(f"ctx is {type(ctx).__name__}; expected a Context such as mx.cpu()")
     _check_storage(stype_dict)
     _check_devices(ctx, group2ctx, ())
-    graph = Graph.of(symbol._heads)
+    graph = Graph.of(symbol.heads)
     known = {
         name: tuple(shape)
         for name, shape in (shapes or {}).items()

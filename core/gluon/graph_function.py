@@ -45,7 +45,7 @@ class ExecutorPool:
         self._symbol = symbol
         self._arguments = arguments
         self._auxiliary = auxiliary
-        storages = gradient_storages(Graph.of(symbol._heads))
+        storages = gradient_storages(Graph.of(symbol.heads))
         self._storages = [storages[name] for name in self.names]
         self._idle: dict[bool, list[Executor]] = {True: [], False: []}
 

@@ -331,7 +331,7 @@ class ExecutorGroup(GroupNames):
 
     def _stored_by_rows(self, held: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the parameters that are row_sparse, and those whose gradients are."""
-        found = declared_storages(Graph.of(self.spec.symbol._heads), {})
+        found = declared_storages(Graph.of(self.spec.symbol.heads), {})
         variables, gradients = (
             [node.name for node, stype in storages.items() if stype == "row_sparse"]
             for storages in found
@@ -358,7 +358,7 @@ class ExecutorGroup(GroupNames):
         for desc in named:
             code = attributes.get(desc.name, {}).get("__dtype__", "-1")
             dtypes[desc.name] = to_dtype(desc.dtype if code == "-1" else int(code))
-        return infer_graph(spec.symbol._heads, shapes, dtypes)
+        return infer_graph(spec.symbol.heads, shapes, dtypes)
 
     def _share(self, desc: DataDesc, position: int) -> Shape:
         axis = DataDesc.get_batch_axis(desc.layout)

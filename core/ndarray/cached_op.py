@@ -24,10 +24,10 @@ class CachedOp:
 
     def __init__(self, sym: Any, flags: Iterable[tuple[str, Any]] = ()) -> None:
         # Symbols know arrays, not the other way round; of a symbol only its nodes are read.
-        nodes = list(dict.fromkeys(node for node, _ in sym.get_internals()._heads))
+        nodes = list(dict.fromkeys(node for node, _ in sym.get_internals().heads))
         self._inputs = [node for node in nodes if node.op is None]
         self._steps = [node for node in nodes if node.op is not None]
-        self._heads = sym._heads
+        self._heads = sym.heads
 
     def __call__(
         self,

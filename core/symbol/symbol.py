@@ -44,6 +44,11 @@ class Symbol(Arithmetic, SymbolMethods):
 
     # -- outputs ----------------------------------------------------------------------------
 
+    @property
+    def heads(self) -> tuple[Entry, ...]:
+        """The outputs as places in the graph: nodes and numbers of their outputs."""
+        return self._heads
+
     def __repr__(self) -> str:
         if self.name is None:
             return f"<{type(self).__name__} group [{', '.join(part.name or '' for part in self)}]>"

@@ -26,7 +26,7 @@ class Heads:
     """The part of a symbol that binding needs."""
 
     def __init__(self, *heads: Entry) -> None:
-        self._heads = heads
+        self.heads = heads
 
 
 class Net:

@@ -18,7 +18,7 @@ STATE = (BATCH, HIDDEN)
 
 
 def cells_in(symbol: mx.sym.Symbol) -> list[Cell]:
-    graph = Graph.of(symbol._heads)
+    graph = Graph.of(symbol.heads)
     specs = infer_graph(graph.heads, {"data": (BATCH, FEATURES)}, {})
     program = trace(graph, specs_of(specs), is_train=True)
     return find_cells(program, Uses(program.steps))

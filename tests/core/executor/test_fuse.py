@@ -28,7 +28,7 @@ def relu(x, name="r"):
 
 def steps(symbol, *, is_train=False, kernels=KERNELS, constants=None):
     """Return the operators and nodes of the fused program."""
-    graph = Graph.of(symbol._heads)
+    graph = Graph.of(symbol.heads)
     float32 = np.dtype("float32")
     specs = infer_graph(graph.heads, {"data": (2, 4, 3, 3)}, {"data": float32})
     program = trace(graph, specs_of(specs), is_train=is_train)

@@ -21,7 +21,7 @@ def parts(name: str = "data") -> list[mx.sym.Symbol]:
 
 def flattened(symbol: mx.sym.Symbol) -> tuple[Program, list[str]]:
     """Flatten the last step, and all sequences made; return the names of the operators left."""
-    graph = Graph.of(symbol._heads)
+    graph = Graph.of(symbol.heads)
     program = trace(graph, specs_of(infer_graph(graph.heads, {}, {})), is_train=True)
     sequences = Sequences(program, Uses(program.steps), ())
     sequences.flatten(_join(program))

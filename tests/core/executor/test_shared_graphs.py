@@ -41,7 +41,7 @@ def test_real_graphs_compile_to_sound_plans(shared_dir):
     for file in sorted((shared_dir / "symbols").glob("*.json")):
         if file.name == "oracle.json":
             continue
-        graph = Graph.of(load(str(file))._heads)
+        graph = Graph.of(load(str(file)).heads)
         spec_of = infer(graph)
         if spec_of is None:
             continue

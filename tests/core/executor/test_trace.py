@@ -8,7 +8,7 @@ from core.executor.trace import Graph
 def test_arguments_and_auxiliary_states_in_the_symbols_order():
     net = sym.BatchNorm(sym.FullyConnected(sym.Variable("x"), num_hidden=2, name="fc"), name="bn")
     net = net + sym.Variable("offset")
-    graph = Graph.of(net._heads)
+    graph = Graph.of(net.heads)
     assert [node.name for node in graph.arguments] == net.list_arguments()
     assert [node.name for node in graph.auxiliaries] == net.list_auxiliary_states()
 
@@ -38,7 +38,7 @@ def test_steps_know_the_states_they_update():
     from core.symbol.infer import infer_graph
 
     net = sym.BatchNorm(sym.Variable("x"), fix_gamma=False, name="bn")
-    graph = Graph.of(net._heads)
+    graph = Graph.of(net.heads)
     spec_of = specs_of(infer_graph(graph.heads, {"x": (4, 3)}, {}))
     program = compile_graph(graph, spec_of, {0: "write"}, is_train=True, backend="numpy").program
     names = [program.values[value].name for value in program.steps[0].updates]

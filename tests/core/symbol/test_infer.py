@@ -228,7 +228,7 @@ def test_wrong_dtypes(infer: Any, error: type[Exception], message: str) -> None:
 
 def test_specs_of_every_node() -> None:
     net = mx.sym.Activation(dense(data()), act_type="relu", name="relu")
-    specs = infer_graph(net._heads, {"data": (2, 3)}, {"data": to_dtype("float16")})
+    specs = infer_graph(net.heads, {"data": (2, 3)}, {"data": to_dtype("float16")})
     shapes = {node.name: list(specs.shapes[node]) for node in specs.nodes}
     assert shapes == {
         "data": [(2, 3)],
@@ -237,14 +237,14 @@ def test_specs_of_every_node() -> None:
         "fc": [(2, 10)],
         "relu": [(2, 10)],
     }
-    assert specs.shape(net._heads[0]) == (2, 10)
-    assert specs.dtype(net._heads[0]) == np.float16
+    assert specs.shape(net.heads[0]) == (2, 10)
+    assert specs.dtype(net.heads[0]) == np.float16
 
 
 def test_float32_where_nothing_decides() -> None:
     left = dense(data(), "left", weight=mx.sym.var("w", dtype="float64"))
     right = dense(mx.sym.var("other"), "right")
-    heads = mx.sym.Group([left, right])._heads
+    heads = mx.sym.Group([left, right]).heads
     specs = infer_graph(heads, {"data": (2, 3), "other": (4, 5)}, {})
     assert [specs.dtype(head) for head in heads] == [np.float64, np.float32]
     specs = infer_graph(heads, {}, {}, partial=True)
@@ -254,13 +254,13 @@ def test_float32_where_nothing_decides() -> None:
 
 def test_unknown_shapes_are_named() -> None:
     with pytest.raises(ShapeError, match=r"cannot infer the shape of data: \(\), fc_weight: \(\)"):
-        infer_graph(dense(data())._heads, {}, {})
+        infer_graph(dense(data()).heads, {}, {})
     with pytest.raises(ShapeError, match=r"data: \(0, 3\) \(0 stands for"):
-        infer_graph(dense(data())._heads, {"data": (0, 3)}, {})
+        infer_graph(dense(data()).heads, {"data": (0, 3)}, {})
 
 
 def test_names_of_other_graphs_are_passed_over() -> None:
-    specs = infer_graph(data()._heads, {"data": (1,), "label": (1,)}, {"label": to_dtype("int32")})
+    specs = infer_graph(data().heads, {"data": (1,), "label": (1,)}, {"label": to_dtype("int32")})
     assert [node.name for node in specs.nodes] == ["data"]
 
 
