@@ -23,13 +23,14 @@ class ChannelSums:
 
     Args:
         desc: of the tensor, which has three axes or more.
+        factor: what the sums are multiplied by.
 
     Raises:
         KernelUnavailable: oneDNN cannot pool in this layout.
     """
 
-    def __init__(self, desc: MemoryDesc) -> None:
-        self._primitive = summing(desc, shape_size(desc.dims[2:]))
+    def __init__(self, desc: MemoryDesc, factor: float = 1.0) -> None:
+        self._primitive = summing(desc, shape_size(desc.dims[2:]) * factor)
         self.scratchpad_bytes = scratchpad_bytes(self._primitive)
 
     def bind(self, tensor: Array, resources: KernelResources) -> Callable[[], Array]:

@@ -37,6 +37,11 @@ class Function(NamedTuple):
     alpha: float = 0.0
     beta: float = 0.0
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether it is ``alpha · data + beta``."""
+        return self.algorithm is Algorithm.ELTWISE_LINEAR
+
 
 _RELU = Function(Algorithm.ELTWISE_RELU)
 _SIGMOID = Function(Algorithm.ELTWISE_LOGISTIC)
@@ -87,8 +92,27 @@ def function_of(operator: Any) -> Function | None:
             return Function(Algorithm.ELTWISE_CLIP, operator.a_min, operator.a_max)
         case "_plan_gate", _:
             return _gate(operator)
+        case name, _ if name.endswith("_scalar"):
+            return _linear(name, operator.scalar)
         case name, _:
             return _BY_OPERATOR.get(name)
+
+
+def _linear(name: str, number: float) -> Function | None:
+    """Return what a number does to the data as ``alpha · data + beta``."""
+    linear = partial(Function, Algorithm.ELTWISE_LINEAR)
+    match name:
+        case "_mul_scalar":
+            return linear(number)
+        case "_div_scalar" if number:
+            return linear(1 / number)
+        case "_plus_scalar":
+            return linear(1.0, number)
+        case "_minus_scalar":
+            return linear(1.0, -number)
+        case "_rminus_scalar":
+            return linear(-1.0, number)
+    return None
 
 
 def _gate(gate: Any) -> Function:
@@ -115,6 +139,8 @@ def activation_backward(request: KernelRequest) -> Kernel | None:
     function = function_of(request.operator)
     if function is None or not are_float32(request):
         return None
+    if function.is_linear:
+        return _linear_backward(request, function)
     if function.algorithm in _FROM_INPUT:
         algorithm, seen, argument = function.algorithm, request.inputs[0], Argument.SRC
         operand = input_(0)
@@ -132,6 +158,17 @@ def activation_backward(request: KernelRequest) -> Kernel | None:
 
     primitive = first_available(make, alternatives(seen))
     operands = {argument: operand, Argument.DIFF_DST: out_grad(), Argument.DIFF_SRC: in_grad()}
+    return PrimitiveKernel("activation_backward", request, (primitive, operands))
+
+
+def _linear_backward(request: KernelRequest, function: Function) -> Kernel | None:
+    """Prepare the gradient of a linear function: the same without what it adds."""
+    grad = request.out_grads[0]
+    if grad is None:
+        return None
+    slope = Function(function.algorithm, function.alpha)
+    primitive = first_available(partial(_forward, request, slope), alternatives(grad))
+    operands = {Argument.SRC: out_grad(), Argument.DST: in_grad()}
     return PrimitiveKernel("activation_backward", request, (primitive, operands))
 
 

@@ -25,17 +25,23 @@ __all__ = ["arithmetic", "broadcast", "concatenation", "is_per_channel"]
 
 _ALGORITHMS = {
     "_plan_accumulate": Algorithm.BINARY_ADD,
+    "_npi_add": Algorithm.BINARY_ADD,
+    "_npi_multiply": Algorithm.BINARY_MULTIPLY,
+    "_npi_subtract": Algorithm.BINARY_SUBTRACT,
     "broadcast_add": Algorithm.BINARY_ADD,
+    "broadcast_div": Algorithm.BINARY_DIVIDE,
     "broadcast_mul": Algorithm.BINARY_MULTIPLY,
     "broadcast_sub": Algorithm.BINARY_SUBTRACT,
     "elemwise_add": Algorithm.BINARY_ADD,
+    "elemwise_div": Algorithm.BINARY_DIVIDE,
     "elemwise_mul": Algorithm.BINARY_MULTIPLY,
     "elemwise_sub": Algorithm.BINARY_SUBTRACT,
 }
+_COMMUTATIVE = (Algorithm.BINARY_ADD, Algorithm.BINARY_MULTIPLY)
 
 
 def arithmetic(request: KernelRequest) -> Kernel | None:
-    """Prepare the sum, product or difference of two tensors.
+    """Prepare the sum, product, difference or quotient of two tensors.
 
     One of them has the result's shape; the other has it too, or is repeated along some axes.
     """
@@ -54,7 +60,7 @@ def arithmetic(request: KernelRequest) -> Kernel | None:
         specs = [(left, right)[index] for index in order]
         if specs[0].shape != out.shape:
             return None
-        if order == (1, 0) and algorithm is Algorithm.BINARY_SUBTRACT:
+        if order == (1, 0) and algorithm not in _COMMUTATIVE:
             return None
         primitive = broadcast(algorithm, *specs)
     operands = {

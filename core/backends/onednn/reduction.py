@@ -22,9 +22,9 @@ from core.backends.onednn.kernel import are_float32, present
 from core.backends.onednn.memory import MemoryDesc, plain, strided
 from core.backends.onednn.places import is_over_places, places_spreading, places_sum
 from core.backends.onednn.primitive import Launch, Primitive, launch, scratchpad_bytes
-from core.types import Shape
+from core.types import Array, Shape
 
-__all__ = ["extreme", "norm", "product_of", "stages_of", "total", "total_backward"]
+__all__ = ["Sums", "extreme", "norm", "product_of", "stages_of", "total", "total_backward"]
 
 _FLOAT32 = np.dtype("float32")
 _SHORT = 128
@@ -71,12 +71,8 @@ def _split(stage: Stage) -> list[Stage]:
     return [Stage(outer * count, length, 1), *_split(Stage(outer, count, 1))]
 
 
-class _Adding(Kernel):
-    """Adds up, one stage after the other, and multiplies by a factor."""
-
-    name = "onednn:reduction"
-    inplace = ()
-    uses_scratch = False
+class Sums:
+    """Adds up over some axes of a plain tensor, and multiplies by a factor."""
 
     def __init__(self, stages: Sequence[Stage], factor: float) -> None:
         self._stages = stages
@@ -87,9 +83,14 @@ class _Adding(Kernel):
         made = (primitive for primitive in self._primitives if primitive is not None)
         self.scratchpad_bytes = scratchpad_bytes(*made)
 
-    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+    @classmethod
+    def over(cls, shape: Shape, axes: Shape, factor: float = 1.0) -> Sums | None:
+        """Return the sums over these axes; None where there are none, or rows are too long."""
+        stages = _parts(stages_of(shape, axes))
+        return cls(stages, factor) if stages else None
+
+    def bind(self, source: Array, out: Array, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that adds up."""
-        source, out = present(arrays.inputs[0]), present(arrays.outputs[0])
         calls: list[Callable[[], Any]] = []
         for index, (stage, primitive) in enumerate(
             zip(self._stages, self._primitives, strict=True)
@@ -107,6 +108,22 @@ class _Adding(Kernel):
                 calls.append(launch(primitive, tensors, resources))
             source = target
         return _one_after_the_other(calls)
+
+
+class _Adding(Kernel):
+    """The forward pass of sums and means."""
+
+    name = "onednn:reduction"
+    inplace = ()
+    uses_scratch = False
+
+    def __init__(self, sums: Sums) -> None:
+        self._sums = sums
+        self.scratchpad_bytes = sums.scratchpad_bytes
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+        """Return a closure that adds up."""
+        return self._sums.bind(present(arrays.inputs[0]), present(arrays.outputs[0]), resources)
 
 
 class _Spreading(Kernel):
@@ -221,11 +238,11 @@ def total(request: KernelRequest) -> Kernel | None:
     data, stages = request.inputs[0], _stages(request)
     if data is None or not stages:
         return None
-    is_mean = request.operator.names[0] == "mean"
-    if is_over_places(data, _axes(request, data.shape)):
+    is_mean, axes = request.operator.names[0] == "mean", _axes(request, data.shape)
+    if is_over_places(data, axes):
         return places_sum(request, is_mean=is_mean)
-    parts = _parts(stages)
-    return _Adding(parts, 1 / _count(stages) if is_mean else 1.0) if parts else None
+    sums = Sums.over(data.shape, axes, 1 / _count(stages) if is_mean else 1.0)
+    return None if sums is None else _Adding(sums)
 
 
 def total_backward(request: KernelRequest) -> Kernel | None:

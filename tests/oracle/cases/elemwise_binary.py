@@ -108,6 +108,12 @@ CASES = (
         for kind in ("add", "mul", "sub")
         for which, narrow in (("channels", (1, 3, 1, 1)), ("sample_channels", (2, 3, 1, 1)))
     ),
+    Case(
+        "broadcast_div_channels",
+        "broadcast_div",
+        {},
+        {"lhs": (2, 3, 2, 3), "rhs": positive(1, 3, 1, 1)},
+    ),
     Case("broadcast_mul_left", "broadcast_mul", {}, {"lhs": (2, 3, 1, 1), "rhs": (2, 3, 2, 3)}),
     Case("broadcast_sub_left", "broadcast_sub", {}, {"lhs": (2, 3, 1, 1), "rhs": (2, 3, 2, 3)}),
     *(

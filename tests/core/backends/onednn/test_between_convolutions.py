@@ -131,6 +131,19 @@ CASES |= {
         "mean_of_places": lambda x: scaled(x, mx.sym.mean(x, axis=(2, 3), keepdims=True)),
         "sum_of_places": lambda x: scaled(x, mx.sym.sum(x, axis=(-1, -2), keepdims=True)),
         "flat_mean_of_places": lambda x: scaled(x, mx.sym.mean(x, axis=(2, 3))),
+        "less_mean_of_channels": lambda x: mx.sym.broadcast_sub(
+            x, mx.sym.mean(x, axis=1, keepdims=True)
+        ),
+        "biased": lambda x, c=channels: mx.sym.broadcast_add(
+            x, mx.sym.Variable("bias", shape=(1, c, 1, 1))
+        ),
+        "less_a_number_each": lambda x, c=channels: mx.sym.broadcast_sub(
+            x, mx.sym.Variable("bias", shape=(1, c, 1, 1))
+        ),
+        "shifted_by_its_mean": lambda x: mx.sym.broadcast_add(
+            x, mx.sym.mean(x, axis=(2, 3), keepdims=True)
+        ),
+        "numbers": lambda x: 3 - (2 * x + 1 - 4) / 5,
         "instance_norm": lambda x: mx.sym.InstanceNorm(x, name="norm"),
         "group_norm": lambda x: mx.sym.GroupNorm(x, num_groups=4, name="norm"),
         "flat_sum_of_places": lambda x: scaled(x, mx.sym.sum(x, axis=(0, 1), exclude=True)),
@@ -151,6 +164,7 @@ ELEMENTWISE: dict[str, Case] = {
         "softsign": lambda x: mx.sym.Activation(x, act_type="softsign"),
         "selu": lambda x: leaky(x, act_type="selu"),
         "sum": lambda x: mx.sym.add_n(x, 2 * x, mx.sym.exp(x)),
+        "quotient": lambda x: x / (mx.sym.abs(x) + 2),
     }.items()
 }
 CASES |= ELEMENTWISE

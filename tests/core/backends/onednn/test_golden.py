@@ -34,12 +34,14 @@ _REFERENCE = {
     "activation-selu_2d",
     "activation-selu_large",
     "activation-softsign_2d",
-    # Both sides broadcast, or the left of a difference.
+    # Both sides broadcast, or the left of a difference or quotient; a division by zero.
     "elemwise_binary-broadcast_add",
+    "elemwise_binary-broadcast_div",
     "elemwise_binary-broadcast_mul",
     "elemwise_binary-broadcast_ranks_left",
     "elemwise_binary-broadcast_sub",
     "elemwise_binary-broadcast_sub_left",
+    "elemwise_binary-div_scalar_zero",
     # Forwards, where NaN stays NaN.
     "elemwise_special-clip_nan",
     "elemwise_unary-relu_special",
