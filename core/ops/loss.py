@@ -220,8 +220,8 @@ class SoftmaxCrossEntropy(Operator):
 class MakeLoss(Operator):
     """Show data as it is, with the gradient ``grad_scale``: data is a loss.
 
-    ``normalization`` divides the gradient by the batch size (``batch``) or by the number of
-    elements above ``valid_thresh`` (``valid``).
+    ``normalization`` divides the gradient by the number of vectors along the last axis (``batch``;
+    the batch size where data has two axes), or of elements above ``valid_thresh`` (``valid``).
     """
 
     grad_scale: float = attribute(1.0)
@@ -254,7 +254,7 @@ class MakeLoss(Operator):
             return
         data_grad[...] = self.grad_scale
         if self.normalization == "batch":
-            data_grad /= data_grad.shape[0]
+            data_grad /= shape_size(data_grad.shape[:-1])
         elif self.normalization == "valid":
             valid = run.scratch(data_grad.shape, "bool")
             run.xp.greater(inputs[0], self.valid_thresh, out=valid)

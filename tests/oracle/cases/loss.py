@@ -142,6 +142,16 @@ CASES = (
         )
         for normalization in ("null", "batch", "valid")
     ),
+    *(
+        Case(
+            f"make_loss_batch_{len(shape)}_axes",
+            "MakeLoss",
+            {"grad_scale": 3.0, "normalization": "batch"},
+            {"data": normal(*shape)},
+            numeric=False,
+        )
+        for shape in ((4,), (4, 3, 2), (2, 3, 2, 2))
+    ),
     Case(
         "make_loss_none_valid",
         "MakeLoss",
