@@ -12,9 +12,10 @@ from core.ndarray import NDArray
 from core.ndarray.sparse_array import RowSparseNDArray
 from core.ndarray.tape import Entry, Node, Origin, live, mode
 from core.ops.rows import Rows
+from core.symbol import Symbol
 from core.types import Array, DType, Shape, shape_size
 
-__all__ = ["Function"]
+__all__ = ["Function", "FunctionNode"]
 
 
 class Function:
@@ -50,6 +51,13 @@ class Function:
         """Return the gradient of each input, given the gradient of each output."""
         raise NotImplementedError(f"{type(self).__name__} must define backward")
 
+    def recorded_graph(self) -> Symbol | None:
+        """Return the graph that ``forward`` runs; its arguments are what ``forward`` takes.
+
+        None, the default, where there is none: the function cannot be part of a symbol.
+        """
+        return None
+
     def __call__(self, *inputs: NDArray) -> Any:
         """Run ``forward`` and record it as one computation."""
         if self._used:
@@ -65,14 +73,20 @@ class Function:
         parents = [live(array._origin) for array in inputs]
         if recording and any(parent is not None for parent in parents):
             results = [outputs] if isinstance(outputs, NDArray) else list(outputs)
-            node = _FunctionNode(self, inputs, parents, results)
+            node = FunctionNode(self, inputs, parents, results)
             for index, result in enumerate(results):
                 result._origin = Entry(node, index)
         return outputs
 
 
-class _FunctionNode(Node):
-    __slots__ = ("_function", "_inputs", "_outputs")
+class FunctionNode(Node):
+    """One call of a function.
+
+    Attributes:
+        function: the function; None once the recording is forgotten.
+    """
+
+    __slots__ = ("_inputs", "_outputs", "function")
 
     def __init__(
         self,
@@ -82,21 +96,21 @@ class _FunctionNode(Node):
         outputs: Sequence[NDArray],
     ) -> None:
         super().__init__(inputs[0].context, parents, len(outputs))
-        self._function: Function | None = function
+        self.function: Function | None = function
         self._inputs: list[tuple[Shape, DType]] = [(x.shape, x.data.dtype) for x in inputs]
         self._outputs: list[tuple[Shape, DType, Context]] = [
             (y.shape, y.data.dtype, y.context) for y in outputs
         ]
 
     def backward(self, out_grads: Sequence[Array | None]) -> Sequence[Array | None]:
-        assert self._function is not None
+        assert self.function is not None
         grads = [
             NDArray(_zeros(*spec) if raw is None else raw, spec[2], writable=False)
             for raw, spec in zip(out_grads, self._outputs, strict=True)
         ]
-        returned = self._function.backward(*grads)
+        returned = self.function.backward(*grads)
         in_grads = [returned] if isinstance(returned, NDArray) else list(returned)
-        name = type(self._function).__name__
+        name = type(self.function).__name__
         if len(in_grads) != len(self._inputs):
             raise MXNetError(
                 f"{name}.backward must return exactly the same number of NDArrays as the number of "
@@ -109,7 +123,7 @@ class _FunctionNode(Node):
 
     def forget(self) -> None:
         super().forget()
-        self._function = None
+        self.function = None
 
 
 def _checked(what: str, grad: Any, shape: Shape, dtype: DType) -> Array | Rows:

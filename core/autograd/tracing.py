@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
+from core.autograd.function import FunctionNode
 from core.errors import MXNetError
 from core.ndarray import NDArray
 from core.ndarray.execute import operator_of
@@ -14,7 +15,7 @@ from core.ndarray.tape import Node as TapeNode
 from core.ops import Operator
 from core.ops.attributes import attribute_fields, format_attribute
 from core.symbol import Symbol
-from core.symbol.graph import Entry, Node
+from core.symbol.graph import Entry, Node, topological_order
 
 __all__ = ["symbol_of"]
 
@@ -30,24 +31,51 @@ def symbol_of(array: NDArray) -> Symbol:
 class _Tracer:
     def __init__(self) -> None:
         self._variables: dict[object, Node] = {}
-        self._nodes: dict[TapeNode, Node] = {}
+        self._outputs: dict[TapeNode, list[Entry]] = {}
         self._numbers = count()
 
     def trace(self, head: Origin) -> Entry:
         for node in nodes_behind([head]):
-            self._nodes[node] = self._translate(node)
+            self._outputs[node] = self._translate(node)
         return self._entry(head, head)
 
     def _entry(self, origin: Origin | None, key: object) -> Entry:
         """Return the graph's entry of an origin, or the variable that stands for ``key``."""
         if isinstance(origin, TapeEntry):
-            return Entry(self._nodes[origin.node], origin.output)
+            return self._outputs[origin.node][origin.output]
         key = key if origin is None else origin
         if key not in self._variables:
             self._variables[key] = Node(None, f"var{len(self._variables)}")
         return Entry(self._variables[key], 0)
 
-    def _translate(self, node: TapeNode) -> Node:
+    def _translate(self, node: TapeNode) -> list[Entry]:
+        """Return the graph's entries of a node's outputs."""
+        if isinstance(node, FunctionNode) and node.function is not None:
+            graph = node.function.recorded_graph()
+            if graph is not None:
+                return self._inline(node, graph)
+        made = self._translate_operator(node)
+        return [Entry(made, output) for output in range(node.output_count)]
+
+    def _inline(self, node: TapeNode, graph: Symbol) -> list[Entry]:
+        """Return the heads of a copy of a graph that reads what the node reads."""
+        names = {name: index for index, name in enumerate(graph.list_arguments())}
+        copies: dict[Node, Node] = {}
+        entries: dict[Entry, Entry] = {}
+        for one in topological_order(graph._heads):
+            if one.op is None:
+                index = names.get(one.name)
+                parent = None if index is None else node.parents[index]
+                entries[Entry(one, 0)] = self._entry(parent, (node, one.name))
+                continue
+            inputs = [
+                entries.get(entry) or Entry(copies[entry.node], entry.output)
+                for entry in one.inputs
+            ]
+            copies[one] = Node(one.op, f"node_{next(self._numbers)}", dict(one.attrs), inputs)
+        return [entries.get(head) or Entry(copies[head.node], head.output) for head in graph._heads]
+
+    def _translate_operator(self, node: TapeNode) -> Node:
         inputs = [self._entry(parent, (node, index)) for index, parent in enumerate(node.parents)]
         if isinstance(node, OperatorNode):
             return self._apply(node.op, inputs)
@@ -59,8 +87,8 @@ class _Tracer:
             part = self._apply(_slice(node), inputs)
             return self._apply(operator_of("Reshape", {"shape": node.shape}), [Entry(part, 0)])
         raise MXNetError(
-            f"{type(node).__name__.strip('_')} cannot be part of a symbol; only operators, copies "
-            "and indexing by integers and slices can"
+            f"{type(node).__name__} cannot be part of a symbol; only operators, copies, compiled "
+            "blocks and indexing by integers and slices can"
         )
 
     def _apply(self, op: Operator, inputs: list[Entry]) -> Node:

@@ -34,6 +34,7 @@ class _Mode:
     context: Context
     is_train: bool
     options: CompileOptions
+    backward_is_train: bool | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +72,7 @@ class CompiledBodies:
         options: how the plan is compiled.
         is_train: mode of the operators.
         has_backward: whether the plan has a backward pass.
+        backward_is_train: mode of the operators' backward, where it is another one.
         programs: what was compiled before for another binding of the same plan.
 
     Attributes:
@@ -85,11 +87,12 @@ class CompiledBodies:
         *,
         is_train: bool,
         has_backward: bool,
+        backward_is_train: bool | None = None,
         programs: _Programs | None = None,
     ) -> None:
         self.has_backward = has_backward
         self._arena = arena
-        self.mode = _Mode(context, is_train, options)
+        self.mode = _Mode(context, is_train, options, backward_is_train)
         self._programs: _Programs = {} if programs is None else programs
         self._bodies: dict[Hashable, CompiledBody] = {}
         self._recent: dict[Hashable, tuple[CompiledBody, tuple[Any, ...]]] = {}
@@ -169,6 +172,7 @@ class CompiledBodies:
             self.mode.options,
             is_train=self.mode.is_train,
             has_backward=any(requests),
+            backward_is_train=self.mode.backward_is_train,
             programs=program.inner,
         )
         return CompiledBody(graph, program, arrays, targets, versions, self._arena.inner, inner)
@@ -235,6 +239,7 @@ class CompiledBody:
             mode.context,
             check_kernels=mode.options.check_kernels,
             bodies=bodies,
+            backward_is_train=mode.backward_is_train,
         )
         self.forward = self._plan.forward
         self.backward = self._plan.backward

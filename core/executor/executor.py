@@ -22,12 +22,14 @@ from core.executor.describe import describe_plan
 from core.executor.fixed_scales import fixed_scales
 from core.executor.lower import Bindings
 from core.executor.mirror import Mirroring
+from core.executor.modes import Mode, draws_numbers, goes_back_by_mode
 from core.executor.observe import MonitorCallback, observer_of
 from core.executor.outputs import Outputs
 from core.executor.plan import Plan, PlanMemory
 from core.executor.reshape import reshape_bound
 from core.executor.trace import Graph, SpecOf
 from core.ndarray import NDArray
+from core.random import device_random
 from core.symbol import Symbol
 from core.symbol.graph import Entry
 from core.types import Array
@@ -65,22 +67,6 @@ class MemoryReport:
         """Bytes of arrays, outputs, arena and kept copies together."""
         bound = self.arguments + self.gradients + self.auxiliaries
         return bound + self.outputs + self.arena + self.kept
-
-
-@dataclasses.dataclass(frozen=True)
-class _Mode:
-    """Which plan: operators' mode, with or without a backward pass, watched or not."""
-
-    is_train: bool
-    has_backward: bool
-    is_watched: bool = False
-
-    @property
-    def name(self) -> str:
-        kind = "training" if self.is_train else "inference"
-        if self.has_backward is not self.is_train:
-            kind += " with gradients" if self.has_backward else " without gradients"
-        return f"{kind}, watched" if self.is_watched else kind
 
 
 class Executor:
@@ -134,13 +120,16 @@ class Executor:
         self._argument_set = frozenset(self._argument_names)
         self._monitor: MonitorCallback | None = None
         self._monitor_all = False
-        self._plans: dict[_Mode, Plan] = {}
+        self._plans: dict[Mode, Plan] = {}
         self._fast: dict[bool, Plan] = {}
         self._last: Plan | None = None
+        self._mixes = goes_back_by_mode(graph)
+        self._draws = draws_numbers(graph)
+        self._position: dict[str, Any] | None = None
         entries = [Entry(node, 0) for node in (*graph.arguments, *graph.auxiliaries)]
         variables = dict(zip(entries, [*bound.arguments, *bound.auxiliaries], strict=True))
         self._outputs = Outputs(graph, spec_of, arena, context, variables)
-        self._plan(_Mode(bool(self._requests), bool(self._requests)))
+        self._plan(Mode(bool(self._requests), bool(self._requests)))
 
     # -- running ----------------------------------------------------------------------------
 
@@ -166,9 +155,11 @@ class Executor:
                 scale.data.fill(1)
         plan = self._fast.get(is_train)
         if plan is None:
-            mode = _Mode(is_train, is_train and bool(self._requests), self._monitor is not None)
+            mode = Mode(is_train, is_train and bool(self._requests), self._monitor is not None)
             plan = self._fast[is_train] = self._plan(mode)
         self._last = plan
+        if self._draws:
+            self._position = device_random(self._ctx).get_state()
         plan.forward()
         return self.outputs
 
@@ -184,8 +175,9 @@ class Executor:
         Args:
             out_grads: gradient of each output, by position or by output name; not needed for
                 outputs of loss layers. Those past the last output are passed over.
-            is_train: False for the gradients of the inference pass, which is computed again for
-                it; so it is, too, where the last pass was ``forward(is_train=False)``.
+            is_train: mode of the operators' backward, which matters where that is another one for
+                training than for inference (BatchNorm). In the mode that the forward pass did not
+                have, and behind ``forward(is_train=False)``, that pass is computed again for it.
 
         Raises:
             StageError: the forward pass has already been gone back from.
@@ -196,15 +188,28 @@ class Executor:
             return
         if self._last is None and is_train:
             self.forward(is_train=True)
-        plan = self._last
-        of_inference = plan is None or not is_train or not plan.compiled.program.is_train
-        if plan is None or of_inference:
-            plan = self._plan(_Mode(False, True, self._monitor is not None))
-        self._check_head_gradients(plan, gradients)
-        if of_inference:
-            self._last = plan
-            plan.forward()
-        plan.backward(gradients)
+        plan, is_train = self._last, bool(is_train)
+        was_train = is_train if plan is None else plan.compiled.program.is_train
+        other = is_train if self._mixes and is_train is not was_train else None
+        wanted = self._plan(Mode(was_train, True, self._monitor is not None, other))
+        self._check_head_gradients(wanted, gradients)
+        if wanted is not plan:
+            self._last = wanted
+            self.repeat_forward()
+        wanted.backward(gradients)
+
+    def repeat_forward(self) -> None:
+        """Run the last forward pass again, with the random numbers that it drew."""
+        assert self._last is not None
+        random = device_random(self._ctx)
+        present = random.get_state()
+        if self._position is not None:
+            random.set_state(self._position)
+        try:
+            self._last.forward()
+        finally:
+            if self._position is not None:
+                random.set_state(present)
 
     def forward_backward(self, out_grads: Any = None, **kwargs: Any) -> list[NDArray]:
         """Run ``forward(is_train=True, **kwargs)`` and ``backward(out_grads)``."""
@@ -323,7 +328,7 @@ class Executor:
     def debug_str(self) -> str:
         """Return the plan in words: its steps, what they read and write, and the memory."""
         has_backward = bool(self._requests)
-        return describe_plan(self._plan(_Mode(has_backward, has_backward)).compiled)
+        return describe_plan(self._plan(Mode(has_backward, has_backward)).compiled)
 
     def memory_report(self) -> MemoryReport:
         """Return how many bytes arrays and plans hold."""
@@ -343,18 +348,19 @@ class Executor:
 
     # -- inside -----------------------------------------------------------------------------
 
-    def _plan(self, mode: _Mode) -> Plan:
+    def _plan(self, mode: Mode) -> Plan:
         found = self._plans.get(mode)
         if found is None:
             with without_collector():
                 found = self._plans[mode] = self._compile(mode)
         return found
 
-    def _compile(self, mode: _Mode) -> Plan:
+    def _compile(self, mode: Mode) -> Plan:
         options, observer = self._options, None
+        if mode.is_watched or mode.backward_is_train is not None:
+            options = dataclasses.replace(options, rewrite=False, plan=False, table=None)
         if mode.is_watched:
             assert self._monitor is not None
-            options = dataclasses.replace(options, rewrite=False, plan=False, table=None)
             observer = observer_of(self._monitor, self._monitor_all, self._ctx)
         compiled = compile_graph(
             self.graph,
@@ -383,7 +389,9 @@ class Executor:
                 options,
                 is_train=mode.is_train,
                 has_backward=mode.has_backward,
+                backward_is_train=mode.backward_is_train,
             ),
+            backward_is_train=mode.backward_is_train,
         )
 
     def _set_argument(self, name: str, value: Any) -> None:

@@ -73,6 +73,7 @@ class Lowering:
         bindings: the arrays of all other places.
         arena: must be large enough.
         run: what operators are given.
+        run_back: what their backward is given.
         scratch: where ``run.scratch`` comes from.
         check_kernels: whether every kernel is compared with its reference at each run.
 
@@ -87,6 +88,7 @@ class Lowering:
         bindings: Bindings,
         arena: Arena,
         run: Run,
+        run_back: Run,
         scratch: Scratch,
         *,
         check_kernels: bool = False,
@@ -96,6 +98,7 @@ class Lowering:
         self._bindings = bindings
         self._arena = arena
         self._run = run
+        self._run_back = run_back
         self._scratch = scratch
         self._check_kernels = check_kernels
         self.refreshes: list[Refresh] = []
@@ -167,7 +170,7 @@ class Lowering:
             return _forward_call(step.op.forward, self._run, self._scratch, inputs, outputs)
         return _backward_call(
             step.op.backward,
-            self._run,
+            self._run_back,
             self._scratch,
             self._elements(step.out_grads),
             inputs,

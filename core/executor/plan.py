@@ -61,6 +61,7 @@ class Plan:
         check_kernels: compare every kernel with its reference.
         observer: called around each step.
         bodies: what operators run their subgraphs with.
+        backward_is_train: mode of the operators' backward, where it is not the forward pass's.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Plan:
         check_kernels: bool = False,
         observer: Observer | None = None,
         bodies: CompiledBodies | None = None,
+        backward_is_train: bool | None = None,
     ) -> None:
         self.compiled = compiled
         self._bodies = bodies
@@ -81,12 +83,11 @@ class Plan:
         self._check_kernels = check_kernels
         self._observer = observer
         self._scratch = Scratch(arena.backend, arena.scratch)
-        self._run = Run(
-            arena.backend.xp,
-            compiled.program.is_train,
-            device_random(context),
-            self._scratch.take,
-            bodies,
+        is_train = compiled.program.is_train
+        self._goes_back_as_trained = is_train if backward_is_train is None else backward_is_train
+        self._run, self._run_back = (
+            Run(arena.backend.xp, mode, device_random(context), self._scratch.take, bodies)
+            for mode in (is_train, self._goes_back_as_trained)
         )
         if compiled.memory is not None:
             arena.reserve(compiled.memory.nbytes, 0)
@@ -202,6 +203,7 @@ class Plan:
             bindings,
             self._arena,
             self._run,
+            self._run_back,
             self._scratch,
             check_kernels=self._check_kernels,
         )
@@ -217,7 +219,8 @@ class Plan:
         self._steps = [step for step, call in (*forward, *backward) if call is not None]
         self._refreshes = lowering.refreshes
         self._clock = math.nan
-        self._updated = lowering.updated_versions() if program.is_train else ()
+        may_update = program.is_train or self._goes_back_as_trained
+        self._updated = lowering.updated_versions() if may_update else ()
         self._head_gradients = lowering.arrays(tuple(program.head_gradients))
         self._generation = self._arena.generation
 

@@ -42,7 +42,7 @@ class ExecutorPool:
         self.context = context
         self.inputs = list(inputs)
         self.names = symbol.list_arguments()
-        self._symbol = symbol
+        self.symbol = symbol
         self._arguments = arguments
         self._auxiliary = auxiliary
         storages = gradient_storages(Graph.of(symbol.heads))
@@ -79,7 +79,7 @@ class ExecutorPool:
             for (name, one), stype in zip(arguments.items(), self._storages, strict=True)
             if with_gradients
         }
-        executor: Executor = self._symbol.bind(
+        executor: Executor = self.symbol.bind(
             self.context,
             arguments,
             args_grad=gradients,
@@ -101,10 +101,15 @@ class _Recorded(autograd.Function):
         self._pool = pool
         self._executor: Executor | None = None
         self._is_train = autograd.is_training()
+        self._has_gone_back = False
 
     def __del__(self) -> None:
         if self._executor is not None:
             self._pool.give_back(self._executor, with_gradients=True)
+
+    def recorded_graph(self) -> Symbol:
+        """Return the graph."""
+        return self._pool.symbol
 
     def forward(self, *arguments: NDArray) -> Any:
         """Run the graph."""
@@ -118,6 +123,9 @@ class _Recorded(autograd.Function):
     def backward(self, *out_grads: NDArray) -> Any:
         """Return the gradient of every argument."""
         assert self._executor is not None
-        self._executor.backward(list(out_grads), is_train=self._is_train)
+        if self._has_gone_back:
+            self._executor.repeat_forward()
+        self._has_gone_back = True
+        self._executor.backward(list(out_grads), is_train=autograd.is_training())
         gradients = [one.copy() for one in self._executor.grad_arrays if one is not None]
         return gradients[0] if len(gradients) == 1 else gradients

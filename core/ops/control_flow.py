@@ -36,6 +36,7 @@ class _ControlFlow(Operator):
     variadic: ClassVar[str | None] = "num_args"
     may_widen: ClassVar[bool] = False
     uses_random: ClassVar[bool] = True
+    backward_reads_mode: ClassVar[bool] = True
 
     num_args: int = attribute(minimum=1, doc="number of inputs, the graphs included")
     num_outputs: int = attribute(minimum=1, doc="number of outputs of the body")

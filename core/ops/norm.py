@@ -49,6 +49,7 @@ class BatchNorm(Operator):
     """
 
     updates_backwards: ClassVar[bool] = True
+    backward_reads_mode: ClassVar[bool] = True
 
     ignored_attributes: ClassVar[frozenset[str]] = frozenset(
         {"cudnn_off", "max_calib_range", "min_calib_range", "mkldnn_off"}
@@ -146,6 +147,10 @@ class BatchNorm(Operator):
         if self._uses_batch(run):
             self._move(run, inputs[3], outputs[1])
             self._move(run, inputs[4], self._variance(run, outputs[2]))
+        else:
+            # Those of the forward pass, which may have been one of training, are the batch's.
+            mean = _column(inputs[3])
+            inverse = self._inverse(run, inputs[4])
         standardized = copy_standardized(run, self._view(inputs[0]), mean, inverse)
         sums = sums_for_backward(run, grad, standardized, (0, 2))
         if beta_grad is not None:
@@ -180,6 +185,13 @@ class BatchNorm(Operator):
         run.xp.reciprocal(variance, out=variance)
         variance -= self.eps
         return variance
+
+    def _inverse(self, run: Run, variance: Array) -> Array:
+        inverse = run.scratch(variance.shape, variance.dtype)
+        run.xp.add(variance, self.eps, out=inverse)
+        run.xp.sqrt(inverse, out=inverse)
+        run.xp.reciprocal(inverse, out=inverse)
+        return _column(inverse)
 
     def _move(self, run: Run, moving: Array, batch: Array) -> None:
         share = run.scratch(batch.shape, batch.dtype)

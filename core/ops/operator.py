@@ -105,6 +105,9 @@ class Operator:
     updates_backwards: ClassVar[bool] = False
     """True where ``backward`` alone updates the auxiliary states: ``forward`` may run once more."""
 
+    backward_reads_mode: ClassVar[bool] = False
+    """True where ``backward`` does something else in training than in inference."""
+
     uses_random: ClassVar[bool] = False
     """True where ``forward`` draws from ``run.random``."""
 

@@ -1,0 +1,46 @@
+"""Which plans an executor has: modes of the forward pass, and of the backward pass behind it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from core.executor.trace import Graph
+
+__all__ = ["Mode", "draws_numbers", "goes_back_by_mode"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Mode:
+    """Which plan is meant.
+
+    Attributes:
+        is_train: mode of the operators' forward.
+        has_backward: whether there is a backward pass.
+        is_watched: whether each step is shown to a monitor.
+        backward_is_train: mode of the operators' backward, where it is another one.
+    """
+
+    is_train: bool
+    has_backward: bool
+    is_watched: bool = False
+    backward_is_train: bool | None = None
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        kind = "training" if self.is_train else "inference"
+        if self.has_backward is not self.is_train:
+            kind += " with gradients" if self.has_backward else " without gradients"
+        if self.backward_is_train is not None:
+            kind += f" of {'training' if self.backward_is_train else 'inference'}"
+        return f"{kind}, watched" if self.is_watched else kind
+
+
+def goes_back_by_mode(graph: Graph) -> bool:
+    """Tell whether the gradient of an operator is another one in training than in inference."""
+    return any(node.op is not None and node.op.backward_reads_mode for node in graph.nodes)
+
+
+def draws_numbers(graph: Graph) -> bool:
+    """Tell whether an operator draws random numbers."""
+    return any(node.op is not None and node.op.uses_random for node in graph.nodes)
