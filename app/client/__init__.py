@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from app.client.client import Client, ClientError
+from app.client.client import Client
+from app.client.connection import ClientError
 
 __all__ = ["Client", "ClientError"]

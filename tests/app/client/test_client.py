@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,12 @@ import numpy as np
 import pytest
 
 from app.client import Client, ClientError
-from app.client import client as client_module
+from app.client import jobs as client_jobs
+from app.main import openapi_text
 from app.settings import Settings
+from app.tensors.codec import NPY, NPZ
 from app.tensors.npy import read_npz, write_npy, write_npz
-from served.network import BIND, FEATURES, NETWORK, examples_npz, fit_body
+from served.network import BATCH, BIND, FEATURES, NETWORK, examples_npz, fit_body
 from served.threaded import served
 
 
@@ -26,22 +30,28 @@ def answering(handler: Callable[[httpx.Request], httpx.Response]) -> Client:
 
 
 class Recorder:
-    """Answers every request with an empty object and remembers it."""
+    """Answers every request with nothing, in the form asked for, and remembers it."""
 
-    def __init__(self, **answer: Any) -> None:
+    def __init__(self) -> None:
         self.requests: list[httpx.Request] = []
-        self._answer = answer
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         request.read()
         self.requests.append(request)
-        return httpx.Response(200, json=self._answer)
+        kind = request.headers["accept"]
+        if kind not in (NPY, NPZ):
+            return httpx.Response(200, json={"items": []})
+        content = write_npz({}) if kind == NPZ else write_npy(np.zeros(1))
+        return httpx.Response(200, content=content, headers={"Content-Type": kind})
 
     @property
     def body(self) -> Any:
         return json.loads(self.requests[-1].content)
 
 
+THIS, NOWHERE = Path(__file__), Path(os.devnull)
+SHAPES = [{"name": "data", "shape": [4, 5]}]
+SHAPES_ONLY: dict[str, Any] = {"data_shapes": SHAPES, "label_shapes": []}
 CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
     (lambda c: c.create_module("m", "{}", data_names=["x"]), "POST /v1/modules", None),
     (lambda c: c.module("m"), "GET /v1/modules/m", None),
@@ -71,6 +81,73 @@ CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
     (lambda c: c.cancel(7), "POST /v1/jobs/7/cancel", None),
     (lambda c: c.retry(7), "POST /v1/jobs/7/retry", None),
     (lambda c: c.delete_dataset("d"), "DELETE /v1/datasets/d", None),
+    (lambda c: c.modules(), "GET /v1/modules", None),
+    (lambda c: c.symbol("m", 20), "GET /v1/modules/m/symbol?key=20", None),
+    (lambda c: c.bind("m", SHAPES), "POST /v1/modules/m/bind", {**SHAPES_ONLY}),
+    (lambda c: c.reshape("m", SHAPES), "POST /v1/modules/m/reshape", {**SHAPES_ONLY}),
+    (lambda c: c.buckets("m"), "GET /v1/modules/m/buckets", None),
+    (
+        lambda c: c.bind_bucket("m", 20, SHAPES),
+        "POST /v1/modules/m/buckets",
+        {"key": 20, **SHAPES_ONLY},
+    ),
+    (lambda c: c.params("m"), "GET /v1/modules/m/params", None),
+    (lambda c: c.param("m", "w"), "GET /v1/modules/m/params/w", None),
+    (lambda c: c.set_params("m", {"w": [1.0]}), "PUT /v1/modules/m/params", None),
+    (lambda c: c.optimizer("m"), "GET /v1/modules/m/optimizer", None),
+    (
+        lambda c: c.set_learning_rate("m", 0.5),
+        "PATCH /v1/modules/m/optimizer",
+        {"learning_rate": 0.5},
+    ),
+    (lambda c: c.optimizer_states("m"), "GET /v1/modules/m/optimizer/states", None),
+    (lambda c: c.set_optimizer_states("m", b"1"), "PUT /v1/modules/m/optimizer/states", None),
+    (lambda c: c.predict("m", x=[1.0]), "POST /v1/modules/m/predict", None),
+    (lambda c: c.forward("m", {"x": [1.0]}), "POST /v1/modules/m/forward", None),
+    (
+        lambda c: c.forward_backward("m", {"x": [1.0]}, monitor="fc*"),
+        "POST /v1/modules/m/forward_backward",
+        {"inputs": {"x": {"dtype": "float64", "shape": [1], "data": [1.0]}}, "monitor": "fc*"},
+    ),
+    (
+        lambda c: c.backward("m", sequence=3),
+        "POST /v1/modules/m/backward",
+        {"inputs": {}, "sequence": 3},
+    ),
+    (lambda c: c.update("m"), "POST /v1/modules/m/update", None),
+    (lambda c: c.outputs("m"), "GET /v1/modules/m/outputs", None),
+    (lambda c: c.input_grads("m"), "GET /v1/modules/m/input_grads", None),
+    (lambda c: c.states("m"), "GET /v1/modules/m/states", None),
+    (
+        lambda c: c.set_states("m", value=0.0),
+        "PUT /v1/modules/m/states",
+        {"inputs": {}, "value": 0.0},
+    ),
+    (lambda c: c.statistics("m", "fc*"), "GET /v1/modules/m/monitor?pattern=fc%2A", None),
+    (lambda c: c.add_checkpoint("m", [THIS]), "POST /v1/modules/m/checkpoints", None),
+    (lambda c: c.checkpoints("m"), "GET /v1/modules/m/checkpoints", None),
+    (lambda c: c.checkpoint("m", 3), "GET /v1/modules/m/checkpoints/3", None),
+    (lambda c: c.delete_checkpoint("m", "3.20"), "DELETE /v1/modules/m/checkpoints/3.20", None),
+    (
+        lambda c: c.get_checkpoint_file("m", 3, "f", NOWHERE),
+        "GET /v1/modules/m/checkpoints/3/files/f",
+        None,
+    ),
+    (
+        lambda c: c.put_checkpoint_file("m", 3, THIS),
+        "PUT /v1/modules/m/checkpoints/3/files/test_client.py",
+        None,
+    ),
+    (lambda c: c.jobs(module="m"), "GET /v1/jobs?module=m", None),
+    (lambda c: c.job_metrics(7), "GET /v1/jobs/7/metrics", None),
+    (lambda c: list(c.job_events(7)), "GET /v1/jobs/7/events", None),
+    (lambda c: list(c.events()), "GET /v1/events", None),
+    (lambda c: c.executors(), "GET /v1/executors", None),
+    (lambda c: c.datasets(), "GET /v1/datasets", None),
+    (lambda c: c.dataset("d"), "GET /v1/datasets/d", None),
+    (lambda c: c.put_dataset("d", THIS, "csv"), "PUT /v1/datasets/d?kind=csv", None),
+    (lambda c: c.preview_dataset("d", 3), "GET /v1/datasets/d/preview?rows=3", None),
+    (lambda c: c.get_dataset_file("d", NOWHERE), "GET /v1/datasets/d/file", None),
 ]
 
 
@@ -80,9 +157,44 @@ def test_each_method_is_one_request(call: Callable[[Client], Any], line: str, bo
     with answering(server) as client:
         call(client)
     (request,) = server.requests
-    assert f"{request.method} {request.url.path}" == line
+    assert f"{request.method} {request.url.raw_path.decode()}" == line
     if body is not None:
         assert server.body == body
+
+
+def test_every_verb_of_the_server_has_a_method() -> None:
+    lines = [line.partition("?")[0] for _, line, _ in CALLS]
+    for path, operations in json.loads(openapi_text())["paths"].items():
+        for method in operations.keys() - {"parameters"}:
+            pattern = f"{method.upper()} {re.sub('{[a-z]+}', '[^/]+', path)}"
+            if path.startswith("/v1/"):
+                assert any(re.fullmatch(pattern, line) for line in lines), pattern
+
+
+def test_lists_are_read_to_their_last_page() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        cursor = request.url.params.get("cursor")
+        assert request.url.params["status"] == "failed"
+        page = {None: ([{"id": 1}], "2"), "2": ([{"id": 2}, {"id": 3}], None)}[cursor]
+        return httpx.Response(200, json={"items": page[0], "next_cursor": page[1]})
+
+    with answering(answer) as client:
+        assert [job["id"] for job in client.jobs(status="failed")] == [1, 2, 3]
+
+
+def test_files_are_fetched_whole_or_not_at_all(tmp_path: Path) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("0003.params"):
+            return httpx.Response(200, content=b"abc" * 100_000)
+        return httpx.Response(404, json={"code": "not_found", "detail": "no such file"})
+
+    target = tmp_path / "net.params"
+    with answering(answer) as client:
+        client.get_checkpoint_file("m", 3, "net-0003.params", target)
+        assert target.read_bytes() == b"abc" * 100_000
+        with pytest.raises(ClientError, match="404 not_found: no such file"):
+            client.get_checkpoint_file("m", 3, "net-0004.params", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
 
 
 def test_symbols_are_sent_parsed() -> None:
@@ -184,7 +296,7 @@ class Stream(httpx.SyncByteStream):
 
 
 def test_a_broken_stream_is_taken_up_where_it_broke(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(client_jobs, "_RETRY_SECONDS", 0.0)
     streams = [Stream([1, 2], True), Stream([], True), Stream([3], False)]
     ready = itertools.chain([503, 200], itertools.repeat(200))
     after = []
@@ -201,7 +313,7 @@ def test_a_broken_stream_is_taken_up_where_it_broke(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_stream_of_a_server_that_stays_away_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "_RECONNECT_SECONDS", 0.0)
+    monkeypatch.setattr(client_jobs, "_RECONNECT_SECONDS", 0.0)
 
     def answer(request: httpx.Request) -> httpx.Response:
         status = 503 if request.url.path == "/readyz" else 200
@@ -242,7 +354,18 @@ def test_against_a_server(tmp_path: Path) -> None:
         np.testing.assert_array_equal(client.param("net", "fc_weight"), before["fc_weight"])
         outputs = client.predict("net", data=np.zeros((2, FEATURES)))
         assert outputs["softmax_output"].shape == (2, 3)
+        batch = {"data": np.ones((BATCH, FEATURES)), "softmax_label": np.zeros(BATCH)}
+        first = client.forward_backward("net", batch, sequence=1)
+        assert first["softmax_output"].tolist() == client.outputs("net")["softmax_output"].tolist()
+        assert client.update("net", sequence=2)["sequence"] == 2
+        again = client.forward("net", batch, is_train=False)
+        assert again["softmax_output"][0, 0] > first["softmax_output"][0, 0]
+        client.set_optimizer_states("net", client.optimizer_states("net"))
+        assert client.set_learning_rate("net", 0.5)["optimizer"]["options"]["learning_rate"] == 0.5
         client.save_checkpoint("net", 9)
+        params = next(name for name in client.checkpoint("net", 9)["files"] if "params" in name)
+        client.get_checkpoint_file("net", 9, params, tmp_path / params)
+        assert (tmp_path / params).stat().st_size > 100
         assert [one["tag"] for one in client.checkpoints("net")] == ["9", "2", "1"]
         client.delete_module("net")
         client.delete_dataset("examples")

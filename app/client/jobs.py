@@ -1,0 +1,118 @@
+"""Jobs: submitted, stopped, followed; and the executors they run on."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+
+from app.client.connection import Connection
+
+__all__ = ["JobCalls"]
+
+_STREAM_TIMEOUT = httpx.Timeout(10.0, read=60.0)
+_RECONNECT_SECONDS = 30.0
+_RETRY_SECONDS = 0.1
+
+
+class JobCalls(Connection):
+    """Calls on jobs, their events, and executors."""
+
+    def fit(self, name: str, **params: Any) -> dict[str, Any]:
+        """Submit a training job."""
+        return self._json("POST", f"/v1/modules/{name}/fit", json=params)
+
+    def score(self, name: str, **params: Any) -> dict[str, Any]:
+        """Submit a scoring job."""
+        return self._json("POST", f"/v1/modules/{name}/score", json=params)
+
+    def predict_dataset(self, name: str, **params: Any) -> dict[str, Any]:
+        """Submit a job that predicts a dataset into another."""
+        return self._json("POST", f"/v1/modules/{name}/predict-dataset", json=params)
+
+    def jobs(
+        self, module: str | None = None, status: str | None = None, kind: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Return all jobs, or those of a module, status or kind."""
+        return self._items("/v1/jobs", module=module, status=status, kind=kind)
+
+    def job(self, job_id: int) -> dict[str, Any]:
+        """Return a job."""
+        return self._json("GET", f"/v1/jobs/{job_id}")
+
+    def pause(self, job_id: int) -> dict[str, Any]:
+        """Pause a job; one that runs saves a checkpoint first."""
+        return self._json("POST", f"/v1/jobs/{job_id}/pause")
+
+    def resume(self, job_id: int) -> dict[str, Any]:
+        """Queue a paused job again."""
+        return self._json("POST", f"/v1/jobs/{job_id}/resume")
+
+    def cancel(self, job_id: int) -> dict[str, Any]:
+        """Cancel a job."""
+        return self._json("POST", f"/v1/jobs/{job_id}/cancel")
+
+    def retry(self, job_id: int) -> dict[str, Any]:
+        """Queue a failed or cancelled job again."""
+        return self._json("POST", f"/v1/jobs/{job_id}/retry")
+
+    def job_metrics(self, job_id: int) -> list[dict[str, Any]]:
+        """Return the metrics of every epoch so far, as events."""
+        return self._items(f"/v1/jobs/{job_id}/metrics")
+
+    def job_events(self, job_id: int, after: int = 0) -> Iterator[dict[str, Any]]:
+        """Yield a job's events after an id until it ends.
+
+        A stream that breaks is taken up again where it broke, also by a server that was restarted.
+
+        Raises:
+            httpx.TransportError: the server did not come back within half a minute.
+        """
+        return self._follow(f"/v1/jobs/{job_id}/events", after)
+
+    def events(self, after: int = 0) -> Iterator[dict[str, Any]]:
+        """Yield the events of all jobs after an id, for as long as they are asked for.
+
+        Raises:
+            httpx.TransportError: the server did not come back within half a minute.
+        """
+        return self._follow("/v1/events", after)
+
+    def wait(self, job_id: int) -> dict[str, Any]:
+        """Return a job once it has ended."""
+        for _ in self.job_events(job_id):
+            pass
+        return self.job(job_id)
+
+    def executors(self) -> list[dict[str, Any]]:
+        """Return what is known of each executor: its state, device and memory."""
+        return self._items("/v1/executors")
+
+    def _follow(self, path: str, after: int) -> Iterator[dict[str, Any]]:
+        while True:
+            try:
+                for event in self._stream_events(path, after):
+                    after = event["id"]
+                    yield event
+                return
+            except httpx.TransportError:
+                if not self._comes_back():
+                    raise
+
+    def _stream_events(self, path: str, after: int) -> Iterator[dict[str, Any]]:
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+        with self._stream(path, headers=headers, timeout=_STREAM_TIMEOUT) as response:
+            for line in response.iter_lines():
+                if line.startswith("data:"):
+                    yield json.loads(line.removeprefix("data:"))
+
+    def _comes_back(self) -> bool:
+        deadline = time.monotonic() + _RECONNECT_SECONDS
+        while not self.is_ready():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_RETRY_SECONDS)
+        return True

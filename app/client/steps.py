@@ -1,0 +1,85 @@
+"""Predictions, and the training loop step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy.typing as npt
+
+from app.client.connection import Arrays, Connection
+
+__all__ = ["StepCalls"]
+
+_NO_TENSORS: Mapping[str, npt.ArrayLike] = {}
+
+
+class StepCalls(Connection):
+    """Calls that compute with a bound module.
+
+    Their further fields are those of the REST surface: ``bucket``, ``generation``, ``sequence``,
+    and for passes ``is_train``, ``with_outputs`` and ``monitor``.
+    """
+
+    def predict(self, name: str, **inputs: npt.ArrayLike) -> Arrays:
+        """Return the outputs by name for a batch of inputs by name."""
+        return self._exchange(f"/v1/modules/{name}/predict", inputs, {})
+
+    def forward(self, name: str, inputs: Mapping[str, npt.ArrayLike], **fields: Any) -> Arrays:
+        """Compute and return the outputs of a batch, labels among its inputs."""
+        return self._exchange(f"/v1/modules/{name}/forward", inputs, fields)
+
+    def forward_backward(
+        self, name: str, inputs: Mapping[str, npt.ArrayLike], **fields: Any
+    ) -> Arrays:
+        """Compute gradients of a batch, and return the outputs."""
+        return self._exchange(f"/v1/modules/{name}/forward_backward", inputs, fields)
+
+    def backward(
+        self, name: str, out_grads: Mapping[str, npt.ArrayLike] = _NO_TENSORS, **fields: Any
+    ) -> dict[str, Any]:
+        """Compute the gradients of the last training pass.
+
+        Args:
+            name: of the module.
+            out_grads: gradients by name of the output, where no loss gives them.
+            **fields: ``generation`` and ``sequence``.
+        """
+        return self._step(f"/v1/modules/{name}/backward", out_grads, fields)
+
+    def update(self, name: str, **fields: Any) -> dict[str, Any]:
+        """Update the parameters from the gradients of the last backward pass."""
+        return self._step(f"/v1/modules/{name}/update", _NO_TENSORS, fields)
+
+    def outputs(self, name: str) -> Arrays:
+        """Return the outputs of the last pass."""
+        return self._tensors(f"/v1/modules/{name}/outputs")
+
+    def input_grads(self, name: str) -> Arrays:
+        """Return the gradients of the data inputs, of a module bound for them."""
+        return self._tensors(f"/v1/modules/{name}/input_grads")
+
+    def states(self, name: str) -> Arrays:
+        """Return the arrays named in ``state_names``."""
+        return self._tensors(f"/v1/modules/{name}/states")
+
+    def set_states(
+        self,
+        name: str,
+        states: Mapping[str, npt.ArrayLike] = _NO_TENSORS,
+        value: float | None = None,
+    ) -> None:
+        """Set states by name, or all of them to one value."""
+        fields = {} if value is None else {"value": value}
+        self._send_tensors("PUT", f"/v1/modules/{name}/states", states, fields)
+
+    def statistics(self, name: str, pattern: str = "*") -> list[dict[str, Any]]:
+        """Return statistics of arrays whose names match, of those of a monitored pass as well."""
+        path = f"/v1/modules/{name}/monitor"
+        return self._items(path, pattern=pattern)
+
+    def _step(
+        self, path: str, tensors: Mapping[str, npt.ArrayLike], fields: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        answer: dict[str, Any] = self._send_tensors("POST", path, tensors, fields).json()
+        return answer
