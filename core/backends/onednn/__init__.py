@@ -45,6 +45,7 @@ from core.backends.onednn.permuting import (
 from core.backends.onednn.pooling import pooling, pooling_backward
 from core.backends.onednn.product import product, product_backward
 from core.backends.onednn.product_rule import multiplication_backward
+from core.backends.onednn.quantized import byte_convolution, byte_product
 from core.backends.onednn.recurrent import (
     recurrent,
     recurrent_backward,
@@ -106,6 +107,8 @@ _FORWARD: dict[str, Prepare] = {
     "_minus_scalar": activation,
     "_mul_scalar": activation,
     "_np_sum": total,
+    "_sg_mkldnn_conv": byte_convolution,
+    "_sg_mkldnn_fully_connected": byte_product,
     "_plan_accumulate": arithmetic,
     "_plan_batch_norm": fused_batch_norm,
     "_plan_batch_norm_relu": batch_norm_relu,

@@ -48,6 +48,9 @@ class DataType(enum.IntEnum):
     FLOAT16 = 1
     BFLOAT16 = 2
     FLOAT32 = 3
+    INT32 = 4
+    INT8 = 5
+    UINT8 = 6
 
 
 class FormatKind(enum.IntEnum):
@@ -167,8 +170,15 @@ class Argument(enum.IntEnum):
     DIFF_SHIFT = 256
     MULTIPLE_SRC = 1024
     """The first of several sources; the others follow."""
+    SCALES = 4096
+    """With the bits of another argument: what that is multiplied by."""
     POST_OPERATION = 32768
     """The first of several post-operations; multiples of it are the others."""
+
+    @classmethod
+    def scales_of(cls, argument: Argument) -> Argument:
+        """Return what names the scales of another argument."""
+        return cast("Argument", cls.SCALES | argument)
 
     @classmethod
     def of_post_operation(cls, index: int) -> Argument:

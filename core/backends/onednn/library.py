@@ -55,6 +55,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "post_ops_destroy": (_HANDLE,),
     "primitive_attr_create": (_RESULT,),
     "primitive_attr_set_post_ops": (_HANDLE, _HANDLE),
+    "primitive_attr_set_scales_mask": (_HANDLE, c_int, c_int),
     "primitive_attr_set_scratchpad_mode": (_HANDLE, c_int),
     "primitive_attr_destroy": (_HANDLE,),
     "primitive_desc_query": (_HANDLE, c_int, c_int, c_void_p),

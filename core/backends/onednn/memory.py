@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import functools
+import math
 import weakref
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -24,6 +25,7 @@ __all__ = [
     "any_layout",
     "box_of",
     "channels_last",
+    "data_type_of",
     "desc_of",
     "dims_array",
     "innermost",
@@ -36,7 +38,13 @@ __all__ = [
     "strided",
 ]
 
-_FLOAT32 = np.dtype("float32")
+_DTYPES: dict[int, DType] = {
+    DataType.FLOAT32: np.dtype("float32"),
+    DataType.INT32: np.dtype("int32"),
+    DataType.INT8: np.dtype("int8"),
+    DataType.UINT8: np.dtype("uint8"),
+}
+_DATA_TYPES = {dtype: DataType(number) for number, dtype in _DTYPES.items()}
 
 _DimsBuffer = ctypes.c_int64 * MAX_DIMENSIONS
 
@@ -54,6 +62,14 @@ def dims_array(values: Sequence[int]) -> Any:
     return _DimsBuffer(*values)
 
 
+def data_type_of(dtype: DType) -> DataType:
+    """Return oneDNN's number of a dtype; KernelUnavailable where it has none here."""
+    found = _DATA_TYPES.get(dtype)
+    if found is None:
+        raise KernelUnavailable(f"oneDNN is not used on tensors of {dtype}")
+    return found
+
+
 class MemoryDesc:
     """What a primitive knows of a tensor: sizes, and how its elements are arranged.
 
@@ -62,14 +78,23 @@ class MemoryDesc:
     Attributes:
         handle: oneDNN's.
         dims: the sizes.
+        data_type: of the elements.
         nbytes: size with padding; 0 where the arrangement is left to a primitive.
     """
 
-    __slots__ = ("__weakref__", "_key", "dims", "handle", "nbytes")
+    __slots__ = ("__weakref__", "_key", "data_type", "dims", "handle", "nbytes")
 
-    def __init__(self, handle: int, key: Hashable, dims: Shape, nbytes: int) -> None:
+    def __init__(
+        self,
+        handle: int,
+        key: Hashable,
+        dims: Shape,
+        nbytes: int,
+        data_type: DataType = DataType.FLOAT32,
+    ) -> None:
         self.handle = handle
         self.dims = dims
+        self.data_type = data_type
         self.nbytes = nbytes
         self._key = key
         weakref.finalize(self, loaded().destroy, "memory_desc_destroy", handle).atexit = False
@@ -95,22 +120,25 @@ class MemoryDesc:
         count = _query_int(handle, Query.INNER_BLOCK_COUNT)
         blocks = tuple(_query_dims(handle, Query.INNER_BLOCKS, count))
         axes = tuple(_query_dims(handle, Query.INNER_AXES, count))
-        data_type = _query_int(handle, Query.DATA_TYPE)
-        key = (data_type, dims, padded, _significant(strides, padded), blocks, axes)
+        data_type = DataType(_query_int(handle, Query.DATA_TYPE))
+        key: Hashable = (data_type, dims, padded, _significant(strides, padded), blocks, axes)
         nbytes = loaded().get("memory_desc_get_size", handle)
         if data_type == DataType.FLOAT32 and not blocks:
             # oneDNN counts whole strides, also behind the last element.
-            nbytes = _span(padded, strides) * _FLOAT32.itemsize
-        return cls(loaded().create("memory_desc_clone", handle), key, dims, nbytes)
+            nbytes = _span(padded, strides) * _DTYPES[data_type].itemsize
+        elif data_type == DataType.INT8 and nbytes > math.prod(padded):
+            # Weights that hold sums of themselves behind.
+            key = (key, nbytes)
+        return cls(loaded().create("memory_desc_clone", handle), key, dims, nbytes, data_type)
 
 
-def plain(dims: Shape) -> MemoryDesc:
+def plain(dims: Shape, data_type: DataType = DataType.FLOAT32) -> MemoryDesc:
     """Return the descriptor of a C-contiguous tensor."""
-    return strided(dims, _c_strides(dims))
+    return strided(dims, _c_strides(dims), data_type)
 
 
 @functools.lru_cache(maxsize=4096)
-def strided(dims: Shape, strides: Shape) -> MemoryDesc:
+def strided(dims: Shape, strides: Shape, data_type: DataType = DataType.FLOAT32) -> MemoryDesc:
     """Return the descriptor of a tensor with these strides, in elements.
 
     Its memory is what lies between its first element and its last.
@@ -119,25 +147,26 @@ def strided(dims: Shape, strides: Shape) -> MemoryDesc:
         "memory_desc_create_with_strides",
         len(dims),
         dims_array(dims),
-        DataType.FLOAT32,
+        data_type,
         dims_array(strides),
     )
-    key = (DataType.FLOAT32, dims, dims, _significant(strides, dims), (), ())
-    return MemoryDesc(handle, key, dims, _span(dims, strides) * _FLOAT32.itemsize)
+    key = (data_type, dims, dims, _significant(strides, dims), (), ())
+    nbytes = _span(dims, strides) * _DTYPES[data_type].itemsize
+    return MemoryDesc(handle, key, dims, nbytes, data_type)
 
 
-def channels_last(dims: Shape) -> MemoryDesc:
+def channels_last(dims: Shape, data_type: DataType = DataType.FLOAT32) -> MemoryDesc:
     """Return the descriptor of a tensor whose second axis lies innermost in memory."""
-    return innermost(dims, 1)
+    return innermost(dims, 1, data_type)
 
 
-def innermost(dims: Shape, axis: int) -> MemoryDesc:
+def innermost(dims: Shape, axis: int, data_type: DataType = DataType.FLOAT32) -> MemoryDesc:
     """Return the descriptor of a tensor one of whose axes lies innermost in memory."""
     order = [*(other for other in range(len(dims)) if other != axis), axis]
     strides = [0] * len(dims)
     for place, stride in zip(order, _c_strides(tuple(dims[o] for o in order)), strict=True):
         strides[place] = stride
-    return strided(dims, tuple(strides))
+    return strided(dims, tuple(strides), data_type)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -150,7 +179,7 @@ def box_of(whole: MemoryDesc, start: Shape, dims: Shape) -> MemoryDesc:
     handle = loaded().create(
         "memory_desc_create_submemory", whole.handle, dims_array(dims), dims_array(start)
     )
-    return MemoryDesc(handle, (whole, start, dims), dims, whole.nbytes)
+    return MemoryDesc(handle, (whole, start, dims), dims, whole.nbytes, whole.data_type)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -161,7 +190,7 @@ def permuted(whole: MemoryDesc, axes: Shape) -> MemoryDesc:
         places[axis] = place
     handle = loaded().create("memory_desc_permute_axes", whole.handle, places)
     dims = tuple(whole.dims[axis] for axis in axes)
-    return MemoryDesc(handle, (whole, axes), dims, whole.nbytes)
+    return MemoryDesc(handle, (whole, axes), dims, whole.nbytes, whole.data_type)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -208,16 +237,16 @@ def alternatives(spec: TensorSpec) -> tuple[MemoryDesc, ...]:
 
 
 @functools.lru_cache(maxsize=4096)
-def any_layout(dims: Shape) -> MemoryDesc:
+def any_layout(dims: Shape, data_type: DataType = DataType.FLOAT32) -> MemoryDesc:
     """Return the descriptor of a tensor whose layout the primitive shall choose."""
     handle = loaded().create(
         "memory_desc_create_with_tag",
         len(dims),
         dims_array(dims),
-        DataType.FLOAT32,
+        data_type,
         FormatTag.ANY,
     )
-    return MemoryDesc(handle, (dims, "any"), dims, 0)
+    return MemoryDesc(handle, (data_type, dims, "any"), dims, 0, data_type)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -241,12 +270,12 @@ def desc_of(spec: TensorSpec, dims: Shape | None = None) -> MemoryDesc:
     """Return the descriptor of a tensor; ``dims`` where oneDNN sees other axes than the graph."""
     if isinstance(spec.layout, BlockedLayout):
         return spec.layout.desc
-    return plain(spec.shape if dims is None else dims)
+    return plain(spec.shape if dims is None else dims, data_type_of(spec.dtype))
 
 
 def layout_of(desc: MemoryDesc) -> BlockedLayout | None:
     """Return the layout a descriptor stands for; None where it is C order."""
-    return None if desc == plain(desc.dims) else BlockedLayout(desc)
+    return None if desc == plain(desc.dims, desc.data_type) else BlockedLayout(desc)
 
 
 class Memory:

@@ -14,7 +14,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from core.backends.kernels import KernelResources, KernelUnavailable
-from core.backends.onednn.constants import Argument, Query, ScratchpadMode, Status
+from core.backends.onednn.constants import (
+    Argument,
+    DataType,
+    Query,
+    ScratchpadMode,
+    Status,
+)
 from core.backends.onednn.memory import Memory, MemoryDesc, dims_array, loaded
 from core.errors import DeviceError
 from core.types import Array
@@ -34,6 +40,8 @@ _SLOW = "ref"
 _SWIFT_REFERENCES = ("reorder", "vanilla_rnn", "lstm", "gru", "lbr_gru")
 """Kinds whose references are fast all the same: those of recurrent layers call the GEMM."""
 
+_SCALES = "scales"
+
 _LIGHT = (
     "binary",
     "concat",
@@ -51,7 +59,8 @@ _LIGHT_PRODUCTS = 1 << 18
 """The same for inner products, in multiplications."""
 
 PostOperation = tuple[Any, ...]
-"""("sum", scale), ("eltwise", algorithm, alpha, beta) or ("binary", algorithm, descriptor)."""
+"""("sum", scale), ("eltwise", algorithm, alpha, beta) or ("binary", algorithm, descriptor); before
+these, ("scales", argument, mask of the axes along which they differ)."""
 
 
 class _Argument(ctypes.Structure):
@@ -68,10 +77,14 @@ class Attributes:
         self.handle = api.create("primitive_attr_create")
         weakref.finalize(self, api.destroy, "primitive_attr_destroy", self.handle).atexit = False
         api.call("primitive_attr_set_scratchpad_mode", self.handle, ScratchpadMode.USER)
-        if post_operations:
+        chained = [operation for operation in post_operations if operation[0] != _SCALES]
+        for kind, *parameters in post_operations:
+            if kind == _SCALES:
+                api.call("primitive_attr_set_scales_mask", self.handle, *parameters)
+        if chained:
             chain = api.create("post_ops_create")
             try:
-                for operation in post_operations:
+                for operation in chained:
                     _append(chain, *operation)
                 api.call("primitive_attr_set_post_ops", self.handle, chain)
             finally:
@@ -80,7 +93,7 @@ class Attributes:
 
 def _append(chain: int, kind: str, *parameters: Any) -> None:
     if kind == "sum":
-        zero_point, data_type = 0, 0
+        zero_point, data_type = 0, DataType.UNDEFINED
         loaded().call("post_ops_append_sum", chain, *parameters, zero_point, data_type)
     elif kind == "eltwise":
         loaded().call("post_ops_append_eltwise", chain, *parameters)
@@ -232,11 +245,15 @@ class _Address(ctypes.c_void_p):
 
 
 def launch(
-    primitive: Primitive, tensors: Mapping[Argument, Array], resources: KernelResources
+    primitive: Primitive,
+    tensors: Mapping[Argument, Array],
+    resources: KernelResources,
+    descs: Mapping[Argument, MemoryDesc] | None = None,
 ) -> Launch:
-    """Return what runs a primitive on these arrays."""
+    """Return what runs a primitive on these arrays; ``descs`` are those it cannot tell itself."""
+    known = descs or {}
     memories = {
-        argument: _memory(primitive.desc(argument), array, resources)
+        argument: _memory(known.get(argument) or primitive.desc(argument), array, resources)
         for argument, array in tensors.items()
     }
     scratchpad = primitive.optional_desc(Argument.SCRATCHPAD)

@@ -129,6 +129,8 @@ class Quantized(Operator):
     """
 
     may_widen: ClassVar[bool] = False
+    steps: ClassVar[Mapping[DType, float]] = STEPS
+    """How many steps there are from zero, for kernels."""
 
     def tensor_names(self) -> tuple[str, ...]:
         """Names of the tensors."""

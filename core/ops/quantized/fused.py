@@ -24,7 +24,7 @@ from core.ops.quantized.base import (
     Quantized,
     calibration,
 )
-from core.ops.quantized.fused_bytes import ByteConvolution, ByteProduct
+from core.ops.quantized.fused_bytes import ByteConvolution, ByteProduct, folded, weight_scales
 from core.ops.quantized.stages import Stages
 from core.ops.registry import declares_attributes, register
 from core.ops.subgraph import Subgraph
@@ -115,6 +115,14 @@ class FusedLayer(Calibrated, Quantized, abc.ABC):
     def parameter_dtype(self) -> DType:
         """Dtype of weight and bias."""
         return FLOAT32
+
+    def folded(self, xp: Any, parameters: Sequence[Array]) -> tuple[Array, Array | None]:
+        """Return weight and bias of the layer with its batch norm in them."""
+        return folded(xp, self.stages, parameters)
+
+    def channel_scales(self, xp: Any, weight: Array) -> Array:
+        """Return what each channel's weights are multiplied by to become bytes."""
+        return weight_scales(xp, weight, None, 1.0, by_channel=True)
 
     def forward_floats(self, run: Run, inputs: Sequence[Array], out: Array) -> None:
         """Run the stages one after the other, each over what it reads."""

@@ -174,7 +174,8 @@ def test_which_cases_the_reference_serves_and_that_every_kernel_has_a_case() -> 
         if not used:
             unserved.add(f"{row.values[0]}-{row.values[1].id}")
     assert unserved == _REFERENCE
-    # What only plans contain has tests of its own: test_fused, test_layout.
-    of_plans = {key for key in _KERNELS if key[0].startswith("_plan_")}
+    # What only plans contain has tests of its own: test_fused, test_layout. So have layers of
+    # bytes: test_quantized.
+    of_plans = {key for key in _KERNELS if key[0].startswith(("_plan_", "_sg_"))}
     of_plans |= {key for key in _KERNELS if key[0] in _IN_LAYOUTS} | {("Concat", True)}
     assert served >= _KERNELS - of_plans, "add a golden case for these kernels"

@@ -1,0 +1,350 @@
+"""Layers of bytes.
+
+oneDNN computes ``sums · scale + bias``, adds, activates and divides by the output's scale, before
+it rounds once. Scales depend on the ranges that come with the tensors: they are set when these
+change.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from core.backends.kernels import (
+    Kernel,
+    KernelArrays,
+    KernelLayouts,
+    KernelRequest,
+    KernelResources,
+    KernelUnavailable,
+    Layout,
+    TensorSpec,
+    Version,
+)
+from core.backends.onednn.constants import Algorithm, Argument, DataType, Propagation
+from core.backends.onednn.convolution import Problem
+from core.backends.onednn.eltwise import function_of
+from core.backends.onednn.kernel import present
+from core.backends.onednn.memory import (
+    MemoryDesc,
+    any_layout,
+    channels_last,
+    data_type_of,
+    layout_of,
+    plain,
+)
+from core.backends.onednn.primitive import PostOperation, Primitive, launch, scratchpad_bytes
+from core.backends.onednn.reorder import make_reorder
+from core.types import Array, DType, shape_size
+
+__all__ = ["byte_convolution", "byte_product"]
+
+_FLOAT32, _INT8, _UINT8 = map(np.dtype, ("float32", "int8", "uint8"))
+_WEIGHT_SCALES = Argument.scales_of(Argument.WEIGHTS)
+_OUT_SCALE = Argument.scales_of(Argument.DST)
+_DTYPES = {DataType.INT8: _INT8, DataType.UINT8: _UINT8}
+_LARGEST_BIAS = 2.0**30
+"""Up to which it is rounded in the scale of the sums."""
+_NEARLY_NOTHING = 1e-30
+"""Stands for a reach of 0, by which nothing can be divided."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Scales:
+    """By channel, what sums are multiplied by and what is added; what all is divided by."""
+
+    factors: Array
+    shifts: Array
+    divisor: float
+
+
+class _ByteLayer(Kernel, abc.ABC):
+    """Base: a layer whose weights are kept as bytes, where it is known when they change.
+
+    Args:
+        request: the step.
+        primitive: with scales of the weights.
+        weight: the weights before they are reordered.
+        divides: whether the primitive has a scale of the output, too.
+    """
+
+    def __init__(
+        self, request: KernelRequest, primitive: Primitive, weight: MemoryDesc, *, divides: bool
+    ) -> None:
+        self._layer, self._divides = request.operator, divides
+        self._primitive, self._weight = primitive, weight
+        self._tensors = len(self._layer.tensor_names())
+        self._channels = primitive.desc(Argument.DST).dims[1]
+        self._data, self._out = _spec(request.inputs[0]).dtype, _spec(request.outputs[0]).dtype
+        self._stays = all(request.is_constant[index] for index in self.parameters)
+        self.scratchpad_bytes = scratchpad_bytes(primitive)
+        self.uses_scratch = False
+
+    @property
+    def parameters(self) -> range:
+        """Positions of the inputs that the weights are made of."""
+        return range(1, self._tensors)
+
+    @abc.abstractmethod
+    def whole(self, inputs: Sequence[Array]) -> tuple[Array, Array, Array]:
+        """Return int8 weights, and by channel their scales and the bias."""
+
+    @abc.abstractmethod
+    def scales(self, scales: Array, bias: Array, ends: Sequence[float]) -> _Scales:
+        """Return what follows from these and from the ranges of the inputs."""
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+        """Return a closure that computes with weights that the plan keeps."""
+        inputs, desc = arrays.inputs, self._primitive.desc(Argument.WEIGHTS)
+        make = partial(self._keep, [inputs[index] for index in self.parameters], resources)
+        nbytes = desc.nbytes + 2 * self._channels * _FLOAT32.itemsize
+        if self._stays:
+            key = (desc, self._weight, *self._key())
+            kept = resources.keep(key, self.parameters, nbytes, make)
+        else:
+            kept = resources.allocate((nbytes,), _UINT8)
+        scales, bias = kept[desc.nbytes :].view(_FLOAT32).reshape(2, self._channels)
+        factors, shifts = (np.empty(self._channels, _FLOAT32) for _ in range(2))
+        divisor = np.empty(1, _FLOAT32)
+        tensors = {
+            Argument.SRC: present(inputs[0]),
+            Argument.WEIGHTS: kept[: desc.nbytes],
+            Argument.BIAS: shifts,
+            Argument.DST: present(arrays.outputs[0]),
+            _WEIGHT_SCALES: factors,
+        }
+        if self._divides:
+            tensors[_OUT_SCALE] = divisor
+        compute = launch(self._primitive, tensors, resources, self._scale_descs()).call
+        ranges = [present(array) for array in inputs[self._tensors :]]
+        targets = [present(array) for array in arrays.outputs[1:]]
+        limits = (self._layer.min_calib_range, self._layer.max_calib_range)
+        seen: Any = None
+
+        def call() -> Any:
+            nonlocal seen
+            if not self._stays:
+                make(kept)
+                seen = None
+            now = (Version.clock, *[float(end[0]) for end in ranges])
+            if now != seen:
+                found = self.scales(scales, bias, now[1:])
+                factors[:], shifts[:], divisor[:] = found.factors, found.shifts, found.divisor
+                seen = now
+            for target, limit in zip(targets, limits, strict=False):
+                target[0] = limit
+            return compute()
+
+        return call
+
+    def _keep(
+        self, inputs: Sequence[Array | None], resources: KernelResources, kept: Array
+    ) -> None:
+        desc = self._primitive.desc(Argument.WEIGHTS)
+        weight, *vectors = self.whole([present(array) for array in inputs])
+        kept[desc.nbytes :].view(_FLOAT32).reshape(2, self._channels)[...] = vectors
+        tensors = {
+            Argument.SRC: np.ascontiguousarray(weight.reshape(self._weight.dims)),
+            Argument.DST: kept[: desc.nbytes],
+        }
+        launch(make_reorder(self._weight, desc), tensors, resources)()
+
+    def _key(self) -> tuple[Any, ...]:
+        """Return what the kept weights depend on besides arrays."""
+        return ()
+
+    def _scale_descs(self) -> dict[Argument, MemoryDesc]:
+        return {_WEIGHT_SCALES: plain((self._channels,)), _OUT_SCALE: plain((1,))}
+
+    def _per_unit(self, dtype: DType, low: float, high: float) -> float:
+        """Return by what numbers of this range are multiplied to become bytes."""
+        return float(self._layer.steps[dtype]) / max(abs(low), abs(high), _NEARLY_NOTHING)
+
+    def _out_per_unit(self) -> float:
+        return float(self._layer.steps[self._out]) / float(self._layer.calibrated_reach)
+
+
+def _spec(spec: TensorSpec | None) -> TensorSpec:
+    assert spec is not None
+    return spec
+
+
+class _Convolution(_ByteLayer):
+    """A convolution with all that is fused with it.
+
+    Inside, numbers are in the units of what is added, or else of the output.
+    """
+
+    name = "onednn:convolution_bytes"
+
+    def __init__(self, request: KernelRequest, problem: Problem, primitive: Primitive) -> None:
+        has_sum = request.operator.stages.has_sum
+        weight = plain(problem.weight, DataType.INT8)
+        super().__init__(request, primitive, weight, divides=has_sum)
+        layouts: list[Layout | None] = [None] * len(request.inputs)
+        layouts[0] = layout_of(primitive.desc(Argument.SRC))
+        self._other: int | None = None
+        if has_sum:
+            self._other = self._tensors - 1
+            layouts[self._other] = layout_of(_last(_spec(request.inputs[self._other])))
+            self.inplace = ((self._other, 0),)
+        out = layout_of(_last(_spec(request.outputs[0])))
+        self.layouts = KernelLayouts(inputs=tuple(layouts), outputs=(out, None, None))
+
+    @property
+    def parameters(self) -> range:
+        return range(1, self._tensors - self._divides)
+
+    def _key(self) -> tuple[Any, ...]:
+        norm = self._layer.stages.norm
+        return () if norm is None else (norm.eps, norm.fix_gamma)
+
+    def whole(self, inputs: Sequence[Array]) -> tuple[Array, Array, Array]:
+        weight, bias = self._layer.folded(np, inputs)
+        scales = self._layer.channel_scales(np, weight)
+        return _as_bytes(weight, scales), scales, scales * 0 if bias is None else bias
+
+    def scales(self, scales: Array, bias: Array, ends: Sequence[float]) -> _Scales:
+        in_sums = scales * np.float32(self._per_unit(self._data, *ends[:2]))
+        out = unit = self._out_per_unit()
+        if self._other is not None:
+            unit = self._per_unit(self._other_dtype, *ends[2:])
+        return _Scales(unit / in_sums, _rounded(bias, in_sums) * unit, unit / out)
+
+    @property
+    def _other_dtype(self) -> DType:
+        return _DTYPES[self._primitive.desc(Argument.DST).data_type]
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+        """Return a closure that computes; it first copies what is to be added."""
+        compute = super().bind(arrays, resources)
+        if self._other is None:
+            return compute
+        other, out = (
+            present(array).reshape(-1).view(_UINT8)
+            for array in (arrays.inputs[self._other], arrays.outputs[0])
+        )
+        if other.ctypes.data == out.ctypes.data:
+            return compute
+
+        def call() -> Any:
+            np.copyto(out, other)
+            return compute()
+
+        return call
+
+
+class _Product(_ByteLayer):
+    """A fully connected layer with its activation; inside, numbers are real."""
+
+    name = "onednn:inner_product_bytes"
+
+    def __init__(self, request: KernelRequest, primitive: Primitive, weight: MemoryDesc) -> None:
+        divides = _spec(request.outputs[0]).dtype != _FLOAT32
+        super().__init__(request, primitive, weight, divides=divides)
+
+    def whole(self, inputs: Sequence[Array]) -> tuple[Array, Array, Array]:
+        weight, *bias = inputs
+        scales = np.ones(self._channels, _FLOAT32)
+        if self._layer.channel_wise_quantize:
+            scales = self._layer.channel_scales(np, weight)
+            weight = _as_bytes(weight, scales)
+        return weight, scales, bias[0] if bias else scales * 0
+
+    def scales(self, scales: Array, bias: Array, ends: Sequence[float]) -> _Scales:
+        in_sums = scales * np.float32(self._per_unit(self._data, *ends[:2]))
+        if self._layer.channel_wise_quantize:
+            shifts = _rounded(bias, in_sums)
+        else:
+            in_sums = in_sums * np.float32(self._per_unit(_INT8, *ends[2:4]))
+            shifts = bias / in_sums
+            if len(ends) > 4:
+                whole = bias / np.float32(self._per_unit(_INT8, *ends[4:])) * in_sums
+                shifts = np.trunc(whole + np.copysign(np.float32(0.5), whole)) / in_sums
+        divisor = 1 / self._out_per_unit() if self._divides else 1.0
+        return _Scales(1 / in_sums, shifts, divisor)
+
+
+def _as_bytes(weight: Array, scales: Array) -> Array:
+    scaled = np.rint(weight * scales.reshape(-1, *(1 for _ in weight.shape[1:])))
+    return scaled.clip(-128, 127).astype(_INT8)
+
+
+def _rounded(bias: Array, in_sums: Array) -> Array:
+    """Return a bias as it is when rounded to int32 in the scale of the sums, where that can be."""
+    whole = np.rint(bias * in_sums)
+    return np.where(np.abs(whole) <= _LARGEST_BIAS, whole / in_sums, bias)
+
+
+def _last(spec: TensorSpec) -> MemoryDesc:
+    return channels_last(spec.shape, data_type_of(spec.dtype))
+
+
+def byte_convolution(request: KernelRequest) -> Kernel | None:
+    """Prepare a fused convolution of bytes whose range is known."""
+    fused, out = request.operator, _spec(request.outputs[0])
+    if not fused.quantized or not fused.is_calibrated or request.is_train:
+        return None
+    stages, tensors = fused.stages, len(fused.tensor_names())
+    other = _spec(request.inputs[tensors - 1]) if stages.has_sum else out
+    if other.dtype != out.dtype and other.dtype == _UINT8:
+        return None
+    problem = Problem.of(stages.layer, request.inputs, out)
+    by_channel = 0b11 if problem.has_groups else 0b1
+    post: list[PostOperation] = [("scales", Argument.WEIGHTS, by_channel)]
+    if stages.has_sum:
+        post += [("scales", Argument.DST, 0), *_function(stages.activation), ("sum", 1.0)]
+        post += _function(stages.last_activation)
+    else:
+        post += _function(stages.activation)
+    primitive = Primitive.of(
+        "convolution_forward",
+        Propagation.FORWARD_INFERENCE,
+        Algorithm.CONVOLUTION_DIRECT,
+        _last(_spec(request.inputs[0])),
+        any_layout(problem.weight, DataType.INT8),
+        plain((problem.output[1],)),
+        channels_last(out.shape, data_type_of(other.dtype)),
+        *problem.window,
+        post=tuple(post),
+    )
+    return _Convolution(request, problem, primitive)
+
+
+def byte_product(request: KernelRequest) -> Kernel | None:
+    """Prepare a fused fully connected layer of bytes that puts out bytes or floats."""
+    fused, out = request.operator, _spec(request.outputs[0])
+    is_summed = not (fused.is_calibrated or fused.enable_float_output)
+    if not fused.quantized or is_summed or request.is_train:
+        return None
+    data, weight = _spec(request.inputs[0]), _spec(request.inputs[1]).shape
+    rows = shape_size(data.shape) // weight[1]
+    post: list[PostOperation] = [("scales", Argument.WEIGHTS, 0b1)]
+    if out.dtype != _FLOAT32:
+        post.append(("scales", Argument.DST, 0))
+    post += _function(fused.stages.activation)
+    primitive = Primitive.of(
+        "inner_product_forward",
+        Propagation.FORWARD_INFERENCE,
+        plain((rows, weight[1]), data_type_of(data.dtype)),
+        any_layout(weight, DataType.INT8),
+        plain(weight[:1]),
+        plain((rows, weight[0]), data_type_of(out.dtype)),
+        post=tuple(post),
+    )
+    return _Product(request, primitive, plain(weight, DataType.INT8))
+
+
+def _function(activation: Any) -> list[PostOperation]:
+    """Return an activation; a clip is left to the range of the bytes."""
+    if activation is None or activation.names[0] == "clip":
+        return []
+    function = function_of(activation)
+    if function is None:
+        raise KernelUnavailable(f"oneDNN has no function for {activation.names[0]}")
+    return [("eltwise", *function)]

@@ -1,0 +1,92 @@
+"""Kernels on bytes against their references and MXNet."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.backends.onednn import is_available
+from core.config import config
+from oracle import golden_file
+from oracle.topics import fused_layers
+from oracle.topics.fused_layers import CASES
+
+pytestmark = pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
+
+_SUMS = ("_sums", "_bytes_sums")
+"""Int32 sums are left to the reference."""
+
+_FUSED = sorted(
+    name for name, case in CASES.items() if case.is_quantized and not name.endswith(_SUMS)
+)
+
+
+def _close(got: np.ndarray, expected: np.ndarray) -> bool:
+    """Tell whether bytes differ by one at most (halves fall to either side), floats by little."""
+    allowed = 1 if expected.dtype.itemsize == 1 else 1e-5 * np.abs(expected).max()
+    difference = np.abs(got.astype("float64") - expected.astype("float64"))
+    return got.dtype == expected.dtype and bool((difference <= allowed).all())
+
+
+def _bound(symbol: Any, arrays: dict[str, np.ndarray]) -> Any:
+    executor = symbol.simple_bind(
+        mx.cpu(),
+        "null",
+        type_dict={name: array.dtype for name, array in arrays.items()},
+        **{name: array.shape for name, array in arrays.items()},
+    )
+    for name, array in arrays.items():
+        {**executor.arg_dict, **executor.aux_dict}[name][:] = mx.nd.array(array, dtype=array.dtype)
+    return executor
+
+
+def _fused(name: str) -> tuple[Any, dict[str, np.ndarray]]:
+    symbol = mx.sym.load_json(fused_layers.graph(CASES[name]))
+    return symbol, fused_layers.arrays_of(CASES[name], name, symbol)
+
+
+@pytest.mark.parametrize("name", _FUSED)
+def test_fused_layers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first run makes the weights, the second has them."""
+    monkeypatch.setattr(
+        "core.executor.executor.config", dataclasses.replace(config, check_kernels=True)
+    )
+    executor = _bound(*_fused(name))
+    assert "by onednn:" in executor.debug_str()
+    for _ in range(2):
+        for index, output in enumerate(executor.forward()):
+            expected = golden_file.topic("fused_layers")[f"{name}/{index}"]
+            assert _close(output.asnumpy(), expected)
+
+
+@pytest.mark.parametrize("name", ["int8_norm_relu", "uint8_sum_relu", "int8_dense_rows"])
+def test_arrays_that_may_change_at_any_time(name: str) -> None:
+    """Bound from outside, nobody tells when they change."""
+    symbol, arrays = _fused(name)
+    given = {key: mx.nd.array(array, dtype=array.dtype) for key, array in arrays.items()}
+    auxiliary = {key: given.pop(key) for key in symbol.list_auxiliary_states()}
+    executor = symbol.bind(mx.cpu(), given, aux_states=auxiliary, grad_req="null")
+    expected = golden_file.topic("fused_layers")[f"{name}/0"]
+    assert _close(executor.forward()[0].asnumpy(), expected)
+    given["weight"][:] = 0
+    given["max_data"][:] = 5
+    assert not _close(executor.forward()[0].asnumpy(), expected)
+    given["weight"][:] = arrays["weight"]
+    given["max_data"][:] = arrays["max_data"]
+    assert _close(executor.forward()[0].asnumpy(), expected)
+
+
+def test_nothing_is_reordered_between_layers_of_bytes() -> None:
+    case = dataclasses.replace(CASES["uint8_relu"], layer={"num_filter": "4", "pad": "(1, 1)"})
+    one = mx.sym.load_json(fused_layers.graph(case))
+    two = mx.sym.load_json(fused_layers.graph(case))
+    both = two(data=one[0], min_data=one[1], max_data=one[2], name="second")
+    text = both.simple_bind(
+        mx.cpu(), "null", type_dict={"data": "uint8"}, data=(1, 4, 6, 6)
+    ).debug_str()
+    assert text.count("by onednn:convolution_bytes") == 2
+    assert text.count("by onednn:reorder") == 2
