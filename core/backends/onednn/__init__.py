@@ -76,6 +76,7 @@ from core.backends.onednn.softmax import (
     softmax_output,
 )
 from core.backends.onednn.sum_rule import addition_backward
+from core.backends.onednn.unit_length import unit_length, unit_length_backward
 from core.backends.onednn.upsampling import upsampling, upsampling_backward
 
 __all__ = ["is_available", "library", "register_kernels"]
@@ -92,6 +93,7 @@ _FORWARD: dict[str, Prepare] = {
     "FullyConnected": inner_product,
     "GroupNorm": group_norm,
     "InstanceNorm": instance_norm,
+    "L2Normalization": unit_length,
     "LayerNorm": layer_norm,
     "LeakyReLU": leaky_relu,
     "Pooling": pooling,
@@ -160,6 +162,7 @@ _BACKWARD: dict[str, Prepare] = {
     "FullyConnected": inner_product_backward,
     "GroupNorm": sample_norm_backward,
     "InstanceNorm": sample_norm_backward,
+    "L2Normalization": unit_length_backward,
     "LayerNorm": layer_norm_backward,
     "LeakyReLU": leaky_relu_backward,
     "Pooling": pooling_backward,

@@ -24,7 +24,7 @@ from core.backends.onednn.places import is_over_places, places_spreading, places
 from core.backends.onednn.primitive import Launch, Primitive, launch, scratchpad_bytes
 from core.types import Array, Shape
 
-__all__ = ["Sums", "extreme", "norm", "product_of", "stages_of", "total", "total_backward"]
+__all__ = ["Stage", "Sums", "extreme", "norm", "product_of", "stages_of", "total", "total_backward"]
 
 _FLOAT32 = np.dtype("float32")
 _SHORT = 128
@@ -86,8 +86,13 @@ class Sums:
     @classmethod
     def over(cls, shape: Shape, axes: Shape, factor: float = 1.0) -> Sums | None:
         """Return the sums over these axes; None where there are none, or rows are too long."""
-        stages = _parts(stages_of(shape, axes))
-        return cls(stages, factor) if stages else None
+        return cls.of(stages_of(shape, axes), factor)
+
+    @classmethod
+    def of(cls, stages: Sequence[Stage], factor: float = 1.0) -> Sums | None:
+        """Return the sums of these stages; None where there are none, or rows are too long."""
+        parts = _parts(stages)
+        return cls(parts, factor) if parts else None
 
     def bind(self, source: Array, out: Array, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that adds up."""

@@ -144,6 +144,9 @@ CASES |= {
             x, mx.sym.mean(x, axis=(2, 3), keepdims=True)
         ),
         "numbers": lambda x: 3 - (2 * x + 1 - 4) / 5,
+        "unit_samples": lambda x: mx.sym.L2Normalization(x, eps=0.1),
+        "unit_channels": lambda x: mx.sym.L2Normalization(x, mode="channel", eps=0.1),
+        "unit_places": lambda x: mx.sym.L2Normalization(x, mode="spatial", eps=0.1),
         "instance_norm": lambda x: mx.sym.InstanceNorm(x, name="norm"),
         "group_norm": lambda x: mx.sym.GroupNorm(x, num_groups=4, name="norm"),
         "flat_sum_of_places": lambda x: scaled(x, mx.sym.sum(x, axis=(0, 1), exclude=True)),
