@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import core as mx
+from app.client import Client
 from app.client.local_server import running_server
 from app.demo.tour import LENET, MNIST
 from served.processes import ENVIRONMENT
@@ -86,25 +87,46 @@ def test_model_of_your_own(tmp_path: Path) -> None:
         assert made["origin"]["head"]["num_hidden"] == 5
 
 
-def test_script_in_python(tmp_path: Path) -> None:
-    (script,) = blocks("In Python", "python")
+LOAD = "import numpy as np\nimages, labels = np.load('digits.npz').values()\n"
+
+
+def run_python(script: str, folder: Path) -> str:
+    """Run a script in a folder with the demo's images and labels at hand; return what it prints."""
     with np.load(MNIST) as digits:
         images = digits["train_images"].reshape(-1, 1, 28, 28).astype(np.float32) / 255
-        np.savez(tmp_path / "digits.npz", images=images, labels=digits["train_labels"])
-    (tmp_path / LENET.name).write_text(LENET.read_text())
-    load = "import numpy as np\nimages, labels = np.load('digits.npz').values()\n"
-    script = load + script.replace("num_epoch=12", "num_epoch=1")
+        np.savez(folder / "digits.npz", images=images, labels=digits["train_labels"])
     result = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
+        [sys.executable, "-c", LOAD + script],
+        cwd=folder,
         env={"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_script_in_python(tmp_path: Path) -> None:
+    script, _ = blocks("In Python", "python")
+    (tmp_path / LENET.name).write_text(LENET.read_text())
+    run_python(script.replace("num_epoch=12", "num_epoch=1"), tmp_path)
     assert {path.name for path in tmp_path.iterdir()} >= {
         "lenet-symbol.json",
         "lenet-0012.params",
         "lenet-0012.states",
     }
+
+
+def test_client_in_python(tmp_path: Path) -> None:
+    _, script = blocks("In Python", "python")
+    shapes = [{"name": "data", "shape": [64, 1, 28, 28]}]
+    with (
+        running_server(tmp_path / "server", environment=ENVIRONMENT) as server,
+        Client(server.url) as client,
+    ):
+        client.create_module("lenet", LENET.read_text())
+        client.bind("lenet", shapes)
+        client.init_params("lenet", "xavier", seed=1)
+        printed = run_python(script.replace("http://127.0.0.1:8000", server.url), tmp_path)
+    assert re.fullmatch(r"\[\d \d \d\]\n", printed)
