@@ -143,8 +143,7 @@ class HostedModule:
 
     def on_device(self) -> Parameters:
         """Return the arrays of parameters and auxiliary states on the first device."""
-        group = holder_of(self.engine)._exec_group
-        assert group is not None
+        group = holder_of(self.engine).executor_group
         arguments, auxiliary = self.param_names()
         held = group.parameters[0]
         return Parameters(
@@ -265,7 +264,7 @@ class HostedModule:
         self.record = self.record.evolve(params=source)
         if not had_some:
             self._finish_binding()
-        elif optimizer_of(self.engine) is not None and holder_of(self.engine)._kvstore is not None:
+        elif optimizer_of(self.engine) is not None and holder_of(self.engine).kvstore is not None:
             # The store has a copy of the weights, which the next update would bring back.
             self._parked = park_optimizer(self.engine)
             self._install_parked()
