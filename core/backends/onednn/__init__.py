@@ -16,6 +16,12 @@ from core.backends.onednn.boxes import (
     slicing,
     slicing_backward,
 )
+from core.backends.onednn.byte_conversion import (
+    byte_pooling,
+    dequantization,
+    quantization,
+    requantization,
+)
 from core.backends.onednn.clipping import clip_backward
 from core.backends.onednn.convolution import convolution, convolution_backward
 from core.backends.onednn.deconvolution import deconvolution, deconvolution_backward
@@ -103,6 +109,10 @@ _FORWARD: dict[str, Prepare] = {
     "UpSampling": upsampling,
     "_contrib_AdaptiveAvgPooling2D": averaging,
     "_contrib_BilinearResize2D": resizing,
+    "_contrib_dequantize": dequantization,
+    "_contrib_quantize_v2": quantization,
+    "_contrib_quantized_pooling": byte_pooling,
+    "_contrib_requantize": requantization,
     "SoftmaxActivation": softmax_activation,
     "SoftmaxOutput": softmax_output,
     "_div_scalar": activation,

@@ -22,18 +22,31 @@ from core.backends.onednn.memory import MemoryDesc, alternatives, any_layout
 from core.backends.onednn.primitive import Primitive, first_available
 from core.types import Shape
 
-__all__ = ["adaptive_pooling", "adaptive_pooling_backward", "pooling", "pooling_backward"]
+__all__ = [
+    "Problem",
+    "adaptive_pooling",
+    "adaptive_pooling_backward",
+    "pooling",
+    "pooling_backward",
+]
 
 
 @dataclasses.dataclass(frozen=True)
-class _Problem:
+class Problem:
+    """Pooling as oneDNN takes it."""
+
     algorithm: Algorithm
     window: tuple[Shape, Shape, Shape, Shape, Shape]
     """Strides, kernel, dilations (0 for none), padding before and behind."""
 
     @classmethod
-    def of(cls, operator: Any, data: Shape, out: Shape) -> _Problem | None:
-        """Return the problem; None where oneDNN means something else."""
+    def of(
+        cls, operator: Any, data: Shape, out: Shape, *, has_whole_windows: bool = False
+    ) -> Problem | None:
+        """Return the problem; None where oneDNN means something else.
+
+        In oneDNN means are over whole windows, even where these reach beyond the padding.
+        """
         sizes, counts, axes = data[2:], out[2:], len(data) - 2
         if operator.global_pool:
             kernel, stride, pad = sizes, (1,) * axes, (0,) * axes
@@ -46,14 +59,15 @@ class _Problem:
                 counts, stride, kernel, sizes, pad, strict=True
             )
         )
-        algorithm = _algorithm(operator, overhangs=any(map(int.__gt__, behind, pad)))
+        overhangs = not has_whole_windows and any(map(int.__gt__, behind, pad))
+        algorithm = _algorithm(operator, overhangs=overhangs)
         outside = any(max(ends) >= width for *ends, width in zip(pad, behind, kernel, strict=True))
         if algorithm is None or outside:
             return None
         return cls(algorithm, (stride, kernel, (0,) * axes, pad, behind))
 
     @classmethod
-    def even(cls, data: Shape, out: Shape) -> _Problem | None:
+    def even(cls, data: Shape, out: Shape) -> Problem | None:
         """Return the means over windows that tile the data; None where they overlap."""
         sizes, counts = data[2:], out[2:]
         if any(size % count for size, count in zip(sizes, counts, strict=True)):
@@ -103,7 +117,7 @@ def adaptive_pooling_backward(request: KernelRequest) -> Kernel | None:
     return _backward(request, _even_problem(request))
 
 
-def _forward(request: KernelRequest, problem: _Problem | None) -> Kernel | None:
+def _forward(request: KernelRequest, problem: Problem | None) -> Kernel | None:
     data = request.inputs[0]
     if problem is None or data is None:
         return None
@@ -114,7 +128,7 @@ def _forward(request: KernelRequest, problem: _Problem | None) -> Kernel | None:
     return _Pooling("pooling", request, (primitive, operands))
 
 
-def _backward(request: KernelRequest, problem: _Problem | None) -> Kernel | None:
+def _backward(request: KernelRequest, problem: Problem | None) -> Kernel | None:
     forward = request.forward
     if problem is None or not isinstance(forward, _Pooling) or not request.is_train:
         return None
@@ -133,20 +147,20 @@ def _backward(request: KernelRequest, problem: _Problem | None) -> Kernel | None
     return PrimitiveKernel("pooling_backward", request, (primitive, operands))
 
 
-def _problem(request: KernelRequest) -> _Problem | None:
+def _problem(request: KernelRequest) -> Problem | None:
     data = request.inputs[0]
     if not are_float32(request) or data is None:
         return None
     if request.operator.layout not in (None, "NCW", "NCHW", "NCDHW"):
         return None
-    return _Problem.of(request.operator, data.shape, _shape(request))
+    return Problem.of(request.operator, data.shape, _shape(request))
 
 
-def _even_problem(request: KernelRequest) -> _Problem | None:
+def _even_problem(request: KernelRequest) -> Problem | None:
     data = request.inputs[0]
     if not are_float32(request) or data is None:
         return None
-    return _Problem.even(data.shape, _shape(request))
+    return Problem.even(data.shape, _shape(request))
 
 
 def _algorithm(operator: Any, *, overhangs: bool) -> Algorithm | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from core.errors import TypeInferenceError
 from core.ops.attributes import attribute
@@ -93,6 +93,9 @@ class _Ranging(Calibrated, _Conversion):
     min_calib_range: float | None = calibration("smallest")
     max_calib_range: float | None = calibration("largest")
 
+    keeps_low: ClassVar[bool] = True
+    """False where the range of uint8 begins at 0, for kernels."""
+
     @property
     def target(self) -> DType:
         """Which bytes it makes."""
@@ -165,6 +168,9 @@ class Dequantize(_Conversion):
 @register("_contrib_requantize")
 class Requantize(_Ranging):
     """int32 sums as bytes, within a range known from calibration, else that of the data."""
+
+    keeps_low: ClassVar[bool] = False
+    steps: ClassVar[Mapping[DType, float]] = WHOLE_STEPS
 
     def infer_tensor_dtypes(
         self, tensors: list[DType | None], output: DType | None

@@ -166,6 +166,10 @@ def test_equals_mxnet(family: str, case: Case, check_kernels: bool) -> None:
         assert_close(f"{family}/{case.id} {key}", got, golden[f"{case.id}/{key}"], case.tolerance)
 
 
+def _is_of_bytes(operator: str) -> bool:
+    return operator.startswith("_sg_") or "quantize" in operator
+
+
 def test_which_cases_the_reference_serves_and_that_every_kernel_has_a_case() -> None:
     unserved, served = set(), set()
     for row in _CASES:
@@ -174,8 +178,8 @@ def test_which_cases_the_reference_serves_and_that_every_kernel_has_a_case() -> 
         if not used:
             unserved.add(f"{row.values[0]}-{row.values[1].id}")
     assert unserved == _REFERENCE
-    # What only plans contain has tests of its own: test_fused, test_layout. So have layers of
-    # bytes: test_quantized.
-    of_plans = {key for key in _KERNELS if key[0].startswith(("_plan_", "_sg_"))}
+    # What only plans contain has tests of its own: test_fused, test_layout. So have bytes:
+    # test_quantized.
+    of_plans = {key for key in _KERNELS if key[0].startswith("_plan_") or _is_of_bytes(key[0])}
     of_plans |= {key for key in _KERNELS if key[0] in _IN_LAYOUTS} | {("Concat", True)}
     assert served >= _KERNELS - of_plans, "add a golden case for these kernels"

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 import core as mx
+from core.backends.kernels import kernels as KERNELS
 from core.backends.onednn import is_available
 from core.config import config
 from oracle import golden_file
+from oracle.case import Case, cases_of
+from oracle.run_symbol import make_symbol
 from oracle.topics import fused_layers
 from oracle.topics.fused_layers import CASES
 
@@ -44,17 +47,41 @@ def _bound(symbol: Any, arrays: dict[str, np.ndarray]) -> Any:
     return executor
 
 
+_CASES = [
+    case
+    for case in cases_of("quantized")
+    if case.op in kernels.operators("numpy") and not case.id.startswith("quantize_v2_of_")
+]
+"""Bytes that only pass through ``quantize_v2`` are left to the reference."""
+
+
+@pytest.fixture
+def _checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every kernel be run with its reference."""
+    monkeypatch.setattr(
+        "core.executor.executor.config", dataclasses.replace(config, check_kernels=True)
+    )
+
+
+@pytest.mark.usefixtures("_checked")
+@pytest.mark.parametrize("case", _CASES, ids=lambda case: case.id)
+def test_operators(case: Case) -> None:
+    executor = _bound(make_symbol(mx, case), case.make_inputs())
+    assert "by onednn:" in executor.debug_str()
+    for index, output in enumerate(executor.forward()):
+        expected = golden_file.ops("quantized")[f"{case.id}/out{index}"]
+        assert _close(output.asnumpy(), expected)
+
+
 def _fused(name: str) -> tuple[Any, dict[str, np.ndarray]]:
     symbol = mx.sym.load_json(fused_layers.graph(CASES[name]))
     return symbol, fused_layers.arrays_of(CASES[name], name, symbol)
 
 
+@pytest.mark.usefixtures("_checked")
 @pytest.mark.parametrize("name", _FUSED)
-def test_fused_layers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fused_layers(name: str) -> None:
     """The first run makes the weights, the second has them."""
-    monkeypatch.setattr(
-        "core.executor.executor.config", dataclasses.replace(config, check_kernels=True)
-    )
     executor = _bound(*_fused(name))
     assert "by onednn:" in executor.debug_str()
     for _ in range(2):

@@ -1,0 +1,204 @@
+"""Bytes made of numbers and numbers of bytes, on the way from one layout into another; pooling."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from core.backends.kernels import (
+    Kernel,
+    KernelArrays,
+    KernelLayouts,
+    KernelRequest,
+    KernelResources,
+    TensorSpec,
+)
+from core.backends.onednn.constants import Argument, Propagation
+from core.backends.onednn.kernel import PrimitiveKernel, input_, output, present
+from core.backends.onednn.memory import (
+    MemoryDesc,
+    any_layout,
+    channels_last,
+    data_type_of,
+    desc_of,
+    layout_of,
+    loaded,
+    plain,
+)
+from core.backends.onednn.pooling import Problem
+from core.backends.onednn.primitive import Primitive, first_available, launch, scratchpad_bytes
+from core.types import Array
+
+__all__ = ["byte_pooling", "dequantization", "quantization", "requantization"]
+
+_FLOAT32, _INT8, _UINT8 = map(np.dtype, ("float32", "int8", "uint8"))
+_SCALE = Argument.scales_of(Argument.SRC)
+_NEARLY_NOTHING = 1e-30
+"""Stands for a reach of 0, by which nothing can be divided."""
+
+
+class _Conversion(Kernel, abc.ABC):
+    """Copies a tensor, multiplied by a number that depends on ranges."""
+
+    name = "onednn:convert_bytes"
+
+    def __init__(self, request: KernelRequest, source: MemoryDesc, target: MemoryDesc) -> None:
+        self.operator = request.operator
+        self.dtypes = _spec(request.inputs[0]).dtype, _spec(request.outputs[0]).dtype
+        engine = loaded().engine
+        self._primitive = Primitive.of(
+            "reorder", source, engine, target, engine, post=(("scales", Argument.SRC, 0),)
+        )
+        ends = (None,) * (len(request.inputs) - 1), (None,) * (len(request.outputs) - 1)
+        self.layouts = KernelLayouts(
+            inputs=(layout_of(source), *ends[0]), outputs=(layout_of(target), *ends[1])
+        )
+        self.scratchpad_bytes = scratchpad_bytes(self._primitive)
+        self.uses_scratch = False
+        self.inplace = ()
+
+    @abc.abstractmethod
+    def set_range(self, data: Array, given: Sequence[Array], ends: Sequence[Array]) -> float:
+        """Write the range of what goes out, given that of what comes in; return the factor."""
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+        """Return a closure that copies."""
+        source, target = present(arrays.inputs[0]), present(arrays.outputs[0])
+        factor = np.empty(1, _FLOAT32)
+        tensors = {Argument.SRC: source, Argument.DST: target, _SCALE: factor}
+        convert = launch(self._primitive, tensors, resources, {_SCALE: plain((1,))}).call
+        set_range = partial(
+            self.set_range,
+            source.view(self.dtypes[0]),
+            [present(array) for array in arrays.inputs[1:]],
+            [present(array) for array in arrays.outputs[1:]],
+        )
+
+        def call() -> Any:
+            factor[0] = set_range()
+            return convert()
+
+        return call
+
+    def _set_bytes(self, low: float, high: float, unit: float, ends: Sequence[Array]) -> float:
+        """Write the range that bytes stand for; return by what to multiply such units."""
+        operator, dtype = self.operator, self.dtypes[1]
+        if operator.is_calibrated:
+            low, high = operator.min_calib_range, operator.max_calib_range
+        reach = max(abs(low), abs(high), _NEARLY_NOTHING)
+        if dtype == _INT8:
+            low, high = -max(abs(low), abs(high)), max(abs(low), abs(high))
+        elif not operator.keeps_low:
+            low, high = 0.0, max(abs(low), abs(high))
+        ends[0][0], ends[1][0] = low, high
+        return unit * float(operator.steps[dtype]) / reach
+
+
+class _Quantization(_Conversion):
+    def set_range(self, data: Array, given: Sequence[Array], ends: Sequence[Array]) -> float:
+        low, high = (0.0, 0.0) if self.operator.is_calibrated else (data.min(), data.max())
+        return self._set_bytes(float(low), float(high), 1.0, ends)
+
+
+class _Requantization(_Conversion):
+    def set_range(self, data: Array, given: Sequence[Array], ends: Sequence[Array]) -> float:
+        unit = _reach(given) / float(self.operator.steps[self.dtypes[0]])
+        low, high = (0.0, 0.0) if self.operator.is_calibrated else (data.min(), data.max())
+        return self._set_bytes(float(low) * unit, float(high) * unit, unit, ends)
+
+
+class _Dequantization(_Conversion):
+    def set_range(self, data: Array, given: Sequence[Array], ends: Sequence[Array]) -> float:
+        return _reach(given) / float(self.operator.steps[self.dtypes[0]])
+
+
+def _reach(ends: Sequence[Array]) -> float:
+    return max(abs(float(ends[0][0])), abs(float(ends[1][0])))
+
+
+def _spec(spec: TensorSpec | None) -> TensorSpec:
+    assert spec is not None
+    return spec
+
+
+def _last(spec: TensorSpec) -> MemoryDesc:
+    """Return the layout in which layers of bytes have a tensor."""
+    arrange = channels_last if len(spec.shape) > 3 else plain
+    return arrange(spec.shape, data_type_of(spec.dtype))
+
+
+def _source(spec: TensorSpec) -> MemoryDesc:
+    """Return a tensor's layout, the plain one where it has more elements than the tensor."""
+    own = desc_of(spec)
+    is_dense = own.nbytes == spec.dtype.itemsize * int(np.prod(spec.shape))
+    return own if is_dense and own.dims == spec.shape else plain(spec.shape, own.data_type)
+
+
+def quantization(request: KernelRequest) -> Kernel | None:
+    """Prepare bytes made of float32, channels last."""
+    data, out = _spec(request.inputs[0]), _spec(request.outputs[0])
+    if data.dtype != _FLOAT32 or 0 in data.shape or not data.shape:
+        return None
+    return _Quantization(request, _source(data), _last(out))
+
+
+def requantization(request: KernelRequest) -> Kernel | None:
+    """Prepare bytes made of int32 sums, in their layout."""
+    data, out = _spec(request.inputs[0]), _spec(request.outputs[0])
+    if 0 in data.shape or not data.shape:
+        return None
+    return _Requantization(request, _source(data), _last(out))
+
+
+def dequantization(request: KernelRequest) -> Kernel | None:
+    """Prepare float32 made of bytes, in their layout."""
+    data, out = _spec(request.inputs[0]), _spec(request.outputs[0])
+    if 0 in data.shape or not data.shape:
+        return None
+    source = _source(data)
+    target = _last(out) if source == _last(data) else plain(out.shape)
+    return _Dequantization(request, source, target)
+
+
+class _Pooling(PrimitiveKernel):
+    """Pooling of bytes, which keep their range."""
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+        """Return a closure that pools and copies the range."""
+        pool = super().bind(arrays, resources)
+        low, high = (present(array) for array in arrays.inputs[1:])
+        low_out, high_out = (present(array) for array in arrays.outputs[1:])
+
+        def call() -> Any:
+            low_out[0], high_out[0] = low[0], high[0]
+            return pool()
+
+        return call
+
+
+def byte_pooling(request: KernelRequest) -> Kernel | None:
+    """Prepare maxima and means of bytes."""
+    data, out = _spec(request.inputs[0]), _spec(request.outputs[0])
+    if 0 in data.shape or request.operator.layout not in (None, "NCW", "NCHW", "NCDHW"):
+        return None
+    problem = Problem.of(request.operator, data.shape, out.shape, has_whole_windows=True)
+    if problem is None:
+        return None
+
+    def primitive(desc: MemoryDesc) -> Primitive:
+        return Primitive.of(
+            "pooling_forward",
+            Propagation.FORWARD_INFERENCE,
+            problem.algorithm,
+            desc,
+            any_layout(out.shape, desc.data_type),
+            *problem.window,
+        )
+
+    descs = dict.fromkeys((desc_of(data), _last(data)))
+    operands = {Argument.SRC: input_(0), Argument.DST: output()}
+    return _Pooling("pooling_bytes", request, (first_available(primitive, descs), operands))
