@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import core as mx
-from core.backends.kernels import kernels as KERNELS
+from core.backends.kernels import kernels
 from core.backends.onednn import is_available
 from core.config import config
 from oracle import golden_file
