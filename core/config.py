@@ -16,12 +16,14 @@ class Config:
     Attributes:
         threads: of one executor's kernels and of BLAS (``MODSERVE_THREADS``), 0 for all cores.
         check_kernels: run every fast kernel against its reference (``CORE_CHECK_KERNELS``).
+        winograd: let Winograd's kernels convolve where they win (``CORE_WINOGRAD``).
         mirror: let backward passes recompute what is cheap (``MXNET_BACKWARD_DO_MIRROR``).
         mirror_step: of so many such steps, one is kept all the same (``MXNET_MIRROR_STEP``).
     """
 
     threads: int = 0
     check_kernels: bool = False
+    winograd: bool = True
     mirror: bool = False
     mirror_step: int = 100
 
@@ -37,13 +39,14 @@ def read_config(environ: Mapping[str, str]) -> Config:
     return Config(
         threads=int(threads),
         check_kernels=_read_flag(environ, "CORE_CHECK_KERNELS"),
+        winograd=_read_flag(environ, "CORE_WINOGRAD", default="1"),
         mirror=_read_flag(environ, "MXNET_BACKWARD_DO_MIRROR"),
         mirror_step=int(step),
     )
 
 
-def _read_flag(environ: Mapping[str, str], name: str) -> bool:
-    value = environ.get(name, "0")
+def _read_flag(environ: Mapping[str, str], name: str, default: str = "0") -> bool:
+    value = environ.get(name, default)
     if value not in ("0", "1"):
         raise ValueError(f"{name} is {value!r}; expected 0 or 1")
     return value == "1"

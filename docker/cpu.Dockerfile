@@ -1,8 +1,13 @@
 # modserve on the CPU. Build from the project's root:
 #   docker build --file docker/cpu.Dockerfile --tag modserve:cpu .
 FROM python:3.11-slim-bookworm AS build
+# The compiler of the engine's C kernels, in the distribution's version.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends gcc libc6-dev \
+    && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY app app
 COPY core core
 RUN python -m venv /opt/modserve \

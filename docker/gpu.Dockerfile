@@ -2,8 +2,13 @@
 #   docker build --file docker/gpu.Dockerfile --tag modserve:gpu .
 #   docker run --gpus all --publish 127.0.0.1:8000:8000 modserve:gpu
 FROM python:3.11-slim-bookworm AS build
+# The compiler of the engine's C kernels, in the distribution's version.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends gcc libc6-dev \
+    && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY app app
 COPY core core
 RUN python -m venv /opt/modserve \

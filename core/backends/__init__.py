@@ -7,16 +7,18 @@ from functools import cache
 from core.backends.backend import Backend, Descent
 from core.backends.kernels import kernels
 from core.backends.numpy_ import NumpyBackend
-from core.backends.onednn import register_kernels
+from core.backends.onednn import register_kernels as register_onednn
 from core.backends.onednn.library import is_available
 from core.backends.threads import limit_blas
+from core.backends.winograd import register_kernels as register_winograd
 from core.config import config
 from core.device import Context
 
 __all__ = ["Backend", "Descent", "NumpyBackend", "backend_of", "gpu_count", "has_onednn"]
 
 _numpy = NumpyBackend()
-register_kernels(kernels)
+register_onednn(kernels)
+register_winograd(kernels)
 limit_blas(config.threads)
 
 

@@ -65,6 +65,7 @@ class FormatTag(enum.IntEnum):
     """Layouts by name."""
 
     ANY = 1
+    BLOCKS_OF_16_CHANNELS = 78
 
 
 class Propagation(enum.IntEnum):

@@ -34,7 +34,7 @@ from core.backends.onednn.primitive import PostOperation, Primitive, launch
 from core.backends.onednn.reorder import make_reorder
 from core.types import Array
 
-__all__ = ["fused_batch_norm", "fused_convolution", "fused_inner_product"]
+__all__ = ["fold", "fused_batch_norm", "fused_convolution", "fused_inner_product"]
 
 _FLOAT32 = np.dtype("float32")
 _SUM: PostOperation = ("sum", 1.0)
@@ -106,18 +106,30 @@ class _Folded(_Fused):
     def _fold(
         self, inputs: Sequence[Array | None], resources: KernelResources, kept: Array
     ) -> None:
-        """Write weight · scale, in the primitive's layout, and (bias - mean) · scale + beta."""
-        weight, *others = map(present, inputs)
-        bias = 0 if self._layer.no_bias else others.pop(0)
-        gamma, beta, mean, variance = others
-        scale = 1 / np.sqrt(variance + np.float32(self._norm.eps))
-        if not self._norm.fix_gamma:
-            scale *= gamma
+        """Write the weights in the primitive's layout, and the bias."""
+        weight, bias = fold(self._layer, self._norm, inputs)
         desc = self._primitive.desc(Argument.WEIGHTS)
-        kept[desc.nbytes :].view(_FLOAT32)[...] = (bias - mean) * scale + beta
-        scaled = weight * scale.reshape(-1, *(1 for _ in weight.shape[1:]))
-        tensors = {Argument.SRC: scaled, Argument.DST: kept[: desc.nbytes]}
+        kept[desc.nbytes :].view(_FLOAT32)[...] = bias
+        tensors = {Argument.SRC: weight, Argument.DST: kept[: desc.nbytes]}
         launch(make_reorder(self._unfolded, desc), tensors, resources)()
+
+
+def fold(layer: Any, norm: Any, inputs: Sequence[Array | None]) -> tuple[Array, Array]:
+    """Return weights and bias of a convolution that have taken in the batch norm behind it:
+    weight · scale, and (bias - mean) · scale + beta.
+
+    Args:
+        layer: operator ``Convolution``.
+        norm: operator ``BatchNorm``.
+        inputs: weight, bias if the layer has one, gamma, beta, mean and variance.
+    """
+    weight, *others = map(present, inputs)
+    bias = 0 if layer.no_bias else others.pop(0)
+    gamma, beta, mean, variance = others
+    scale = 1 / np.sqrt(variance + np.float32(norm.eps))
+    if not norm.fix_gamma:
+        scale *= gamma
+    return weight * scale.reshape(-1, *(1 for _ in weight.shape[1:])), (bias - mean) * scale + beta
 
 
 def fused_convolution(request: KernelRequest) -> Kernel | None:

@@ -23,6 +23,7 @@ __all__ = [
     "MemoryDesc",
     "alternatives",
     "any_layout",
+    "blocked",
     "box_of",
     "channels_last",
     "data_type_of",
@@ -158,6 +159,23 @@ def strided(dims: Shape, strides: Shape, data_type: DataType = DataType.FLOAT32)
 def channels_last(dims: Shape, data_type: DataType = DataType.FLOAT32) -> MemoryDesc:
     """Return the descriptor of a tensor whose second axis lies innermost in memory."""
     return innermost(dims, 1, data_type)
+
+
+@functools.lru_cache(maxsize=4096)
+def blocked(dims: Shape) -> MemoryDesc:
+    """Return the descriptor of images ``(N, C, H, W)`` whose channels lie in blocks of 16."""
+    api = loaded()
+    handle = api.create(
+        "memory_desc_create_with_tag",
+        len(dims),
+        dims_array(dims),
+        DataType.FLOAT32,
+        FormatTag.BLOCKS_OF_16_CHANNELS,
+    )
+    try:
+        return MemoryDesc.copy_of(handle)
+    finally:
+        api.destroy("memory_desc_destroy", handle)
 
 
 def innermost(dims: Shape, axis: int, data_type: DataType = DataType.FLOAT32) -> MemoryDesc:

@@ -1,0 +1,134 @@
+"""Forward passes, with what the plan has fused into the convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from core.backends.kernels import (
+    Kernel,
+    KernelArrays,
+    KernelLayouts,
+    KernelRequest,
+    KernelResources,
+)
+from core.backends.onednn.constants import Algorithm
+from core.backends.onednn.eltwise import function_of
+from core.backends.onednn.fused import fold
+from core.backends.onednn.kernel import present
+from core.backends.winograd.library import in_turn, loaded, pointer
+from core.backends.winograd.problem import Convolution, convolve_bytes, problem_of
+from core.backends.winograd.weights import Weights
+from core.types import Array
+
+__all__ = ["convolution", "fused_convolution"]
+
+_FLOAT32 = np.dtype("float32")
+
+
+class _Forward(Kernel):
+    """Convolves, adds bias and residual, and applies ReLU.
+
+    Args:
+        request: the step.
+        problem: the convolution.
+        layer: its operator.
+        norm: the batch norm that the weights take in; None for none.
+        has_residual: whether the last input is added.
+        has_relu: whether ReLU follows.
+    """
+
+    name = "winograd:convolution"
+    uses_scratch = False
+
+    def __init__(
+        self,
+        request: KernelRequest,
+        problem: Convolution,
+        layer: Any,
+        norm: Any = None,
+        *,
+        has_residual: bool = False,
+        has_relu: bool = False,
+    ) -> None:
+        self._problem = problem.as_c()
+        self._layer, self._norm = layer, norm
+        self._has_residual, self._has_relu = has_residual, has_relu
+        self._weights = Weights(self._problem, is_kept=request.is_constant[1])
+        self.scratchpad_bytes = self._weights.scratch_bytes + convolve_bytes(self._problem)
+        data, result = problem.layouts
+        inputs = (data, *(None for _ in request.inputs[1:]))
+        if has_residual:
+            inputs = (*inputs[:-1], result)
+        self.inplace = ((len(inputs) - 1, 0),) if has_residual else ()
+        self.layouts = KernelLayouts(inputs=inputs, outputs=(result,))
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+        """Return a closure that computes with transformed weights."""
+        calls: list[Callable[[], Any]] = []
+        if self._norm is None:
+            weights = self._weights.bind(arrays, resources, calls)
+            bias = None if self._layer.no_bias else present(arrays.inputs[2])
+        else:
+            weights, bias = self._folded(arrays, resources)
+        calls.append(
+            partial(
+                loaded().convolve,
+                self._problem,
+                pointer(arrays.inputs[0]),
+                pointer(weights),
+                None if bias is None else pointer(bias),
+                pointer(arrays.inputs[-1]) if self._has_residual else None,
+                self._has_relu,
+                pointer(arrays.outputs[0]),
+                pointer(present(resources.scratchpad)[self._weights.scratch_bytes :]),
+            )
+        )
+        return in_turn(calls)
+
+    def _folded(self, arrays: KernelArrays, resources: KernelResources) -> tuple[Array, Array]:
+        """Return weights and bias that have taken in the batch norm, which the plan keeps."""
+        count, size = (5 if self._layer.no_bias else 6), self._weights.nbytes
+        kept = resources.keep(
+            ("winograd", self._norm.eps, self._norm.fix_gamma),
+            range(1, 1 + count),
+            size + self._problem.outputs * _FLOAT32.itemsize,
+            partial(self._fold, arrays.inputs[1 : 1 + count]),
+        )
+        return kept[:size], kept[size:]
+
+    def _fold(self, inputs: Sequence[Array | None], kept: Array) -> None:
+        weight, bias = fold(self._layer, self._norm, inputs)
+        size = self._weights.nbytes
+        kept[size:].view(_FLOAT32)[...] = bias
+        self._weights.transform(np.ascontiguousarray(weight), kept)
+
+
+def convolution(request: KernelRequest) -> Kernel | None:
+    """Prepare the forward pass."""
+    problem = problem_of(request, request.operator)
+    return None if problem is None else _Forward(request, problem, request.operator)
+
+
+def fused_convolution(request: KernelRequest) -> Kernel | None:
+    """Prepare a convolution with batch norm, residual and ReLU, as far as they are there."""
+    fused = request.operator
+    has_relu = fused.activation is not None
+    if has_relu:
+        function = function_of(fused.activation)
+        if function is None or tuple(function[:2]) != (Algorithm.ELTWISE_RELU, 0.0):
+            return None
+    problem = problem_of(request, fused.layer)
+    if problem is None:
+        return None
+    return _Forward(
+        request,
+        problem,
+        fused.layer,
+        fused.batch_norm,
+        has_residual=fused.has_residual,
+        has_relu=has_relu,
+    )

@@ -1,0 +1,133 @@
+"""Loading the compiled kernels."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import logging
+from collections.abc import Callable, Sequence
+from ctypes import POINTER, c_int, c_long, c_void_p
+from pathlib import Path
+from typing import Any
+
+from core.backends.onednn import library as onednn_library
+from core.backends.onednn.kernel import present
+from core.config import config
+from core.types import Array
+
+__all__ = [
+    "Library",
+    "Problem",
+    "Tensor",
+    "in_turn",
+    "is_available",
+    "library",
+    "loaded",
+    "pointer",
+    "threads",
+]
+
+_log = logging.getLogger(__name__)
+
+_FILE = Path(__file__).with_name("libwinograd.so")
+
+
+class Tensor(ctypes.Structure):
+    """Size and strides, in elements, of images whose channels lie in rows of 16."""
+
+    _fields_ = tuple(
+        (name, c_long) for name in ("height", "width", "image", "block", "row", "pixel")
+    )
+
+
+class Problem(ctypes.Structure):
+    """A convolution, and how it is to be done, as ``winograd.c`` takes them."""
+
+    _fields_ = (
+        *((name, c_long) for name in ("images", "inputs", "outputs", "pad_y", "pad_x")),
+        ("data", Tensor),
+        ("result", Tensor),
+        ("tiles", c_long),
+        ("threads", c_long),
+    )
+
+
+_PROBLEM = POINTER(Problem)
+_SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "is_supported": (c_int, ()),
+    "transform_weights": (None, (c_long, c_long, c_int, c_void_p, c_void_p)),
+    "convolve_scratch": (c_long, (_PROBLEM,)),
+    "convolve": (None, (_PROBLEM, *[c_void_p] * 4, c_int, *[c_void_p] * 2)),
+    "weight_grad_scratch": (c_long, (_PROBLEM, c_int)),
+    "weight_grad": (None, (_PROBLEM, *[c_void_p] * 5, c_int)),
+}
+"""Result and parameters of the functions, without the prefix ``winograd_``."""
+
+
+class Library:
+    """The functions of ``winograd.c``; see there."""
+
+    transform_weights: Callable[..., None]
+    convolve_scratch: Callable[..., int]
+    convolve: Callable[..., None]
+    weight_grad_scratch: Callable[..., int]
+    weight_grad: Callable[..., None]
+    is_supported: Callable[[], int]
+
+    def __init__(self, path: Path) -> None:
+        functions = ctypes.CDLL(str(path))
+        for name, (result, parameters) in _SIGNATURES.items():
+            function = getattr(functions, f"winograd_{name}")
+            function.argtypes, function.restype = parameters, result
+            setattr(self, name, function)
+
+
+@functools.cache
+def library() -> Library | None:
+    """Return the library, loaded when first asked for; None where it cannot be used.
+
+    It shares oneDNN's threads, and comes after it, so that both keep to their number.
+    """
+    if onednn_library() is None or not config.winograd:
+        return None
+    try:
+        found = Library(_FILE)
+    except OSError as error:
+        _log.info("3x3 convolutions run on oneDNN; the faster kernels are not installed: %s", error)
+        return None
+    return found if found.is_supported() else None
+
+
+def loaded() -> Library:
+    """Return the library where it is known to be there."""
+    found = library()
+    assert found is not None
+    return found
+
+
+def is_available() -> bool:
+    """Tell whether kernels can be made."""
+    return library() is not None
+
+
+def threads() -> int:
+    """Return how many threads kernels made on this thread run on."""
+    found = onednn_library()
+    return 1 if found is None else found.threads()
+
+
+def pointer(array: Array | None) -> c_void_p:
+    """Return the address of an array that its plan keeps alive."""
+    return c_void_p(present(array).ctypes.data)
+
+
+def in_turn(calls: Sequence[Callable[[], Any]]) -> Callable[[], Any]:
+    """Return a closure that makes these calls."""
+    if len(calls) == 1:
+        return calls[0]
+
+    def call() -> None:
+        for each in calls:
+            each()
+
+    return call

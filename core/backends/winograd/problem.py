@@ -1,0 +1,138 @@
+"""What the kernels can do, and for which convolutions they win."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from core.backends.kernels import KernelRequest, Layout, TensorSpec
+from core.backends.onednn.convolution import Problem as DirectProblem
+from core.backends.onednn.convolution import has_channels_first
+from core.backends.onednn.kernel import are_float32
+from core.backends.onednn.memory import blocked, channels_last, layout_of
+from core.backends.winograd import library
+from core.types import Shape
+
+__all__ = ["Convolution", "convolve_bytes", "problem_of"]
+
+_FLOAT32 = np.dtype("float32")
+
+_LANES = 16
+_WINDOW = (3, 3)
+_MOST_PADDING = 2
+
+_CACHE = 400_000
+"""Bytes of tiles that a thread works on at a time; they shall stay in its cache."""
+_FEWEST_TILES, _MOST_TILES = 12, 24
+
+_TILES_PER_WEIGHT = 1 / 4096
+"""Tiles for each pair of an input and an output channel from which the kernels win: transformed
+weights are nearly twice as large, and with few tiles their way from memory is what takes time."""
+_TILES_PER_TRANSFORM = 64
+"""Tiles from which it pays to transform weights for one pass."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Convolution:
+    """A convolution with windows of 3x3 and strides of 1 whose channels come in rows of 16.
+
+    Attributes:
+        data, output: shapes, ``(images, channels, height, width)``.
+        pad: rows above and columns left of the data.
+        is_last: whether channels lie innermost; else in blocks of 16.
+    """
+
+    data: Shape
+    output: Shape
+    pad: Shape
+    is_last: bool
+
+    @classmethod
+    def of(cls, request: KernelRequest, direct: DirectProblem) -> Convolution | None:
+        """Return a step's convolution; None where the kernels cannot do it or do not win."""
+        stride, dilation, pad, behind = direct.window
+        channels = (direct.data[1], direct.output[1])
+        is_simple = direct.weight[2:] == _WINDOW and not direct.has_groups
+        if not is_simple or stride != (1, 1) or dilation != (0, 0):
+            return None
+        if any(count % _LANES for count in channels) or max(*pad, *behind) > _MOST_PADDING:
+            return None
+        data = request.inputs[0]
+        assert data is not None
+        found = cls(direct.data, direct.output, pad, _is_last(request, data))
+        fewest = channels[0] * channels[1] * _TILES_PER_WEIGHT
+        if request.is_train or not request.is_constant[1]:
+            fewest = max(fewest, _TILES_PER_TRANSFORM)
+        return found if found.tiles >= fewest else None
+
+    @property
+    def tiles(self) -> int:
+        """How many tiles of 2x2 results there are."""
+        images, _, height, width = self.output
+        return images * -(-height // 2) * -(-width // 2)
+
+    @property
+    def layouts(self) -> tuple[Layout | None, Layout | None]:
+        """The layouts of data and output."""
+        arrange = channels_last if self.is_last else blocked
+        return layout_of(arrange(self.data)), layout_of(arrange(self.output))
+
+    def transposed(self) -> Convolution:
+        """Return the convolution that the data's gradient is, of the output's."""
+        pad = tuple(2 - before for before in self.pad)
+        return Convolution(self.output, self.data, pad, self.is_last)
+
+    def as_c(self) -> library.Problem:
+        """Return it as the library takes it, to be done by the threads there are now."""
+        channels = self.data[1] + self.output[1]
+        tiles = _CACHE // (16 * 4 * channels) // _FEWEST_TILES * _FEWEST_TILES
+        return library.Problem(
+            images=self.data[0],
+            inputs=self.data[1],
+            outputs=self.output[1],
+            pad_y=self.pad[0],
+            pad_x=self.pad[1],
+            data=self._tensor(self.data),
+            result=self._tensor(self.output),
+            tiles=min(max(tiles, _FEWEST_TILES), _MOST_TILES),
+            threads=library.threads(),
+        )
+
+    def _tensor(self, shape: Shape) -> library.Tensor:
+        _, channels, height, width = shape
+        pixel = channels if self.is_last else _LANES
+        return library.Tensor(
+            height=height,
+            width=width,
+            image=channels * height * width,
+            block=_LANES if self.is_last else height * width * _LANES,
+            row=width * pixel,
+            pixel=pixel,
+        )
+
+
+def _is_last(request: KernelRequest, data: TensorSpec) -> bool:
+    """Choose the layout that the data has; of plain data, that of oneDNN's neighbours: channels
+    last in inference, blocks in training."""
+    last, blocks = layout_of(channels_last(data.shape)), layout_of(blocked(data.shape))
+    if data.layout in (last, blocks):
+        return data.layout == last
+    return not request.is_train
+
+
+def convolve_bytes(problem: library.Problem) -> int:
+    """Return how much scratch it takes to convolve."""
+    floats = library.loaded().convolve_scratch(problem) * problem.threads
+    return int(floats * _FLOAT32.itemsize)
+
+
+def problem_of(request: KernelRequest, layer: Any) -> Convolution | None:
+    """Return the convolution of a step or of its gradients; None where oneDNN does it."""
+    out = request.outputs[0]
+    if library.library() is None or out is None or not are_float32(request):
+        return None
+    if not has_channels_first(layer):
+        return None
+    return Convolution.of(request, DirectProblem.of(layer, request.inputs, out))

@@ -1,0 +1,64 @@
+"""Transformed weights: kept as long as the weights do not change, or made for each pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from core.backends.kernels import KernelArrays, KernelResources
+from core.backends.onednn.kernel import present
+from core.backends.winograd.library import Problem, loaded, pointer
+from core.types import Array
+
+__all__ = ["Weights"]
+
+_PLACES = 16
+"""Of a transformed tile, for each of which there is a matrix of weights."""
+_WEIGHT = 1
+"""Which input of a convolution they are."""
+
+
+class Weights:
+    """The weights of a convolution as its kernel reads them.
+
+    Args:
+        problem: the convolution that they are for.
+        is_kept: whether the plan keeps them, as they have a version; else they are transformed in
+            the first ``scratch_bytes`` of the scratchpad.
+        is_turned: whether it is the convolution that the data's gradient is.
+
+    Attributes:
+        nbytes: their size.
+    """
+
+    def __init__(self, problem: Problem, *, is_kept: bool, is_turned: bool = False) -> None:
+        self._is_kept, self._is_turned = is_kept, is_turned
+        itemsize = np.dtype("float32").itemsize
+        self.nbytes = int(_PLACES * problem.inputs * problem.outputs * itemsize)
+        self.scratch_bytes = 0 if is_kept else self.nbytes
+
+    def bind(
+        self,
+        arrays: KernelArrays,
+        resources: KernelResources,
+        calls: list[Callable[[], Any]],
+    ) -> Array:
+        """Return where they are; a call that must be made before is added to ``calls``."""
+        weight = present(arrays.inputs[_WEIGHT])
+        if self._is_kept:
+            key = ("winograd", self._is_turned)
+            make = partial(self.transform, weight)
+            return resources.keep(key, (_WEIGHT,), self.nbytes, make)
+        target = present(resources.scratchpad)[: self.nbytes]
+        calls.append(partial(self.transform, weight, target))
+        return target
+
+    def transform(self, weight: Array, target: Array) -> None:
+        """Transform weights of shape ``(outputs, inputs, 3, 3)`` into bytes."""
+        outputs, inputs = weight.shape[:2]
+        loaded().transform_weights(
+            outputs, inputs, self._is_turned, pointer(weight), pointer(target)
+        )

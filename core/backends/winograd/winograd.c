@@ -1,0 +1,481 @@
+/* Convolutions with windows of 3x3 by Winograd's minimal filtering F(2x2, 3x3), in AVX-512.
+ *
+ * A. Lavin, S. Gray: Fast Algorithms for Convolutional Neural Networks, 2015 (arXiv:1509.09308).
+ * Tiles of 4x4 data, which overlap, are transformed so that 16 products of matrices, one for each
+ * place of a tile, replace the sliding window: 4 multiplications for each result, not 9.
+ *
+ *     results = A^T [ (G weights G^T) . (B^T data B) ] A
+ *
+ * Both gradients are of the same form: that of the data is a convolution with the weights turned
+ * around, that of the weights is  G^T [ (A grad A^T) . (B^T data B) ] G.
+ *
+ * Tensors are float32 with 16 channels in a row, in blocks of channels (nChw16c) or channels last;
+ * `Tensor` says which. Channel counts are multiples of 16. Nothing is allocated here.
+ */
+#include <immintrin.h>
+#include <omp.h>
+
+#define LANES 16
+#define PLACES 16 /* of a transformed tile, 4x4 */
+#define PANEL 64  /* columns of a matrix that lie together: 4 registers */
+
+#define TARGET __attribute__((target("avx512f")))
+#define INLINE TARGET __attribute__((always_inline)) static inline
+
+typedef __m512 vector;
+
+typedef struct {
+  long height, width;
+  long image, block, row, pixel; /* strides, in elements; a block is 16 channels */
+} Tensor;
+
+typedef struct {
+  long images, inputs, outputs; /* inputs, outputs: channels */
+  long pad_y, pad_x;
+  Tensor data, result;
+  long tiles;   /* that are transformed together */
+  long threads; /* at most; there is scratch for each */
+} Problem;
+
+
+
+static long least(long a, long b) { return a < b ? a : b; }
+
+int winograd_is_supported(void) {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx512f") != 0;
+}
+
+/* -- tiles ------------------------------------------------------------------------------------ */
+
+typedef struct {
+  long image, y, x; /* y and x count tiles */
+  long rows, columns;
+} Tile;
+
+static long count_tiles(const Problem *p) {
+  return p->images * ((p->result.height + 1) / 2) * ((p->result.width + 1) / 2);
+}
+
+static Tile tile_at(const Problem *p, long index) {
+  long rows = (p->result.height + 1) / 2, columns = (p->result.width + 1) / 2;
+  long place = index % (rows * columns);
+  return (Tile){index / (rows * columns), place / columns, place % columns, rows, columns};
+}
+
+static void next(Tile *tile) {
+  if (++tile->x < tile->columns) return;
+  tile->x = 0;
+  if (++tile->y < tile->rows) return;
+  tile->y = 0;
+  tile->image++;
+}
+
+INLINE vector at(const Tensor *t, const float *start, long y, long x) {
+  if (y < 0 || x < 0 || y >= t->height || x >= t->width) return _mm512_setzero_ps();
+  return _mm512_loadu_ps(start + y * t->row + x * t->pixel);
+}
+
+/* B^T tile B of the tile whose first pixel is (y, x); places are `step` elements apart. */
+INLINE void transform_data(const Tensor *t, const float *start, long y, long x, float *out,
+                           long step) {
+  vector d[4][4];
+  if (y >= 0 && x >= 0 && y + 4 <= t->height && x + 4 <= t->width) {
+    const float *first = start + y * t->row + x * t->pixel;
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++)
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; j++) d[i][j] = _mm512_loadu_ps(first + i * t->row + j * t->pixel);
+  } else {
+    for (int i = 0; i < 4; i++)
+      for (int j = 0; j < 4; j++) d[i][j] = at(t, start, y + i, x + j);
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; j++) {
+    vector a = d[0][j] - d[2][j], b = d[1][j] + d[2][j];
+    vector c = d[2][j] - d[1][j], e = d[1][j] - d[3][j];
+    d[0][j] = a, d[1][j] = b, d[2][j] = c, d[3][j] = e;
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) {
+    float *to = out + 4 * i * step;
+    _mm512_storeu_ps(to, d[i][0] - d[i][2]);
+    _mm512_storeu_ps(to + step, d[i][1] + d[i][2]);
+    _mm512_storeu_ps(to + 2 * step, d[i][2] - d[i][1]);
+    _mm512_storeu_ps(to + 3 * step, d[i][1] - d[i][3]);
+  }
+}
+
+/* A^T tile A, with what follows the convolution, into 2x2 pixels, as far as they are there.
+ * `residual`, arranged as the result, is added; NULL for none. */
+INLINE void restore_result(const float *in, long step, const Tensor *t, const float *residual,
+                           float *start, long y, long x, vector bias, int has_relu) {
+  vector half[2][4];
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; j++) {
+    vector a = _mm512_loadu_ps(in + j * step), b = _mm512_loadu_ps(in + (4 + j) * step);
+    vector c = _mm512_loadu_ps(in + (8 + j) * step), e = _mm512_loadu_ps(in + (12 + j) * step);
+    half[0][j] = a + b + c;
+    half[1][j] = b - c - e;
+  }
+  long rows = least(2, t->height - y), columns = least(2, t->width - x);
+  for (long i = 0; i < rows; i++) {
+    vector *h = half[i], pixels[2] = {h[0] + h[1] + h[2], h[1] - h[2] - h[3]};
+    for (long j = 0; j < columns; j++) {
+      const long place = (y + i) * t->row + (x + j) * t->pixel;
+      vector value = pixels[j] + bias;
+      if (residual) value += _mm512_loadu_ps(residual + place);
+      if (has_relu) value = _mm512_max_ps(value, _mm512_setzero_ps());
+      _mm512_storeu_ps(start + place, value);
+    }
+  }
+}
+
+/* A pixels A^T of the 2x2 pixels from (y, x) on; returns their sum. */
+INLINE vector transform_grad(const Tensor *t, const float *start, long y, long x, float *out,
+                             long step) {
+  vector a = at(t, start, y, x), b = at(t, start, y, x + 1);
+  vector c = at(t, start, y + 1, x), e = at(t, start, y + 1, x + 1);
+  vector left[4] = {a, a + c, a - c, -c}, right[4] = {b, b + e, b - e, -e};
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) {
+    float *to = out + 4 * i * step;
+    _mm512_storeu_ps(to, left[i]);
+    _mm512_storeu_ps(to + step, left[i] + right[i]);
+    _mm512_storeu_ps(to + 2 * step, left[i] - right[i]);
+    _mm512_storeu_ps(to + 3 * step, -right[i]);
+  }
+  return a + b + c + e;
+}
+
+/* -- products of matrices --------------------------------------------------------------------- */
+
+/* Columns are kept in panels, as many registers wide as are left, up to four. */
+static long panel_width(long columns, long first) {
+  long left = columns - first;
+  return left >= PANEL ? PANEL : left >= PANEL / 2 ? PANEL / 2 : LANES;
+}
+
+/* Where the panel with a column begins. */
+static long panel_of(long columns, long column) {
+  long first = 0;
+  while (column >= first + panel_width(columns, first)) first += panel_width(columns, first);
+  return first;
+}
+
+typedef struct {
+  const float *left, *right;
+  float *out;
+  long depth;
+  long left_row, left_depth, right_depth, out_row; /* strides */
+} Factors;
+
+/* out[rows][registers * 16] = or += left[rows][depth] right[depth][registers * 16] */
+INLINE void multiply_block(const int rows, const int registers, const Factors f,
+                           const int accumulates) {
+  vector sums[16][4];
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+    for (int j = 0; j < registers; j++)
+      sums[i][j] =
+          accumulates ? _mm512_loadu_ps(f.out + i * f.out_row + LANES * j) : _mm512_setzero_ps();
+  for (long k = 0; k < f.depth; k++) {
+    vector right[4];
+#pragma GCC unroll 4
+    for (int j = 0; j < registers; j++)
+      right[j] = _mm512_loadu_ps(f.right + k * f.right_depth + LANES * j);
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++) {
+      vector left = _mm512_set1_ps(f.left[i * f.left_row + k * f.left_depth]);
+#pragma GCC unroll 4
+      for (int j = 0; j < registers; j++) sums[i][j] = _mm512_fmadd_ps(left, right[j], sums[i][j]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+    for (int j = 0; j < registers; j++)
+      _mm512_storeu_ps(f.out + i * f.out_row + LANES * j, sums[i][j]);
+}
+
+#define ROWS(n) \
+  case n: multiply_block(n, registers, f, accumulates); break;
+
+/* A block of at most 6, 12 or 16 rows: as many as 32 registers allow. */
+INLINE void multiply_rows(long rows, const int registers, const Factors f, const int accumulates) {
+  switch (rows) {
+    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6)
+    default:
+      if (registers > 2) __builtin_unreachable();
+      switch (rows) {
+        ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12)
+        default:
+          if (registers > 1) __builtin_unreachable();
+          switch (rows) { ROWS(13) ROWS(14) ROWS(15) ROWS(16) }
+      }
+  }
+}
+
+INLINE void multiply_panel(long rows, const int registers, Factors f, const int accumulates) {
+  const long most = registers == 4 ? 6 : registers == 2 ? 12 : 16;
+  for (; rows > 0; rows -= most) {
+    multiply_rows(least(rows, most), registers, f, accumulates);
+    f.left += most * f.left_row;
+    f.out += most * f.out_row;
+  }
+}
+
+/* One panel of `width` columns. */
+INLINE void multiply(long rows, long width, const Factors f, const int accumulates) {
+  if (width == PANEL) multiply_panel(rows, 4, f, accumulates);
+  else if (width == PANEL / 2) multiply_panel(rows, 2, f, accumulates);
+  else multiply_panel(rows, 1, f, accumulates);
+}
+
+/* out[rows][columns] = left[rows][depth] right, whose columns are in panels */
+TARGET static void multiply_all(long rows, long depth, long columns, const float *left,
+                                const float *right, float *out) {
+  for (long first = 0, width; first < columns; first += width) {
+    width = panel_width(columns, first);
+    multiply(rows, width,
+             (Factors){left, right + first * depth, out + first, depth, depth, 1, width, columns},
+             0);
+  }
+}
+
+
+/* -- weights ---------------------------------------------------------------------------------- */
+
+/* G weights G^T of weights[outputs][inputs][3][3] into [16][panel of outputs][inputs][outputs].
+ * Turned around they are those of the data's gradient, where inputs and outputs change roles. */
+TARGET void winograd_transform_weights(long outputs, long inputs, int turned, const float *weights,
+                                       float *out) {
+  const long columns = turned ? inputs : outputs, depth = turned ? outputs : inputs;
+  const long column_stride = turned ? 9 : inputs * 9, depth_stride = turned ? inputs * 9 : 9;
+  const __m512i lanes = _mm512_mullo_epi32(
+      _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+      _mm512_set1_epi32((int)column_stride));
+  const vector half = _mm512_set1_ps(.5f);
+  const long parts = turned ? depth : columns / LANES;
+#pragma omp parallel for schedule(static)
+  for (long part = 0; part < parts; part++) {
+    /* Weights are read as they lie in memory. */
+    const long others = turned ? columns / LANES : depth;
+    for (long other = 0; other < others; other++) {
+      const long column = LANES * (turned ? other : part), k = turned ? part : other;
+      const long panel = panel_of(columns, column), width = panel_width(columns, panel);
+      const float *window = weights + column * column_stride + k * depth_stride;
+      float *to = out + panel * depth + k * width + column - panel;
+      vector g[9], t[4][3];
+#pragma GCC unroll 9
+      for (int i = 0; i < 9; i++)
+        g[i] = _mm512_i32gather_ps(lanes, window + (turned ? 8 - i : i), 4);
+#pragma GCC unroll 3
+      for (int j = 0; j < 3; j++) {
+        vector ends = half * (g[j] + g[6 + j]), middle = half * g[3 + j];
+        t[0][j] = g[j], t[1][j] = ends + middle, t[2][j] = ends - middle, t[3][j] = g[6 + j];
+      }
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; i++) {
+        vector ends = half * (t[i][0] + t[i][2]), middle = half * t[i][1];
+        vector places[4] = {t[i][0], ends + middle, ends - middle, t[i][2]};
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; j++)
+          _mm512_storeu_ps(to + (4 * i + j) * columns * depth, places[j]);
+      }
+    }
+  }
+}
+
+/* G^T sums G into the gradient of weights[outputs][inputs][3][3], for one output. `parts` arrays
+ * of sums[16][outputs][inputs], `size` elements apart, are added up. */
+TARGET static void restore_weights(const Problem *p, long output, const float *sums, long parts,
+                                   long size, float *grad) {
+  const long inputs = p->inputs, step = p->outputs * inputs;
+  const vector half = _mm512_set1_ps(.5f);
+  const __m512i lanes =
+      _mm512_set_epi32(135, 126, 117, 108, 99, 90, 81, 72, 63, 54, 45, 36, 27, 18, 9, 0);
+  for (long input = 0; input < inputs; input += LANES) {
+    vector u[4][4], t[3][4];
+#pragma GCC unroll 16
+    for (int i = 0; i < PLACES; i++) {
+      const float *from = sums + i * step + output * inputs + input;
+      vector sum = _mm512_loadu_ps(from);
+      for (long part = 1; part < parts; part++) sum += _mm512_loadu_ps(from + part * size);
+      u[i / 4][i % 4] = sum;
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) {
+      vector both = half * (u[1][j] + u[2][j]);
+      t[0][j] = u[0][j] + both, t[1][j] = half * (u[1][j] - u[2][j]), t[2][j] = both + u[3][j];
+    }
+    float *to = grad + (output * inputs + input) * 9;
+#pragma GCC unroll 3
+    for (int i = 0; i < 3; i++) {
+      vector both = half * (t[i][1] + t[i][2]);
+      _mm512_i32scatter_ps(to + 3 * i, lanes, t[i][0] + both, 4);
+      _mm512_i32scatter_ps(to + 3 * i + 1, lanes, half * (t[i][1] - t[i][2]), 4);
+      _mm512_i32scatter_ps(to + 3 * i + 2, lanes, both + t[i][3], 4);
+    }
+  }
+}
+
+/* -- the passes ------------------------------------------------------------------------------- */
+
+/* Elements of scratch that each thread needs to convolve. */
+long winograd_convolve_scratch(const Problem *p) {
+  return PLACES * p->tiles * (p->inputs + p->outputs);
+}
+
+/* Convolve with transformed weights; `bias` and `residual`, which may be the result itself, may be
+ * NULL. */
+TARGET void winograd_convolve(const Problem *p, const float *data, const float *weights,
+                              const float *bias, const float *residual, int has_relu,
+                              float *result, float *scratch) {
+  const long all = count_tiles(p), inputs = p->inputs, outputs = p->outputs, size = p->tiles;
+  const long chunks = (all + size - 1) / size;
+#pragma omp parallel num_threads((int)least(least(p->threads, omp_get_max_threads()), chunks))
+  {
+    float *tiles = scratch + omp_get_thread_num() * winograd_convolve_scratch(p);
+    float *products = tiles + PLACES * size * inputs;
+#pragma omp for schedule(static)
+    for (long chunk = 0; chunk < chunks; chunk++) {
+      const long count = least(size, all - chunk * size);
+      const Tile begin = tile_at(p, chunk * size);
+      for (long c = 0; c < inputs; c += LANES) {
+        Tile tile = begin;
+        for (long t = 0; t < count; t++, next(&tile))
+          transform_data(&p->data, data + tile.image * p->data.image + c / LANES * p->data.block,
+                         2 * tile.y - p->pad_y, 2 * tile.x - p->pad_x, tiles + t * inputs + c,
+                         size * inputs);
+      }
+      for (int i = 0; i < PLACES; i++)
+        multiply_all(count, inputs, outputs, tiles + i * size * inputs,
+                     weights + i * inputs * outputs, products + i * size * outputs);
+      for (long k = 0; k < outputs; k += LANES) {
+        const vector shift = bias ? _mm512_loadu_ps(bias + k) : _mm512_setzero_ps();
+        Tile tile = begin;
+        for (long t = 0; t < count; t++, next(&tile)) {
+          const long start = tile.image * p->result.image + k / LANES * p->result.block;
+          restore_result(products + t * outputs + k, size * outputs, &p->result,
+                         residual ? residual + start : 0, result + start, 2 * tile.y, 2 * tile.x,
+                         shift, has_relu);
+        }
+      }
+    }
+  }
+}
+
+/* B^T data B in panels and A grad A^T of tiles from `first` on; `sums` of the gradient, or NULL.
+ * `size` is how many tiles there is room for. */
+TARGET static void transform_both(const Problem *p, const float *data, const float *grad,
+                                  long first, long begin, long count, long depth, float *tiles,
+                                  float *grads, float *sums) {
+  const long inputs = p->inputs, outputs = p->outputs;
+  for (long c = 0; c < inputs; c += LANES) {
+    const long panel = panel_of(inputs, c), width = panel_width(inputs, panel);
+    Tile tile = tile_at(p, first);
+    for (long t = begin; t < begin + count; t++, next(&tile))
+      transform_data(&p->data, data + tile.image * p->data.image + c / LANES * p->data.block,
+                     2 * tile.y - p->pad_y, 2 * tile.x - p->pad_x,
+                     tiles + panel * depth + t * width + c - panel, depth * inputs);
+  }
+  for (long k = 0; k < outputs; k += LANES) {
+    vector sum = _mm512_setzero_ps();
+    Tile tile = tile_at(p, first);
+    for (long t = begin; t < begin + count; t++, next(&tile))
+      sum += transform_grad(
+          &p->result, grad + tile.image * p->result.image + k / LANES * p->result.block,
+          2 * tile.y, 2 * tile.x, grads + t * outputs + k, depth * outputs);
+    if (sums) _mm512_storeu_ps(sums + k, _mm512_loadu_ps(sums + k) + sum);
+  }
+}
+
+TARGET static void clear(float *start, long count) {
+  for (long i = 0; i < count; i += LANES) _mm512_storeu_ps(start + i, _mm512_setzero_ps());
+}
+
+/* Elements of scratch for the weights' gradient, for all threads together.
+ *
+ * Where the sums fit a thread's cache, each thread has its own, and works alone (`shared` 0).
+ * Otherwise all threads work on the same tiles, each on some of the sums. */
+long winograd_weight_grad_scratch(const Problem *p, int shared) {
+  const long sums = PLACES * p->inputs * p->outputs;
+  const long tiles = PLACES * p->tiles * (p->inputs + p->outputs);
+  return (shared ? 1 : p->threads) * (sums + tiles) + p->threads * p->outputs;
+}
+
+TARGET static void restore_all(const Problem *p, const float *sums, long parts, long size,
+                               const float *bias_sums, long bias_parts, float *weight_grad,
+                               float *bias_grad) {
+#pragma omp for schedule(static)
+  for (long k = 0; k < p->outputs; k++) {
+    restore_weights(p, k, sums, parts, size, weight_grad);
+    if (!bias_grad) continue;
+    float sum = 0;
+    for (long part = 0; part < bias_parts; part++) sum += bias_sums[part * p->outputs + k];
+    bias_grad[k] = sum;
+  }
+}
+
+/* The gradients of weights and bias; `bias_grad` may be NULL. */
+TARGET void winograd_weight_grad(const Problem *p, const float *data, const float *grad,
+                                 float *weight_grad, float *bias_grad, float *scratch, int shared) {
+  const long all = count_tiles(p), inputs = p->inputs, outputs = p->outputs, size = p->tiles;
+  const long chunks = (all + size - 1) / size, sums_size = PLACES * inputs * outputs;
+  const long own_size = sums_size + PLACES * size * (inputs + outputs);
+  const int most = (int)least(p->threads, omp_get_max_threads());
+  const int threads = shared ? most : (int)least(most, chunks);
+  float *all_bias_sums = scratch + (shared ? 1 : p->threads) * own_size;
+#pragma omp parallel num_threads(threads)
+  {
+    /* The team may be smaller than asked for. */
+    const long team = omp_get_num_threads(), thread = omp_get_thread_num();
+    float *sums = scratch + (shared ? 0 : thread * own_size), *tiles = sums + sums_size;
+    float *grads = tiles + PLACES * size * inputs, *bias_sums = all_bias_sums + thread * outputs;
+    clear(bias_sums, outputs);
+    if (!shared) {
+      clear(sums, sums_size);
+#pragma omp for schedule(static)
+      for (long chunk = 0; chunk < chunks; chunk++) {
+        const long count = least(size, all - chunk * size);
+        transform_both(p, data, grad, chunk * size, 0, count, size, tiles, grads,
+                       bias_grad ? bias_sums : 0);
+        for (int i = 0; i < PLACES; i++)
+          for (long first = 0, width; first < inputs; first += width) {
+            width = panel_width(inputs, first);
+            multiply(outputs, width,
+                     (Factors){grads + i * size * outputs, tiles + (i * inputs + first) * size,
+                               sums + i * inputs * outputs + first, count, 1, outputs, width,
+                               inputs},
+                     1);
+          }
+      }
+      restore_all(p, scratch, team, own_size, all_bias_sums, team, weight_grad, bias_grad);
+    } else {
+      const long rows = 48, bands = (outputs + rows - 1) / rows;
+      for (long chunk = 0; chunk < chunks; chunk++) {
+        const long count = least(size, all - chunk * size), share = (count + team - 1) / team;
+        const long begin = least(count, thread * share);
+        transform_both(p, data, grad, chunk * size + begin, begin, least(share, count - begin),
+                       size, tiles, grads, bias_grad ? bias_sums : 0);
+#pragma omp barrier
+#pragma omp for schedule(static)
+        for (long part = 0; part < PLACES * bands; part++) {
+          const long i = part / bands, row = part % bands * rows;
+          for (long first = 0, width; first < inputs; first += width) {
+            width = panel_width(inputs, first);
+            multiply(least(rows, outputs - row), width,
+                     (Factors){grads + i * size * outputs + row,
+                               tiles + (i * inputs + first) * size,
+                               sums + (i * outputs + row) * inputs + first, count, 1, outputs,
+                               width, inputs},
+                     chunk > 0);
+          }
+        }
+      }
+      restore_all(p, sums, 1, 0, all_bias_sums, team, weight_grad, bias_grad);
+    }
+  }
+}

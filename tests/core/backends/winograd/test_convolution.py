@@ -1,0 +1,245 @@
+"""Winograd's kernels run 3x3 convolutions where they win, and equal the reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.backends.kernels import Version
+from core.backends.onednn.memory import channels_last, layout_of
+from core.backends.winograd import is_available
+from core.executor import bind
+from core.executor.compile import CompileOptions
+
+pytestmark = pytest.mark.skipif(
+    not is_available(), reason="the kernels are not compiled, or there is no AVX-512"
+)
+
+REFERENCE = CompileOptions(table=None)
+CHECKED = CompileOptions(check_kernels=True)
+Symbol = mx.sym.Symbol
+
+
+def layer(data: Symbol, name: str, filters: int, size: int = 3, **others: Any) -> Symbol:
+    return mx.sym.Convolution(data, name=name, num_filter=filters, kernel=(size, size), **others)
+
+
+def between(filters: tuple[int, int], **others: Any) -> Symbol:
+    """A 3x3 convolution between two others."""
+    before, after = filters
+    out = layer(mx.sym.Variable("data"), "first", before, 1)
+    return layer(layer(out, "middle", after, **others), "last", 8, 1)
+
+
+def bound(
+    symbol: Symbol,
+    data: tuple[int, ...],
+    options: CompileOptions | None,
+    grad_req: Any = "write",
+    *,
+    has_versions: bool = True,
+) -> Any:
+    """Return an executor with fixed values; arrays with versions are those of modules."""
+    random = np.random.RandomState(3)
+    shapes, _, states = symbol.infer_shape(data=data)
+    arguments = {
+        name: mx.nd.array(random.uniform(-1, 1, shape))
+        for name, shape in zip(symbol.list_arguments(), shapes, strict=True)
+    }
+    auxiliary = {
+        name: mx.nd.array(random.uniform(0.5, 1.5, shape))
+        for name, shape in zip(symbol.list_auxiliary_states(), states, strict=True)
+    }
+    if has_versions:
+        for one in (*arguments.values(), *auxiliary.values()):
+            one.version = Version()
+    gradients = {name: mx.nd.ones(one.shape) for name, one in arguments.items()}
+    return bind(symbol, mx.cpu(), arguments, gradients, grad_req, auxiliary, options=options)
+
+
+def trained(executor: Any) -> Any:
+    """Run a training step from a fixed gradient."""
+    (out,) = executor.forward(is_train=True)
+    executor.backward([mx.nd.array(np.random.RandomState(4).randn(*out.shape))])
+    return executor
+
+
+def program_of(executor: Any, *, is_train: bool) -> Any:
+    programs = [plan.compiled.program for plan in executor._plans.values()]
+    (found,) = (program for program in programs if program.is_train == is_train)
+    return found
+
+
+def kernels(executor: Any, *, is_train: bool) -> list[str]:
+    """Return the names of the kernels that an executor runs."""
+    steps = program_of(executor, is_train=is_train).steps
+    return [step.kernel.name for step in steps if step.kernel is not None]
+
+
+def assert_close(got: np.ndarray, wanted: np.ndarray, name: str = "output") -> None:
+    scale = float(np.abs(wanted).max())
+    np.testing.assert_allclose(got / scale, wanted / scale, atol=1e-5, err_msg=name)
+
+
+def assert_trained_equally(executor: Any, expected: Any) -> None:
+    assert_close(executor.outputs[0].asnumpy(), expected.outputs[0].asnumpy())
+    for name, wanted in expected.grad_dict.items():
+        if wanted is not None:
+            assert_close(executor.grad_dict[name].asnumpy(), wanted.asnumpy(), name)
+
+
+@pytest.mark.parametrize("size", [(6, 6), (7, 9), (5, 3)], ids=str)
+@pytest.mark.parametrize("pad", [0, 1, 2])
+@pytest.mark.parametrize("filters", [(16, 32), (48, 80), (112, 16)], ids=str)
+def test_training_equals_the_reference(
+    filters: tuple[int, int], pad: int, size: tuple[int, int]
+) -> None:
+    """Tiles that reach over every edge; panels of 16, 32 and 64 columns and their sums."""
+    symbol = between(filters, pad=(pad, pad))
+    executor = trained(bound(symbol, (40, 4, *size), None))
+    names = kernels(executor, is_train=True)
+    assert {"winograd:convolution", "winograd:convolution_backward"} <= {*names}
+    assert_trained_equally(executor, trained(bound(symbol, (40, 4, *size), REFERENCE)))
+
+
+def test_weights_without_a_version_are_transformed_in_each_pass() -> None:
+    symbol = between((32, 48), pad=(1, 1))
+    executor, expected = (
+        bound(symbol, (4, 4, 9, 8), options, has_versions=False) for options in (None, REFERENCE)
+    )
+    for one in (executor, expected):
+        trained(one)
+        one.arg_dict["middle_weight"].data[...] += 1
+        trained(one)
+    names = kernels(executor, is_train=True)
+    assert {"winograd:convolution", "winograd:convolution_backward"} <= {*names}
+    assert_trained_equally(executor, expected)
+
+
+def test_weights_whose_sums_all_threads_share() -> None:
+    symbol = between((144, 160), pad=(1, 1), no_bias=True)
+    executor = trained(bound(symbol, (9, 4, 12, 12), None))
+    assert "winograd:convolution_backward" in kernels(executor, is_train=True)
+    assert_trained_equally(executor, trained(bound(symbol, (9, 4, 12, 12), REFERENCE)))
+
+
+@pytest.mark.parametrize("wanted", ["middle_weight", "first_weight", "middle_bias"])
+def test_gradients_of_some_arguments_only(wanted: str) -> None:
+    symbol = between((32, 32), pad=(1, 1))
+    requests = {wanted: "write"}
+    executor = trained(bound(symbol, (4, 4, 8, 8), None, requests))
+    assert_trained_equally(executor, trained(bound(symbol, (4, 4, 8, 8), REFERENCE, requests)))
+
+
+def test_gradients_are_added_where_asked() -> None:
+    symbol = between((32, 32), pad=(1, 1))
+    executor = trained(trained(bound(symbol, (4, 4, 8, 8), None, "add")))
+    assert "winograd:convolution_backward" in kernels(executor, is_train=True)
+    expected = trained(trained(bound(symbol, (4, 4, 8, 8), REFERENCE, "add")))
+    assert_trained_equally(executor, expected)
+
+
+def test_changed_weights_are_transformed_anew() -> None:
+    symbol = between((32, 32), pad=(1, 1))
+    executor, expected = (
+        trained(bound(symbol, (4, 4, 8, 8), options)) for options in (None, REFERENCE)
+    )
+    for one in (executor, expected):
+        one.arg_dict["middle_weight"][:] *= -0.5
+        one.arg_dict["middle_weight"][3, 5, 1, 2] = 7.0
+        trained(one)
+    assert_trained_equally(executor, expected)
+    for one in (executor, expected):
+        one.arg_dict["middle_weight"][:] *= 2
+        one.forward(is_train=False)
+    assert_close(executor.outputs[0].asnumpy(), expected.outputs[0].asnumpy())
+
+
+def residual_block(activation: str | None, *, has_norm: bool, no_bias: bool) -> Symbol:
+    data = layer(mx.sym.Variable("data"), "first", 32, 1)
+    out = layer(data, "middle", 32, pad=(1, 1), no_bias=no_bias)
+    if has_norm:
+        out = mx.sym.BatchNorm(out, fix_gamma=False, name="norm")
+    out = out + data
+    if activation is not None:
+        out = mx.sym.Activation(out, act_type=activation)
+    return layer(out, "last", 8, 1)
+
+
+@pytest.mark.parametrize("activation", [None, "relu", "tanh"])
+@pytest.mark.parametrize("has_norm", [False, True], ids=["plain", "norm"])
+@pytest.mark.parametrize("no_bias", [False, True], ids=["bias", "no_bias"])
+def test_inference_takes_in_what_follows(
+    no_bias: bool, has_norm: bool, activation: str | None
+) -> None:
+    """ReLU, residual and batch norm; other activations are oneDNN's."""
+    symbol = residual_block(activation, has_norm=has_norm, no_bias=no_bias)
+    executor, checked, expected = (
+        bound(symbol, (4, 4, 9, 8), options) for options in (None, CHECKED, REFERENCE)
+    )
+    for one in (executor, checked, expected):
+        one.forward(is_train=False)
+    names = kernels(executor, is_train=False)
+    assert ("winograd:convolution" in names) == (activation != "tanh")
+    assert "onednn:arithmetic" not in names
+    for one in (executor, checked):
+        assert_close(one.outputs[0].asnumpy(), expected.outputs[0].asnumpy())
+    if has_norm:
+        for one in (executor, expected):
+            one.aux_dict["norm_moving_mean"][:] += 1
+            one.forward(is_train=False)
+        assert_close(executor.outputs[0].asnumpy(), expected.outputs[0].asnumpy())
+
+
+@pytest.mark.parametrize("is_train", [False, True])
+def test_it_works_in_the_layout_of_its_neighbours(is_train: bool) -> None:
+    """Channels last after a convolution that chose so, blocks elsewhere: equal results."""
+    out = layer(mx.sym.Variable("data"), "first", 48, 5, num_group=1)
+    out = layer(out, "groups", 48, 1, num_group=2)
+    out = layer(layer(out, "middle", 32, pad=(1, 1)), "again", 16, pad=(1, 1))
+    executor, expected = (bound(out, (6, 4, 12, 12), options) for options in (None, REFERENCE))
+    for one in (executor, expected):
+        if is_train:
+            trained(one)
+        else:
+            one.forward(is_train=False)
+    program = program_of(executor, is_train=is_train)
+    (step,) = (
+        step
+        for step in program.forward_steps
+        if step.kernel.name == "winograd:convolution" and step.node == "middle"
+    )
+    value = program.values[step.inputs[0]]
+    assert value.layout == layout_of(channels_last(value.shape))
+    assert_close(executor.outputs[0].asnumpy(), expected.outputs[0].asnumpy())
+    if is_train:
+        assert_trained_equally(executor, expected)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"stride": (2, 2)},
+        {"dilate": (2, 2)},
+        {"num_group": 2},
+        {"pad": (3, 3)},
+        {"layout": "NHWC"},
+    ],
+    ids=str,
+)
+def test_other_convolutions_are_left_to_onednn(others: dict[str, Any]) -> None:
+    symbol = layer(mx.sym.Variable("data"), "only", 32, **others)
+    executor = bound(symbol, (2, 8, 8, 32) if "layout" in others else (2, 32, 8, 8), None)
+    executor.forward(is_train=False)
+    assert not any(name.startswith("winograd") for name in kernels(executor, is_train=False))
+
+
+def test_few_tiles_do_not_pay_for_large_weights() -> None:
+    symbol = layer(mx.sym.Variable("data"), "only", 512, pad=(1, 1))
+    for images, wins in ((1, False), (8, True)):
+        executor = bound(symbol, (images, 512, 7, 7), None)
+        executor.forward(is_train=False)
+        assert ("winograd:convolution" in kernels(executor, is_train=False)) == wins
