@@ -5,7 +5,7 @@ A shape is a tuple of ints in which 0 stands for an unknown dimension; an unknow
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard, overload
 
 import ml_dtypes
 import numpy as np
@@ -143,7 +143,7 @@ def with_plain_zeros(shape: Shape) -> Shape:
     return tuple(map(int, shape))
 
 
-def is_known(shape: Shape | None) -> bool:
+def is_known(shape: Shape | None) -> TypeGuard[Shape]:
     """Tell whether rank and every dimension are known."""
     return shape is not None and 0 not in shape
 
@@ -156,6 +156,12 @@ def shape_size(shape: Shape) -> int:
     return size
 
 
+@overload
+def merge_shapes(a: Shape, b: Shape | None) -> Shape: ...
+@overload
+def merge_shapes(a: Shape | None, b: Shape) -> Shape: ...
+@overload
+def merge_shapes(a: Shape | None, b: Shape | None) -> Shape | None: ...
 def merge_shapes(a: Shape | None, b: Shape | None) -> Shape | None:
     """Combine what is known of one shape from two sides.
 
@@ -169,6 +175,12 @@ def merge_shapes(a: Shape | None, b: Shape | None) -> Shape | None:
     return tuple(x or y for x, y in zip(a, b, strict=True))
 
 
+@overload
+def merge_dtypes(a: DType, b: DType | None) -> DType: ...
+@overload
+def merge_dtypes(a: DType | None, b: DType) -> DType: ...
+@overload
+def merge_dtypes(a: DType | None, b: DType | None) -> DType | None: ...
 def merge_dtypes(a: DType | None, b: DType | None) -> DType | None:
     """Combine what is known of one dtype from two sides; raise TypeInferenceError on conflict."""
     if a is None or b is None:
@@ -182,8 +194,6 @@ def broadcast_shapes(a: Shape | None, b: Shape | None) -> Shape | None:
     """Return the NumPy broadcast of two shapes, or ``None`` while either is not fully known."""
     if not is_known(a) or not is_known(b):
         return None
-    assert a is not None
-    assert b is not None
     try:
         return np.broadcast_shapes(a, b)
     except ValueError:

@@ -219,7 +219,6 @@ class Convolution(_Filtering):
         counts = zip(data[2:], window.counts(data[2:]), strict=True)
         expected = (data[0], self.num_filter, *(n if size else 0 for size, n in counts))
         completed = self.expect("output", output, expected)
-        assert completed is not None
         sizes = tuple(
             n - 1 + span - 2 * pad if n and stride == 1 else 0
             for n, span, pad, stride in zip(
@@ -227,7 +226,6 @@ class Convolution(_Filtering):
             )
         )
         merged = self.expect("data", data, (completed[0], 0, *sizes))
-        assert merged is not None
         return merged, completed
 
     def filter(self, run: Run, data: Array, weight: Array, out: Array) -> None:
@@ -304,7 +302,6 @@ class Deconvolution(_Filtering):
     def infer_sizes(self, data: Shape, output: Shape | None) -> tuple[Shape, Shape]:
         expected = (data[0], self.num_filter, *self._output_sizes(data[2:]))
         completed = self.expect("output", output, expected)
-        assert completed is not None
         return (completed[0], *data[1:]), completed
 
     def _output_sizes(self, sizes: Shape) -> Shape:

@@ -57,7 +57,6 @@ class Correlation(Operator):
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         data = self.expect("data2", inputs[1], inputs[0])
         data = self.expect("data1", data, (0, 0, 0, 0))
-        assert data is not None
         border = self.max_displacement + self.kernel_size // 2
         sizes = []
         for size in data[2:]:
@@ -71,7 +70,6 @@ class Correlation(Operator):
             sizes.append(-(-room // self.stride1) if size else 0)
         channels = (2 * self._radius + 1) ** 2
         output = self.expect("output", outputs[0], (data[0], channels, *sizes))
-        assert output is not None
         data = (output[0], *data[1:])
         return [data, data], [output]
 

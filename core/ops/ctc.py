@@ -184,16 +184,11 @@ class CTCLoss(Operator):
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         data = self.expect("data", inputs[0], (0, 0, 0))
         label = self.expect("label", inputs[1], (0, 0))
-        assert data is not None
-        assert label is not None
         output = self.expect("output", outputs[0], (data[1],))
-        assert output is not None
         label = self.expect("label", label, (output[0], 0))
-        assert label is not None
         if data[0] and label[1] > data[0]:
             raise ShapeError(f"label has {label[1]} labels an example, data only {data[0]} steps")
         data = self.expect("data", data, (0, label[0], 0))
-        assert data is not None
         names = self.input_names()[2:]
         lengths = [
             self.expect(name, shape, (data[1],))
@@ -277,7 +272,6 @@ class WarpCTC(Operator):
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         data = self.expect("data", inputs[0], outputs[0])
         data = self.expect("data", data, (0, 0))
-        assert data is not None
         if data[0] % self.input_length:
             raise ShapeError(
                 f"data has {data[0]} rows; expected a multiple of input_length {self.input_length}"

@@ -179,7 +179,7 @@ class Custom(Operator):
             self.expect_dtype(name, dtype, wanted)
             for name, dtype, wanted in zip(names, (*inputs, *outputs), expected, strict=True)
         ]
-        return found[: len(inputs)], found[len(inputs) :]
+        return [*found[: len(inputs)]], [*found[len(inputs) :]]
 
     def _parts(self, method: str, answer: Any) -> tuple[list[Any], list[Any], list[Any]]:
         """Return what a method said of inputs, outputs and auxiliary states."""

@@ -42,7 +42,6 @@ class FullyConnected(Operator):
             raise ShapeError("data has shape (); expected a batch axis or an axis of features")
         leading = data[:1] if self.flatten else data[:-1]
         output = self.expect("output", output, (*leading, self.num_hidden))
-        assert output is not None
         leading = output[:-1]
         inputs[0] = data = (*leading, *data[len(leading) :])
         inputs[1] = self._infer_weight(inputs[1], self._features(data))

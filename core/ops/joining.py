@@ -70,15 +70,15 @@ class Concat(_Joining):
         assert common is not None
         shapes = [self.expect("input", shape, common) for shape in inputs]
         output = self.expect("output", outputs[0], common)
-        lengths = [shape[axis] for shape in shapes if shape is not None]
+        lengths = [shape[axis] for shape in shapes]
         if 0 not in lengths:
             output = self.expect("output", output, _replace(common, axis, sum(lengths)))
-        elif output is not None and output[axis] and lengths.count(0) == 1:
+        elif output[axis] and lengths.count(0) == 1:
             rest = output[axis] - sum(lengths)
             if rest < 1:
                 raise ShapeError(f"output {output} is too short for the inputs {shapes}")
             shapes[lengths.index(0)] = _replace(common, axis, rest)
-        return shapes, [output]
+        return [*shapes], [output]
 
     def needs_every_gradient(self) -> bool:
         return True

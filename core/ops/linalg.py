@@ -80,7 +80,6 @@ class _Products(Operator):
         if rows == len(a) - 1:
             raise ShapeError(f"axis is {self.axis}; the columns lie along the last axis")
         batch = self.expect("B", self._batch(b, rows), self._batch(a, rows))
-        assert batch is not None
         m, k = (a[-1], a[rows]) if self.transpose_a else (a[rows], a[-1])
         inner, n = (b[-1], b[rows]) if self.transpose_b else (b[rows], b[-1])
         if k and inner and k != inner:

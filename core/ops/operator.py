@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard, overload
 
 import numpy as np
 
@@ -271,10 +271,16 @@ class Operator:
 
     # -- helpers for inference --------------------------------------------------------------
 
-    def check_known(self, shapes: Sequence[Shape | None]) -> bool:
+    def check_known(self, shapes: Sequence[Shape | None]) -> TypeGuard[Sequence[Shape]]:
         """Tell whether all shapes are fully known."""
         return all(is_known(shape) for shape in shapes)
 
+    @overload
+    def expect(self, what: str, got: Shape, expected: Shape | None) -> Shape: ...
+    @overload
+    def expect(self, what: str, got: Shape | None, expected: Shape) -> Shape: ...
+    @overload
+    def expect(self, what: str, got: Shape | None, expected: Shape | None) -> Shape | None: ...
     def expect(self, what: str, got: Shape | None, expected: Shape | None) -> Shape | None:
         """Merge two views of one input's shape; a contradiction names the input."""
         try:
@@ -282,6 +288,14 @@ class Operator:
         except ShapeError:
             raise ShapeError(f"{what} has shape {got}, expected {expected}") from None
 
+    @overload
+    def expect_dtype(self, what: str, got: DType, expected: DType | None) -> DType: ...
+    @overload
+    def expect_dtype(self, what: str, got: DType | None, expected: DType) -> DType: ...
+    @overload
+    def expect_dtype(
+        self, what: str, got: DType | None, expected: DType | None
+    ) -> DType | None: ...
     def expect_dtype(self, what: str, got: DType | None, expected: DType | None) -> DType | None:
         """Merge two views of one input's dtype; a contradiction names the input."""
         try:

@@ -110,7 +110,6 @@ class BatchDot(_Product):
             )
         batch = self.expect("rhs", rhs[:-2], self.expect("lhs", lhs[:-2], None))
         batch = self.expect("lhs", lhs[:-2], batch)
-        assert batch is not None
         m, k = _turned(lhs[-2:], self.transpose_a)
         inner, n = _turned(rhs[-2:], self.transpose_b)
         if k and inner and k != inner:

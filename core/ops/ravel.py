@@ -70,7 +70,6 @@ class UnravelIndex(_Indices):
         if data is None:
             return inputs, outputs
         output = self.expect("output", outputs[0], (len(self.shape), *data))
-        assert output is not None
         return [output[1:]], [output]
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:

@@ -114,7 +114,6 @@ class RNN(Operator):
             raise ShapeError(f"data has shape {data}; expected (steps, batch, inputs)")
         width = self.directions * self.state_size
         output = self.expect("output", outputs[0], (*data[:2], width))
-        assert output is not None
         data = (*output[:2], data[2])
         size = self._parameter_size(data[2]) if data[2] else 0
         parameters = self.expect("parameters", inputs[1], (size,))

@@ -171,11 +171,8 @@ class BilinearSampler(Operator):
         self, inputs: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         data = self.expect("data", inputs[0], (0, 0, 0, 0))
-        assert data is not None
         grid = self.expect("grid", inputs[1], (data[0], 2, 0, 0))
-        assert grid is not None
         output = self.expect("output", outputs[0], (grid[0], data[1], *grid[2:]))
-        assert output is not None
         batch = output[0]
         return [(batch, output[1], *data[2:]), (batch, 2, *output[2:])], [output]
 
@@ -230,11 +227,8 @@ class SpatialTransformer(Operator):
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         check_target_shape(self.target_shape)
         data = self.expect("data", inputs[0], (0, 0, 0, 0))
-        assert data is not None
         output = self.expect("output", outputs[0], (*data[:2], *self.target_shape))
-        assert output is not None
         loc = self.expect("loc", inputs[1], (output[0], 6))
-        assert loc is not None
         data = (loc[0], output[1], *data[2:])
         return [data, loc], [(*data[:2], *self.target_shape)]
 

@@ -29,10 +29,9 @@ class _Attention(Operator, abc.ABC):
     def backward_reads(self) -> Reads:
         return Reads(inputs=(0, 1) if len(self.input_names()) == 2 else (0,))
 
-    def projection(self, name: str, shape: Shape | None, parts: int) -> Shape | None:
+    def projection(self, name: str, shape: Shape | None, parts: int) -> Shape:
         """Return the shape of an input of projections, checked."""
         shape = self.expect(name, shape, (0, 0, 0))
-        assert shape is not None
         if shape[2] % (self.heads * parts):
             raise ShapeError(
                 f"{name} has shape {shape}; expected a multiple of {self.heads} heads times "
@@ -103,7 +102,6 @@ class SelfAttQK(_Scores):
         self, inputs: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         data = self.projection("queries_keys_values", inputs[0], 3)
-        assert data is not None
         expected = (data[1] * self.heads, data[0], data[0])
         return [data], [self.expect("output", outputs[0], expected)]
 
@@ -123,10 +121,7 @@ class EncDecQK(_Scores):
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         queries = self.projection("queries", inputs[0], 1)
         keys = self.projection("keys_values", inputs[1], 2)
-        assert queries is not None
-        assert keys is not None
         keys = self.expect("keys_values", keys, (0, queries[1], 2 * queries[2]))
-        assert keys is not None
         queries = (queries[0], keys[1], keys[2] // 2)
         expected = (queries[1] * self.heads, queries[0], keys[0])
         return [queries, keys], [self.expect("output", outputs[0], expected)]
@@ -152,12 +147,9 @@ class _Values(_Attention):
         self, inputs: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         data = self.projection(self.projections, inputs[0], self.parts)
-        assert data is not None
         attention = self.expect("attention", inputs[1], (data[1] * self.heads, 0, data[0]))
-        assert attention is not None
         if self.parts == 3:
             attention = self.expect("attention", attention, (0, data[0], 0))
-            assert attention is not None
         expected = (attention[1], data[1], data[2] // self.parts)
         return [data, attention], [self.expect("output", outputs[0], expected)]
 

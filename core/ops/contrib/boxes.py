@@ -131,16 +131,14 @@ class BoxEncode(WithoutGradient):
         samples = self.expect("samples", inputs[0], (0, 0))
         samples = self.expect("matches", inputs[1], samples)
         anchors = self.expect("anchors", inputs[2], (0, 0, 4))
-        assert samples is not None
         anchors = self.expect("anchors", anchors, (*samples, 4))
-        assert anchors is not None
         refs = self.expect("refs", inputs[3], (anchors[0], 0, 4))
         means, stds = (
             self.expect(name, shape, (4,))
             for name, shape in zip(("means", "stds"), inputs[4:], strict=True)
         )
         found = [anchors[:2], anchors[:2], anchors, refs, means, stds]
-        return found, [self.expect("output", output, anchors) for output in outputs]
+        return [*found], [self.expect("output", output, anchors) for output in outputs]
 
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -181,9 +179,7 @@ class BoxDecode(WithoutGradient):
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         data = self.expect("data", inputs[0], outputs[0])
         data = self.expect("data", data, (0, 0, 4))
-        assert data is not None
         anchors = self.expect("anchors", inputs[1], (1, data[1], 4))
-        assert anchors is not None
         data = self.expect("data", data, (0, *anchors[1:]))
         return [data, anchors], [data]
 

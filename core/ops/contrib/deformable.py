@@ -147,7 +147,6 @@ class _Deformable(Operator):
                 f"kernel is {self.kernel} and layout {self.layout}; expected two axes, NCHW"
             )
         data = self.expect("data", inputs[0], (0, 0, 0, 0))
-        assert data is not None
         for name in ("num_group", "num_deformable_group"):
             if data[1] % getattr(self, name):
                 raise ShapeError(
@@ -160,7 +159,6 @@ class _Deformable(Operator):
         counts = zip(data[2:], self.window.counts(data[2:]), strict=True)
         sizes = tuple(count if size else 0 for size, count in counts)
         output = self.expect("output", outputs[0], (data[0], self.num_filter, *sizes))
-        assert output is not None
         places = (output[0], self.kernel[0] * self.kernel[1] * self.num_deformable_group)
         expected = {
             "data": (output[0], *data[1:]),
@@ -173,7 +171,7 @@ class _Deformable(Operator):
             self.expect(name, shape, expected[name])
             for name, shape in zip(self.input_names(), inputs, strict=True)
         ]
-        return found, [output]
+        return [*found], [output]
 
     # -- arithmetic -------------------------------------------------------------------------
 

@@ -120,7 +120,6 @@ class DeformablePSROIPooling(OnRegions):
         rois = found[1]
         assert rois is not None
         trans = self.expect("trans", inputs[2], (rois[0], 0, self.parts, self.parts))
-        assert trans is not None
         if trans[1] % 2 or (trans[1] and self.output_dim % (trans[1] // 2)):
             raise AttributeValueError(
                 f"trans has {trans[1]} channels; expected two for each class, and output_dim "

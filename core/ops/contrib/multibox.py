@@ -140,12 +140,9 @@ class MultiBoxTarget(WithoutGradient):
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         anchor = self.expect("anchor", inputs[0], (1, 0, 4))
         label = self.expect("label", inputs[1], (0, 0, 0))
-        assert anchor is not None
-        assert label is not None
         if 0 < label[2] < 5:
             raise ShapeError(f"label has {label[2]} numbers an object; expected 5: class and box")
         predicted = self.expect("cls_pred", inputs[2], (label[0], 0, anchor[1]))
-        assert predicted is not None
         anchor, label = (1, predicted[2], 4), (predicted[0], *label[1:])
         offsets = (label[0], anchor[1] * 4)
         found = (offsets, offsets, (label[0], anchor[1]))
@@ -263,9 +260,7 @@ class MultiBoxDetection(WithoutGradient):
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         probability = self.expect("cls_prob", inputs[0], (0, 0, 0))
         anchor = self.expect("anchor", inputs[2], (1, 0, 4))
-        assert probability is not None
         probability = self.expect("cls_prob", probability, (0, 0, anchor[1] if anchor else 0))
-        assert probability is not None
         batch, _, count = probability
         offsets = self.expect("loc_pred", inputs[1], (batch, count * 4))
         output = self.expect("output", outputs[0], (batch, count, 6))

@@ -54,7 +54,6 @@ class _Proposal(WithoutGradient):
         self, inputs: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         scores = self.expect("cls_prob", inputs[0], (0, 0, 0, 0))
-        assert scores is not None
         anchors = len(self.scales) * len(self.ratios)
         if scores[1] not in (0, 2 * anchors):
             raise ShapeError(
@@ -62,7 +61,6 @@ class _Proposal(WithoutGradient):
             )
         deltas = self.expect("bbox_pred", inputs[1], (scores[0], 4 * anchors, *scores[2:]))
         info = self.expect("im_info", inputs[2], (scores[0], 3))
-        assert deltas is not None
         scores = (deltas[0], 2 * anchors, *deltas[2:])
         count = self.regions(scores[0])
         output = self.expect("output", outputs[0], (count, 5))

@@ -68,11 +68,8 @@ class OnRegions(Operator):
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         data = self.expect("data", inputs[0], (0, 0, 0, 0))
         rois = self.expect("rois", inputs[1], (0, self.roi_numbers))
-        assert data is not None
-        assert rois is not None
         channels = self.channels(data[1]) if data[1] else 0
         output = self.expect("output", outputs[0], (rois[0], channels, *self.pooled()))
-        assert output is not None
         return [data, (output[0], rois[1]), *inputs[2:]], [output]
 
 
