@@ -15,6 +15,7 @@ from core.executor.ir import Program
 from core.executor.layout import choose_kernels
 from core.executor.memory import Lifetime, MemoryPlan, assign_inplace, lifetimes, plan_memory
 from core.executor.mirror import NO_MIRRORING, Mirroring, forced_steps, mirror
+from core.executor.opening import open_layers
 from core.executor.rewrite import REWRITES, simplify
 from core.executor.roll import roll
 from core.executor.shuffle import ChannelShuffle, find_shuffles
@@ -93,6 +94,8 @@ def compile_graph(
     program.strided = frozenset(strided)
     forced = {program.steps[position] for position in forced_steps(graph)}
     if options.rewrite:
+        if not requests:
+            open_layers(program)
         roll(program, forced)
         simplify(program)
         known = options.table.operators(backend) if options.table is not None else frozenset()

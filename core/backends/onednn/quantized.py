@@ -44,7 +44,7 @@ from core.types import Array, DType, shape_size
 
 __all__ = ["byte_convolution", "byte_product"]
 
-_FLOAT32, _INT8, _UINT8 = map(np.dtype, ("float32", "int8", "uint8"))
+_FLOAT32, _INT8, _INT32, _UINT8 = map(np.dtype, ("float32", "int8", "int32", "uint8"))
 _WEIGHT_SCALES = Argument.scales_of(Argument.WEIGHTS)
 _OUT_SCALE = Argument.scales_of(Argument.DST)
 _DTYPES = {DataType.INT8: _INT8, DataType.UINT8: _UINT8}
@@ -92,11 +92,15 @@ class _ByteLayer(Kernel, abc.ABC):
 
     @abc.abstractmethod
     def whole(self, inputs: Sequence[Array]) -> tuple[Array, Array, Array]:
-        """Return int8 weights, and by channel their scales and the bias."""
+        """Return int8 weights, their scales and the bias, by channel or one for all."""
 
     @abc.abstractmethod
     def scales(self, scales: Array, bias: Array, ends: Sequence[float]) -> _Scales:
         """Return what follows from these and from the ranges of the inputs."""
+
+    def limits(self, scales: Array, ends: Sequence[float]) -> tuple[float, ...]:
+        """Return the range of the output."""
+        return (self._layer.min_calib_range, self._layer.max_calib_range)
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that computes with weights that the plan keeps."""
@@ -116,18 +120,19 @@ class _ByteLayer(Kernel, abc.ABC):
             Argument.WEIGHTS: kept[: desc.nbytes],
             Argument.BIAS: shifts,
             Argument.DST: present(arrays.outputs[0]),
-            _WEIGHT_SCALES: factors,
         }
+        if self._out != _INT32:
+            tensors[_WEIGHT_SCALES] = factors
         if self._divides:
             tensors[_OUT_SCALE] = divisor
         compute = launch(self._primitive, tensors, resources, self._scale_descs()).call
         ranges = [present(array) for array in inputs[self._tensors :]]
         targets = [present(array) for array in arrays.outputs[1:]]
-        limits = (self._layer.min_calib_range, self._layer.max_calib_range)
         seen: Any = None
+        limits: tuple[float, ...] = ()
 
         def call() -> Any:
-            nonlocal seen
+            nonlocal seen, limits
             if not self._stays:
                 make(kept)
                 seen = None
@@ -135,6 +140,7 @@ class _ByteLayer(Kernel, abc.ABC):
             if now != seen:
                 found = self.scales(scales, bias, now[1:])
                 factors[:], shifts[:], divisor[:] = found.factors, found.shifts, found.divisor
+                limits = self.limits(scales, now[1:])
                 seen = now
             for target, limit in zip(targets, limits, strict=False):
                 target[0] = limit
@@ -146,8 +152,9 @@ class _ByteLayer(Kernel, abc.ABC):
         self, inputs: Sequence[Array | None], resources: KernelResources, kept: Array
     ) -> None:
         desc = self._primitive.desc(Argument.WEIGHTS)
-        weight, *vectors = self.whole([present(array) for array in inputs])
-        kept[desc.nbytes :].view(_FLOAT32).reshape(2, self._channels)[...] = vectors
+        weight, scales, bias = self.whole([present(array) for array in inputs])
+        vectors = kept[desc.nbytes :].view(_FLOAT32).reshape(2, self._channels)
+        vectors[0], vectors[1] = scales, bias
         tensors = {
             Argument.SRC: np.ascontiguousarray(weight.reshape(self._weight.dims)),
             Argument.DST: kept[: desc.nbytes],
@@ -206,15 +213,26 @@ class _Convolution(_ByteLayer):
 
     def whole(self, inputs: Sequence[Array]) -> tuple[Array, Array, Array]:
         weight, bias = self._layer.folded(np, inputs)
-        scales = self._layer.channel_scales(np, weight)
-        return _as_bytes(weight, scales), scales, scales * 0 if bias is None else bias
+        scales = self._layer.weight_scales(np, weight)
+        return _as_bytes(weight, scales), scales, np.float32(0) if bias is None else bias
 
     def scales(self, scales: Array, bias: Array, ends: Sequence[float]) -> _Scales:
         in_sums = scales * np.float32(self._per_unit(self._data, *ends[:2]))
+        if self._out == _INT32:
+            whole = np.rint(bias * in_sums).clip(-_LARGEST_BIAS, _LARGEST_BIAS)
+            return _Scales(in_sums, whole, 1.0)
         out = unit = self._out_per_unit()
         if self._other is not None:
             unit = self._per_unit(self._other_dtype, *ends[2:])
         return _Scales(unit / in_sums, _rounded(bias, in_sums) * unit, unit / out)
+
+    def limits(self, scales: Array, ends: Sequence[float]) -> tuple[float, ...]:
+        if self._out != _INT32:
+            return super().limits(scales, ends)
+        whole, steps = self._layer.whole_steps, self._layer.steps
+        data = max(abs(ends[0]), abs(ends[1])) / whole[self._data]
+        weight = float(steps[_INT8] / scales[0]) / whole[_INT8]
+        return -data * weight * 2.0**31, data * weight * 2.0**31
 
     @property
     def _other_dtype(self) -> DType:
@@ -252,9 +270,9 @@ class _Product(_ByteLayer):
         weight, *bias = inputs
         scales = np.ones(self._channels, _FLOAT32)
         if self._layer.channel_wise_quantize:
-            scales = self._layer.channel_scales(np, weight)
+            scales = self._layer.weight_scales(np, weight)
             weight = _as_bytes(weight, scales)
-        return weight, scales, bias[0] if bias else scales * 0
+        return weight, scales, bias[0] if bias else np.float32(0)
 
     def scales(self, scales: Array, bias: Array, ends: Sequence[float]) -> _Scales:
         in_sums = scales * np.float32(self._per_unit(self._data, *ends[:2]))
@@ -286,17 +304,20 @@ def _last(spec: TensorSpec) -> MemoryDesc:
 
 
 def byte_convolution(request: KernelRequest) -> Kernel | None:
-    """Prepare a fused convolution of bytes whose range is known."""
+    """Prepare a fused convolution of bytes; one with a sum only where the range is known."""
     fused, out = request.operator, _spec(request.outputs[0])
-    if not fused.quantized or not fused.is_calibrated or request.is_train:
+    has_sums = out.dtype == _INT32
+    if not fused.quantized or (has_sums and fused.stages.has_sum) or request.is_train:
         return None
     stages, tensors = fused.stages, len(fused.tensor_names())
     other = _spec(request.inputs[tensors - 1]) if stages.has_sum else out
-    if other.dtype != out.dtype and other.dtype == _UINT8:
+    if other.dtype == _UINT8 != out.dtype:
         return None
     problem = Problem.of(stages.layer, request.inputs, out)
     by_channel = 0b11 if problem.has_groups else 0b1
-    post: list[PostOperation] = [("scales", Argument.WEIGHTS, by_channel)]
+    post: list[PostOperation] = []
+    if not has_sums:
+        post.append(("scales", Argument.WEIGHTS, by_channel))
     if stages.has_sum:
         post += [("scales", Argument.DST, 0), *_function(stages.activation), ("sum", 1.0)]
         post += _function(stages.last_activation)

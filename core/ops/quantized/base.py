@@ -130,6 +130,7 @@ class Quantized(Operator):
 
     may_widen: ClassVar[bool] = False
     steps: ClassVar[Mapping[DType, float]] = STEPS
+    whole_steps: ClassVar[Mapping[DType, float]] = WHOLE_STEPS
     """How many steps there are from zero, for kernels."""
 
     def tensor_names(self) -> tuple[str, ...]:

@@ -120,9 +120,9 @@ class FusedLayer(Calibrated, Quantized, abc.ABC):
         """Return weight and bias of the layer with its batch norm in them."""
         return folded(xp, self.stages, parameters)
 
-    def channel_scales(self, xp: Any, weight: Array) -> Array:
-        """Return what each channel's weights are multiplied by to become bytes."""
-        return weight_scales(xp, weight, None, 1.0, by_channel=True)
+    def weight_scales(self, xp: Any, weight: Array) -> Array:
+        """Return what weights are multiplied by to become bytes, for each channel or (1,)."""
+        return weight_scales(xp, weight, by_channel=self.target != INT32)
 
     def forward_floats(self, run: Run, inputs: Sequence[Array], out: Array) -> None:
         """Run the stages one after the other, each over what it reads."""

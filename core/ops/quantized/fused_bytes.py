@@ -49,21 +49,20 @@ def folded(xp: Any, stages: Any, parameters: Sequence[Array]) -> tuple[Array, Ar
     return weight * scale.reshape(-1, *(1 for _ in weight.shape[1:])), bias
 
 
-def weight_scales(
-    xp: Any, weight: Array, bias: Array | None, data_scale: Any, *, by_channel: bool
-) -> Array:
-    """Return what weights are multiplied by to become bytes, for each channel or (1,).
-
-    It is less where the bias would not fit into the sums.
-    """
+def weight_scales(xp: Any, weight: Array, *, by_channel: bool) -> Array:
+    """Return what weights are multiplied by to become bytes, for each channel or (1,)."""
     furthest = xp.abs(weight).reshape(weight.shape[0], -1).max(axis=1)
     if not by_channel:
         furthest = furthest.max().reshape(1)
-    scales = np.float32(STEPS[INT8]) / xp.maximum(furthest, np.float32(_TINY))
+    return np.float32(STEPS[INT8]) / xp.maximum(furthest, np.float32(_TINY))
+
+
+def _fitting(xp: Any, scales: Array, bias: Array | None, data_scale: Any) -> Array:
+    """Return scales by channel, less where the bias would not fit into the sums."""
     if bias is None:
         return scales
     most = np.float32(_LARGEST_BIAS) / (xp.maximum(xp.abs(bias), np.float32(_TINY)) * data_scale)
-    return xp.minimum(scales, most if by_channel else most.min())
+    return xp.minimum(scales, most)
 
 
 @dataclasses.dataclass
@@ -80,7 +79,9 @@ class ByteConvolution:
         data, ranges = inputs[0], inputs[count:]
         weight, bias = folded(xp, stages, parameters)
         data_scale = steps_per_unit(run, data.dtype, *ranges[:2])
-        scales = weight_scales(xp, weight, bias, data_scale, by_channel=layer.is_calibrated)
+        scales = weight_scales(xp, weight, by_channel=layer.is_calibrated)
+        if layer.is_calibrated:
+            scales = _fitting(xp, scales, bias, data_scale)
         column = (-1, *(1 for _ in weight.shape[2:]))
         whole = run.scratch(weight.shape, INT8)
         write_rounded(run, weight * scales.reshape(-1, *(1 for _ in weight.shape[1:])), whole)
@@ -119,7 +120,8 @@ class ByteConvolution:
         bare = dataclasses.replace(self.layer.stages.layer, no_bias=True)
         write_sums(run, bare, data, weight, sums)
         if bias is not None:
-            sums += run.xp.rint(bias * scale).reshape(column)
+            whole = run.xp.rint(bias * scale).clip(-_LARGEST_BIAS, _LARGEST_BIAS)
+            sums += whole.reshape(column)
         run.xp.copyto(numbers, sums, casting="same_kind")
         return numbers
 
@@ -174,9 +176,8 @@ class ByteProduct:
         """Return weight and bias in the scale of the sums, and the weight's scale."""
         xp, (weight, *bias) = run.xp, given
         if self.layer.channel_wise_quantize:
-            scales = weight_scales(
-                xp, weight, bias[0] if bias else None, data_scale, by_channel=True
-            )
+            scales = weight_scales(xp, weight, by_channel=True)
+            scales = _fitting(xp, scales, bias[0] if bias else None, data_scale)
             whole = run.scratch(weight.shape, INT8)
             write_rounded(run, weight * scales[:, None], whole)
             return whole, xp.rint(bias[0] * data_scale * scales) if bias else None, scales
