@@ -33,7 +33,7 @@ class ParameterDict:
         self._shared = shared
 
     def __repr__(self) -> str:
-        lines = "\n".join(f"    {param!r}" for param in self.values())
+        lines = "\n".join(f"  {param!r}" for param in self.values())
         return f"{self._prefix + ' ' if self._prefix else ''}(\n{lines}\n)"
 
     def __getitem__(self, key: str) -> Parameter:

@@ -228,6 +228,11 @@ class Trainer:
             return store, True
         arrays = [param.data(self._contexts[0]) for param in self._params]
         store, updates = choose_kvstore(given, len(self._contexts), arrays)
+        if store is None and wanted:
+            raise ValueError(
+                f"update_on_kvstore=True needs a store, and kvstore={given!r} makes none for "
+                f"{len(self._contexts)} device(s); leave update_on_kvstore None or pass a KVStore"
+            )
         if store is None:
             return None, False
         if self._contains_sparse_grad:

@@ -183,3 +183,14 @@ def test_dtypes_of_files() -> None:
     assert params["w"].data().dtype == np.float64
     with pytest.raises(UsageError, match=r"expected \(1,\) vs saved \(2,\)"):
         params.load_dict({"w": mx.nd.ones((2,), dtype="float64")})
+
+
+def test_a_dict_of_parameters_is_shown_as_mxnet_shows_it() -> None:
+    params = mx.gluon.ParameterDict("pre_")
+    params.get("a", shape=(2, 3))
+    params.get_constant("c", mx.nd.ones((1, 2)))
+    assert repr(params) == (
+        "pre_ (\n"
+        "  Parameter pre_a (shape=(2, 3), dtype=<class 'numpy.float32'>)\n"
+        "  Constant pre_c (shape=(1, 2), dtype=<class 'numpy.float32'>)\n)"
+    )

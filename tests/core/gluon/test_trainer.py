@@ -68,6 +68,19 @@ def test_one_device_needs_no_store() -> None:
     assert (param.data(mx.cpu(0)).asnumpy() == -1).all()
 
 
+@pytest.mark.parametrize(
+    ("contexts", "store"),
+    [(1, None), (1, "local"), (1, "device"), (2, None)],
+)
+def test_no_store_updates_nothing(contexts: int, store: str | None) -> None:
+    """MXNet fails here, too, since there is no store to ask whether it can."""
+    param = _parameter([mx.cpu(0), mx.cpu(1)][:contexts])
+    trainer = Trainer([param], "sgd", kvstore=store, update_on_kvstore=True)
+    _backward(param)
+    with pytest.raises(ValueError, match="update_on_kvstore=True needs a store"):
+        trainer.step(1)
+
+
 def test_a_store_that_cannot_update() -> None:
     param = _parameter()
     store = mx.kv.create("teststore")
