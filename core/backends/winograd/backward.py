@@ -25,6 +25,8 @@ __all__ = ["convolution_backward"]
 
 _FLOAT32 = np.dtype("float32")
 
+_LINEAR = 1.0
+"""Slope below zero of no activation."""
 _FEWEST_WEIGHTS = 512
 """Pairs of an input and an output channel from which the kernels win; with 16 of each, more time
 goes into transforms than into products."""
@@ -46,7 +48,7 @@ class _Backward(Kernel):
     def __init__(self, request: KernelRequest, problem: Convolution) -> None:
         self._has_data, self._has_weight = (grad is not None for grad in request.in_grads[:2])
         self._of_data, self._of_weight = problem.transposed().as_c(), problem.as_c()
-        self._weights = Weights(self._of_data, is_kept=request.is_constant[1], is_turned=True)
+        self._weights = Weights(self._of_data, is_kept=False, is_turned=True)
         self._is_shared = self._weights.nbytes > _SUMS_OF_THREAD
         if self._is_shared:
             self._of_weight.tiles = _TILES_IN_COMMON
@@ -76,7 +78,7 @@ class _Backward(Kernel):
             weights = self._weights.bind(arrays, resources, calls)
             behind = pointer(scratch[self._weights.scratch_bytes :])
             target = pointer(arrays.in_grads[0])
-            operands = (self._of_data, grad, pointer(weights), None, None, False, target, behind)
+            operands = (self._of_data, grad, pointer(weights), None, None, _LINEAR, target, behind)
             calls.append(partial(loaded().convolve, *operands))
         if self._has_weight:
             calls.append(

@@ -38,7 +38,7 @@ class _Forward(Kernel):
         layer: its operator.
         norm: the batch norm that the weights take in; None for none.
         has_residual: whether the last input is added.
-        has_relu: whether ReLU follows.
+        slope: of the activation that follows, below zero: 0 for ReLU, 1 for none.
     """
 
     name = "winograd:convolution"
@@ -52,12 +52,14 @@ class _Forward(Kernel):
         norm: Any = None,
         *,
         has_residual: bool = False,
-        has_relu: bool = False,
+        slope: float = 1.0,
     ) -> None:
+        # In training they change with each step.
+        is_kept = request.is_constant[1] and not request.is_train
         self._problem = problem.as_c()
         self._layer, self._norm = layer, norm
-        self._has_residual, self._has_relu = has_residual, has_relu
-        self._weights = Weights(self._problem, is_kept=request.is_constant[1])
+        self._has_residual, self._slope = has_residual, slope
+        self._weights = Weights(self._problem, is_kept=is_kept)
         self.scratchpad_bytes = self._weights.scratch_bytes + convolve_bytes(self._problem)
         data, result = problem.layouts
         inputs = (data, *(None for _ in request.inputs[1:]))
@@ -82,7 +84,7 @@ class _Forward(Kernel):
                 pointer(weights),
                 None if bias is None else pointer(bias),
                 pointer(arrays.inputs[-1]) if self._has_residual else None,
-                self._has_relu,
+                self._slope,
                 pointer(arrays.outputs[0]),
                 pointer(present(resources.scratchpad)[self._weights.scratch_bytes :]),
             )
@@ -114,13 +116,16 @@ def convolution(request: KernelRequest) -> Kernel | None:
 
 
 def fused_convolution(request: KernelRequest) -> Kernel | None:
-    """Prepare a convolution with batch norm, residual and ReLU, as far as they are there."""
-    fused = request.operator
-    has_relu = fused.activation is not None
-    if has_relu:
+    """Prepare a convolution with batch norm, residual and ReLU, as far as they are there.
+
+    The ReLU may be leaky.
+    """
+    fused, slope = request.operator, 1.0
+    if fused.activation is not None:
         function = function_of(fused.activation)
-        if function is None or tuple(function[:2]) != (Algorithm.ELTWISE_RELU, 0.0):
+        if function is None or function[0] != Algorithm.ELTWISE_RELU:
             return None
+        slope = function[1]
     problem = problem_of(request, fused.layer)
     if problem is None:
         return None
@@ -130,5 +135,5 @@ def fused_convolution(request: KernelRequest) -> Kernel | None:
         fused.layer,
         fused.batch_norm,
         has_residual=fused.has_residual,
-        has_relu=has_relu,
+        slope=slope,
     )

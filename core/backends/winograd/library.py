@@ -6,7 +6,7 @@ import ctypes
 import functools
 import logging
 from collections.abc import Callable, Sequence
-from ctypes import POINTER, c_int, c_long, c_void_p
+from ctypes import POINTER, c_float, c_int, c_long, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "is_supported": (c_int, ()),
     "transform_weights": (None, (c_long, c_long, c_int, c_void_p, c_void_p)),
     "convolve_scratch": (c_long, (_PROBLEM,)),
-    "convolve": (None, (_PROBLEM, *[c_void_p] * 4, c_int, *[c_void_p] * 2)),
+    "convolve": (None, (_PROBLEM, *[c_void_p] * 4, c_float, *[c_void_p] * 2)),
     "weight_grad_scratch": (c_long, (_PROBLEM, c_int)),
     "weight_grad": (None, (_PROBLEM, *[c_void_p] * 5, c_int)),
 }

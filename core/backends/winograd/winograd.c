@@ -109,7 +109,7 @@ INLINE void transform_data(const Tensor *t, const float *start, long y, long x, 
 /* A^T tile A, with what follows the convolution, into 2x2 pixels, as far as they are there.
  * `residual`, arranged as the result, is added; NULL for none. */
 INLINE void restore_result(const float *in, long step, const Tensor *t, const float *residual,
-                           float *start, long y, long x, vector bias, int has_relu) {
+                           float *start, long y, long x, vector bias, float slope) {
   vector half[2][4];
 #pragma GCC unroll 4
   for (int j = 0; j < 4; j++) {
@@ -125,7 +125,11 @@ INLINE void restore_result(const float *in, long step, const Tensor *t, const fl
       const long place = (y + i) * t->row + (x + j) * t->pixel;
       vector value = pixels[j] + bias;
       if (residual) value += _mm512_loadu_ps(residual + place);
-      if (has_relu) value = _mm512_max_ps(value, _mm512_setzero_ps());
+      if (slope == 0) /* by itself, as infinity times 0 is NaN */
+        value = _mm512_max_ps(value, _mm512_setzero_ps());
+      else if (slope != 1)
+        value = _mm512_mask_mul_ps(value, _mm512_cmplt_ps_mask(value, _mm512_setzero_ps()), value,
+                                   _mm512_set1_ps(slope));
       _mm512_storeu_ps(start + place, value);
     }
   }
@@ -328,10 +332,10 @@ long winograd_convolve_scratch(const Problem *p) {
   return PLACES * p->tiles * (p->inputs + p->outputs);
 }
 
-/* Convolve with transformed weights; `bias` and `residual`, which may be the result itself, may be
- * NULL. */
+/* Convolve with transformed weights. `bias` and `residual`, which may be the result itself, may be
+ * NULL. Below zero results are multiplied by `slope`: 1 for no activation, 0 for ReLU. */
 TARGET void winograd_convolve(const Problem *p, const float *data, const float *weights,
-                              const float *bias, const float *residual, int has_relu,
+                              const float *bias, const float *residual, float slope,
                               float *result, float *scratch) {
   const long all = count_tiles(p), inputs = p->inputs, outputs = p->outputs, size = p->tiles;
   const long chunks = (all + size - 1) / size;
@@ -360,7 +364,7 @@ TARGET void winograd_convolve(const Problem *p, const float *data, const float *
           const long start = tile.image * p->result.image + k / LANES * p->result.block;
           restore_result(products + t * outputs + k, size * outputs, &p->result,
                          residual ? residual + start : 0, result + start, 2 * tile.y, 2 * tile.x,
-                         shift, has_relu);
+                         shift, slope);
         }
       }
     }

@@ -164,12 +164,14 @@ def residual_block(activation: str | None, *, has_norm: bool, no_bias: bool) -> 
     if has_norm:
         out = mx.sym.BatchNorm(out, fix_gamma=False, name="norm")
     out = out + data
-    if activation is not None:
+    if activation == "leaky":
+        out = mx.sym.LeakyReLU(out, act_type=activation, slope=0.3)
+    elif activation is not None:
         out = mx.sym.Activation(out, act_type=activation)
     return layer(out, "last", 8, 1)
 
 
-@pytest.mark.parametrize("activation", [None, "relu", "tanh"])
+@pytest.mark.parametrize("activation", [None, "relu", "leaky", "tanh"])
 @pytest.mark.parametrize("has_norm", [False, True], ids=["plain", "norm"])
 @pytest.mark.parametrize("no_bias", [False, True], ids=["bias", "no_bias"])
 def test_inference_takes_in_what_follows(
@@ -235,6 +237,19 @@ def test_other_convolutions_are_left_to_onednn(others: dict[str, Any]) -> None:
     executor = bound(symbol, (2, 8, 8, 32) if "layout" in others else (2, 32, 8, 8), None)
     executor.forward(is_train=False)
     assert not any(name.startswith("winograd") for name in kernels(executor, is_train=False))
+
+
+@pytest.mark.parametrize("activation", [None, "relu", "leaky"])
+def test_infinity_stays_what_it_is(activation: str | None) -> None:
+    """The bias alone decides; zero weights make no NaN of it."""
+    symbol = residual_block(activation, has_norm=False, no_bias=False).get_internals()
+    symbol = symbol[symbol.list_outputs()[-4]]
+    results = []
+    for options in (None, REFERENCE):
+        executor = bound(symbol, (4, 4, 9, 8), options)
+        executor.arg_dict["middle_bias"][:] = mx.nd.array([np.inf, -np.inf] * 16)
+        results.append(executor.forward(is_train=False)[0].asnumpy())
+    np.testing.assert_array_equal(*results)
 
 
 def test_few_tiles_do_not_pay_for_large_weights() -> None:
