@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from core.errors import UsageError
-from core.gluon.parameter import Parameter
+from core.gluon.base_parameter import Parameter
 from core.ndarray import NDArray, array
 
 __all__ = ["Constant"]

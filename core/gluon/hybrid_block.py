@@ -8,9 +8,9 @@ from typing import Any
 
 from core import ndarray, symbol
 from core.errors import UsageError
-from core.gluon.block import Block
+from core.gluon.base_block import Block
+from core.gluon.base_parameter import DeferredInitializationError, Parameter
 from core.gluon.nesting import Form, flatten, leaves, regroup
-from core.gluon.parameter import DeferredInitializationError, Parameter
 from core.gluon.parameter_dict import ParameterDict
 from core.gluon.symbol_block import SymbolBlock
 from core.ndarray import NDArray

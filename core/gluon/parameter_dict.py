@@ -9,8 +9,8 @@ import numpy as np
 
 from core.device import Context
 from core.errors import UsageError, did_you_mean
+from core.gluon.base_parameter import Parameter
 from core.gluon.constant import Constant
-from core.gluon.parameter import Parameter
 from core.initializer import Initializer, Uniform
 from core.ndarray import NDArray
 from core.ndarray import load as load_arrays

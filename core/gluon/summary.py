@@ -9,7 +9,7 @@ from core.errors import UsageError
 from core.ndarray import NDArray
 
 if TYPE_CHECKING:
-    from core.gluon.block import Block
+    from core.gluon.base_block import Block
 
 __all__ = ["summarize"]
 

@@ -11,9 +11,9 @@ from core import symbol as sym
 from core.checkpoint import save_checkpoint
 from core.device import Context
 from core.errors import UsageError
-from core.gluon.block import Block
+from core.gluon.base_block import Block
+from core.gluon.base_parameter import Parameter, is_shape_known
 from core.gluon.graph_function import ExecutorPool
-from core.gluon.parameter import Parameter, is_shape_known
 from core.gluon.parameter_dict import ParameterDict
 from core.initializer import Uniform
 from core.ndarray import NDArray

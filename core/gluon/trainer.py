@@ -10,7 +10,7 @@ from core import optimizer as opt
 from core.checkpoint import write_atomically
 from core.device import Context
 from core.errors import UsageError
-from core.gluon.parameter import Parameter
+from core.gluon.base_parameter import Parameter
 from core.gluon.parameter_dict import ParameterDict
 from core.kvstore import KVStore, KVStoreBase, choose_kvstore, choose_sparse_kvstore
 from core.ndarray import NDArray

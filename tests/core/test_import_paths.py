@@ -24,6 +24,8 @@ PATHS = [
     ("contrib.text.utils", "count_tokens_from_str"),
     ("contrib.text.vocab", "Vocabulary"),
     ("gluon", "Parameter ParameterDict Constant Trainer Block HybridBlock SymbolBlock nn loss"),
+    ("gluon.block", "Block HybridBlock SymbolBlock"),
+    ("gluon.parameter", "Parameter ParameterDict Constant DeferredInitializationError"),
     ("gluon.contrib.nn", "Concurrent HybridConcurrent Identity SparseEmbedding PixelShuffle2D"),
     ("gluon.model_zoo", "vision"),
     ("gluon.model_zoo.vision", "get_model resnet18_v1 resnet50_v2 vgg16 alexnet"),

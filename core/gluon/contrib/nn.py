@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from core import ndarray
-from core.gluon.block import Block
+from core.gluon.base_block import Block
 from core.gluon.hybrid_block import HybridBlock
 from core.gluon.nn.sequential import HybridSequential, Sequential
 from core.gluon.parameter_dict import ParameterDict

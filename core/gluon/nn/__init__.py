@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.gluon.block import Block
+from core.gluon.base_block import Block
 from core.gluon.hybrid_block import HybridBlock
 from core.gluon.nn.activations import ELU, GELU, SELU, Activation, LeakyReLU, PReLU, Swish
 from core.gluon.nn.convolutions import (

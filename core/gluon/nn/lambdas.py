@@ -7,7 +7,7 @@ from typing import Any
 
 from core import ndarray, symbol
 from core.errors import UsageError
-from core.gluon.block import Block
+from core.gluon.base_block import Block
 from core.gluon.hybrid_block import HybridBlock
 
 __all__ = ["HybridLambda", "Lambda"]

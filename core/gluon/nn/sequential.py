@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from core.gluon.block import Block
+from core.gluon.base_block import Block
 from core.gluon.hybrid_block import HybridBlock
 
 __all__ = ["HybridSequential", "Sequential"]

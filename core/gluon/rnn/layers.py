@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from core import ndarray, symbol
+from core.gluon.base_parameter import Parameter
 from core.gluon.hybrid_block import HybridBlock
-from core.gluon.parameter import Parameter
 from core.ndarray import NDArray
 
 __all__ = ["GRU", "LSTM", "RNN"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from core.base import data_dir
 from core.device import Context, cpu
-from core.gluon.block import Block
+from core.gluon.base_block import Block
 
 __all__ = ["load_pretrained"]
 

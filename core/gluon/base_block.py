@@ -1,0 +1,340 @@
+"""Blocks: parameters and children under names, called with arrays (``mx.gluon.Block``)."""
+
+from __future__ import annotations
+
+import re
+import threading
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+from core.device import Context
+from core.errors import UsageError
+from core.gluon.base_parameter import Parameter
+from core.gluon.hooks import Hook, HookHandle
+from core.gluon.parameter_dict import ParameterDict
+from core.gluon.summary import summarize
+from core.initializer import Uniform
+from core.name import NameManager, Prefix
+from core.ndarray import load as load_arrays
+from core.ndarray import save as save_arrays
+
+__all__ = ["Block"]
+
+
+class Block:
+    """Base of layers and networks written in Python.
+
+    A subclass makes children and parameters in ``__init__`` (within ``self.name_scope()`` their
+    names start with this block's) and computes in ``forward``.
+
+    Args:
+        prefix: start of the parameters' names; made from the class's name where None.
+        params: parameters to share.
+    """
+
+    _is_chain: ClassVar[bool] = False
+    """Whether it only runs its children, so that a summary leaves it out."""
+
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
+        self._children: dict[str, Block] = {}
+        self._forward_hooks: dict[int, Hook] = {}
+        self._forward_pre_hooks: dict[int, Hook] = {}
+        self._reg_params: dict[str, Parameter] = {}
+        self._empty_prefix = prefix == ""
+        self._prefix, self._params = _named(prefix, params, self._alias())
+        self._name = self._prefix.removesuffix("_")
+        self._counter: dict[str, int] = {}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Register blocks and parameters under the attribute's name.
+
+        Raises:
+            TypeError: the attribute is a block or a parameter and would become something else.
+            UsageError: it is another parameter.
+        """
+        existing = getattr(self, name, None)
+        if isinstance(existing, (Block, Parameter)) and not isinstance(value, type(existing)):
+            raise TypeError(
+                f"Changing attribute type for {name} from {type(existing)} to {type(value)} is not "
+                "allowed."
+            )
+        if isinstance(value, Block):
+            self.register_child(value, name)
+        elif isinstance(value, Parameter):
+            if self._reg_params.get(name, value) is not value:
+                raise UsageError(
+                    f"Overriding Parameter attribute {name} is not allowed. If you want to share "
+                    "parameters between blocks, pass params= when making the block"
+                )
+            self._reg_params[name] = value
+        super().__setattr__(name, value)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  ({key}): " + repr(child).replace("\n", "\n  ")
+            for key, child in self._children.items()
+        ]
+        return "\n".join([f"{type(self).__name__}(", *lines, ")"])
+
+    @property
+    def prefix(self) -> str:
+        """What the names of the parameters start with."""
+        return self._prefix
+
+    @property
+    def name(self) -> str:
+        """The prefix without its underscore."""
+        return self._name
+
+    @property
+    def params(self) -> ParameterDict:
+        """The block's own parameters, without those of its children."""
+        return self._params
+
+    @contextmanager
+    def name_scope(self) -> Iterator[Block]:
+        """Put this block's prefix before the names of blocks made inside."""
+        if self._empty_prefix:
+            yield self
+            return
+        _scopes.blocks.append(self)
+        try:
+            with Prefix(self._prefix):
+                yield self
+        finally:
+            _scopes.blocks.pop()
+
+    def register_child(self, block: Block, name: str | None = None) -> None:
+        """Add a child, whose parameters then belong to this block, too."""
+        self._children[str(len(self._children)) if name is None else name] = block
+
+    def collect_params(self, select: str | None = None) -> ParameterDict:
+        """Return the parameters of this block and all children.
+
+        Args:
+            select: a regular expression that the names must match.
+        """
+        self._warn_of_containers()
+        found = ParameterDict(self._params.prefix)
+        pattern = re.compile(select or "")
+        found.update({name: one for name, one in self._params.items() if pattern.match(name)})
+        for child in self._children.values():
+            found.update(child.collect_params(select))
+        return found
+
+    def initialize(
+        self,
+        init: Any = Uniform(),  # noqa: B008 - MXNet's default, never changed
+        ctx: Context | Sequence[Context] | None = None,
+        verbose: bool = False,
+        force_reinit: bool = False,
+    ) -> None:
+        """Initialize the parameters of this block and all children."""
+        self.collect_params().initialize(init, ctx, verbose, force_reinit)
+
+    def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
+        """Move the parameters to other devices."""
+        self.collect_params().reset_ctx(ctx)
+
+    def zero_grad(self) -> None:
+        """Set all gradients to zero."""
+        self.collect_params().zero_grad()
+
+    def cast(self, dtype: Any) -> None:
+        """Change the dtype of all parameters."""
+        for child in self._children.values():
+            child.cast(dtype)
+        for param in self._params.values():
+            param.cast(dtype)
+
+    def hybridize(self, active: bool = True, **kwargs: Any) -> None:
+        """Let children that can be compiled be compiled; see ``HybridBlock``."""
+        for child in self._children.values():
+            child.hybridize(active, **kwargs)
+
+    def apply(self, fn: Any) -> Block:
+        """Call a function with every block, children first; return this one."""
+        for child in self._children.values():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def save_parameters(self, filename: str, deduplicate: bool = False) -> None:
+        """Write the parameters under their place in the tree: ``0.weight``, ``body.1.bias``.
+
+        Args:
+            filename: the file.
+            deduplicate: write a parameter that blocks share only once.
+        """
+        params = self._params_by_place()
+        if deduplicate:
+            first = {id(param): place for place, param in reversed(params.items())}
+            params = {place: one for place, one in params.items() if first[id(one)] == place}
+        save_arrays(filename, {place: param._reduce() for place, param in params.items()})
+
+    def load_parameters(
+        self,
+        filename: str,
+        ctx: Context | Sequence[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
+        """Read parameters that ``save_parameters`` or ``collect_params().save`` wrote.
+
+        Arguments and errors are those of ``ParameterDict.load``.
+        """
+        loaded = load_arrays(filename)
+        if not isinstance(loaded, Mapping):
+            raise UsageError(f"{filename}: its arrays have no names")
+        if not any("." in name for name in loaded) and any("_" in name for name in loaded):
+            self.collect_params().load_dict(
+                loaded,
+                ctx,
+                allow_missing,
+                ignore_extra,
+                self.prefix,
+                filename,
+                cast_dtype,
+                dtype_source,
+            )
+            return
+        places = ParameterDict()
+        places.update(self._params_by_place())
+        places.load_dict(
+            loaded,
+            ctx,
+            allow_missing or self._are_shared(loaded, places),
+            ignore_extra,
+            "",
+            filename,
+            cast_dtype,
+            dtype_source,
+        )
+
+    def register_forward_hook(self, hook: Hook) -> HookHandle:
+        """Call ``hook(block, inputs, outputs)`` after each ``forward``; see ``HookHandle``."""
+        handle = HookHandle()
+        handle.attach(self._forward_hooks, hook)
+        return handle
+
+    def register_forward_pre_hook(self, hook: Hook) -> HookHandle:
+        """Call ``hook(block, inputs)`` before each ``forward``; see ``HookHandle``."""
+        handle = HookHandle()
+        handle.attach(self._forward_pre_hooks, hook)
+        return handle
+
+    def summary(self, *inputs: Any) -> None:
+        """Run once on these inputs and print a table of layers, their outputs and parameters.
+
+        Raises:
+            UsageError: a block has been hybridized.
+        """
+        print(summarize(self, inputs))
+
+    def save_params(self, filename: str) -> None:
+        """Write parameters under names without the block's prefix; deprecated, as in MXNet."""
+        warnings.warn(
+            "save_params is deprecated. Please use save_parameters. Note that if you want load "
+            "from SymbolBlock later, please use export instead.",
+            stacklevel=2,
+        )
+        self.collect_params().save(filename, strip_prefix=self.prefix)
+
+    def load_params(
+        self,
+        filename: str,
+        ctx: Context | Sequence[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+    ) -> None:
+        """Do what ``load_parameters`` does; deprecated, as in MXNet."""
+        warnings.warn("load_params is deprecated. Please use load_parameters.", stacklevel=2)
+        self.load_parameters(filename, ctx, allow_missing, ignore_extra)
+
+    def __call__(self, *args: Any) -> Any:
+        """Return what ``forward`` computes, with the hooks called before and after."""
+        for hook in tuple(self._forward_pre_hooks.values()):
+            hook(self, args)
+        outputs = self.forward(*args)
+        for hook in tuple(self._forward_hooks.values()):
+            hook(self, args, outputs)
+        return outputs
+
+    def forward(self, *args: Any) -> Any:
+        """Compute outputs of arrays."""
+        raise NotImplementedError(f"{type(self).__name__} must define forward")
+
+    def _warn_of_containers(self) -> None:
+        """Warn of lists and dicts with blocks, whose parameters nobody would find."""
+        children = set(self._children.values())
+        for name, value in vars(self).items():
+            if name not in ("_children", "_compiled") and _has_stranger(value, children):
+                warnings.warn(
+                    f'"{type(self).__name__}.{name}" is an unregistered container with Blocks. '
+                    "Blocks inside a list, tuple or dict are not registered automatically: use "
+                    "register_child(), or nn.Sequential or nn.HybridSequential instead.",
+                    stacklevel=3,
+                )
+
+    def _alias(self) -> str:
+        """Return what names of such blocks are made from."""
+        return type(self).__name__.lower()
+
+    def _params_by_place(self, prefix: str = "") -> dict[str, Parameter]:
+        places = {prefix + name: param for name, param in self._reg_params.items()}
+        for name, child in self._children.items():
+            places.update(child._params_by_place(f"{prefix}{name}."))
+        return places
+
+    @staticmethod
+    def _are_shared(loaded: Mapping[str, Any], places: ParameterDict) -> bool:
+        """Tell whether what a file lacks is there under the name of another block that shares."""
+        present = {id(param) for place, param in places.items() if place in loaded}
+        return all(id(param) in present for param in places.values())
+
+
+def _has_stranger(value: Any, known: set[Block]) -> bool:
+    """Tell whether a container, at any depth, holds a block that is not known."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return any(
+            one not in known if isinstance(one, Block) else _has_stranger(one, known)
+            for one in value
+        )
+    return False
+
+
+class _Scopes(threading.local):
+    """The blocks whose ``name_scope`` this thread is in, innermost last."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+
+
+_scopes = _Scopes()
+
+
+def _named(
+    prefix: str | None, params: ParameterDict | None, hint: str
+) -> tuple[str, ParameterDict]:
+    """Return the prefix and the parameters of a new block."""
+    if not _scopes.blocks:
+        if prefix is None:
+            prefix = NameManager.active.get(None, hint) + "_"
+        own = ParameterDict(prefix) if params is None else ParameterDict(params.prefix, params)
+        return prefix, own
+    outer = _scopes.blocks[-1]
+    if prefix is None:
+        count = outer._counter.get(hint, 0)
+        outer._counter[hint] = count + 1
+        prefix = f"{hint}{count}_"
+    if params is None:
+        own = ParameterDict(outer.params.prefix + prefix, outer.params._shared)
+    else:
+        own = ParameterDict(params.prefix, params)
+    return outer.prefix + prefix, own
