@@ -24,6 +24,7 @@ from core.backends.onednn.byte_conversion import (
 )
 from core.backends.onednn.clipping import clip_backward
 from core.backends.onednn.convolution import convolution, convolution_backward
+from core.backends.onednn.cross_entropy import cross_entropy, cross_entropy_backward
 from core.backends.onednn.deconvolution import deconvolution, deconvolution_backward
 from core.backends.onednn.eltwise import (
     activation,
@@ -80,6 +81,8 @@ from core.backends.onednn.softmax import (
     softmax_activation_backward,
     softmax_backward,
     softmax_output,
+    softmin,
+    softmin_backward,
 )
 from core.backends.onednn.sum_rule import addition_backward
 from core.backends.onednn.unit_length import unit_length, unit_length_backward
@@ -135,6 +138,7 @@ _FORWARD: dict[str, Prepare] = {
     "_npi_subtract": arithmetic,
     "_plus_scalar": activation,
     "_rminus_scalar": activation,
+    "abs": activation,
     "broadcast_add": arithmetic,
     "broadcast_div": arithmetic,
     "broadcast_mul": arithmetic,
@@ -156,6 +160,10 @@ _FORWARD: dict[str, Prepare] = {
     "slice_axis": slicing,
     "slice_like": slicing,
     "softmax": softmax,
+    "softmax_cross_entropy": cross_entropy,
+    "softmin": softmin,
+    "sqrt": activation,
+    "square": activation,
     "sum": total,
     "tanh": activation,
     "transpose": transposition,
@@ -176,6 +184,7 @@ _BACKWARD: dict[str, Prepare] = {
     "LayerNorm": layer_norm_backward,
     "LeakyReLU": leaky_relu_backward,
     "Pooling": pooling_backward,
+    "abs": activation_backward,
     "batch_dot": product_backward,
     "broadcast_add": addition_backward,
     "broadcast_mul": multiplication_backward,
@@ -208,6 +217,10 @@ _BACKWARD: dict[str, Prepare] = {
     "slice_axis": slicing_backward,
     "slice_like": slicing_backward,
     "softmax": softmax_backward,
+    "softmax_cross_entropy": cross_entropy_backward,
+    "softmin": softmin_backward,
+    "sqrt": activation_backward,
+    "square": activation_backward,
     "sum": total_backward,
     "tanh": activation_backward,
     "transpose": transposition_backward,

@@ -47,7 +47,14 @@ _RELU = Function(Algorithm.ELTWISE_RELU)
 _SIGMOID = Function(Algorithm.ELTWISE_LOGISTIC)
 _TANH = Function(Algorithm.ELTWISE_TANH)
 
-_BY_OPERATOR = {"relu": _RELU, "sigmoid": _SIGMOID, "tanh": _TANH}
+_BY_OPERATOR = {
+    "abs": Function(Algorithm.ELTWISE_ABSOLUTE),
+    "relu": _RELU,
+    "sigmoid": _SIGMOID,
+    "sqrt": Function(Algorithm.ELTWISE_ROOT),
+    "square": Function(Algorithm.ELTWISE_SQUARE),
+    "tanh": _TANH,
+}
 _BY_ATTRIBUTE = {
     "relu": _RELU,
     "sigmoid": _SIGMOID,
@@ -59,14 +66,17 @@ _FROM_OUTPUT = {
     Algorithm.ELTWISE_RELU: Algorithm.ELTWISE_RELU_FROM_OUTPUT,
     Algorithm.ELTWISE_ELU: Algorithm.ELTWISE_ELU_FROM_OUTPUT,
     Algorithm.ELTWISE_LOGISTIC: Algorithm.ELTWISE_LOGISTIC_FROM_OUTPUT,
+    Algorithm.ELTWISE_ROOT: Algorithm.ELTWISE_ROOT_FROM_OUTPUT,
     Algorithm.ELTWISE_TANH: Algorithm.ELTWISE_TANH_FROM_OUTPUT,
 }
 _FROM_INPUT = frozenset(
     {
+        Algorithm.ELTWISE_ABSOLUTE,
         Algorithm.ELTWISE_GELU_ERF,
         Algorithm.ELTWISE_HARD_SIGMOID,
         Algorithm.ELTWISE_HARD_SWISH,
         Algorithm.ELTWISE_SOFT_RELU,
+        Algorithm.ELTWISE_SQUARE,
         Algorithm.ELTWISE_SWISH,
     }
 )

@@ -24,6 +24,8 @@ __all__ = [
     "softmax_activation_backward",
     "softmax_backward",
     "softmax_output",
+    "softmin",
+    "softmin_backward",
 ]
 
 _FEW_CLASSES = 32
@@ -32,6 +34,11 @@ _FEW_CLASSES = 32
 def softmax(request: KernelRequest) -> Kernel | None:
     """Prepare the forward pass."""
     return _along_axis(request, Algorithm.SOFTMAX_ACCURATE)
+
+
+def softmin(request: KernelRequest) -> Kernel | None:
+    """Prepare the forward pass on the data's negative."""
+    return _along_axis(request, Algorithm.SOFTMAX_ACCURATE, sign=-1.0)
 
 
 def log_softmax(request: KernelRequest) -> Kernel | None:
@@ -67,6 +74,11 @@ def softmax_backward(request: KernelRequest) -> Kernel | None:
     return _backward_along_axis(request, Algorithm.SOFTMAX_ACCURATE)
 
 
+def softmin_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the backward pass on the data's negative."""
+    return _backward_along_axis(request, Algorithm.SOFTMAX_ACCURATE, sign=-1.0)
+
+
 def log_softmax_backward(request: KernelRequest) -> Kernel | None:
     """Prepare the backward pass of the logarithm."""
     return _backward_along_axis(request, Algorithm.SOFTMAX_LOG)
@@ -80,29 +92,32 @@ def softmax_activation_backward(request: KernelRequest) -> Kernel | None:
     return _backward(request, Algorithm.SOFTMAX_ACCURATE, out, min(1, len(out.shape) - 1))
 
 
-def _along_axis(request: KernelRequest, algorithm: Algorithm) -> Kernel | None:
-    data = request.inputs[0]
-    if not _is_standard(request) or data is None:
+def _along_axis(request: KernelRequest, algorithm: Algorithm, sign: float = 1.0) -> Kernel | None:
+    data, factor = request.inputs[0], _factor(request, sign)
+    if factor is None or data is None:
         return None
-    return _forward(request, algorithm, data, request.operator.axis % len(data.shape))
+    axis = request.operator.axis % len(data.shape)
+    return _forward(request, algorithm, data, axis, factor)
 
 
-def _backward_along_axis(request: KernelRequest, algorithm: Algorithm) -> Kernel | None:
-    out = request.outputs[0]
-    if not _is_standard(request) or out is None or request.in_grads[0] is None:
+def _backward_along_axis(
+    request: KernelRequest, algorithm: Algorithm, sign: float = 1.0
+) -> Kernel | None:
+    out, factor = request.outputs[0], _factor(request, sign)
+    if factor is None or out is None or request.in_grads[0] is None:
         return None
-    return _backward(request, algorithm, out, request.operator.axis % len(out.shape))
+    return _backward(request, algorithm, out, request.operator.axis % len(out.shape), factor)
 
 
-def _is_standard(request: KernelRequest) -> bool:
-    """Tell whether there is neither a temperature nor a length."""
+def _factor(request: KernelRequest, sign: float) -> float | None:
+    """Return what the data is multiplied by; None where only a part of it counts."""
     operator = request.operator
-    is_whole = operator.temperature in (None, 1.0) and not operator.use_length
-    return is_whole and are_float32(request)
+    is_whole = not operator.use_length and operator.temperature != 0
+    return sign / (operator.temperature or 1) if is_whole and are_float32(request) else None
 
 
 def _forward(
-    request: KernelRequest, algorithm: Algorithm, data: TensorSpec, axis: int
+    request: KernelRequest, algorithm: Algorithm, data: TensorSpec, axis: int, factor: float = 1.0
 ) -> Kernel | None:
     def make(desc: MemoryDesc) -> Primitive:
         return _primitive(algorithm, desc, axis)
@@ -111,11 +126,15 @@ def _forward(
         return None
     primitive = first_available(make, _layouts(data, axis))
     operands = {Argument.SRC: input_(0), Argument.DST: output()}
-    return PrimitiveKernel("softmax", request, (primitive, operands))
+    if factor == 1:
+        return PrimitiveKernel("softmax", request, (primitive, operands))
+    scale = _scaling(primitive.desc(Argument.DST), factor)
+    in_place = {Argument.SRC: output(), Argument.DST: output()}
+    return PrimitiveKernel("softmax", request, (scale, operands), (primitive, in_place))
 
 
 def _backward(
-    request: KernelRequest, algorithm: Algorithm, out: TensorSpec, axis: int
+    request: KernelRequest, algorithm: Algorithm, out: TensorSpec, axis: int, factor: float = 1.0
 ) -> Kernel | None:
     def make(desc: MemoryDesc) -> Primitive:
         hint = _primitive(algorithm, desc, axis)
@@ -129,7 +148,17 @@ def _backward(
         Argument.DIFF_DST: out_grad(),
         Argument.DIFF_SRC: in_grad(),
     }
-    return PrimitiveKernel("softmax_backward", request, (primitive, operands))
+    launches = [(primitive, operands)]
+    if factor != 1:
+        scale = _scaling(primitive.desc(Argument.DIFF_SRC), factor)
+        launches.append((scale, {Argument.SRC: in_grad(), Argument.DST: in_grad()}))
+    return PrimitiveKernel("softmax_backward", request, *launches)
+
+
+def _scaling(desc: MemoryDesc, factor: float) -> Primitive:
+    """Return the primitive that multiplies by a factor."""
+    kind, linear = Propagation.FORWARD_INFERENCE, Algorithm.ELTWISE_LINEAR
+    return Primitive.of("eltwise_forward", kind, linear, desc, desc, factor, 0.0)
 
 
 def _primitive(algorithm: Algorithm, desc: MemoryDesc, axis: int) -> Primitive:

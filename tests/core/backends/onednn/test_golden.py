@@ -52,13 +52,15 @@ _REFERENCE = {
     "softmax-log_softmax_first_axis",
     "softmax-softmax_axis",
     "softmax-softmax_first_axis",
-    # A temperature, another dtype.
-    "softmax-log_softmax_cold",
+    "softmax-softmin_axis",
+    "softmax-softmin_first_axis",
     "softmax-log_softmax_hot",
-    "softmax-log_softmax_to_float64",
-    "softmax-softmax_cold",
     "softmax-softmax_hot",
+    "softmax-softmin_hot",
+    # Another dtype.
+    "softmax-log_softmax_to_float64",
     "softmax-softmax_to_float64",
+    "softmax-softmin_to_float64",
     # Another axis than the last.
     "norm-layer_axis",
     "norm-layer_first_axis",
