@@ -11,7 +11,7 @@ from core.executor.fuse import fuse
 from core.executor.fuse_training import fuse_local_responses, fuse_norms
 from core.executor.gates import Gate, find_gates
 from core.executor.gradient import append_gradients
-from core.executor.ir import Program
+from core.executor.ir import Program, Step
 from core.executor.layout import choose_kernels
 from core.executor.memory import Lifetime, MemoryPlan, assign_inplace, lifetimes, plan_memory
 from core.executor.mirror import NO_MIRRORING, Mirroring, forced_steps, mirror
@@ -96,32 +96,13 @@ def compile_graph(
     if options.rewrite:
         if not requests:
             open_layers(program)
-        roll(program, forced)
-        simplify(program)
-        known = options.table.operators(backend) if options.table is not None else frozenset()
-        for operator, find in ((ChannelShuffle, find_shuffles), (Gate, find_gates)):
-            if operator.names[0] in known:
-                find(program)
+        _recognize(program, forced, options.table, backend)
     if requests:
         append_gradients(program, requests, pass_on=options.rewrite)
     verify_program(program, requests, after="gradient", operators=options.check_kernels)
-    if options.rewrite and requests and mirror(program, options.mirroring, forced):
-        verify_program(program, requests, after="mirror")
-    for rewrite in REWRITES if options.rewrite else ():
-        if rewrite(program):
-            verify_program(program, requests, after=rewrite.__name__)
-    if options.rewrite and options.table is not None and options.table.has_any(backend):
-        if has_half(program):
-            constants = widen(program, constants)
-            verify_program(program, requests, after="widen", operators=options.check_kernels)
-        kernels = options.table.operators(backend)
-        fused = (
-            fuse(program, kernels, constants),
-            fuse_norms(program, kernels),
-            fuse_local_responses(program, kernels),
-        )
-        if any(fused):
-            verify_program(program, requests, after="fuse")
+    if options.rewrite:
+        _rewrite(program, requests, options.mirroring, forced)
+        constants = _fuse(program, requests, constants, options, backend)
     if options.table is not None and choose_kernels(
         program, options.table, backend, constants, keep_reference=options.check_kernels
     ):
@@ -134,3 +115,50 @@ def compile_graph(
     memory = plan_memory(lives)
     verify_memory(lives, memory)
     return Compiled(program, lives, memory)
+
+
+def _recognize(
+    program: Program, forced: set[Step], table: KernelTable | None, backend: str
+) -> None:
+    """Find what several steps are together, while there are no gradients that read between."""
+    roll(program, forced)
+    simplify(program)
+    known = table.operators(backend) if table is not None else frozenset()
+    for operator, find in ((ChannelShuffle, find_shuffles), (Gate, find_gates)):
+        if operator.names[0] in known:
+            find(program)
+
+
+def _rewrite(
+    program: Program, requests: Mapping[int, str], mirroring: Mirroring, forced: set[Step]
+) -> None:
+    """Make the program another one that computes the same."""
+    if requests and mirror(program, mirroring, forced):
+        verify_program(program, requests, after="mirror")
+    for rewrite in REWRITES:
+        if rewrite(program):
+            verify_program(program, requests, after=rewrite.__name__)
+
+
+def _fuse(
+    program: Program,
+    requests: Mapping[int, str],
+    constants: Set[int],
+    options: CompileOptions,
+    backend: str,
+) -> Set[int]:
+    """Make one step of those that one kernel can do; return the constants that there are then."""
+    if options.table is None or not options.table.has_any(backend):
+        return constants
+    if has_half(program):
+        constants = widen(program, constants)
+        verify_program(program, requests, after="widen", operators=options.check_kernels)
+    kernels = options.table.operators(backend)
+    fused = (
+        fuse(program, kernels, constants),
+        fuse_norms(program, kernels),
+        fuse_local_responses(program, kernels),
+    )
+    if any(fused):
+        verify_program(program, requests, after="fuse")
+    return constants
