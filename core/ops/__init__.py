@@ -22,6 +22,7 @@ from core.ops import (
     histogram,
     identity,
     image,
+    image_random,
     indexing,
     init,
     joining,
@@ -62,6 +63,7 @@ from core.ops import (
     updates_many,
     updates_many_adaptive,
     updates_mixed,
+    updates_rows,
 )
 from core.ops.operator import ALL, Operator, Reads, Run
 from core.ops.registry import (
@@ -99,6 +101,7 @@ __all__ = [
     "histogram",
     "identity",
     "image",
+    "image_random",
     "indexing",
     "init",
     "joining",
@@ -141,4 +144,5 @@ __all__ = [
     "updates_many",
     "updates_many_adaptive",
     "updates_mixed",
+    "updates_rows",
 ]

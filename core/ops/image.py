@@ -14,14 +14,24 @@ from core.errors import ShapeError
 from core.ops.attributes import attribute
 from core.ops.operator import Operator, Reads, Run
 from core.ops.registry import register
+from core.pixels import resize
 from core.types import Array, DType, Shape
 
-__all__ = ["Crop", "FlipLeftRight", "FlipTopBottom", "Normalize", "ToTensor"]
+__all__ = [
+    "Crop",
+    "FlipLeftRight",
+    "FlipTopBottom",
+    "Normalize",
+    "Resize",
+    "ToTensor",
+    "check_image",
+]
 
 _FLOAT32 = np.dtype("float32")
 
 
-def _check_image(shape: Shape, *dimensions: int) -> None:
+def check_image(shape: Shape, *dimensions: int) -> None:
+    """Raise ShapeError where an image has another number of dimensions."""
     if len(shape) not in dimensions:
         layouts = " or ".join(str(count) for count in dimensions)
         raise ShapeError(f"data has shape {shape}; expected {layouts} dimensions")
@@ -43,7 +53,7 @@ class ToTensor(Operator):
         data = inputs[0]
         if data is None:
             return inputs, outputs
-        _check_image(data, 3, 4)
+        check_image(data, 3, 4)
         expected = (*data[:-3], data[-1], *data[-3:-1])
         return inputs, [self.expect("output", outputs[0], expected)]
 
@@ -78,7 +88,7 @@ class Normalize(Operator):
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         common = self.expect("output", outputs[0], inputs[0])
         if common is not None:
-            _check_image(common, 3, 4)
+            check_image(common, 3, 4)
             channels = common[-3]
             for name, given in (("mean", self.mean), ("std", self.std)):
                 if channels and len(given) not in (1, channels):
@@ -126,7 +136,7 @@ class Crop(Operator):
         data = inputs[0]
         if data is None:
             return inputs, outputs
-        _check_image(data, 3, 4)
+        check_image(data, 3, 4)
         rows, columns = data[-3:-1]
         if (rows and self.y + self.height > rows) or (columns and self.x + self.width > columns):
             raise ShapeError(
@@ -156,6 +166,54 @@ class Crop(Operator):
         self._part(in_grads[0])[...] = out_grads[0]
 
 
+@register("_image_resize")
+class Resize(Operator):
+    """Images (H, W, C) of another size, as OpenCV makes them; also of stacked images."""
+
+    size: tuple[int, ...] = attribute(
+        (), minimum=1, maximum=2**15, doc="(width, height), or one number for both"
+    )
+    keep_ratio: bool = attribute(
+        False, doc="whether one number is the length of the shorter side alone"
+    )
+    interp: int = attribute(1, minimum=0, maximum=4, doc="see ``core.pixels.kernels``")
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return ()
+
+    def backward_reads(self) -> Reads:
+        return Reads(out_grads=False)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = inputs[0]
+        if data is None:
+            return inputs, outputs
+        check_image(data, 3, 4)
+        expected = (*data[:-3], *self._new_size(*data[-3:-1]), data[-1])
+        return inputs, [self.expect("output", outputs[0], expected)]
+
+    def _new_size(self, height: int, width: int) -> tuple[int, int]:
+        if len(self.size) == 2:
+            return self.size[1], self.size[0]
+        if len(self.size) != 1:
+            raise ShapeError(f"size is {self.size}; expected (width, height) or one number")
+        (length,) = self.size
+        if not self.keep_ratio:
+            return length, length
+        if height > width:
+            return int(height * length / width) if width else 0, length
+        return length, int(width * length / height) if height else 0
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        shape = outputs[0].shape
+        images = inputs[0].reshape(-1, *inputs[0].shape[-3:])
+        for image, out in zip(images, outputs[0].reshape(-1, *shape[-3:]), strict=True):
+            on_host = image if isinstance(image, np.ndarray) else image.get()
+            out[...] = run.xp.asarray(resize(on_host, shape[-3:-1], self.interp))
+
+
 class _Flip(Operator):
     """Base: one image (H, W, C) with an axis reversed."""
 
@@ -172,7 +230,7 @@ class _Flip(Operator):
     ) -> tuple[list[Shape | None], list[Shape | None]]:
         common = self.expect("output", outputs[0], inputs[0])
         if common is not None:
-            _check_image(common, 3)
+            check_image(common, 3)
         return [common], [common]
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:

@@ -23,6 +23,7 @@ __all__ = [
     "OneHot",
     "Pick",
     "ScatterNd",
+    "SparseEmbedding",
     "Take",
 ]
 
@@ -106,6 +107,16 @@ class Embedding(Operator):
             return
         shape = (self.input_dim, self.output_dim)
         add_at(run, target, axis_positions(run, rows.reshape(-1, 1), shape, 0), out_grads[0])
+
+
+@register("_contrib_SparseEmbedding")
+class SparseEmbedding(Embedding):
+    """``Embedding`` under its older name, whose weight's gradient is a row_sparse array."""
+
+    sparse_grad: bool = attribute(default=True, doc="whether the gradient is a row_sparse array")
+    deterministic: bool = attribute(
+        default=False, doc="whether sums have one order, as they always have here"
+    )
 
 
 @register("take", "_npi_take")

@@ -25,6 +25,7 @@ from core.types import Array, DType, Shape, normalize_axis, shape_size
 __all__ = [
     "BatchNorm",
     "BatchNormV1",
+    "BatchNormWithReLU",
     "GroupNorm",
     "InstanceNorm",
     "LayerNorm",
@@ -203,6 +204,36 @@ class BatchNorm(Operator):
 @register("BatchNorm_v1")
 class BatchNormV1(BatchNorm):
     """``BatchNorm`` as old files name it; MXNet keeps both names apart."""
+
+
+@register("_contrib_BatchNormWithReLU")
+class BatchNormWithReLU(BatchNorm):
+    """``BatchNorm``, then 0 in place of what is negative; the gradient there is 0, too."""
+
+    def stored_outputs(self) -> int:
+        return 4
+
+    def backward_reads(self) -> Reads:
+        return Reads(inputs=(0, 1, 3, 4), outputs=(0, 1, 2))
+
+    def inplace_backward(self) -> tuple[tuple[int, int], ...]:
+        return ()
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        super().forward(run, inputs, outputs)
+        run.xp.maximum(outputs[0], 0, out=outputs[0])
+
+    def backward(
+        self,
+        run: Run,
+        out_grads: Sequence[Array],
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        in_grads: Sequence[Array | None],
+    ) -> None:
+        grad = run.scratch(out_grads[0].shape, out_grads[0].dtype)
+        run.xp.multiply(out_grads[0], outputs[0] > 0, out=grad)
+        super().backward(run, (grad, *out_grads[1:]), inputs, outputs, in_grads)
 
 
 @register("_contrib_SyncBatchNorm")

@@ -74,7 +74,7 @@ def output_storage(op: Operator, inputs: Sequence[str]) -> str:
 def gradient_storage(op: Any, inputs: Sequence[str], index: int) -> str:
     """Return the storage type of an input's gradient: ``row_sparse`` where it has few rows."""
     match op.names[0]:
-        case "Embedding":
+        case "Embedding" | "_contrib_SparseEmbedding":
             few = index == 1 and op.sparse_grad
         case "dot":
             few = index == 1 and inputs[0] == "csr" and not (op.transpose_a or op.transpose_b)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import Any, cast
 
 from core.ndarray.zipfian import counted
 from core.ops.namespace import OperatorNamespace
+from core.symbol import _internal
 from core.symbol.control_flow import cond, foreach, while_loop
+from core.symbol.creation import full
 from core.symbol.functions import make_function
 from core.symbol.random import uniform
 from core.symbol.symbol import Symbol
 
-__all__ = ["cond", "foreach", "while_loop"]
+__all__ = ["adamw_update", "cond", "foreach", "mp_adamw_update", "while_loop"]
 
 
 def rand_zipfian(
@@ -24,6 +27,46 @@ def rand_zipfian(
     limit = math.log(range_max + 1)
     exponents = uniform(0, limit, shape=(num_sampled,), dtype="float64")
     return counted(exponents, true_classes, num_sampled, range_max)
+
+
+def adamw_update(
+    weight: Symbol,
+    grad: Symbol,
+    mean: Symbol,
+    var: Symbol,
+    rescale_grad: Symbol | float,
+    lr: float,
+    eta: float,
+    **kwargs: Any,
+) -> Symbol:
+    """Compose a step of AdamW; the gradient's factor may be a number.
+
+    See ``mx.nd.contrib.adamw_update``.
+    """
+    arrays = (weight, grad, mean, var, _factor(rescale_grad))
+    return cast(Symbol, _internal._adamw_update(*arrays, lr=lr, eta=eta, **kwargs))
+
+
+def mp_adamw_update(
+    weight: Symbol,
+    grad: Symbol,
+    mean: Symbol,
+    var: Symbol,
+    weight32: Symbol,
+    rescale_grad: Symbol | float,
+    lr: float,
+    eta: float,
+    **kwargs: Any,
+) -> Symbol:
+    """Compose a step of AdamW on a float32 copy of a weight; see ``adamw_update``."""
+    arrays = (weight, grad, mean, var, weight32, _factor(rescale_grad))
+    return cast(Symbol, _internal._mp_adamw_update(*arrays, lr=lr, eta=eta, **kwargs))
+
+
+def _factor(rescale_grad: Symbol | float) -> Symbol:
+    if isinstance(rescale_grad, Symbol):
+        return rescale_grad
+    return full(shape=(1,), val=rescale_grad)
 
 
 _operators = OperatorNamespace(__name__, "_contrib_", make_function)

@@ -10,11 +10,13 @@ from core.ops.contrib import (
     elementwise,
     hawkes,
     index,
+    mask,
     multibox,
     proposal,
     regions,
     roi_pooling,
     rotated,
+    transforms,
 )
 
 __all__ = [
@@ -25,9 +27,11 @@ __all__ = [
     "elementwise",
     "hawkes",
     "index",
+    "mask",
     "multibox",
     "proposal",
     "regions",
     "roi_pooling",
     "rotated",
+    "transforms",
 ]

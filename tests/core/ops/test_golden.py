@@ -38,9 +38,20 @@ _WITHOUT_CASE = {
     **dict.fromkeys(("cast_storage", "_sparse_retain"), "test_storage.py"),
     "_sample_unique_zipfian": "test_random.py",
     **dict.fromkeys(_DRAWN, "test_random.py"),
+    **dict.fromkeys(("_sg_mkldnn_conv", "_sg_mkldnn_fully_connected"), "quantized/test_fused.py"),
     **dict.fromkeys(
-        ("_sg_mkldnn_conv", "_sg_mkldnn_fully_connected"), "quantized/test_fused.py"
+        (
+            "_image_random_color_jitter",
+            "_image_random_flip_left_right",
+            "_image_random_flip_top_bottom",
+        ),
+        "test_image_random.py",
     ),
+    **dict.fromkeys(("_sparse_adagrad_update", "_contrib_group_adagrad_update"), "test_updates.py"),
+    **dict.fromkeys(
+        ("_contrib_fft", "_contrib_ifft", "_contrib_count_sketch"), "contrib/test_transforms.py"
+    ),
+    "_contrib_boolean_mask": "contrib/test_mask.py",
     "WarpCTC": "test_ctc.py",
     "fill_element_0index": "test_indexing.py",
     "Custom": "test_operator.py",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import core as mx
 from oracle import golden_file
 from oracle.case import Case
 from oracle.compare import assert_close
+from oracle.topics import sparse_steps
 from oracle.topics.updates import CASES, compute, modes
 
 _GOLDEN = golden_file.topic("updates")
@@ -100,3 +102,39 @@ def test_symbols_update_states_between_other_inputs() -> None:
     outputs = [array.asnumpy().tolist() for array in executor.forward()]
     assert outputs == [[1.0, 1.0], [3.0, 3.0]]
     assert [array.asnumpy().tolist() for array in states.values()] == [[-3.0, -3.0], [-1.0, -1.0]]
+
+
+def test_steps_of_row_sparse_gradients_equal_mxnets() -> None:
+    golden = golden_file.topic("sparse_steps")
+    found = sparse_steps.run(mx)
+    assert found.keys() == golden.keys()
+    for name, value in golden.items():
+        assert_close(name, found[name], value)
+
+
+def test_adagrad_has_no_weight_decay() -> None:
+    arrays = [mx.nd.ones((2, 2))] * 3
+    with pytest.raises(mx.base.MXNetError, match=r"'wd' is 0\.1; its maximum is 0"):
+        mx.nd.sparse.adagrad_update(*arrays, lr=0.1, wd=0.1)
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_symbol_of_adamw_takes_a_number_as_factor(half: bool) -> None:
+    names = ["weight", "grad", "mean", "var", *["weight32"] * half]
+    arrays = [mx.nd.array([k + 1.0, 2 * k - 1]) for k in range(len(names))]
+    arrays = [x.astype("float16") if half and k < 2 else x for k, x in enumerate(arrays)]
+    name, rates = "mp_adamw_update" if half else "adamw_update", {"lr": 0.1, "eta": 0.5}
+    function = getattr(mx.sym.contrib, name)
+    symbol = function(*map(mx.sym.Variable, names), 0.5, **rates)
+    states = symbol.list_auxiliary_states()
+    assert states == names[2:]
+    given = dict(zip(names, (array.copy() for array in arrays), strict=True))
+    executor = symbol.bind(
+        mx.cpu(),
+        {key: value for key, value in given.items() if key not in states},
+        aux_states={key: given[key] for key in states},
+    )
+    expected = getattr(mx.nd.contrib, name)(*arrays, 0.5, **rates)
+    np.testing.assert_array_equal(executor.forward()[0].asnumpy(), expected.asnumpy())
+    factor = function(*map(mx.sym.Variable, names), mx.sym.Variable("factor"), **rates)
+    assert "factor" in factor.list_arguments()

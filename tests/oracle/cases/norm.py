@@ -47,6 +47,16 @@ def _sample_norm(name: str, op: str, data: tuple[int, ...], length: int, **attrs
 
 
 CASES = (
+    *(
+        # MXNet has it in oneDNN alone: four axes, float32.
+        _batch_norm(name, op="_contrib_BatchNormWithReLU", train=train, **attrs)
+        for name, train, attrs in (
+            ("rectified", True, {"fix_gamma": False}),
+            ("rectified_gamma", True, {}),
+            ("rectified_global", True, {"fix_gamma": False, "use_global_stats": True}),
+            ("rectified_inference", False, {"fix_gamma": False, "eps": 0.01}),
+        )
+    ),
     _batch_norm("sync", op="_contrib_SyncBatchNorm", key="bn", fix_gamma=False),
     _batch_norm("sync_inference", op="_contrib_SyncBatchNorm", key="bn", ndev=4, train=False),
     _batch_norm(

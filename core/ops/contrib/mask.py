@@ -1,0 +1,44 @@
+"""Rows chosen by a mask, in graphs."""
+
+from __future__ import annotations
+
+from core.errors import ShapeError
+from core.ops.attributes import attribute
+from core.ops.operator import Operator
+from core.ops.registry import register
+from core.types import DType, Shape
+
+__all__ = ["BooleanMask"]
+
+
+@register("_contrib_boolean_mask")
+class BooleanMask(Operator):
+    """The rows of ``data`` (n, ...) where ``index`` (n,) is not 0.
+
+    How many there are follows from numbers, not from shapes: a graph that has it can be composed,
+    read and written, but not bound. ``mx.nd.contrib.boolean_mask`` computes it.
+    """
+
+    axis: int = attribute(0, doc="the axis that is masked: 0")
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("data", "index")
+
+    def gradient_inputs(self, count: int) -> tuple[int, ...]:
+        return (0,)
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        data = inputs[0]
+        if data is not None:
+            if self.axis or not data:
+                raise ShapeError(f"axis is {self.axis} of data {data}; only 0 can be masked")
+            return [data, self.expect("index", inputs[1], data[:1])], outputs
+        return inputs, outputs
+
+    def infer_type(
+        self, inputs: list[DType | None], outputs: list[DType | None]
+    ) -> tuple[list[DType | None], list[DType | None]]:
+        common = self.expect_dtype("data", inputs[0], outputs[0])
+        return [common, inputs[1]], [common]

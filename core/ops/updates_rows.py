@@ -1,0 +1,81 @@
+"""Steps of AdaGrad, whose gradients often have few rows: without gradient nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from core.ops.attributes import attribute
+from core.ops.operator import Run
+from core.ops.registry import register
+from core.ops.updates import CLIP, RATE, RESCALE, Update, prepare_gradient
+from core.types import Array, Shape
+
+__all__ = ["AdagradUpdate", "GroupAdagradUpdate"]
+
+
+@register("_sparse_adagrad_update")
+class AdagradUpdate(Update):
+    """``weight - lr * g / sqrt(history + epsilon)`` (Duchi et al., JMLR 12, 2121).
+
+    The gradient g is ``clip(rescale_grad * grad)``, and ``history + g^2`` the new history.
+    """
+
+    states: ClassVar[tuple[str, ...]] = ("history",)
+
+    lr: float = attribute(doc=RATE)
+    epsilon: float = attribute(1e-7, doc="added below the root")
+    wd: float = attribute(0.0, minimum=0.0, maximum=0.0, doc="there is no weight decay")
+    rescale_grad: float = attribute(1.0, doc=RESCALE)
+    clip_gradient: float = attribute(-1.0, doc=CLIP)
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        xp, (weight, grad, history) = run.xp, inputs
+        step = prepare_gradient(run, weight, grad, self)
+        root = run.scratch(weight.shape, weight.dtype)
+        xp.multiply(step, step, out=root)
+        history += root
+        xp.add(history, self.epsilon, out=root)
+        xp.sqrt(root, out=root)
+        step /= root
+        step *= self.lr
+        xp.subtract(weight, step, out=outputs[0])
+
+
+@register("_contrib_group_adagrad_update")
+class GroupAdagradUpdate(Update):
+    """AdaGrad with one history for each row: the mean of the squares along it.
+
+    The weight is (rows, ...), the history (rows, 1).
+    """
+
+    states: ClassVar[tuple[str, ...]] = ("history",)
+    wd: ClassVar[float] = 0.0
+
+    lr: float = attribute(doc=RATE)
+    rescale_grad: float = attribute(1.0, doc=RESCALE)
+    clip_gradient: float = attribute(-1.0, doc=CLIP)
+    epsilon: float = attribute(1e-5, doc="added below the root")
+
+    def infer_shape(
+        self, inputs: list[Shape | None], outputs: list[Shape | None]
+    ) -> tuple[list[Shape | None], list[Shape | None]]:
+        weight = self.expect("grad", inputs[1], self.expect("weight", inputs[0], outputs[0]))
+        if not weight:
+            return inputs, outputs
+        history = self.expect("history", inputs[2], (weight[0], *(1,) * (len(weight) - 1)))
+        return [weight, weight, history], [weight]
+
+    def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        xp, (weight, grad, history) = run.xp, inputs
+        step = prepare_gradient(run, weight, grad, self)
+        root = run.scratch(weight.shape, weight.dtype)
+        xp.multiply(step, step, out=root)
+        share = run.scratch(history.shape, history.dtype)
+        xp.mean(root, axis=tuple(range(1, weight.ndim)), keepdims=True, out=share)
+        history += share
+        xp.add(history, self.epsilon, out=share)
+        xp.sqrt(share, out=share)
+        step /= share
+        step *= self.lr
+        xp.subtract(weight, step, out=outputs[0])

@@ -1,0 +1,19 @@
+"""Masks in graphs: composed, not bound."""
+
+from __future__ import annotations
+
+import pytest
+
+import core as mx
+from core.errors import ShapeError
+
+
+def test_a_mask_is_composed_and_written_but_not_bound() -> None:
+    masked = mx.sym.contrib.boolean_mask(mx.sym.Variable("x"), mx.sym.Variable("chosen"))
+    again = mx.sym.load_json(masked.tojson())
+    assert again.list_arguments() == ["x", "chosen"]
+    # MXNet's simple_bind cannot infer the shape either.
+    with pytest.raises(ShapeError, match="cannot infer the shape of boolean_mask"):
+        again.simple_bind(mx.cpu(), x=(3, 2), chosen=(3,))
+    with pytest.raises(ShapeError, match=r"index has shape \(4,\), expected \(3,\)"):
+        again.infer_shape(x=(3, 2), chosen=(4,))
