@@ -53,6 +53,11 @@ class BaseModule:
     def __init__(self, logger: Any = logging) -> None:
         self.logger = logger
 
+    @property
+    def _total_exec_bytes(self) -> int:
+        """Bytes of the executors; none where a module has none."""
+        return 0
+
     # -- to be defined by each module -------------------------------------------------------
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from core.checkpoint import load_params
-from core.device import Context
+from core.device import Context, current_context
 from core.errors import StageError, UsageError
 from core.executor.executor import without_collector
 from core.initializer import Uniform
@@ -60,15 +60,12 @@ class BucketingModule(BaseModule):
             raise UsageError("default_bucket_key is None; name the bucket to bind first")
         self._default_bucket_key = default_bucket_key
         self._sym_gen = sym_gen
-        self._options: dict[str, Any] = {
-            "logger": logger,
-            "context": context,
-            "work_load_list": work_load_list,
-            "fixed_param_names": fixed_param_names,
-            "state_names": state_names,
-            "group2ctxs": group2ctxs,
-            "compression_params": compression_params,
-        }
+        self._context = context or current_context()
+        self._work_load_list = work_load_list
+        self._fixed_param_names = list(fixed_param_names or ())
+        self._state_names = list(state_names or ())
+        self._group2ctxs = group2ctxs
+        self._compression_params = compression_params
         self._buckets: dict[Any, Module] = {}
         self._curr_module: Module | None = None
         self._curr_bucket_key: Any = None
@@ -402,6 +399,15 @@ class BucketingModule(BaseModule):
 
     # -- inside -----------------------------------------------------------------------------
 
+    @property
+    def _total_exec_bytes(self) -> int:
+        """Bytes that the largest bucket takes: the others lie in its memory."""
+        return max((module._total_exec_bytes for module in self._buckets.values()), default=0)
+
+    @property
+    def _params_dirty(self) -> bool:
+        return self.binded and self.default_module._params_dirty
+
     def _new_module(self, bucket_key: Any) -> Module:
         generated = self._sym_gen(bucket_key)
         if not isinstance(generated, tuple) or len(generated) != 3:
@@ -409,7 +415,16 @@ class BucketingModule(BaseModule):
                 f"sym_gen({bucket_key!r}) returned {type(generated).__name__}; "
                 "expected (symbol, data_names, label_names)"
             )
-        return Module(*generated, **self._options)
+        return Module(
+            *generated,
+            logger=self.logger,
+            context=self._context,
+            work_load_list=self._work_load_list,
+            fixed_param_names=self._fixed_param_names,
+            state_names=self._state_names,
+            group2ctxs=self._group2ctxs,
+            compression_params=self._compression_params,
+        )
 
     def _switch_to(self, batch: Any) -> None:
         key = getattr(batch, "bucket_key", None)

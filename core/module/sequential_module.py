@@ -56,6 +56,10 @@ class SequentialModule(BaseModule):
         return self._modules[0].data_names if self._modules else []
 
     @property
+    def _total_exec_bytes(self) -> int:
+        return sum(module._total_exec_bytes for module in self._modules)
+
+    @property
     def output_names(self) -> list[str]:
         """Names of the last module's outputs."""
         return self._modules[-1].output_names if self._modules else []
