@@ -49,7 +49,26 @@ def residual():
     return sym.SoftmaxOutput(sym.FullyConnected(net, num_hidden=10, name="fc"), name="softmax")
 
 
+def normalized():
+    net = sym.Variable("data")
+    net = sym.Convolution(net, kernel=(3, 3), pad=(1, 1), num_filter=24, name="conv")
+    net = sym.L2Normalization(sym.InstanceNorm(net, name="in"), mode="channel")
+    net = net + sym.GroupNorm(sym.L2Normalization(net), num_groups=4, name="gn")
+    excited = sym.sigmoid(sym.mean(net, axis=(2, 3), keepdims=True))
+    net = sym.broadcast_sub(sym.broadcast_mul(net, excited), sym.mean(net, axis=1, keepdims=True))
+    flat = sym.FullyConnected(net, num_hidden=100, name="fc")
+    losses = (
+        sym.sum(net, axis=(0, 3)),
+        sym.norm(net, axis=3),
+        sym.max(net, axis=(2, 3)),
+        sym.softmin(flat, temperature=2),
+        sym.softmax_cross_entropy(flat, sym.Variable("softmax_label", shape=(32,))),
+    )
+    return sym.Group([sym.MakeLoss(loss) for loss in losses])
+
+
 NETS = {
+    "normalized": (normalized, (32, 8, 16, 16)),
     "mlp": (mlp, (512, 784)),
     "lenet": (lenet, (64, 1, 28, 28)),
     "residual": (residual, (64, 3, 16, 16)),
