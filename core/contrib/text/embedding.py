@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -119,28 +119,22 @@ class _TokenEmbedding(Vocabulary):
         logging.info("Loading pre-trained token embedding vectors from %s", path)
         unknown: list[float] | None = None
         rows: list[list[float]] = []
-        with path.open(encoding=encoding) as lines:
-            for number, line in enumerate(lines, 1):
-                token, *elements = line.rstrip().split(elem_delim)
-                where = f"At line {number} of the pre-trained text embedding file {path}:"
-                if not elements:
-                    raise AssertionError(f"{where} there is no vector.")
-                row = [float(element) for element in elements]
-                if token == self.unknown_token and unknown is None:
-                    unknown = row
-                elif token in self._token_to_idx:
-                    warnings.warn(f"{where} {token} is there twice; skipped.", stacklevel=3)
-                elif len(row) == 1:
-                    warnings.warn(f"{where} {token} is likely a header; skipped.", stacklevel=3)
-                elif rows and len(row) != len(rows[0]):
-                    raise AssertionError(
-                        f"{where} {token} has a vector of {len(row)}, others have {len(rows[0])}. "
-                        "Dimensions of all the tokens must be the same."
-                    )
-                else:
-                    rows.append(row)
-                    self._token_to_idx[token] = len(self._idx_to_token)
-                    self._idx_to_token.append(token)
+        for where, token, row in _read_vectors(path, elem_delim, encoding):
+            if token == self.unknown_token and unknown is None:
+                unknown = row
+            elif token in self._token_to_idx:
+                warnings.warn(f"{where} {token} is there twice; skipped.", stacklevel=3)
+            elif len(row) == 1:
+                warnings.warn(f"{where} {token} is likely a header; skipped.", stacklevel=3)
+            elif rows and len(row) != len(rows[0]):
+                raise AssertionError(
+                    f"{where} {token} has a vector of {len(row)}, others have {len(rows[0])}. "
+                    "Dimensions of all the tokens must be the same."
+                )
+            else:
+                rows.append(row)
+                self._token_to_idx[token] = len(self._idx_to_token)
+                self._idx_to_token.append(token)
         self._vec_len = len(rows[0]) if rows else 0
         filled = np.zeros((len(self), self._vec_len), np.float32)
         filled[len(self) - len(rows) :] = np.reshape(rows, (-1, self._vec_len))
@@ -195,6 +189,23 @@ def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
     if embedding_name not in known:
         raise KeyError(f"Cannot find `embedding_name` {embedding_name}; there are {list(known)}")
     return known[embedding_name]
+
+
+def _read_vectors(
+    path: Path, elem_delim: str, encoding: str
+) -> Iterator[tuple[str, str, list[float]]]:
+    """Yield for each line of a file where it is, for messages, its token and the token's vector.
+
+    Raises:
+        AssertionError: a line has no vector.
+    """
+    with path.open(encoding=encoding) as lines:
+        for number, line in enumerate(lines, 1):
+            token, *elements = line.rstrip().split(elem_delim)
+            where = f"At line {number} of the pre-trained text embedding file {path}:"
+            if not elements:
+                raise AssertionError(f"{where} there is no vector.")
+            yield where, token, [float(element) for element in elements]
 
 
 @register
