@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from core.errors import MXNetError
 from core.symbol import Symbol
@@ -19,6 +19,7 @@ from core.types import Shape
 __all__ = ["guess_shapes", "is_label"]
 
 _IMAGE_SIZES = (224, 28, 32, 112, 64, 96, 128, 48, 24, 12, 256, 299, 300, 320, 512)
+_OTHER_SIZES = tuple(size for size in range(4, 257) if size not in _IMAGE_SIZES)
 _SEQUENCE_LENGTH = 10
 _MOST_TRIALS = 600
 
@@ -61,12 +62,13 @@ def guess_shapes(
     known = {**{name: params[name] for name in symbol.list_arguments() if name in params}, **given}
     unknown = [name for name in symbol.list_arguments() if name not in known and not is_label(name)]
     readers = _first_readers(symbol)
-    candidates = [list(_candidates(readers.get(name), params)) for name in unknown]
-    for chosen in itertools.islice(itertools.product(*candidates), _MOST_TRIALS):
-        shapes = dict(zip(unknown, chosen, strict=True))
-        inferred = _infer(symbol, {**known, **{k: v for k, v in shapes.items() if v}})
-        if inferred is not None:
-            return {**given, **{name: inferred[name] for name in shapes}}
+    for sizes in (_IMAGE_SIZES, _OTHER_SIZES):
+        candidates = [list(_candidates(readers.get(name), params, sizes)) for name in unknown]
+        for chosen in itertools.islice(itertools.product(*candidates), _MOST_TRIALS):
+            shapes = dict(zip(unknown, chosen, strict=True))
+            inferred = _infer(symbol, {**known, **{k: v for k, v in shapes.items() if v}})
+            if inferred is not None:
+                return {**given, **{name: inferred[name] for name in shapes}}
     return None
 
 
@@ -86,13 +88,15 @@ def _first_readers(symbol: Symbol) -> dict[str, Node]:
     return readers
 
 
-def _candidates(reader: Node | None, params: Mapping[str, Shape]) -> Iterator[Shape]:
+def _candidates(
+    reader: Node | None, params: Mapping[str, Shape], sizes: Sequence[int]
+) -> Iterator[Shape]:
     """Yield shapes of one example; at last the empty one, which leaves it to inference."""
     operator = reader.op.names[0] if reader is not None and reader.op is not None else ""
     weight = _weight_of(reader, params)
     if operator in ("Convolution", "Convolution_v1") and weight is not None:
         channels = weight[1] * int(getattr(reader.op, "num_group", 1)) if reader else 0
-        for size in _IMAGE_SIZES:
+        for size in sizes:
             yield (1, channels, *(size for _ in weight[2:]))
     elif operator == "FullyConnected" and weight is not None:
         yield (1, weight[1])

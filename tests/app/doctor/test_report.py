@@ -44,12 +44,13 @@ def ask_json(*arguments: str) -> dict:
     return document
 
 
-def test_sound_model(tmp_path: Path) -> None:
-    prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
+@pytest.mark.parametrize("size", [12, 8, 41])
+def test_sound_model(tmp_path: Path, size: int) -> None:
+    prefix = save(tmp_path, convolutional(), data=(2, 3, size, size))
     status, text = ask(prefix, "3")
     assert status == 0
     assert "1 Convolution" in text
-    assert "shapes: data (1, 3, 12, 12); guessed" in text
+    assert f"shapes: data (1, 3, {size}, {size}); guessed" in text
     assert "out_output (1, 2)" in text
     assert "It loads, binds and runs." in text
 
