@@ -33,8 +33,8 @@ goes into transforms than into products."""
 _SUMS_OF_THREAD = 1 << 20
 """Bytes of the weights' gradient, before it is transformed back, up to which each thread adds up
 its own. Larger ones would not stay in a thread's cache."""
-_TILES_IN_COMMON = 128
-"""Tiles that all threads take together where they share the sums."""
+_TILES_OF_THREAD, _TILES_IN_COMMON = 30, 128
+"""Tiles that are added up together, by a thread for itself, or by all that share the sums."""
 
 
 class _Backward(Kernel):
@@ -50,8 +50,7 @@ class _Backward(Kernel):
         self._of_data, self._of_weight = problem.transposed().as_c(), problem.as_c()
         self._weights = Weights(self._of_data, is_kept=False, is_turned=True)
         self._is_shared = self._weights.nbytes > _SUMS_OF_THREAD
-        if self._is_shared:
-            self._of_weight.tiles = _TILES_IN_COMMON
+        self._of_weight.tiles = _TILES_IN_COMMON if self._is_shared else _TILES_OF_THREAD
         self.scratchpad_bytes = max(self._scratch_of_data(), self._scratch_of_weight())
         wanted = (self._has_weight, self._has_data)
         self.backward_inputs = tuple(index for index in (0, 1) if wanted[index])

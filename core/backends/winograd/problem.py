@@ -23,9 +23,9 @@ _LANES = 16
 _WINDOW = (3, 3)
 _MOST_PADDING = 2
 
-_CACHE = 400_000
-"""Bytes of tiles that a thread works on at a time; they shall stay in its cache."""
-_FEWEST_TILES, _MOST_TILES = 12, 24
+_TILES = 18
+"""Tiles that a thread transforms together: the rows of three blocks of a product. With a multiple
+of 4 the places of tiles would lie pages apart, and contend for the same lines of the cache."""
 
 _TILES_PER_WEIGHT = 1 / 4096
 """Tiles for each pair of an input and an output channel from which the kernels win: transformed
@@ -86,8 +86,6 @@ class Convolution:
 
     def as_c(self) -> library.Problem:
         """Return it as the library takes it, to be done by the threads there are now."""
-        channels = self.data[1] + self.output[1]
-        tiles = _CACHE // (16 * 4 * channels) // _FEWEST_TILES * _FEWEST_TILES
         return library.Problem(
             images=self.data[0],
             inputs=self.data[1],
@@ -96,7 +94,7 @@ class Convolution:
             pad_x=self.pad[1],
             data=self._tensor(self.data),
             result=self._tensor(self.output),
-            tiles=min(max(tiles, _FEWEST_TILES), _MOST_TILES),
+            tiles=_TILES,
             threads=library.threads(),
         )
 
