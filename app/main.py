@@ -29,6 +29,7 @@ from app.services.job_runs import JobRuns
 from app.services.jobs import JobDefaults, JobService
 from app.services.modules import ModuleService
 from app.services.presence import Presence
+from app.services.restoration import Restoration
 from app.services.services import Services
 from app.settings import Settings
 from app.store.store import Store
@@ -130,6 +131,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     datasets.recover()
     executors = Executors()
     engine = ModuleEngine(modules, checkpoints, executors)
+    restoration = Restoration(modules, checkpoints)
     presence = Presence(settings.data_dir / "servers")
     presence.enter()
     stack.callback(presence.leave)
@@ -145,7 +147,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
 
     async def restore(client: ExecutorClient) -> None:
         await dispatcher.executor_started(client)  # jobs of the process before are lost
-        await engine.restore(client)
+        await restoration.restore(client)
 
     for name in settings.devices:
         executors.add(_make_executor(name, settings, restore))

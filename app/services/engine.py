@@ -29,9 +29,10 @@ from app.domain.module import (
 from app.domain.origin import Head, Origin
 from app.errors import Conflict, NotFound, ServiceError
 from app.services.checkpoints import CheckpointService
-from app.services.executors import Executors
+from app.services.executors import Executors, tell
 from app.services.incoming_checkpoint import IncomingCheckpoint
 from app.services.modules import ModuleService
+from app.services.restoration import init_call
 from app.worker import calls
 from app.worker.client import ExecutorClient, ExecutorGone, HostError, Reply, Tensors
 
@@ -79,7 +80,7 @@ class ModuleEngine:
                 )
             except ServiceError:
                 if is_new:
-                    await self._call(client, calls.DeleteModule(module=record.name))
+                    await tell(client, calls.DeleteModule(module=record.name))
                 raise
             self._held[created.name] = created
             return created
@@ -182,9 +183,7 @@ class ModuleEngine:
             await asyncio.to_thread(self._modules.delete, name, etag=etag)
             self._held.pop(name, None)
             try:
-                await self._call(
-                    self._executors.get(record.executor), calls.DeleteModule(module=name)
-                )
+                await tell(self._executors.get(record.executor), calls.DeleteModule(module=name))
             except (HostError, ExecutorGone):
                 _log.info("a deleted module was not held", module=name)
 
@@ -201,43 +200,6 @@ class ModuleEngine:
             return record, None
         reply.release()
         return record, reply.result
-
-    async def restore(self, client: ExecutorClient) -> None:
-        """Bring the modules of an executor back from what is durable, when it has started."""
-        for record in await asyncio.to_thread(self._modules.lost, client.name):
-            try:
-                await self._restore_one(client, record)
-            except (ServiceError, HostError) as error:
-                _log.error("module not restored", module=record.name, error=str(error))
-
-    async def _restore_one(self, client: ExecutorClient, record: ModuleRecord) -> None:
-        name = record.name
-        await self._call(client, calls.CreateModule(record=record))
-        if record.bind is not None:
-            await self._call(client, calls.Bind(module=name, spec=record.bind))
-        if record.params is ParamsSource.CHECKPOINT and record.checkpoint is not None:
-            directory = await asyncio.to_thread(self._checkpoints.verify, name, record.checkpoint)
-            # Whatever is not the module's was passed over when this was first loaded.
-            load = calls.LoadCheckpoint(module=name, directory=str(directory), allow_extra=True)
-            await self._call(client, load)
-        elif record.params is ParamsSource.INIT and record.init is not None and record.bind:
-            await self._call(client, self._init_call(record, record.init))
-        if record.optimizer is not None and record.bind and record.params is not None:
-            await self._call(client, calls.InitOptimizer(module=name, spec=record.optimizer))
-            await self._restore_states(client, record)
-
-    async def _restore_states(self, client: ExecutorClient, record: ModuleRecord) -> None:
-        if record.params is not ParamsSource.CHECKPOINT or record.checkpoint is None:
-            return
-        directory = self._checkpoints.directory(record.name, record.checkpoint)
-        if any(directory.glob("*.states")):
-            call = calls.LoadCheckpoint(
-                module=record.name,
-                directory=str(directory),
-                optimizer_states=True,
-                allow_extra=True,
-            )
-            await self._call(client, call)
 
     # -- binding, parameters, optimizer -----------------------------------------------------
 
@@ -278,7 +240,7 @@ class ModuleEngine:
 
     async def init_params(self, name: str, spec: InitSpec) -> ModuleRecord:
         """Initialize a module's parameters, but for those it keeps of another module."""
-        call = self._init_call(await self.record(name), spec)
+        call = init_call(self._checkpoints, await self.record(name), spec)
         return await self._change(
             name,
             "init_params",
@@ -359,7 +321,7 @@ class ModuleEngine:
         async with self._lock(name):
             record = await self.record(name)
             require(record, "save_checkpoint")
-            await self._call(self._executors.get(record.executor), call)
+            await tell(self._executors.get(record.executor), call)
             return await asyncio.to_thread(self._checkpoints.saved, name, CheckpointTag(epoch))
 
     async def load_checkpoint(
@@ -419,16 +381,10 @@ class ModuleEngine:
             reply.release()
             return await asyncio.to_thread(self._modules.change, name, alter)
 
-    def _init_call(self, record: ModuleRecord, spec: InitSpec) -> calls.InitParams:
-        base = self._checkpoints.base(record)
-        return calls.InitParams(
-            module=record.name, spec=spec, base=None if base is None else str(base)
-        )
-
     async def _hold(self, client: ExecutorClient, record: ModuleRecord) -> bool:
         """Have an executor hold a module; False where it holds one of the name already."""
         try:
-            await self._call(client, calls.CreateModule(record=record))
+            await tell(client, calls.CreateModule(record=record))
         except HostError as error:
             if error.code != "already_exists":
                 raise
@@ -443,15 +399,9 @@ class ModuleEngine:
         try:
             await self.record(record.name)
         except NotFound:
-            await self._call(client, calls.DeleteModule(module=record.name))
+            await tell(client, calls.DeleteModule(module=record.name))
             return await self._hold(client, record)
         return False
-
-    async def _call(self, client: ExecutorClient, call: calls.Call) -> Reply:
-        method, params = calls.to_call(call)
-        reply = await client.call(method, params)
-        reply.release()
-        return reply
 
     @asynccontextmanager
     async def _lock(self, name: str) -> AsyncIterator[None]:

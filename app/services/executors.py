@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from app.errors import Invalid
+from app.worker.calls import Call, to_call
 from app.worker.client import ExecutorClient, ExecutorGone
 from app.worker.supervisor import Supervisor
 
-__all__ = ["Executors"]
+__all__ = ["Executors", "tell"]
 
 
 class Executors:
@@ -64,7 +65,14 @@ class Executors:
 
     async def describe(self) -> list[dict[str, Any]]:
         """Return what is known of each: state, device, memory, modules and jobs."""
-        return [await _describe(client) for client in self]
+        return list(await asyncio.gather(*(_describe(client) for client in self)))
+
+
+async def tell(client: ExecutorClient, call: Call) -> None:
+    """Make a call whose answer says nothing; raise what refuses it."""
+    method, params = to_call(call)
+    reply = await client.call(method, params)
+    reply.release()
 
 
 def _status(client: Supervisor) -> dict[str, Any]:
