@@ -62,6 +62,12 @@ class Context(metaclass=_ContextType):
         """``"cpu"``, ``"gpu"``, ``"cpu_pinned"`` or ``"cpu_shared"``."""
         return self.devtype2str[self.device_typeid]
 
+    def empty_cache(self) -> None:
+        """Give memory back to the device that is kept for arrays to come."""
+        from core.backends import backend_of
+
+        backend_of(self).release()
+
     def __hash__(self) -> int:
         return hash((self.device_typeid, self.device_id))
 

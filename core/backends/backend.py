@@ -73,6 +73,10 @@ class Backend(Protocol):
         """Wait until all queued work of this device is done."""
         ...
 
+    def release(self) -> None:
+        """Give memory back to the device that is kept for arrays to come."""
+        ...
+
     def memory(self) -> tuple[int, int] | None:
         """Return (bytes in use, bytes in all) of the device, or None where it has no own memory."""
         ...

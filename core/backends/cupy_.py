@@ -82,6 +82,11 @@ class CupyBackend:
         with self.device:
             self.xp.cuda.get_current_stream().synchronize()
 
+    def release(self) -> None:
+        """Free the blocks of the memory pool that no array has."""
+        with self.device:
+            self.xp.get_default_memory_pool().free_all_blocks()
+
     def memory(self) -> tuple[int, int] | None:
         """Return (used, total) bytes of the device."""
         free, total = self.device.mem_info

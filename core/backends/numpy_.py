@@ -54,6 +54,9 @@ class NumpyBackend:
     def synchronize(self) -> None:
         """Nothing is queued on the CPU."""
 
+    def release(self) -> None:
+        """Nothing is kept on the CPU."""
+
     def memory(self) -> tuple[int, int] | None:
         """The CPU has no memory of its own."""
         return None

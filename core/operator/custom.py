@@ -9,7 +9,7 @@ import numpy as np
 
 from core import autograd
 from core.device import Context
-from core.errors import MXNetError
+from core.errors import MXNetError, UsageError
 from core.ndarray import NDArray
 from core.ndarray.execute import forget_operators
 from core.ops.custom import Properties, register_custom, set_calls
@@ -89,6 +89,37 @@ class CustomOpProp:
         outputs = [in_type[0]] * len(self.list_outputs())
         return in_type, outputs, [in_type[0]] * len(self.list_auxiliary_states())
 
+    def infer_storage_type(self, in_stype: list[str]) -> Any:
+        """Return the storage types of inputs, outputs and auxiliary states: all dense.
+
+        Custom operators are given dense arrays whatever this returns; a subclass may define it, as
+        for MXNet.
+
+        Raises:
+            UsageError: an input is sparse.
+        """
+        _check_dense("in_stype", in_stype)
+        outputs = ["default"] * len(self.list_outputs())
+        return in_stype, outputs, ["default"] * len(self.list_auxiliary_states())
+
+    def infer_storage_type_backward(
+        self,
+        ograd_stype: list[str],
+        in_stype: list[str],
+        out_stype: list[str],
+        igrad_stype: list[str],
+        aux_stype: list[str],
+    ) -> Any:
+        """Return the storage types of all arrays of a backward pass: all dense.
+
+        Raises:
+            UsageError: a gradient is sparse.
+        """
+        _check_dense("ograd_stype", ograd_stype)
+        _check_dense("igrad_stype", [one for one in igrad_stype if one != "undefined"])
+        every = (ograd_stype, in_stype, out_stype, igrad_stype, aux_stype)
+        return tuple(["default"] * len(stypes) for stypes in every)
+
     def declare_backward_dependency(
         self, out_grad: list[int], in_data: list[int], out_data: list[int]
     ) -> list[int]:
@@ -100,6 +131,15 @@ class CustomOpProp:
     ) -> CustomOp:
         """Return the operator for inputs of these shapes and dtypes on a device."""
         return CustomOp()
+
+
+def _check_dense(what: str, stypes: list[str]) -> None:
+    for index, stype in enumerate(stypes):
+        if stype != "default":
+            raise UsageError(
+                f"{what}[{index}] is {stype!r}; the default infer_storage_type takes 'default' "
+                "alone: implement infer_storage_type and infer_storage_type_backward"
+            )
 
 
 def register(reg_name: str) -> Callable[[_T], _T]:

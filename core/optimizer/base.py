@@ -120,6 +120,10 @@ class Optimizer:
         assert self.lr is not None
         return self.lr
 
+    def set_lr_scale(self, args_lrscale: Any) -> None:
+        """Refuse, as MXNet does: ``set_lr_mult`` has taken its place."""
+        raise DeprecationWarning("set_lr_scale is gone; use set_lr_mult")
+
     def set_learning_rate(self, lr: float) -> None:
         """Set the learning rate; raise UserWarning where a scheduler gives it."""
         if self.lr_scheduler is not None:

@@ -21,6 +21,7 @@ from core.symbol.compose import apply_operator, connect, set_attributes
 from core.symbol.graph import Entry, Node, auxiliary_variables, copy_graph, topological_order
 from core.symbol.hidden_keys import HIDDEN_KEYS, with_visible_keys
 from core.symbol.methods import SymbolMethods
+from core.symbol.partition import Partition
 from core.symbol.reader import read_graph
 from core.symbol.subgraph import Subgraph
 from core.symbol.writer import describe_graph, without_amp_casts, write_graph
@@ -28,7 +29,7 @@ from core.symbol.writer import describe_graph, without_amp_casts, write_graph
 __all__ = ["Binder", "Symbol", "group", "load", "load_json", "set_binder"]
 
 
-class Symbol(Arithmetic, SymbolMethods):
+class Symbol(Arithmetic, SymbolMethods, Partition):
     """One or several outputs of a graph of operators.
 
     Symbols are made by ``Variable``, ``Group``, ``load`` and the functions of ``mx.sym``; the

@@ -185,6 +185,12 @@ def test_host_arrays_start_on_a_cache_line() -> None:
     assert backend.empty((0, 3), np.dtype("int8")).shape == (0, 3)
 
 
+def test_memory_that_is_kept() -> None:
+    mx.cpu().empty_cache()
+    with pytest.raises(DeviceError):
+        mx.context.gpu_memory_info(10**6)
+
+
 def test_suggestion_only_where_it_is_near() -> None:
     assert did_you_mean("Convolutoin", ["Convolution"]) == "; did you mean 'Convolution'?"
     assert did_you_mean("xyz", ["Convolution"]) == ""

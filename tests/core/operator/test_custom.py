@@ -220,3 +220,16 @@ def test_no_inputs() -> None:
     out = mx.nd.Custom(op_type="test_counting")
     assert out.dtype == np.int32
     np.testing.assert_array_equal(out.asnumpy(), [0, 1, 2])
+
+
+def test_storage_types_are_dense_unless_a_class_says_otherwise() -> None:
+    prop = SquareProp()
+    assert prop.infer_storage_type(["default"]) == (["default"], ["default"], ["default"])
+    found = prop.infer_storage_type_backward(
+        ["default"], ["default"], ["default"], ["undefined"], ["default"]
+    )
+    assert found == (["default"],) * 5
+    with pytest.raises(AssertionError, match=r"in_stype\[0\] is 'csr'"):
+        prop.infer_storage_type(["csr"])
+    with pytest.raises(AssertionError, match=r"ograd_stype\[0\] is 'row_sparse'"):
+        prop.infer_storage_type_backward(["row_sparse"], [], [], [], [])

@@ -137,3 +137,8 @@ def test_bad_large_batches() -> None:
         mx.optimizer.create("lbsgd", warmup_strategy="cubic")
     with pytest.raises(ValueError, match="batch_scale is 0"):
         mx.optimizer.create("lbsgd", batch_scale=0)
+
+
+def test_set_lr_scale_is_refused_as_in_mxnet() -> None:
+    with pytest.raises(DeprecationWarning, match="use set_lr_mult"):
+        mx.optimizer.SGD().set_lr_scale({})

@@ -1,0 +1,91 @@
+"""Symbols rewritten for a backend (``Symbol.optimize_for``).
+
+MXNet's backends replace parts of a graph by fused operators. Here that is done when a symbol is
+bound, for whatever it is bound to, and the symbol stays as it is.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from core.device import Context
+from core.errors import MXNetError, UsageError
+from core.types import to_dtype
+
+if TYPE_CHECKING:
+    from core.ndarray import NDArray
+
+__all__ = ["Partition"]
+
+_BACKENDS = ("MKLDNN", "MKLDNN_QUANTIZE")
+"""Those of MXNet's wheel for CPUs."""
+
+_STORAGE_TYPES = ("default", "row_sparse", "csr")
+
+
+class Partition:
+    """The methods of symbols that rewrite them."""
+
+    __slots__ = ()
+
+    def optimize_for(
+        self,
+        backend: str,
+        args: dict[str, NDArray] | None = None,
+        aux: dict[str, NDArray] | None = None,
+        ctx: Context | None = None,
+        shape_dict: Mapping[str, Any] | None = None,
+        type_dict: Mapping[str, Any] | None = None,
+        stype_dict: Mapping[str, str] | None = None,
+        skip_infer: bool = False,
+        **kwargs: Any,
+    ) -> Self:
+        """Return the symbol as a backend has it: the same graph, since binding fuses operators.
+
+        Of a backend that does not exist the log says so, as in MXNet.
+
+        Args:
+            backend: ``"MKLDNN"`` or ``"MKLDNN_QUANTIZE"``.
+            args, aux: arrays by name; with ``shape_dict`` (tuples), ``type_dict`` and
+                ``stype_dict`` they tell MXNet's backends what the graph will be bound to.
+            ctx: the device it will be bound on.
+            skip_infer, kwargs: for backends that users write for MXNet.
+
+        Raises:
+            UsageError: no name, no dict or no context; ValueError: no shape or storage type.
+            TypeError: no dtype.
+        """
+        if not isinstance(backend, str):
+            raise UsageError(f"backend is {type(backend).__name__}; expected a name")
+        for name, given in (("args", args), ("aux", aux)):
+            if given is not None and not isinstance(given, dict):
+                raise UsageError(f"{name} is {type(given).__name__}; expected a dict of NDArrays")
+        if ctx is not None and not isinstance(ctx, Context):
+            raise UsageError(f"ctx is {type(ctx).__name__}; expected a Context")
+        for shape in (shape_dict or {}).values():
+            if not isinstance(shape, (tuple, list)):
+                raise ValueError(f"{shape} has to be a tuple or list.")
+        for dtype in (type_dict or {}).values():
+            to_dtype(dtype)
+        for storage in (stype_dict or {}).values():
+            if storage not in _STORAGE_TYPES:
+                raise ValueError(f"{storage} is not a MXNet storage type.")
+        if backend not in _BACKENDS:
+            logging.error("Error optimizing for backend '%s' cannot be found", backend)
+        return copy.copy(self)
+
+    def get_backend_symbol(self, backend: str) -> Self:
+        """Return the symbol as a backend has it; see ``optimize_for``.
+
+        Raises:
+            MXNetError: there is no such backend.
+        """
+        if backend not in _BACKENDS:
+            raise MXNetError(
+                f"SubgraphProperty {backend} is not found in SubgraphBackendRegistry; it has "
+                f"{', '.join(_BACKENDS)}"
+            )
+        return copy.copy(self)

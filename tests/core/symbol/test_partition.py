@@ -1,0 +1,54 @@
+"""``optimize_for`` and ``get_backend_symbol``: what MXNet 1.9.1 raises and what it logs."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+import core as mx
+from core.errors import MXNetError
+
+
+def _net() -> mx.sym.Symbol:
+    return mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=2, name="fc")
+
+
+@pytest.mark.parametrize("backend", ["MKLDNN", "MKLDNN_QUANTIZE"])
+def test_a_backend_gives_a_symbol_that_computes_the_same(backend: str) -> None:
+    net = _net()
+    for found in (
+        net.optimize_for(backend, args={"x": mx.nd.ones((3, 4))}, ctx=mx.cpu(), inference=True),
+        net.get_backend_symbol(backend),
+    ):
+        assert found is not net
+        assert found.list_arguments() == net.list_arguments()
+        assert found.infer_shape(x=(3, 4)) == net.infer_shape(x=(3, 4))
+
+
+def test_unknown_backends(caplog: pytest.LogCaptureFixture) -> None:
+    net = _net()
+    with caplog.at_level(logging.ERROR):
+        found = net.optimize_for("foo")
+    assert "Error optimizing for backend 'foo' cannot be found" in caplog.text
+    assert found.tojson() == net.tojson()
+    with pytest.raises(MXNetError, match="SubgraphProperty foo is not found"):
+        net.get_backend_symbol("foo")
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"backend": None}, AssertionError),
+        ({"args": [1]}, AssertionError),
+        ({"aux": [1]}, AssertionError),
+        ({"ctx": 3}, AssertionError),
+        ({"shape_dict": {"x": 3}}, ValueError),
+        ({"stype_dict": {"x": "y"}}, ValueError),
+        ({"type_dict": {"x": "y"}}, TypeError),
+    ],
+)
+def test_what_it_does_not_take(given: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        _net().optimize_for(**{"backend": "MKLDNN", **given})
