@@ -7,6 +7,7 @@ import platform
 import shlex
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,9 @@ class CompileKernels(BuildHookInterface[Any]):
             return
         root = Path(self.root)
         compiler = shlex.split(os.environ.get("CC", "cc"))
-        command = [*compiler, *OPTIONS, "-o", str(root / TARGET), str(root / SOURCE)]
+        source = zlib.crc32((root / SOURCE).read_bytes())
+        options = [*OPTIONS, f"-DSOURCE={source}u"]
+        command = [*compiler, *options, "-o", str(root / TARGET), str(root / SOURCE)]
         try:
             subprocess.run(command, check=True, capture_output=True, text=True)
         except (OSError, subprocess.CalledProcessError) as error:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import logging
+import zlib
 from collections.abc import Callable, Sequence
-from ctypes import POINTER, c_float, c_int, c_long, c_void_p
+from ctypes import POINTER, c_float, c_int, c_long, c_uint, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ __all__ = [
 _log = logging.getLogger(__name__)
 
 _FILE = Path(__file__).with_name("libwinograd.so")
+_SOURCE = _FILE.with_name("winograd.c")
 
 
 class Tensor(ctypes.Structure):
@@ -55,6 +57,7 @@ class Problem(ctypes.Structure):
 _PROBLEM = POINTER(Problem)
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "is_supported": (c_int, ()),
+    "source": (c_uint, ()),
     "transform_weights": (None, (c_long, c_long, c_int, c_void_p, c_void_p)),
     "convolve_scratch": (c_long, (_PROBLEM,)),
     "convolve": (None, (_PROBLEM, *[c_void_p] * 4, c_float, *[c_void_p] * 2)),
@@ -73,6 +76,7 @@ class Library:
     weight_grad_scratch: Callable[..., int]
     weight_grad: Callable[..., None]
     is_supported: Callable[[], int]
+    source: Callable[[], int]
 
     def __init__(self, path: Path) -> None:
         functions = ctypes.CDLL(str(path))
@@ -92,8 +96,11 @@ def library() -> Library | None:
         return None
     try:
         found = Library(_FILE)
-    except OSError as error:
+    except (OSError, AttributeError) as error:
         _log.info("3x3 convolutions run on oneDNN; the faster kernels are not installed: %s", error)
+        return None
+    if _SOURCE.exists() and found.source() != zlib.crc32(_SOURCE.read_bytes()):
+        _log.warning("3x3 convolutions run on oneDNN: %s was compiled from another source", _FILE)
         return None
     return found if found.is_supported() else None
 
