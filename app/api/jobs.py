@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import orjson
 import structlog
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from app.api.bodies import read_json
@@ -42,27 +42,42 @@ _SUBMIT = problems(400, 404, 409, 413, 415, 422)
 Priority = Annotated[int, Query(ge=-1000, le=1000, description="A smaller number runs earlier.")]
 
 
-async def _submit(
-    kind: JobKind,
-    module: str,
-    request: Request,
-    response: Response,
-    services: ServicesOf,
-    priority: int,
-    idempotency_key: str | None,
-) -> JobView:
-    params = await read_json(request)
-    await services.engine.check_job(module, kind, params)
-    job = await asyncio.to_thread(
-        services.jobs.submit,
-        module,
-        kind,
-        params,
-        priority=priority,
-        idempotency_key=idempotency_key,
-    )
-    response.headers["Location"] = f"/v1/jobs/{job.id}"
-    return job_view(job)
+class Submission:
+    """A request that submits a job: the module, what the query and headers say, and the body."""
+
+    def __init__(
+        self,
+        module: ModuleName,
+        request: Request,
+        response: Response,
+        services: ServicesOf,
+        priority: Priority = 0,
+        idempotency_key: IdempotencyKey = None,
+    ) -> None:
+        self._module = module
+        self._request = request
+        self._response = response
+        self._services = services
+        self._priority = priority
+        self._idempotency_key = idempotency_key
+
+    async def as_job(self, kind: JobKind) -> JobView:
+        """Queue the job, and answer where it is."""
+        params = await read_json(self._request)
+        await self._services.engine.check_job(self._module, kind, params)
+        job = await asyncio.to_thread(
+            self._services.jobs.submit,
+            self._module,
+            kind,
+            params,
+            priority=self._priority,
+            idempotency_key=self._idempotency_key,
+        )
+        self._response.headers["Location"] = f"/v1/jobs/{job.id}"
+        return job_view(job)
+
+
+Submitted = Annotated[Submission, Depends()]
 
 
 @router.post(
@@ -72,18 +87,9 @@ async def _submit(
     openapi_extra=json_body(FitParams, _FIT),
     responses=_SUBMIT,
 )
-async def fit(
-    module: ModuleName,
-    request: Request,
-    response: Response,
-    services: ServicesOf,
-    priority: Priority = 0,
-    idempotency_key: IdempotencyKey = None,
-) -> JobView:
+async def fit(submission: Submitted) -> JobView:
     """Queue a training over a dataset; binds and initializes what is not there yet."""
-    return await _submit(
-        JobKind.FIT, module, request, response, services, priority, idempotency_key
-    )
+    return await submission.as_job(JobKind.FIT)
 
 
 @router.post(
@@ -93,18 +99,9 @@ async def fit(
     openapi_extra=json_body(ScoreParams, _SCORE),
     responses=_SUBMIT,
 )
-async def score(
-    module: ModuleName,
-    request: Request,
-    response: Response,
-    services: ServicesOf,
-    priority: Priority = 0,
-    idempotency_key: IdempotencyKey = None,
-) -> JobView:
+async def score(submission: Submitted) -> JobView:
     """Queue an evaluation of metrics over a dataset."""
-    return await _submit(
-        JobKind.SCORE, module, request, response, services, priority, idempotency_key
-    )
+    return await submission.as_job(JobKind.SCORE)
 
 
 @router.post(
@@ -114,18 +111,9 @@ async def score(
     openapi_extra=json_body(PredictParams, {**_SCORE, "output": "answers"}),
     responses=_SUBMIT,
 )
-async def predict_dataset(
-    module: ModuleName,
-    request: Request,
-    response: Response,
-    services: ServicesOf,
-    priority: Priority = 0,
-    idempotency_key: IdempotencyKey = None,
-) -> JobView:
+async def predict_dataset(submission: Submitted) -> JobView:
     """Queue a prediction over a dataset; the outputs become a dataset."""
-    return await _submit(
-        JobKind.PREDICT, module, request, response, services, priority, idempotency_key
-    )
+    return await submission.as_job(JobKind.PREDICT)
 
 
 @router.get("/v1/jobs", summary="List jobs", responses=problems(422))
