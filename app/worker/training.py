@@ -10,10 +10,10 @@ import math
 import time
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from app.domain.checkpoint import CheckpointTag
 from app.domain.job import Request
 from app.domain.job_params import FitParams
 from app.domain.module import InitSpec, ParamsSource
@@ -76,7 +76,7 @@ class FitJob:
         self._lengths: list[int] = []
         self._examples: Examples
         self._validation: Examples | None = None
-        self._saved_tag: Any = None
+        self._saved_tag: CheckpointTag | None = None
         self._clock = time.monotonic()
         self._saved_at = self._clock
 
@@ -86,7 +86,7 @@ class FitJob:
         Raises:
             ServiceError, MXNetError, HostError: it cannot go on; the message says why.
         """
-        context, params, state = self._context, self._params, self._state
+        context, params = self._context, self._params
         yield from self._prepare()
         state = self._state
         while state.epoch < params.epochs:
