@@ -26,7 +26,9 @@ _SELU_SCALE = 1.0507009873554805
 class Activation(Operator):
     """Apply ``relu``, ``sigmoid``, ``tanh``, ``softrelu`` (log(1+e^x)) or ``softsign``."""
 
-    act_type: str = attribute(choices=("relu", "sigmoid", "tanh", "softrelu", "softsign"))
+    act_type: str = attribute(
+        choices=("relu", "sigmoid", "tanh", "softrelu", "softsign"), doc="the function"
+    )
 
     def is_elementwise(self) -> bool:
         return True
@@ -107,10 +109,14 @@ class LeakyReLU(Operator):
     all_inputs: ClassVar[tuple[str, ...]] = ("data", "gamma")
     uses_random: ClassVar[bool] = True
 
-    act_type: str = attribute("leaky", choices=("elu", "gelu", "leaky", "prelu", "rrelu", "selu"))
-    slope: float = attribute(0.25)
-    lower_bound: float = attribute(0.125)
-    upper_bound: float = attribute(0.334)
+    act_type: str = attribute(
+        "leaky",
+        choices=("elu", "gelu", "leaky", "prelu", "rrelu", "selu"),
+        doc="the function of what is negative",
+    )
+    slope: float = attribute(0.25, doc="of leaky; alpha of elu")
+    lower_bound: float = attribute(0.125, doc="least slope that rrelu draws")
+    upper_bound: float = attribute(0.334, doc="greatest slope that rrelu draws")
 
     def input_names(self) -> tuple[str, ...]:
         return ("data", "gamma") if self.act_type == "prelu" else ("data",)
@@ -246,7 +252,11 @@ class SoftmaxActivation(Operator):
     two axes, where that is the same.
     """
 
-    mode: str = attribute("instance", choices=("channel", "instance"))
+    mode: str = attribute(
+        "instance",
+        choices=("channel", "instance"),
+        doc="over each example, or over the channels at each place",
+    )
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]

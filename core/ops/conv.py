@@ -188,14 +188,24 @@ class Convolution(_Filtering):
     elements along each spatial axis. In NHWC data, weight and output have their channels last.
     """
 
-    kernel: Shape = attribute(minimum=1)
-    stride: Shape = attribute((), minimum=1)
-    dilate: Shape = attribute((), minimum=1)
-    pad: Shape = attribute((), minimum=0)
-    num_filter: int = attribute(minimum=1)
-    num_group: int = attribute(1, minimum=1)
-    no_bias: bool = attribute(False)
-    layout: str | None = attribute(None, choices=_LAYOUTS)
+    kernel: Shape = attribute(minimum=1, doc="size of the window along each spatial axis")
+    stride: Shape = attribute(
+        (), minimum=1, doc="steps of the window along each axis; 1 where not given"
+    )
+    dilate: Shape = attribute(
+        (),
+        minimum=1,
+        doc="distances between the window's elements along each axis; 1 where not given",
+    )
+    pad: Shape = attribute(
+        (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
+    )
+    num_filter: int = attribute(minimum=1, doc="number of output channels")
+    num_group: int = attribute(1, minimum=1, doc="groups of channels that are filtered apart")
+    no_bias: bool = attribute(False, doc="whether there is no bias")
+    layout: str | None = attribute(
+        None, choices=_LAYOUTS, doc="order of the axes; channels first where not given"
+    )
 
     def infer_weight(self, data: Shape, weight: Shape | None) -> Shape | None:
         channels = data[1] // self.num_group
@@ -267,16 +277,30 @@ class Deconvolution(_Filtering):
 
     all_inputs = ("data", "weight", "bias")
 
-    kernel: Shape = attribute(minimum=1)
-    stride: Shape = attribute((), minimum=1)
-    dilate: Shape = attribute((), minimum=1)
-    pad: Shape = attribute((), minimum=0)
-    adj: Shape = attribute((), minimum=0)
-    target_shape: Shape = attribute((), minimum=0)
-    num_filter: int = attribute(minimum=1)
-    num_group: int = attribute(1, minimum=1)
-    no_bias: bool = attribute(True)
-    layout: str | None = attribute(None, choices=_LAYOUTS)
+    kernel: Shape = attribute(minimum=1, doc="size of the window along each spatial axis")
+    stride: Shape = attribute(
+        (), minimum=1, doc="steps of the window along each axis; 1 where not given"
+    )
+    dilate: Shape = attribute(
+        (),
+        minimum=1,
+        doc="distances between the window's elements along each axis; 1 where not given",
+    )
+    pad: Shape = attribute(
+        (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
+    )
+    adj: Shape = attribute(
+        (), minimum=0, doc="elements added to the output's end along each axis; 0 where not given"
+    )
+    target_shape: Shape = attribute(
+        (), minimum=0, doc="the output's spatial shape, which decides pad and adj"
+    )
+    num_filter: int = attribute(minimum=1, doc="number of output channels")
+    num_group: int = attribute(1, minimum=1, doc="groups of channels that are filtered apart")
+    no_bias: bool = attribute(True, doc="whether there is no bias")
+    layout: str | None = attribute(
+        None, choices=_LAYOUTS, doc="order of the axes; channels first where not given"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -28,9 +28,9 @@ class Correlation(Operator):
     """
 
     kernel_size: int = attribute(1, minimum=1, doc="height and width of a patch, odd")
-    max_displacement: int = attribute(1, minimum=0)
-    stride1: int = attribute(1, minimum=1)
-    stride2: int = attribute(1, minimum=1)
+    max_displacement: int = attribute(1, minimum=0, doc="greatest distance that is compared")
+    stride1: int = attribute(1, minimum=1, doc="step between the places of the first data")
+    stride2: int = attribute(1, minimum=1, doc="step between the distances compared")
     pad_size: int = attribute(0, minimum=0, doc="zeros around both images")
     is_multiply: bool = attribute(True, doc="products, else absolute differences")
 

@@ -155,7 +155,9 @@ class CTCLoss(Operator):
     use_label_lengths: bool = attribute(
         False, doc="whether label_lengths (batch,) are given; else labels end at the first padding"
     )
-    blank_label: str = attribute("first", choices=("first", "last"))
+    blank_label: str = attribute(
+        "first", choices=("first", "last"), doc="which class is the blank: the first, or the last"
+    )
 
     def input_names(self) -> tuple[str, ...]:
         lengths = (

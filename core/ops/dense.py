@@ -23,9 +23,11 @@ class FullyConnected(Operator):
     last axis is, and the output keeps the others.
     """
 
-    num_hidden: int = attribute(minimum=1)
-    no_bias: bool = attribute(False)
-    flatten: bool = attribute(True)
+    num_hidden: int = attribute(minimum=1, doc="elements of an output row")
+    no_bias: bool = attribute(False, doc="whether there is no bias")
+    flatten: bool = attribute(
+        True, doc="whether all axes but the first are one; else the last is taken"
+    )
 
     def input_names(self) -> tuple[str, ...]:
         return ("data", "weight") if self.no_bias else ("data", "weight", "bias")

@@ -27,9 +27,11 @@ class Dropout(Operator):
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
     uses_random: ClassVar[bool] = True
 
-    p: float = attribute(0.5, minimum=0, maximum=1)
-    mode: str = attribute("training", choices=("training", "always"))
-    axes: Shape = attribute(())
+    p: float = attribute(0.5, minimum=0, maximum=1, doc="part of the elements that is dropped")
+    mode: str = attribute(
+        "training", choices=("training", "always"), doc="whether in training passes only, or always"
+    )
+    axes: Shape = attribute((), doc="axes along which elements are dropped together")
 
     def output_names(self) -> tuple[str, ...]:
         return ("output", "mask")

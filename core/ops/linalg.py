@@ -121,8 +121,8 @@ class _Products(Operator):
 class Gemm2(_Products):
     """``alpha · A B``, each transposed where asked for."""
 
-    transpose_a: bool = attribute(False)
-    transpose_b: bool = attribute(False)
+    transpose_a: bool = attribute(False, doc="whether A is transposed")
+    transpose_b: bool = attribute(False, doc="whether B is transposed")
     alpha: float = attribute(1.0, doc="factor of the product")
     axis: int = attribute(-2, doc="where the rows are; the columns are along the last axis")
 
@@ -134,8 +134,8 @@ class Gemm2(_Products):
 class Gemm(_Products):
     """``alpha · A B + beta · C``, A and B each transposed where asked for."""
 
-    transpose_a: bool = attribute(False)
-    transpose_b: bool = attribute(False)
+    transpose_a: bool = attribute(False, doc="whether A is transposed")
+    transpose_b: bool = attribute(False, doc="whether B is transposed")
     alpha: float = attribute(1.0, doc="factor of the product")
     beta: float = attribute(1.0, doc="factor of C")
     axis: int = attribute(-2, doc="where the rows are; the columns are along the last axis")
@@ -178,8 +178,8 @@ class _OfOne(Operator):
 class Syrk(_OfOne):
     """``alpha · A Aᵀ``, or ``alpha · Aᵀ A``."""
 
-    transpose: bool = attribute(False)
-    alpha: float = attribute(1.0)
+    transpose: bool = attribute(False, doc="whether A is transposed")
+    alpha: float = attribute(1.0, doc="factor of the product")
 
     def backward_reads(self) -> Reads:
         return Reads(inputs=(0,))
@@ -218,7 +218,7 @@ class _Triangular(Operator, abc.ABC):
     transpose: bool = attribute(False, doc="take A transposed")
     rightside: bool = attribute(False, doc="A stands on the right")
     lower: bool = attribute(True, doc="A is lower triangular, else upper; the rest is not read")
-    alpha: float = attribute(1.0)
+    alpha: float = attribute(1.0, doc="factor of the product")
 
     def input_names(self) -> tuple[str, ...]:
         return ("A", "B")

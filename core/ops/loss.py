@@ -62,14 +62,20 @@ class SoftmaxOutput(_Labelled):
     what MXNet 1.9.1 computes.
     """
 
-    grad_scale: float = attribute(1.0)
-    ignore_label: float = attribute(-1.0)
-    multi_output: bool = attribute(False)
-    use_ignore: bool = attribute(False)
-    preserve_shape: bool = attribute(False)
-    normalization: str = attribute("null", choices=_NORMALIZATIONS)
-    out_grad: bool = attribute(False)
-    smooth_alpha: float = attribute(0.0, minimum=0, maximum=1)
+    grad_scale: float = attribute(1.0, doc="factor of the gradient")
+    ignore_label: float = attribute(-1.0, doc="label of what does not count, with use_ignore")
+    multi_output: bool = attribute(False, doc="whether the second axis is that of the classes")
+    use_ignore: bool = attribute(False, doc="whether ignore_label means something")
+    preserve_shape: bool = attribute(False, doc="whether the last axis is that of the classes")
+    normalization: str = attribute(
+        "null",
+        choices=_NORMALIZATIONS,
+        doc="what the gradient is divided by: nothing, the batch or the valid examples",
+    )
+    out_grad: bool = attribute(False, doc="whether the gradient is multiplied by the output's")
+    smooth_alpha: float = attribute(
+        0.0, minimum=0, maximum=1, doc="part of the label that all other classes share"
+    )
 
     def infer_label(self, data: Shape, label: Shape | None) -> Shape | None:
         if label is not None and label == data:
@@ -224,9 +230,13 @@ class MakeLoss(Operator):
     the batch size where data has two axes), or of elements above ``valid_thresh`` (``valid``).
     """
 
-    grad_scale: float = attribute(1.0)
-    valid_thresh: float = attribute(0.0)
-    normalization: str = attribute("null", choices=_NORMALIZATIONS)
+    grad_scale: float = attribute(1.0, doc="factor of the gradient")
+    valid_thresh: float = attribute(0.0, doc="elements above it are valid")
+    normalization: str = attribute(
+        "null",
+        choices=_NORMALIZATIONS,
+        doc="what the gradient is divided by: nothing, the batch or the valid examples",
+    )
 
     def is_identity(self, is_train: bool) -> bool:
         return not is_train
@@ -269,9 +279,9 @@ class SVMOutput(_Labelled):
     ``regularization_coefficient``.
     """
 
-    margin: float = attribute(1.0)
-    regularization_coefficient: float = attribute(1.0)
-    use_linear: bool = attribute(False)
+    margin: float = attribute(1.0, doc="distance that is no loss any more")
+    regularization_coefficient: float = attribute(1.0, doc="factor of the gradient")
+    use_linear: bool = attribute(False, doc="whether the loss is linear; else squared")
 
     def is_identity(self, is_train: bool) -> bool:
         return not is_train

@@ -56,12 +56,16 @@ class BatchNorm(Operator):
         {"cudnn_off", "max_calib_range", "min_calib_range", "mkldnn_off"}
     )
 
-    eps: float = attribute(1e-3)
-    momentum: float = attribute(0.9)
-    fix_gamma: bool = attribute(True)
-    use_global_stats: bool = attribute(False)
-    output_mean_var: bool = attribute(False)
-    axis: int = attribute(1)
+    eps: float = attribute(1e-3, doc="added to the variance")
+    momentum: float = attribute(0.9, doc="part of the moving averages that a training pass keeps")
+    fix_gamma: bool = attribute(True, doc="whether gamma is 1 and not trained")
+    use_global_stats: bool = attribute(
+        False, doc="whether training passes take the moving averages, too"
+    )
+    output_mean_var: bool = attribute(
+        False, doc="whether mean and inverse deviation are outputs, too"
+    )
+    axis: int = attribute(1, doc="that of the channels")
 
     def input_names(self) -> tuple[str, ...]:
         return ("data", "gamma", "beta", "moving_mean", "moving_var")
@@ -365,9 +369,9 @@ class LayerNorm(_SampleNorm):
     sqrt(variance + eps), with length 1 along the axis; they pass no gradient on.
     """
 
-    axis: int = attribute(-1)
-    eps: float = attribute(1e-5)
-    output_mean_var: bool = attribute(False)
+    axis: int = attribute(-1, doc="the axis to normalize along")
+    eps: float = attribute(1e-5, doc="added to the variance")
+    output_mean_var: bool = attribute(False, doc="whether mean and deviation are outputs, too")
 
     statistic_axes: ClassVar[tuple[int, ...]] = (1,)
 
@@ -392,7 +396,7 @@ class InstanceNorm(_SampleNorm):
     gamma and beta have shape (channels,).
     """
 
-    eps: float = attribute(1e-3)
+    eps: float = attribute(1e-3, doc="added to the variance")
 
     def visible_outputs(self) -> int:
         return 1
@@ -417,9 +421,9 @@ class GroupNorm(_SampleNorm):
     sqrt(variance + eps), each (batch, num_groups); they pass no gradient on.
     """
 
-    num_groups: int = attribute(1, minimum=1)
-    eps: float = attribute(1e-5)
-    output_mean_var: bool = attribute(False)
+    num_groups: int = attribute(1, minimum=1, doc="groups of channels that are normalized apart")
+    eps: float = attribute(1e-5, doc="added to the variance")
+    output_mean_var: bool = attribute(False, doc="whether mean and deviation are outputs, too")
 
     def visible_outputs(self) -> int:
         return 3 if self.output_mean_var else 1

@@ -22,8 +22,12 @@ class L2Normalization(Operator):
     (``channel``) or over the places of each channel (``spatial``).
     """
 
-    eps: float = attribute(1e-10)
-    mode: str = attribute("instance", choices=("instance", "channel", "spatial"))
+    eps: float = attribute(1e-10, doc="added to the sum of squares")
+    mode: str = attribute(
+        "instance",
+        choices=("instance", "channel", "spatial"),
+        doc="what has a length: an example, a place or a channel",
+    )
 
     def output_names(self) -> tuple[str, ...]:
         return ("output", "norm")
@@ -98,10 +102,10 @@ class LRN(Operator):
     ``data`` is (batch, channels, ...); ``nsize`` channels around each one are summed.
     """
 
-    alpha: float = attribute(1e-4)
-    beta: float = attribute(0.75)
-    knorm: float = attribute(2.0)
-    nsize: int = attribute(minimum=1)
+    alpha: float = attribute(1e-4, doc="factor of the sum of squares, over nsize")
+    beta: float = attribute(0.75, doc="power of the divisor")
+    knorm: float = attribute(2.0, doc="added to the sum")
+    nsize: int = attribute(minimum=1, doc="channels in a window")
 
     def __post_init__(self) -> None:
         if self.nsize % 2 == 0:

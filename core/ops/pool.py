@@ -85,15 +85,29 @@ class Pooling(Operator):
 
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
 
-    kernel: Shape = attribute((), minimum=1)
-    pool_type: str = attribute("max", choices=("max", "avg", "sum", "lp"))
-    global_pool: bool = attribute(False)
-    pooling_convention: str = attribute("valid", choices=("valid", "full", "same"))
-    stride: Shape = attribute((), minimum=1)
-    pad: Shape = attribute((), minimum=0)
-    p_value: int | None = attribute(None, minimum=1, maximum=3)
-    count_include_pad: bool | None = attribute(None)
-    layout: str | None = attribute(None, choices=_LAYOUTS)
+    kernel: Shape = attribute((), minimum=1, doc="size of the window along each spatial axis")
+    pool_type: str = attribute(
+        "max", choices=("max", "avg", "sum", "lp"), doc="what becomes of a window's elements"
+    )
+    global_pool: bool = attribute(False, doc="whether the window is as large as the data")
+    pooling_convention: str = attribute(
+        "valid",
+        choices=("valid", "full", "same"),
+        doc="how sizes are rounded: down (valid), up (full), size / stride up (same)",
+    )
+    stride: Shape = attribute(
+        (), minimum=1, doc="steps of the window along each axis; 1 where not given"
+    )
+    pad: Shape = attribute(
+        (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
+    )
+    p_value: int | None = attribute(None, minimum=1, maximum=3, doc="which norm lp takes")
+    count_include_pad: bool | None = attribute(
+        None, doc="whether averages count padding; they do where not given"
+    )
+    layout: str | None = attribute(
+        None, choices=_LAYOUTS, doc="order of the axes; channels first where not given"
+    )
 
     def __post_init__(self) -> None:
         if self.pool_type == "lp" and self.p_value is None:

@@ -26,12 +26,22 @@ class PoolingV1(Operator):
     also where that ends outside, and gives every element that is the maximum the whole gradient.
     """
 
-    kernel: Shape = attribute((), minimum=1)
-    pool_type: str = attribute("max", choices=("max", "avg", "sum"))
-    global_pool: bool = attribute(False)
-    pooling_convention: str = attribute("valid", choices=("valid", "full"))
-    stride: Shape = attribute((), minimum=1)
-    pad: Shape = attribute((), minimum=0)
+    kernel: Shape = attribute((), minimum=1, doc="size of the window along each spatial axis")
+    pool_type: str = attribute(
+        "max", choices=("max", "avg", "sum"), doc="what becomes of a window's elements"
+    )
+    global_pool: bool = attribute(False, doc="whether the window is as large as the data")
+    pooling_convention: str = attribute(
+        "valid",
+        choices=("valid", "full"),
+        doc="how sizes are rounded: down (valid), up (full), size / stride up (same)",
+    )
+    stride: Shape = attribute(
+        (), minimum=1, doc="steps of the window along each axis; 1 where not given"
+    )
+    pad: Shape = attribute(
+        (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
+    )
 
     def __post_init__(self) -> None:
         if not self.global_pool:

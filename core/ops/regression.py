@@ -86,7 +86,7 @@ class LinearRegressionOutput(_Regression):
     It is multiplied by ``grad_scale`` and divided by the outputs per sample.
     """
 
-    grad_scale: float = attribute(1.0)
+    grad_scale: float = attribute(1.0, doc="factor of the gradient")
 
     def is_identity(self, is_train: bool) -> bool:
         return not is_train
@@ -100,7 +100,7 @@ class MAERegressionOutput(_Regression):
     the outputs per sample.
     """
 
-    grad_scale: float = attribute(1.0)
+    grad_scale: float = attribute(1.0, doc="factor of the gradient")
 
     def is_identity(self, is_train: bool) -> bool:
         return not is_train
@@ -118,7 +118,7 @@ class LogisticRegressionOutput(_Regression):
     It is multiplied by ``grad_scale`` and divided by the outputs per sample.
     """
 
-    grad_scale: float = attribute(1.0)
+    grad_scale: float = attribute(1.0, doc="factor of the gradient")
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         xp, out = run.xp, outputs[0]

@@ -122,12 +122,14 @@ class BilinearResize2D(_Separable):
 
     all_inputs = ("data", "like")
 
-    height: int = attribute(1, minimum=1)
-    width: int = attribute(1, minimum=1)
-    scale_height: float | None = attribute(None)
-    scale_width: float | None = attribute(None)
-    mode: str = attribute("size", choices=("size", "odd_scale", "like", *_TO_PARITY))
-    align_corners: bool = attribute(True)
+    height: int = attribute(1, minimum=1, doc="rows of the output, of mode size")
+    width: int = attribute(1, minimum=1, doc="columns of the output, of mode size")
+    scale_height: float | None = attribute(None, doc="the output's rows over the data's")
+    scale_width: float | None = attribute(None, doc="the output's columns over the data's")
+    mode: str = attribute(
+        "size", choices=("size", "odd_scale", "like", *_TO_PARITY), doc="how the size is given"
+    )
+    align_corners: bool = attribute(True, doc="whether corners stay on corners")
 
     def __post_init__(self) -> None:
         for name in ("scale_height", "scale_width"):

@@ -52,17 +52,29 @@ class RNN(Operator):
     )
     uses_random: ClassVar[bool] = True
 
-    state_size: int = attribute(minimum=1)
-    num_layers: int = attribute(minimum=1)
-    bidirectional: bool = attribute(default=False)
-    mode: str = attribute(choices=("rnn_relu", "rnn_tanh", "lstm", "gru"))
-    p: float = attribute(default=0.0, minimum=0, maximum=1)
-    state_outputs: bool = attribute(default=False)
-    projection_size: int | None = attribute(default=None)
-    lstm_state_clip_min: float | None = attribute(default=None)
-    lstm_state_clip_max: float | None = attribute(default=None)
-    lstm_state_clip_nan: bool = attribute(default=False)
-    use_sequence_length: bool = attribute(default=False)
+    state_size: int = attribute(minimum=1, doc="elements of the state")
+    num_layers: int = attribute(minimum=1, doc="layers, one on the other")
+    bidirectional: bool = attribute(default=False, doc="whether each layer runs backwards, too")
+    mode: str = attribute(choices=("rnn_relu", "rnn_tanh", "lstm", "gru"), doc="the kind of cell")
+    p: float = attribute(
+        default=0.0, minimum=0, maximum=1, doc="part of the elements that is dropped between layers"
+    )
+    state_outputs: bool = attribute(default=False, doc="whether the last states are outputs, too")
+    projection_size: int | None = attribute(
+        default=None, doc="is refused: states are not projected"
+    )
+    lstm_state_clip_min: float | None = attribute(
+        default=None, doc="is refused: states are not clipped"
+    )
+    lstm_state_clip_max: float | None = attribute(
+        default=None, doc="is refused: states are not clipped"
+    )
+    lstm_state_clip_nan: bool = attribute(
+        default=False, doc="without effect where states are not clipped"
+    )
+    use_sequence_length: bool = attribute(
+        default=False, doc="whether an input says how long each sequence is"
+    )
 
     def __post_init__(self) -> None:
         for name in ("projection_size", "lstm_state_clip_min", "lstm_state_clip_max"):

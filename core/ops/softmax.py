@@ -119,10 +119,12 @@ class Softmax(_AlongAxis):
     count; the others are 0. ``dtype`` is that of the output, by default data's.
     """
 
-    axis: int = attribute(-1)
-    temperature: float | None = attribute(None)
-    dtype: DType | None = attribute(None)
-    use_length: bool | None = attribute(False)
+    axis: int = attribute(-1, doc="the axis, from the end where negative")
+    temperature: float | None = attribute(None, doc="divides the data; 1 where not given")
+    dtype: DType | None = attribute(None, doc="of the output; the data's where not given")
+    use_length: bool | None = attribute(
+        False, doc="whether a second input says how many elements count"
+    )
 
     all_inputs: ClassVar[tuple[str, ...]] = ("data", "length")
 
@@ -185,10 +187,10 @@ class Softmax(_AlongAxis):
 class LogSoftmax(_AlongAxis):
     """The logarithm of the softmax of ``data / temperature`` along an axis."""
 
-    axis: int = attribute(-1)
-    temperature: float | None = attribute(None)
-    dtype: DType | None = attribute(None)
-    use_length: bool | None = attribute(False)
+    axis: int = attribute(-1, doc="the axis, from the end where negative")
+    temperature: float | None = attribute(None, doc="divides the data; 1 where not given")
+    dtype: DType | None = attribute(None, doc="of the output; the data's where not given")
+    use_length: bool | None = attribute(False, doc="is refused: only softmax takes lengths")
 
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -228,10 +230,10 @@ class LogSoftmax(_AlongAxis):
 class Softmin(_AlongAxis):
     """The softmax of ``-data / temperature`` along an axis."""
 
-    axis: int = attribute(-1)
-    temperature: float | None = attribute(None)
-    dtype: DType | None = attribute(None)
-    use_length: bool | None = attribute(False)
+    axis: int = attribute(-1, doc="the axis, from the end where negative")
+    temperature: float | None = attribute(None, doc="divides the data; 1 where not given")
+    dtype: DType | None = attribute(None, doc="of the output; the data's where not given")
+    use_length: bool | None = attribute(False, doc="is refused: only softmax takes lengths")
 
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:

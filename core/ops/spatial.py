@@ -86,7 +86,9 @@ class GridGenerator(Operator):
     elements each place looks aside.
     """
 
-    transform_type: str = attribute(choices=("affine", "warp"))
+    transform_type: str = attribute(
+        choices=("affine", "warp"), doc="what the transformation is given as"
+    )
     target_shape: Shape = attribute((0, 0), minimum=0, doc="height and width, for affine")
 
     def __post_init__(self) -> None:
@@ -209,8 +211,8 @@ class SpatialTransformer(Operator):
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
 
     target_shape: Shape = attribute((0, 0), minimum=0, doc="height and width of the output")
-    transform_type: str = attribute(choices=("affine",))
-    sampler_type: str = attribute(choices=("bilinear",))
+    transform_type: str = attribute(choices=("affine",), doc="what the transformation is given as")
+    sampler_type: str = attribute(choices=("bilinear",), doc="how samples are taken")
 
     def input_names(self) -> tuple[str, ...]:
         return ("data", "loc")

@@ -164,10 +164,10 @@ class BoxDecode(WithoutGradient):
     ``anchors`` (1, anchors, 4). Growth is limited to ``clip`` where that is above 0.
     """
 
-    std0: float = attribute(1.0)
-    std1: float = attribute(1.0)
-    std2: float = attribute(1.0)
-    std3: float = attribute(1.0)
+    std0: float = attribute(1.0, doc="factor of the offset along x")
+    std1: float = attribute(1.0, doc="factor of the offset along y")
+    std2: float = attribute(1.0, doc="factor of the logarithm of the width")
+    std3: float = attribute(1.0, doc="factor of the logarithm of the height")
     clip: float = attribute(-1.0, doc="largest logarithm of a growth; below 0 for no limit")
     format: str = attribute("center", choices=FORMATS, doc="what the four numbers of an anchor are")
 
@@ -215,16 +215,22 @@ class BoxNMS(Operator):
     hidden second output holds where the boxes came from.
     """
 
-    overlap_thresh: float = attribute(0.5)
-    valid_thresh: float = attribute(0.0)
+    overlap_thresh: float = attribute(
+        0.5, doc="boxes that overlap a better one by more are removed"
+    )
+    valid_thresh: float = attribute(0.0, doc="boxes with no greater score are left out")
     topk: int = attribute(-1, doc="how many of the best boxes to look at; below 0 for all")
     coord_start: int = attribute(2, doc="where a box's four coordinates begin")
-    score_index: int = attribute(1)
+    score_index: int = attribute(1, doc="where a box's score is")
     id_index: int = attribute(-1, doc="where a box's class is; below 0 for none")
     background_id: int = attribute(-1, doc="the class of boxes to leave out")
     force_suppress: bool = attribute(False, doc="whether boxes of all classes remove each other")
-    in_format: str = attribute("corner", choices=FORMATS)
-    out_format: str = attribute("corner", choices=FORMATS)
+    in_format: str = attribute(
+        "corner",
+        choices=FORMATS,
+        doc="what the four coordinates are: two corners, or center and size",
+    )
+    out_format: str = attribute("corner", choices=FORMATS, doc="the same of the output")
 
     def output_names(self) -> tuple[str, ...]:
         return ("output0", "output1")

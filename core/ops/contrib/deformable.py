@@ -264,15 +264,27 @@ class DeformableConvolution(_Deformable):
 
     all_inputs = ("data", "offset", "weight", "bias")
 
-    kernel: Shape = attribute(minimum=1)
-    stride: Shape = attribute((), minimum=1)
-    dilate: Shape = attribute((), minimum=1)
-    pad: Shape = attribute((), minimum=0)
-    num_filter: int = attribute(minimum=1)
-    num_group: int = attribute(1, minimum=1)
-    num_deformable_group: int = attribute(1, minimum=1)
-    no_bias: bool = attribute(False)
-    layout: str | None = attribute(None, choices=_LAYOUTS)
+    kernel: Shape = attribute(minimum=1, doc="size of the window along each spatial axis")
+    stride: Shape = attribute(
+        (), minimum=1, doc="steps of the window along each axis; 1 where not given"
+    )
+    dilate: Shape = attribute(
+        (),
+        minimum=1,
+        doc="distances between the window's elements along each axis; 1 where not given",
+    )
+    pad: Shape = attribute(
+        (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
+    )
+    num_filter: int = attribute(minimum=1, doc="number of output channels")
+    num_group: int = attribute(1, minimum=1, doc="groups of channels that are filtered apart")
+    num_deformable_group: int = attribute(
+        1, minimum=1, doc="groups of channels that have offsets of their own"
+    )
+    no_bias: bool = attribute(False, doc="whether there is no bias")
+    layout: str | None = attribute(
+        None, choices=_LAYOUTS, doc="order of the axes; channels first where not given"
+    )
 
 
 @register("_contrib_ModulatedDeformableConvolution")
@@ -287,12 +299,24 @@ class ModulatedDeformableConvolution(_Deformable):
     has_mask: ClassVar[bool] = True
     all_inputs = ("data", "offset", "mask", "weight", "bias")
 
-    kernel: Shape = attribute(minimum=1)
-    stride: Shape = attribute((), minimum=1)
-    dilate: Shape = attribute((), minimum=1)
-    pad: Shape = attribute((), minimum=0)
-    num_filter: int = attribute(minimum=1)
-    num_group: int = attribute(1, minimum=1)
-    num_deformable_group: int = attribute(1, minimum=1)
-    no_bias: bool = attribute(False)
-    layout: str | None = attribute(None, choices=_LAYOUTS)
+    kernel: Shape = attribute(minimum=1, doc="size of the window along each spatial axis")
+    stride: Shape = attribute(
+        (), minimum=1, doc="steps of the window along each axis; 1 where not given"
+    )
+    dilate: Shape = attribute(
+        (),
+        minimum=1,
+        doc="distances between the window's elements along each axis; 1 where not given",
+    )
+    pad: Shape = attribute(
+        (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
+    )
+    num_filter: int = attribute(minimum=1, doc="number of output channels")
+    num_group: int = attribute(1, minimum=1, doc="groups of channels that are filtered apart")
+    num_deformable_group: int = attribute(
+        1, minimum=1, doc="groups of channels that have offsets of their own"
+    )
+    no_bias: bool = attribute(False, doc="whether there is no bias")
+    layout: str | None = attribute(
+        None, choices=_LAYOUTS, doc="order of the axes; channels first where not given"
+    )

@@ -72,14 +72,16 @@ class DeformablePSROIPooling(OnRegions):
 
     all_inputs: ClassVar[tuple[str, ...]] = ("data", "rois", "trans")
 
-    spatial_scale: float = attribute(minimum=0, maximum=1)
-    output_dim: int = attribute(minimum=1)
-    group_size: int = attribute(minimum=1)
+    spatial_scale: float = attribute(
+        minimum=0, maximum=1, doc="size of the data over that of the image the regions are of"
+    )
+    output_dim: int = attribute(minimum=1, doc="number of output channels")
+    group_size: int = attribute(minimum=1, doc="cells of each side that have channels of their own")
     pooled_size: int = attribute(minimum=1, doc="height and width of the output")
     part_size: int = attribute(0, minimum=0, doc="parts in each direction; 0 for pooled_size")
     sample_per_part: int = attribute(1, minimum=1, doc="points of a bin in each direction")
-    trans_std: float = attribute(0.0, minimum=0, maximum=1)
-    no_trans: bool = attribute(False)
+    trans_std: float = attribute(0.0, minimum=0, maximum=1, doc="factor of the offsets")
+    no_trans: bool = attribute(False, doc="whether there are no offsets")
 
     @property
     def parts(self) -> int:

@@ -127,9 +127,9 @@ class Quadratic(_Elementwise):
 class AllClose(Operator):
     """1 where each ``|a - b| <= atol + rtol * |b|``, else 0; NaN equals NaN with ``equal_nan``."""
 
-    rtol: float = attribute(1e-5)
-    atol: float = attribute(1e-8)
-    equal_nan: bool = attribute(True)
+    rtol: float = attribute(1e-5, doc="relative tolerance")
+    atol: float = attribute(1e-8, doc="absolute tolerance")
+    equal_nan: bool = attribute(True, doc="whether NaN equals NaN")
 
     def input_names(self) -> tuple[str, ...]:
         return ("a", "b")

@@ -45,7 +45,7 @@ class MultiBoxPrior(WithoutGradient):
     of the first size for each of ``ratios`` but the first: (1, height · width · boxes, 4).
     """
 
-    sizes: tuple[float, ...] = attribute((1.0,))
+    sizes: tuple[float, ...] = attribute((1.0,), doc="sizes of boxes, in parts of the image")
     ratios: tuple[float, ...] = attribute((1.0,), doc="widths over heights")
     clip: bool = attribute(False, doc="whether boxes end at the image's borders")
     steps: tuple[float, ...] = attribute(
@@ -115,12 +115,16 @@ class MultiBoxTarget(WithoutGradient):
     background. ``minimum_negative_samples`` has no effect, as in MXNet.
     """
 
-    overlap_threshold: float = attribute(0.5)
-    ignore_label: float = attribute(-1.0)
-    negative_mining_ratio: float = attribute(-1.0)
-    negative_mining_thresh: float = attribute(0.5)
-    minimum_negative_samples: int = attribute(0)
-    variances: tuple[float, ...] = attribute(_VARIANCES)
+    overlap_threshold: float = attribute(0.5, doc="least overlap of an anchor that is a match")
+    ignore_label: float = attribute(-1.0, doc="class of the anchors that do not count")
+    negative_mining_ratio: float = attribute(
+        -1.0, doc="negative anchors for each match; below 0 all"
+    )
+    negative_mining_thresh: float = attribute(0.5, doc="negative anchors overlap no more than this")
+    minimum_negative_samples: int = attribute(0, doc="has no effect")
+    variances: tuple[float, ...] = attribute(
+        _VARIANCES, doc="what offsets are divided by, one for each of the four"
+    )
 
     def __post_init__(self) -> None:
         _check_length("variances", self.variances, 4)
@@ -243,10 +247,12 @@ class MultiBoxDetection(WithoutGradient):
 
     clip: bool = attribute(True, doc="whether boxes end at the image's borders")
     threshold: float = attribute(0.01, doc="least probability of a detection")
-    background_id: int = attribute(0)
+    background_id: int = attribute(0, doc="the class that is background")
     nms_threshold: float = attribute(0.5, doc="overlap that suppresses; outside (0, 1] none does")
     force_suppress: bool = attribute(False, doc="whether boxes of all classes suppress each other")
-    variances: tuple[float, ...] = attribute(_VARIANCES)
+    variances: tuple[float, ...] = attribute(
+        _VARIANCES, doc="what offsets are divided by, one for each of the four"
+    )
     nms_topk: int = attribute(-1, doc="how many of the best boxes to keep; -1 for all")
 
     def __post_init__(self) -> None:

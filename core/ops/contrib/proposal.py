@@ -26,7 +26,9 @@ class _Proposal(WithoutGradient):
     rpn_post_nms_top_n: int = attribute(300, minimum=1, doc="regions to propose for each image")
     threshold: float = attribute(0.7, doc="overlap above which a box is suppressed")
     rpn_min_size: int = attribute(16, doc="least width and height, in pixels of the first image")
-    scales: tuple[float, ...] = attribute((4.0, 8.0, 16.0, 32.0))
+    scales: tuple[float, ...] = attribute(
+        (4.0, 8.0, 16.0, 32.0), doc="sizes of the anchors, in strides"
+    )
     ratios: tuple[float, ...] = attribute((0.5, 1.0, 2.0), doc="heights over widths")
     feature_stride: int = attribute(16, minimum=1, doc="pixels from place to place")
     output_score: bool = attribute(False, doc="whether the scores are an output too")

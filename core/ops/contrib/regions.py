@@ -192,8 +192,8 @@ class ROIAlign(_Weighted):
     pooled_size: Shape = attribute(doc="height and width of the output")
     spatial_scale: float = attribute(doc="elements of the map per unit of a region")
     sample_ratio: int = attribute(-1, doc="points per place and direction; -1 for enough")
-    position_sensitive: bool = attribute(False)
-    aligned: bool = attribute(False)
+    position_sensitive: bool = attribute(False, doc="whether each cell has channels of its own")
+    aligned: bool = attribute(False, doc="whether coordinates are moved by half a pixel")
 
     def __post_init__(self) -> None:
         self.check_pooled_size()
@@ -256,8 +256,10 @@ class PSROIPooling(_Weighted):
     coordinates after rounding; the right and bottom ones count in.
     """
 
-    spatial_scale: float = attribute(minimum=0, maximum=1)
-    output_dim: int = attribute(minimum=1)
+    spatial_scale: float = attribute(
+        minimum=0, maximum=1, doc="size of the data over that of the image the regions are of"
+    )
+    output_dim: int = attribute(minimum=1, doc="number of output channels")
     pooled_size: int = attribute(minimum=1, doc="height and width of the output")
     group_size: int = attribute(0, minimum=0, doc="groups in each direction; 0 for pooled_size")
 

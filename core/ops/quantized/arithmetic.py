@@ -156,12 +156,12 @@ class QuantizedBatchNorm(Calibrated, Quantized):
 
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
 
-    eps: float = attribute(1e-3)
+    eps: float = attribute(1e-3, doc="added to the variance")
     momentum: float = attribute(0.9, doc="what the layer did in training")
     fix_gamma: bool = attribute(True, doc="what the layer did in training")
     use_global_stats: bool = attribute(False, doc="what the layer did in training")
-    output_mean_var: bool = attribute(False)
-    axis: int = attribute(1)
+    output_mean_var: bool = attribute(False, doc="is refused: both are hidden")
+    axis: int = attribute(1, doc="that of the channels")
 
     min_calib_range: float | None = calibration("smallest")
     max_calib_range: float | None = calibration("largest")

@@ -110,14 +110,26 @@ class QuantizedConvolution(_Layer):
 
     ignored_attributes: ClassVar[frozenset[str]] = Convolution.ignored_attributes
 
-    kernel: Shape = attribute(minimum=1)
-    stride: Shape = attribute((), minimum=1)
-    dilate: Shape = attribute((), minimum=1)
-    pad: Shape = attribute((), minimum=0)
-    num_filter: int = attribute(minimum=1)
-    num_group: int = attribute(1, minimum=1)
-    no_bias: bool = attribute(False)
-    layout: str | None = attribute(None, choices=("NCW", "NCHW", "NCDHW", "NHWC", "NDHWC"))
+    kernel: Shape = attribute(minimum=1, doc="size of the window along each spatial axis")
+    stride: Shape = attribute(
+        (), minimum=1, doc="steps of the window along each axis; 1 where not given"
+    )
+    dilate: Shape = attribute(
+        (),
+        minimum=1,
+        doc="distances between the window's elements along each axis; 1 where not given",
+    )
+    pad: Shape = attribute(
+        (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
+    )
+    num_filter: int = attribute(minimum=1, doc="number of output channels")
+    num_group: int = attribute(1, minimum=1, doc="groups of channels that are filtered apart")
+    no_bias: bool = attribute(False, doc="whether there is no bias")
+    layout: str | None = attribute(
+        None,
+        choices=("NCW", "NCHW", "NCDHW", "NHWC", "NDHWC"),
+        doc="order of the axes; channels first where not given",
+    )
 
     def __post_init__(self) -> None:
         assert self.layer  # Its attributes are checked.
@@ -152,9 +164,11 @@ class QuantizedConvolution(_Layer):
 class QuantizedFullyConnected(_Layer):
     """``FullyConnected`` on bytes with int8 weights: int32 sums, and the range these can have."""
 
-    num_hidden: int = attribute(minimum=1)
-    no_bias: bool = attribute(False)
-    flatten: bool = attribute(True)
+    num_hidden: int = attribute(minimum=1, doc="elements of an output row")
+    no_bias: bool = attribute(False, doc="whether there is no bias")
+    flatten: bool = attribute(
+        True, doc="whether all axes but the first are one; else the last is taken"
+    )
 
     @functools.cached_property
     def layer(self) -> FullyConnected:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from core.errors import AttributeValueError
-from core.ops.attributes import format_attribute, parse_attributes
-from core.ops.registry import get_operator, make_operator
+from core.ops.attributes import attribute_fields, format_attribute, parse_attributes
+from core.ops.registry import get_operator, make_operator, registered_names
 
 READ = [
     ("Dropout", "p", "0.25", 0.25),
@@ -93,3 +93,9 @@ def test_gives_the_rest_to_an_operator_that_takes_any_attribute() -> None:
 )
 def test_writes_as_mxnet_does(value: object, text: str) -> None:
     assert format_attribute(value) == text
+
+
+@pytest.mark.parametrize("name", sorted({get_operator(n).names[0] for n in registered_names()}))
+def test_help_says_what_each_attribute_is(name: str) -> None:
+    fields = attribute_fields(get_operator(name))
+    assert [key for key, field in fields.items() if not field.metadata["doc"]] == []
