@@ -9,6 +9,7 @@
     ├── FormatError           a .params, .states or symbol file that cannot be read
     ├── StageError            a call made before what it needs
     ├── UsageError            arguments or calls that contradict each other, where MXNet asserts
+    │   └── WrongType             an argument of a type that cannot be used
     ├── NotImplementedForSymbol   an NDArray method called on a symbol
     ├── NotSupportedForSparseNDArray   a method called on a sparse array that only dense ones have
     ├── OutOfRange            an index in the data that lies outside an axis
@@ -36,6 +37,7 @@ __all__ = [
     "TypeInferenceError",
     "UnknownOperator",
     "UsageError",
+    "WrongType",
     "did_you_mean",
 ]
 
@@ -87,6 +89,10 @@ class UsageError(MXNetError, AssertionError, ValueError):
 
     MXNet asserts here, so scripts may catch AssertionError; this one is raised under -O too.
     """
+
+
+class WrongType(UsageError, TypeError):
+    """An argument has a type that cannot be used, where MXNet asserts another one."""
 
 
 class NotImplementedForSymbol(MXNetError):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from core.errors import UsageError
 from core.ndarray import NDArray
 from core.ndarray import load as load_arrays
 from core.ops.rnn_packing import input_size_of, packed_arrays
@@ -233,12 +234,12 @@ class Load:
         if name in self.param:
             loaded = self.param[name]
             if loaded.shape != arr.shape:
-                raise ValueError(
+                raise UsageError(
                     f"parameter {name!r}: loaded shape {loaded.shape}, expected {arr.shape}"
                 )
             arr[:] = loaded
         elif self.default_init is None:
-            raise ValueError(f"parameter {name!r} is not in the file and there is no default_init")
+            raise UsageError(f"parameter {name!r} is not in the file and there is no default_init")
         else:
             self.default_init(name, arr)
         if self.verbose:
@@ -251,7 +252,7 @@ class Mixed:
 
     def __init__(self, patterns: Sequence[str], initializers: Sequence[Initializer]) -> None:
         if len(patterns) != len(initializers):
-            raise ValueError(f"{len(patterns)} patterns for {len(initializers)} initializers")
+            raise UsageError(f"{len(patterns)} patterns for {len(initializers)} initializers")
         self.map = [(re.compile(p), init) for p, init in zip(patterns, initializers, strict=True)]
 
     def __call__(self, name: str, arr: NDArray) -> None:

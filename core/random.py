@@ -13,7 +13,7 @@ import numpy as np
 
 from core.backends import backend_of
 from core.device import Context, current_context
-from core.errors import MXNetError
+from core.errors import MXNetError, UsageError
 from core.types import Array, DType, Shape
 
 __all__ = ["DeviceRandom", "device_random", "get_state", "host_random", "seed", "set_state"]
@@ -162,6 +162,8 @@ def seed(seed_state: int, ctx: Context | str = "all") -> None:
     if isinstance(ctx, Context):
         device_random(ctx).seed(seed_state)
         return
+    if ctx != "all":
+        raise UsageError(f"ctx is {ctx!r}; expected a context or 'all'")
     with _lock:
         _seed = int(seed_state)
         for generator in _generators.values():

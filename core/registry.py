@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from core.errors import UsageError, did_you_mean
+from core.errors import UsageError, WrongType, did_you_mean
 
 __all__ = [
     "ClassRegistry",
@@ -38,7 +38,7 @@ class ClassRegistry(Generic[_T]):
     def register(self, klass: type[_T], name: str | None = None) -> type[_T]:
         """Register a class under a name, its own by default."""
         if not (isinstance(klass, type) and issubclass(klass, self.base)):
-            raise UsageError(f"{klass!r} is no {self.base.__name__}; derive it from there")
+            raise WrongType(f"{klass!r} is no {self.base.__name__}; derive it from there")
         self._classes[(name or klass.__name__).lower()] = klass
         return klass
 
@@ -61,13 +61,13 @@ class ClassRegistry(Generic[_T]):
         """
         if isinstance(name, self.base):
             if args or kwargs:
-                raise UsageError(f"{name!r} is an instance already; drop the other arguments")
+                raise WrongType(f"{name!r} is an instance already; drop the other arguments")
             return name
         if isinstance(name, dict):
             options = dict(name)
             return self.create(options.pop(self.kind), **options)
         if not isinstance(name, str):
-            raise UsageError(f"{self.kind} is {name!r}; expected a name or a {self.base.__name__}")
+            raise WrongType(f"{self.kind} is {name!r}; expected a name or a {self.base.__name__}")
         if name.startswith("["):
             inner, options = json.loads(name)
             return self.create(inner, **options)

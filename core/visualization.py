@@ -161,11 +161,11 @@ def plot_network(
     Raises:
         ImportError: the Python package graphviz is not installed.
     """
+    _require_symbol(symbol)
     try:
         from graphviz import Digraph  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError as error:
         raise ImportError("Draw network requires graphviz library: pip install graphviz") from error
-    _require_symbol(symbol)
     nodes: list[Json] = json.loads(symbol.tojson())["nodes"]
     _warn_of_repeated_names(nodes)
     shapes = None if shape is None else _inferred_shapes(symbol, shape)

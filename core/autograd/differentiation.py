@@ -7,7 +7,7 @@ from typing import Any
 
 from core.autograd.recording import linked, recorded_step
 from core.autograd.tracing import symbol_of
-from core.errors import MXNetError
+from core.errors import MXNetError, UsageError, WrongType
 from core.ndarray import NDArray
 from core.ndarray.array import mark_variable
 from core.ndarray.imperative import differentiate
@@ -89,7 +89,7 @@ def grad(
     arrays, seeds = _heads(heads, head_grads)
     wanted = _as_list(variables)
     if not wanted:
-        raise ValueError("variables cannot be an empty list.")
+        raise UsageError("variables cannot be an empty list.")
     origins = []
     for index, array in enumerate(wanted):
         if not isinstance(array._origin, Variable):
@@ -127,7 +127,7 @@ def get_symbol(x: NDArray) -> Symbol:
             which a graph cannot hold.
     """
     if not isinstance(x, NDArray):
-        raise TypeError(f"get_symbol got a {type(x).__name__}; expected an NDArray")
+        raise WrongType(f"get_symbol got a {type(x).__name__}; expected an NDArray")
     return symbol_of(x)
 
 
@@ -139,7 +139,7 @@ def _heads(
         [None] * len(arrays) if head_grads is None else _as_list(head_grads)
     )
     if len(arrays) != len(seeds):
-        raise ValueError(
+        raise UsageError(
             f"heads and head_grads must be lists of the same length, got {len(arrays)} and "
             f"{len(seeds)}"
         )

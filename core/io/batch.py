@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from core.errors import WrongType
 from core.ndarray import NDArray
 from core.types import Shape
 
@@ -83,7 +84,7 @@ class DataBatch:
     ) -> None:
         for what, arrays in (("data", data), ("label", label)):
             if arrays is not None and not isinstance(arrays, (list, tuple)):
-                raise TypeError(f"{what} of a batch is {type(arrays).__name__}; expected a list")
+                raise WrongType(f"{what} of a batch is {type(arrays).__name__}; expected a list")
         self.data = data
         self.label = label
         self.pad = pad

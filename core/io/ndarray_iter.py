@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import UsageError
+from core.errors import UsageError, WrongType
 from core.io.batch import DataBatch, DataDesc
 from core.io.iterator import DataIter
 from core.ndarray import NDArray, array, concatenate
@@ -56,7 +56,7 @@ class NDArrayIter(DataIter):
         self.data = _named_arrays(data, data_name)
         self.label = _named_arrays(label, label_name) if label is not None else []
         if not self.data:
-            raise ValueError("NDArrayIter got no data arrays")
+            raise UsageError("NDArrayIter got no data arrays")
         self.num_data = self._count(*self.data[0])
         for name, values in (*self.data, *self.label):
             if self._count(name, values) != self.num_data:
@@ -219,7 +219,7 @@ def _named_arrays(source: Any, default_name: str) -> list[tuple[str, NDArray]]:
         )
         source = dict(zip(names, source, strict=True))
     if not isinstance(source, Mapping):
-        raise TypeError(
+        raise WrongType(
             f"{default_name} is {type(source).__name__}; expected an NDArray, a numpy.ndarray, "
             "a list of them or a dict with them as values"
         )

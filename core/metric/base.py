@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from core.errors import UsageError
 from core.ndarray import NDArray
 from core.registry import ClassRegistry
 
@@ -25,7 +26,7 @@ def check_label_shapes(
     """
     got = (labels.shape, preds.shape) if shape else (len(labels), len(preds))
     if got[0] != got[1]:
-        raise ValueError(f"Shape of labels {got[0]} does not match shape of predictions {got[1]}")
+        raise UsageError(f"Shape of labels {got[0]} does not match shape of predictions {got[1]}")
     if wrap:
         labels = [labels] if isinstance(labels, NDArray) else labels
         preds = [preds] if isinstance(preds, NDArray) else preds

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from core.errors import UsageError
 from core.metric.base import EvalMetric, alias, check_label_shapes, register, to_host
 
 __all__ = [
@@ -63,7 +64,7 @@ class TopKAccuracy(EvalMetric):
         label_names: Names = None,
     ) -> None:
         if top_k <= 1:
-            raise ValueError(f"top_k is {top_k}; use Accuracy if top_k is no more than 1")
+            raise UsageError(f"top_k is {top_k}; use Accuracy if top_k is no more than 1")
         super().__init__(name, output_names, label_names, top_k=top_k, has_global_stats=True)
         self.top_k = top_k
         self.name += f"_{top_k}"
@@ -301,7 +302,7 @@ class Perplexity(EvalMetric):
             truth, scores = to_host(label), to_host(pred)
             classes = scores.shape[self.axis]
             if truth.size * classes != scores.size:
-                raise ValueError(f"shape mismatch: {truth.shape} vs. {scores.shape}")
+                raise UsageError(f"shape mismatch: {truth.shape} vs. {scores.shape}")
             rows = np.moveaxis(scores, self.axis, -1).reshape(-1, classes)
             flat = truth.astype(np.int32).ravel()
             chosen = rows[np.arange(flat.size), np.clip(flat, 0, classes - 1)]

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from core.device import Context
+from core.errors import UsageError
 from core.ndarray.array import NDArray, call_operator
 from core.ndarray.functions import make_function
 from core.ops import get_operator
@@ -188,7 +189,7 @@ def _draw(
     arrays = [isinstance(value, NDArray) for value in parameters]
     numbers = [isinstance(value, (int, float, np.number)) for value in parameters]
     if not all(arrays) and not all(numbers):
-        raise ValueError(
+        raise UsageError(
             "Distribution parameters must be all NDArrays or all numbers, but got "
             + ", ".join(type(value).__name__ for value in parameters)
         )

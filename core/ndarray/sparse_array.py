@@ -8,7 +8,7 @@ import numpy as np
 
 from core.backends import backend_of
 from core.device import Context, current_context
-from core.errors import MXNetError
+from core.errors import MXNetError, UsageError
 from core.ndarray.array import NDArray
 from core.ndarray.row_sparse import RowSparseNDArray, add_row_sparse
 from core.ndarray.sparse_base import BaseSparseNDArray
@@ -136,7 +136,7 @@ def cast_storage(array: NDArray, stype: str) -> NDArray:
         ValueError: unknown type, csr of an array that is no matrix, one sparse type to another.
     """
     if stype not in STORAGE_CLASSES:
-        raise ValueError(f"storage type is {stype!r}; expected one of {', '.join(STORAGE_CLASSES)}")
+        raise UsageError(f"storage type is {stype!r}; expected one of {', '.join(STORAGE_CLASSES)}")
     if stype == "csr" and len(array.shape) != 2:
         raise ValueError(f"a csr array is a matrix; the array has shape {array.shape}")
     if stype == array.stype:
@@ -155,7 +155,7 @@ def sparse_zeros(
     """Return a sparse array with nothing stored."""
     cls = STORAGE_CLASSES.get(stype, NDArray)
     if not issubclass(cls, BaseSparseNDArray):
-        raise ValueError(f"storage type is {stype!r}; expected 'row_sparse' or 'csr'")
+        raise UsageError(f"storage type is {stype!r}; expected 'row_sparse' or 'csr'")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if stype == "csr" and len(shape) != 2:
         raise ValueError(f"a csr array is a matrix; the shape is {shape}")

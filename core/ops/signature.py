@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
-from core.errors import GraphError, did_you_mean
+from core.errors import GraphError, WrongType, did_you_mean
 from core.ops.attributes import attribute_fields, describe_attribute
 from core.ops.operator import Operator
 from core.types import to_dtype
@@ -106,7 +106,7 @@ def split_arguments(
         elif name not in inputs:
             attributes[name] = to_dtype(value).name if name == "dtype" else value
         elif value is not None:
-            raise TypeError(
+            raise WrongType(
                 f"{operator.names[0]}: input {name!r} is {type(value).__name__} {value!r}; "
                 f"expected an array or symbol"
             )
@@ -184,7 +184,7 @@ def _variadic_inputs(
 ) -> tuple[Any, ...]:
     for position, value in enumerate(args):
         if not is_array(value):
-            raise TypeError(
+            raise WrongType(
                 f"{operator.names[0]}: positional argument {position} is "
                 f"{type(value).__name__}; expected an array or symbol (pass attributes by keyword, "
                 f"and a list of inputs as *inputs)"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from core.checkpoint import register_pickled
-from core.errors import did_you_mean
+from core.errors import WrongType, did_you_mean
 from core.ndarray import NDArray
 from core.optimizer.lr_scheduler import LRScheduler
 from core.symbol import Symbol
@@ -69,6 +69,11 @@ class Optimizer:
         self.clip_gradient = clip_gradient
         self.multi_precision = multi_precision
         self.aggregate_num = 0
+        if not isinstance(param_idx2name, Mapping | None):
+            raise WrongType(
+                f"param_idx2name is {type(param_idx2name).__name__}; expected a dict of parameter "
+                "indexes to names"
+            )
         self.idx2name = dict(param_idx2name or {})
         self.sym_info = (sym.attr_dict(), sym.list_arguments()) if sym is not None else ()
         self.param_dict = param_dict or {}
@@ -196,6 +201,8 @@ class Optimizer:
     @staticmethod
     def register(klass: _T) -> _T:
         """Register an optimizer class under its name in lower case."""
+        if not isinstance(klass, type):
+            raise WrongType(f"{klass!r} is no class of optimizers")
         name = klass.__name__.lower()
         if name in Optimizer.opt_registry:
             other = Optimizer.opt_registry[name]

@@ -7,6 +7,7 @@ import logging
 import math
 
 from core.checkpoint import register_pickled
+from core.errors import UsageError
 
 __all__ = [
     "CosineScheduler",
@@ -119,7 +120,7 @@ class MultiFactorScheduler(LRScheduler):
     ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if not isinstance(step, list) or not step:
-            raise ValueError(f"step is {step!r}; expected a list of update counts")
+            raise UsageError(f"step is {step!r}; expected a list of update counts")
         if step[0] < 1 or any(a >= b for a, b in itertools.pairwise(step)):
             raise ValueError(f"step is {step}; expected increasing counts of at least 1")
         _check_factor(factor)
@@ -153,7 +154,7 @@ class _DecayScheduler(LRScheduler):
     ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if not isinstance(max_update, int) or max_update < 1:
-            raise ValueError(f"max_update is {max_update!r}; expected an integer of at least 1")
+            raise UsageError(f"max_update is {max_update!r}; expected an integer of at least 1")
         self.base_lr_orig = base_lr
         self.max_update = max_update
         self.final_lr = final_lr

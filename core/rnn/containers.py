@@ -13,6 +13,7 @@ from core.symbol import Symbol
 
 __all__ = ["BidirectionalCell", "SequentialRNNCell"]
 
+NOT_STEPPED = "a BidirectionalCell cannot be stepped; use unroll"
 PARAMS_TWICE = "specify params for {kind} or for its cells, not both"
 
 
@@ -81,7 +82,7 @@ class SequentialRNNCell(_Container):
         position = 0
         for cell in self._cells:
             if isinstance(cell, BidirectionalCell):
-                raise UsageError("a BidirectionalCell cannot be stepped; use unroll")
+                raise UsageError(NOT_STEPPED)
             count = len(cell.state_info)
             inputs, new = cell(inputs, states[position : position + count])
             position += count
@@ -140,8 +141,8 @@ class BidirectionalCell(_Container):
         self._share(self._cells)
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Raise UsageError: the last step must be known before the first."""
-        raise UsageError("a BidirectionalCell cannot be stepped; use unroll")
+        """Raise NotImplementedError: the last step must be known before the first."""
+        raise NotImplementedError(NOT_STEPPED)
 
     def unroll(
         self,

@@ -93,8 +93,8 @@ class FusedRNNCell(BaseRNNCell):
         return packed
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Raise UsageError: the operator takes all steps at once."""
-        raise UsageError("FusedRNNCell cannot be stepped; use unroll, or unfuse() first")
+        """Raise NotImplementedError: the operator takes all steps at once."""
+        raise NotImplementedError("FusedRNNCell cannot be stepped; use unroll, or unfuse() first")
 
     def unroll(
         self,
