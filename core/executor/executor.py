@@ -23,7 +23,7 @@ from core.executor.fixed_scales import fixed_scales
 from core.executor.lower import Bindings
 from core.executor.mirror import Mirroring
 from core.executor.modes import Mode, draws_numbers, goes_back_by_mode
-from core.executor.observe import MonitorCallback, observer_of
+from core.executor.observe import MonitorCallback, OperatorHook, hook_of, observer_of
 from core.executor.outputs import Outputs
 from core.executor.plan import Plan, PlanMemory
 from core.executor.reshape import reshape_bound
@@ -118,7 +118,7 @@ class Executor:
         self._auxiliary_names = [node.name for node in graph.auxiliaries]
         self._output_names = [node.output_name(index) for node, index in graph.heads]
         self._argument_set = frozenset(self._argument_names)
-        self._monitor: MonitorCallback | None = None
+        self._monitor: OperatorHook | None = None
         self._monitor_all = False
         self._plans: dict[Mode, Plan] = {}
         self._fast: dict[bool, Plan] = {}
@@ -307,7 +307,7 @@ class Executor:
     def adopt_monitor(self, other: Executor) -> None:
         """Show intermediate arrays to the function that another executor shows its own to."""
         if other._monitor is not None:
-            self.set_monitor_callback(other._monitor, other._monitor_all)
+            self.watch(other._monitor, other._monitor_all)
 
     def set_monitor_callback(
         self, callback: MonitorCallback | None, monitor_all: bool = False
@@ -320,7 +320,11 @@ class Executor:
             callback: called with name and NDArray after each operator; None to end it.
             monitor_all: show the inputs of operators, before they run, as well.
         """
-        self._monitor = callback
+        self.watch(hook_of(callback), monitor_all)
+
+    def watch(self, hook: OperatorHook | None, monitor_all: bool = False) -> None:
+        """As ``set_monitor_callback``, for a function that is given the operator's name, too."""
+        self._monitor = hook
         self._monitor_all = bool(monitor_all)
         self._plans = {mode: plan for mode, plan in self._plans.items() if not mode.is_watched}
         self._fast.clear()

@@ -17,7 +17,7 @@ from core.ops import Operator
 from core.ops.rows import Rows
 from core.types import Array
 
-__all__ = ["MonitorCallback", "observer_of"]
+__all__ = ["MonitorCallback", "OperatorHook", "hook_of", "observer_of"]
 
 _NAME_DATA = frozenset(
     (
@@ -45,10 +45,19 @@ _NAME_DATA = frozenset(
 """Operators of one array whose input MXNet 1.9.1 calls ``data`` when it is monitored."""
 
 MonitorCallback = Callable[[str, NDArray], Any]
+"""Called with an array and its name."""
+
+OperatorHook = Callable[[str, str, NDArray], Any]
+"""Called with an array, its name and that of the operator."""
 
 
-def observer_of(callback: MonitorCallback, monitor_all: bool, context: Context) -> Observer:
-    """Return the observer that shows a monitor each step's outputs, and its inputs if wanted."""
+def hook_of(callback: MonitorCallback | None) -> OperatorHook | None:
+    """Return a hook that leaves out the operator's name."""
+    return None if callback is None else lambda name, _, array: callback(name, array)
+
+
+def observer_of(hook: OperatorHook, monitor_all: bool, context: Context) -> Observer:
+    """Return the observer that shows a hook each step's outputs, and its inputs if wanted."""
 
     def observe(step: Step, lowering: Lowering, is_before: bool) -> None:
         if isinstance(step.op, Primitive) or (is_before and not monitor_all):
@@ -60,7 +69,7 @@ def observer_of(callback: MonitorCallback, monitor_all: bool, context: Context) 
         else:
             arrays = _gradients(step, step.source, lowering, context)
         for name, array in arrays:
-            callback(name, NDArray(array, context))
+            hook(name, step.op.names[0], NDArray(array, context))
 
     return observe
 

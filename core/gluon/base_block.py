@@ -227,6 +227,11 @@ class Block:
         handle.attach(self._forward_pre_hooks, hook)
         return handle
 
+    def register_op_hook(self, callback: Any, monitor_all: bool = False) -> None:
+        """Show a function what the operators of compiled children compute; see ``HybridBlock``."""
+        for child in self._children.values():
+            child.register_op_hook(callback, monitor_all)
+
     def summary(self, *inputs: Any) -> None:
         """Run once on these inputs and print a table of layers, their outputs and parameters.
 

@@ -23,12 +23,16 @@ class ExecutorPool:
     A recorded pass keeps its executor until its recording is gone, since it holds what the
     backward pass needs; meanwhile other passes get others.
 
+    Attributes:
+        goes_back: True during a backward pass, of which a hook is shown nothing.
+
     Args:
         symbol: the graph.
         context: the device.
         inputs: names of the inputs.
         arguments: parameters by name, whose memory is used as it is.
         auxiliary: auxiliary states by name, likewise.
+        hook: what is shown the arrays of all operators, and whether those they read, too.
     """
 
     def __init__(
@@ -38,7 +42,11 @@ class ExecutorPool:
         inputs: Sequence[str],
         arguments: Mapping[str, NDArray],
         auxiliary: Mapping[str, NDArray],
+        hook: tuple[Any, bool] | None = None,
     ) -> None:
+        self._hook = hook
+        self._variables = frozenset(symbol.list_inputs())
+        self.goes_back = False
         self.context = context
         self.inputs = list(inputs)
         self.names = symbol.list_arguments()
@@ -86,7 +94,14 @@ class ExecutorPool:
             grad_req="write" if with_gradients else "null",
             aux_states=dict(self._auxiliary),
         )
+        if self._hook is not None:
+            executor.watch(self._show, self._hook[1])
         return executor
+
+    def _show(self, name: str, operator: str, array: NDArray) -> None:
+        """Show the hook an array of a forward pass, under the names that operators give it."""
+        if self._hook is not None and not self.goes_back and name not in self._variables:
+            self._hook[0](name, operator, array)
 
     def give_back(self, executor: Executor, with_gradients: bool) -> None:
         """Let another pass use the executor."""
@@ -126,6 +141,10 @@ class _Recorded(autograd.Function):
         if self._has_gone_back:
             self._executor.repeat_forward()
         self._has_gone_back = True
-        self._executor.backward(list(out_grads), is_train=autograd.is_training())
+        self._pool.goes_back = True
+        try:
+            self._executor.backward(list(out_grads), is_train=autograd.is_training())
+        finally:
+            self._pool.goes_back = False
         gradients = [one.copy() for one in self._executor.grad_arrays if one is not None]
         return gradients[0] if len(gradients) == 1 else gradients

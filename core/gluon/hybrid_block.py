@@ -33,6 +33,7 @@ class HybridBlock(Block):
         super().__init__(prefix, params)
         self._active = False
         self._compiled: dict[Form, tuple[SymbolBlock, Form]] = {}
+        self._hook: tuple[Any, bool] | None = None
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Register blocks and parameters; what was compiled without them is forgotten."""
@@ -65,6 +66,38 @@ class HybridBlock(Block):
         self._active = active
         self._compiled = {}
         super().hybridize(active, **kwargs)
+
+    def optimize_for(
+        self, x: Any, *args: Any, backend: str | None = None, clear: bool = False, **kwargs: Any
+    ) -> None:
+        """Compile the block for inputs now, without computing anything.
+
+        Args:
+            x, args: the inputs.
+            backend: see ``Symbol.optimize_for``.
+            clear: forget what was compiled before; it is, in any case.
+            kwargs: as of ``hybridize``, and the backend's options.
+
+        Raises:
+            ValueError: no backend is named.
+        """
+        if not backend:
+            raise ValueError('Must specify "backend" to optimize_for')
+        self.hybridize(True, **kwargs)
+        compiled, _ = self._compile((x, *args))
+        compiled.optimize_for(backend)
+
+    def register_op_hook(self, callback: Any, monitor_all: bool = False) -> None:
+        """Show a function what each operator computes, while the block runs compiled.
+
+        Args:
+            callback: called with the array's name, the operator's and the array.
+            monitor_all: show what operators read, too.
+        """
+        self._hook = (callback, monitor_all)
+        for compiled, _ in self._compiled.values():
+            compiled.register_op_hook(callback, monitor_all)
+        super().register_op_hook(callback, monitor_all)
 
     def cast(self, dtype: Any) -> None:
         """Change the dtype of all parameters."""
@@ -159,7 +192,10 @@ class HybridBlock(Block):
             graph, names, outputs = self._trace(flat, form)
             _warn_of_unused(graph, names)
             inputs = [symbol.Variable(name) for name in names]
-            self._compiled[form] = SymbolBlock(graph, inputs, self.collect_params()), outputs
+            compiled = SymbolBlock(graph, inputs, self.collect_params())
+            if self._hook is not None:
+                compiled.register_op_hook(*self._hook)
+            self._compiled[form] = compiled, outputs
         return self._compiled[form]
 
 

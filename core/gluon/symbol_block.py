@@ -50,6 +50,7 @@ class SymbolBlock(Block):
         self._symbol = outputs if isinstance(outputs, Symbol) else sym.Group(list(outputs))
         self._params = ParameterDict("", params)
         self._pools: dict[Any, ExecutorPool] = {}
+        self._hook: tuple[Any, bool] | None = None
         attributes = self._symbol.attr_dict()
         for names, options in (
             (self._symbol.list_arguments(), {}),
@@ -166,6 +167,16 @@ class SymbolBlock(Block):
             remove_amp_cast,
         )
 
+    def optimize_for(self, backend: str) -> None:
+        """Prepare the block for a backend; see ``Symbol.optimize_for``."""
+        self._symbol = self._symbol.optimize_for(backend)
+        self._pools.clear()
+
+    def register_op_hook(self, callback: Any, monitor_all: bool = False) -> None:
+        """Show a function what each operator computes; see ``HybridBlock``."""
+        self._hook = (callback, monitor_all)
+        self._pools.clear()
+
     def forward(self, *inputs: Any) -> Any:
         """Return the output, or the list of outputs, of arrays or symbols.
 
@@ -195,6 +206,7 @@ class SymbolBlock(Block):
                 self._inputs,
                 {name: one for name, one in arrays.items() if name not in auxiliary},
                 {name: one for name, one in arrays.items() if name in auxiliary},
+                self._hook,
             )
         return pool
 

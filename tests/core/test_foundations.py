@@ -12,7 +12,7 @@ import core as mx
 from core import random as core_random
 from core.backends import NumpyBackend
 from core.config import read_config
-from core.errors import DeviceError, ShapeError, TypeInferenceError, did_you_mean
+from core.errors import DeviceError, ShapeError, TypeInferenceError, UsageError, did_you_mean
 from core.registry import ClassRegistry
 from core.types import (
     broadcast_shapes,
@@ -148,11 +148,11 @@ class TestRegistry:
         assert registry.create('{"thing": "other", "c": 3}').options == {"c": 3}
         made = Thing()
         assert registry.create(made) is made
-        with pytest.raises(TypeError, match="instance already"):
+        with pytest.raises(UsageError, match="instance already"):
             registry.create(made, 1)
         with pytest.raises(ValueError, match="did you mean 'thing'"):
             registry.create("thin")
-        with pytest.raises(TypeError, match="expected a name"):
+        with pytest.raises(UsageError, match="expected a name"):
             registry.create(3)
 
 
