@@ -265,4 +265,18 @@ _ARITHMETIC += tuple(
     for fix_gamma in (False, True)
 )
 
-CASES = (*_QUANTIZE, *_BACK, *_REQUANTIZE, *_LAYERS, *_SHAPING, *_ARITHMETIC)
+_ENTROPY = tuple(
+    _case(
+        f"entropy_{bins}_{kept}",
+        "calibrate_entropy",
+        {"num_quantized_bins": kept},
+        {
+            "hist": values([round(1e4 / (1 + (place - bins // 2) ** 2)) for place in range(bins)]),
+            "hist_edges": values([place / 10 - bins / 20 for place in range(bins + 1)]),
+        },
+        tolerance=2e-4,  # Sums of small differences, in float32 there.
+    )
+    for bins, kept in ((61, 7), (101, 15), (45, 9))
+)
+
+CASES = (*_ENTROPY, *_QUANTIZE, *_BACK, *_REQUANTIZE, *_LAYERS, *_SHAPING, *_ARITHMETIC)

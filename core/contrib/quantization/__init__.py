@@ -1,0 +1,13 @@
+"""Networks of bytes made from trained ones (``mx.contrib.quantization``).
+
+``quantize_model`` takes a symbol and its parameters and returns those of a network that computes
+with int8 and uint8. What is lost is least where the ranges of its tensors are known: by
+``calib_mode`` they are found with data.
+"""
+
+from __future__ import annotations
+
+from core.contrib.quantization.calibration import combine_histogram
+from core.contrib.quantization.model import calib_graph, quantize_graph, quantize_model
+
+__all__ = ["calib_graph", "combine_histogram", "quantize_graph", "quantize_model"]

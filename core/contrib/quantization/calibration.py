@@ -1,0 +1,158 @@
+"""Ranges of tensors, found by looking at what data makes of them."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from core.ndarray import NDArray
+from core.ndarray import contrib as nd_contrib
+from core.ndarray.creation import array
+
+__all__ = [
+    "Collector",
+    "HistogramCollector",
+    "MinMaxCollector",
+    "Ranges",
+    "combine_histogram",
+    "optimal_threshold",
+]
+
+Ranges = dict[str, tuple[float, float]]
+Histogram = tuple[Any, Any, Any, Any, Any]
+"""Counts, edges, smallest and largest number, and how far the edges reach."""
+
+_BINS = 8001
+_QUANTIZED_BINS = 255
+
+
+class Collector(ABC):
+    """Sees tensors by their names (``Executor.set_monitor_callback``)."""
+
+    def __init__(
+        self, include_layer: Collection[str], logger: logging.Logger | None = None
+    ) -> None:
+        self.include_layer = include_layer
+        self.logger = logger
+
+    def collect(self, name: str, arr: NDArray) -> None:
+        """Take a tensor into account if it is one of those wanted."""
+        if name in self.include_layer:
+            self.see(name, arr.asnumpy())
+
+    @abstractmethod
+    def see(self, name: str, numbers: Any) -> None:
+        """Take a tensor into account."""
+
+    @abstractmethod
+    def ranges(self, quantized_dtype: str) -> Ranges:
+        """Return the ranges to be used."""
+
+
+class MinMaxCollector(Collector):
+    """Keeps the smallest and the largest number of each tensor.
+
+    Attributes:
+        min_max_dict: both by name.
+    """
+
+    def __init__(
+        self, include_layer: Collection[str], logger: logging.Logger | None = None
+    ) -> None:
+        super().__init__(include_layer, logger)
+        self.min_max_dict: Ranges = {}
+
+    def see(self, name: str, numbers: Any) -> None:
+        low, high = float(numbers.min()), float(numbers.max())
+        known = self.min_max_dict.get(name, (low, high))
+        self.min_max_dict[name] = min(known[0], low), max(known[1], high)
+        if self.logger is not None:
+            self.logger.debug("layer %s: from %f to %f", name, low, high)
+
+    def ranges(self, quantized_dtype: str) -> Ranges:
+        return dict(self.min_max_dict)
+
+
+class HistogramCollector(Collector):
+    """Counts how often numbers of each magnitude occur.
+
+    Attributes:
+        hist_dict: histograms by name.
+    """
+
+    def __init__(
+        self,
+        include_layer: Collection[str],
+        logger: logging.Logger | None = None,
+        num_bins: int = _BINS,
+    ) -> None:
+        super().__init__(include_layer, logger)
+        self.hist_dict: dict[str, Histogram] = {}
+        self.num_bins = num_bins
+
+    def see(self, name: str, numbers: Any) -> None:
+        low, high = numbers.min(), numbers.max()
+        reach = max(abs(low), abs(high))
+        if name in self.hist_dict:
+            self.hist_dict[name] = combine_histogram(
+                self.hist_dict[name], numbers, low, high, reach
+            )
+            return
+        counts, edges = np.histogram(numbers, bins=self.num_bins, range=(-reach, reach))
+        self.hist_dict[name] = counts, edges, low, high, reach
+
+    def ranges(self, quantized_dtype: str) -> Ranges:
+        found: Ranges = {}
+        for name, histogram in self.hist_dict.items():
+            low, _, threshold, divergence = optimal_threshold(histogram, quantized_dtype)
+            is_above_zero = low >= 0 and quantized_dtype in ("auto", "uint8")
+            found[name] = 0.0 if is_above_zero else -threshold, threshold
+            if self.logger is not None:
+                self.logger.debug("layer %s: %f, divergence %f", name, threshold, divergence)
+        return found
+
+
+def combine_histogram(
+    old_hist: Histogram, arr: Any, new_min: Any, new_max: Any, new_th: Any
+) -> Histogram:
+    """Return a histogram with the numbers of an array added; it is made wider if necessary."""
+    counts, edges, low, high, reach = old_hist
+    low, high = min(low, new_min), max(high, new_max)
+    if new_th <= reach:
+        added, _ = np.histogram(arr, bins=len(counts), range=(-reach, reach))
+        return counts + added, edges, low, high, reach
+    step = 2 * reach / len(counts)
+    more = int((new_th - reach) // step + 1)
+    reach = more * step + reach
+    added, edges = np.histogram(arr, bins=len(counts) + 2 * more, range=(-reach, reach))
+    added[more : more + len(counts)] += counts
+    return added, edges, low, high, reach
+
+
+def optimal_threshold(
+    histogram: Histogram, quantized_dtype: str, num_quantized_bins: int = _QUANTIZED_BINS
+) -> tuple[float, float, float, float]:
+    """Return smallest and largest number, where to cut off, and the divergence there.
+
+    The cut is where bytes tell the most of the distribution: the least Kullback-Leibler divergence
+    (S. Migacz, 8-bit Inference with TensorRT, 2017).
+    """
+    counts, edges, low, high, _ = histogram
+    if low >= 0 and quantized_dtype in ("auto", "uint8"):
+        num_quantized_bins = num_quantized_bins * 2 + 1
+    threshold, divergence = nd_contrib.calibrate_entropy(
+        hist=array(counts.astype("float32")),
+        hist_edges=array(edges.astype("float32")),
+        num_quantized_bins=num_quantized_bins,
+    )
+    return float(low), float(high), float(threshold.asscalar()), float(divergence.asscalar())
+
+
+def is_collector(value: Any) -> bool:
+    """Tell whether something can take the place of a collector of ours."""
+    has_ranges = isinstance(getattr(value, "min_max_dict", None), Mapping)
+    return callable(getattr(value, "collect", None)) and has_ranges

@@ -1,0 +1,267 @@
+"""From a graph of real numbers to one of bytes, and calibrated ranges set in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+
+from core.errors import GraphError
+from core.ops import Operator, make_operator
+from core.ops.quantized.base import Calibrated
+from core.symbol.graph import Entry, Node, topological_order
+from core.symbol.symbol import Symbol
+
+__all__ = ["calibrated_graph", "quantized_graph"]
+
+_MUST = {
+    "Convolution": "_contrib_quantized_conv",
+    "FullyConnected": "_contrib_quantized_fully_connected",
+}
+"""Layers that are what it is all about."""
+
+_MAY = {
+    "Activation": "_contrib_quantized_act",
+    "BatchNorm": "_contrib_quantized_batch_norm",
+    "Concat": "_contrib_quantized_concat",
+    "Embedding": "_contrib_quantized_embedding",
+    "Flatten": "_contrib_quantized_flatten",
+    "Pooling": "_contrib_quantized_pooling",
+    "elemwise_add": "_contrib_quantized_elemwise_add",
+    "elemwise_mul": "_contrib_quantized_elemwise_mul",
+}
+"""Operators that stay among bytes where what is before and behind them is bytes."""
+
+_SUMMING = {
+    "_contrib_quantized_conv",
+    "_contrib_quantized_elemwise_add",
+    "_contrib_quantized_elemwise_mul",
+    "_contrib_quantized_fully_connected",
+}
+"""Operators that put out int32, which is made bytes again."""
+
+_PARTS = frozenset(
+    {
+        "Activation",
+        "BatchNorm",
+        "Concat",
+        "Convolution",
+        "Deconvolution",
+        "Dropout",
+        "FullyConnected",
+        "LRN",
+        "LayerNorm",
+        "LeakyReLU",
+        "Pooling",
+        "RNN",
+        "SoftmaxOutput",
+        "UpSampling",
+    }
+)
+"""Operators whose outputs have names of their own in MXNet; others' are called by number."""
+
+_QUANTIZE, _DEQUANTIZE = "_contrib_quantize_v2", "_contrib_dequantize"
+_REQUANTIZE = "_contrib_requantize"
+_QUANTIZED = "quantized_"
+
+
+def quantized_graph(
+    symbol: Symbol,
+    *,
+    excluded_names: Set[str],
+    excluded_operators: Set[str],
+    parameters: Set[str],
+    dtype: str,
+    mode: str,
+) -> tuple[Symbol, list[str]]:
+    """Return a graph of bytes, and the names of the tensors whose ranges it wants to know.
+
+    Args:
+        symbol: the graph of real numbers.
+        excluded_names: nodes that stay as they are.
+        excluded_operators: operators whose nodes stay as they are.
+        parameters: names of the variables that are made bytes beforehand.
+        dtype: ``int8``, ``uint8`` or ``auto``.
+        mode: ``smart``: what may be done on bytes is, between layers that are; ``full``: wherever
+            it may be.
+    """
+    nodes = topological_order(symbol._heads)
+    for name in sorted(excluded_names - {node.name for node in nodes}):
+        raise GraphError(f"the graph has no node {name!r}, which is to be excluded")
+    found: dict[Node, str] = {}
+    for node in nodes:
+        if node.op is None or node.op.names[0] in excluded_operators:
+            continue
+        on_bytes = _on_bytes(node.op)
+        if on_bytes is not None and node.name not in excluded_names:
+            found[node] = on_bytes
+    if mode == "smart":
+        found = _between_layers(nodes, found)
+    made = _Quantizer(found, parameters, dtype)
+    for node in nodes:
+        made.visit(node)
+    heads = tuple(made.number(head) for head in symbol._heads)
+    return Symbol(heads), _to_be_calibrated(heads)
+
+
+def _on_bytes(op: Operator) -> str | None:
+    """Return the operator that does the same on bytes."""
+    name = op.names[0]
+    if name == "Activation" and getattr(op, "act_type", None) != "relu":
+        return None
+    if name == "Pooling" and getattr(op, "pool_type", None) not in ("max", "avg"):
+        return None
+    return _MUST.get(name) or _MAY.get(name)
+
+
+def _between_layers(nodes: Sequence[Node], found: Mapping[Node, str]) -> dict[Node, str]:
+    """Leave out what may be bytes, but has no layer on bytes before it or none behind."""
+    optional = {node for node in found if _is_optional(node)}
+    readers: dict[Node, list[Node]] = {}
+    for node in nodes:
+        for source, _ in node.inputs:
+            readers.setdefault(source, []).append(node)
+    layers = [node for node in found if node not in optional]
+
+    def reached(neighbours: Callable[[Node], list[Node]]) -> set[Node]:
+        seen: set[Node] = set()
+        queue = list(layers)
+        while queue:
+            for other in neighbours(queue.pop()):
+                if other in optional and other not in seen:
+                    seen.add(other)
+                    queue.append(other)
+        return seen
+
+    both = reached(lambda node: [source for source, _ in node.inputs])
+    both &= reached(lambda node: readers.get(node, []))
+    return {node: name for node, name in found.items() if node not in optional or node in both}
+
+
+def _is_optional(node: Node) -> bool:
+    assert node.op is not None
+    return node.op.names[0] in _MAY
+
+
+class _Quantizer:
+    """Makes the nodes of the new graph, in the order of the old one's."""
+
+    def __init__(self, found: Mapping[Node, str], parameters: Set[str], dtype: str) -> None:
+        self._found = found
+        self._parameters = parameters
+        self._dtype = dtype
+        self._copies: dict[Node, Node] = {}
+        """What stands for a node where numbers are wanted."""
+        self._bytes: dict[Node, Node] = {}
+        """What stands for a node where bytes are wanted, and has their range."""
+        self._made: dict[Entry, tuple[Entry, Entry, Entry]] = {}
+
+    def visit(self, node: Node) -> None:
+        """Make what stands for a node."""
+        if node in self._found:
+            self._bytes[node] = self._on_bytes(node, self._found[node])
+            return
+        inputs = [self.number(entry) for entry in node.inputs]
+        copy = Node(node.op, node.name, dict(node.attrs), inputs, list(node.versions))
+        copy.updates = node.updates
+        self._copies[node] = copy
+
+    def number(self, entry: Entry) -> Entry:
+        """Return what stands for an output where numbers are wanted."""
+        node = entry.node
+        if node not in self._found:
+            return Entry(self._copies[node], entry.output)
+        if node not in self._copies:
+            parts = [Entry(self._bytes[node], index) for index in range(3)]
+            self._copies[node] = _node(_DEQUANTIZE, f"{node.name}_dequantize", {}, parts)
+        return Entry(self._copies[node], 0)
+
+    def _on_bytes(self, node: Node, name: str) -> Node:
+        assert node.op is not None
+        tensors, ranges, versions = [], [], []
+        for index, entry in enumerate(node.inputs):
+            if _stays(node.op, index):
+                tensors.append(self.number(entry))
+                versions.append(node.versions[index])
+                continue
+            versions.append(0)
+            data, low, high = self._as_bytes(entry)
+            tensors.append(data)
+            ranges += [low, high]
+        made = _node(name, _QUANTIZED + node.name, dict(node.attrs), [*tensors, *ranges])
+        made.versions = [*versions, *(0 for _ in ranges)]
+        if name not in _SUMMING:
+            return made
+        parts = [Entry(made, index) for index in range(3)]
+        return _node(_REQUANTIZE, f"requantize_{node.name}", {"out_type": self._dtype}, parts)
+
+    def _as_bytes(self, entry: Entry) -> tuple[Entry, Entry, Entry]:
+        """Return a tensor of bytes, and its smallest and largest number."""
+        source = entry.node
+        if source in self._found:
+            made = self._bytes[source]
+            return Entry(made, 0), Entry(made, 1), Entry(made, 2)
+        if entry not in self._made:
+            self._made[entry] = self._quantized(entry)
+        return self._made[entry]
+
+    def _quantized(self, entry: Entry) -> tuple[Entry, Entry, Entry]:
+        source = entry.node
+        if source.is_variable and source.name in self._parameters:
+            name = f"{source.name}_quantize"
+            data, low, high = (Node(None, name + end) for end in ("", "_min", "_max"))
+            return Entry(data, 0), Entry(low, 0), Entry(high, 0)
+        suffix = ""
+        if source.op is not None:
+            has_names = source.op.names[0] in _PARTS
+            suffix = f"_{source.output_parts()[entry.output] if has_names else entry.output}"
+        name = f"{source.name}{suffix}_quantize"
+        made = _node(_QUANTIZE, name, {"out_type": self._dtype}, [self.number(entry)])
+        return Entry(made, 0), Entry(made, 1), Entry(made, 2)
+
+
+def _stays(op: Operator, index: int) -> bool:
+    """Tell whether an input of an operator stays real numbers on bytes, too."""
+    is_statistic = op.names[0] == "BatchNorm" and index > 0
+    return is_statistic or (op.names[0] == "Embedding" and index == 0)
+
+
+def _node(name: str, node: str, attrs: dict[str, str], inputs: list[Entry]) -> Node:
+    return Node(make_operator(name, node, attrs), node, attrs, inputs)
+
+
+# -- calibration ------------------------------------------------------------------------------
+
+
+def _to_be_calibrated(heads: Sequence[Entry]) -> list[str]:
+    names = (_calibrated_by(node) for node in topological_order(heads))
+    return list(dict.fromkeys(name for name in names if name is not None))
+
+
+def _calibrated_by(node: Node) -> str | None:
+    """Return the name, in the graph of real numbers, of the tensor whose range a node needs."""
+    if node.op is None:
+        return None
+    match node.op.names[0]:
+        case "_contrib_quantize_v2":
+            source, output = node.inputs[0]
+            return source.output_name(output)
+        case "_contrib_requantize":
+            return f"{node.name.removeprefix('requantize_')}_output"
+        case "_contrib_quantized_batch_norm":
+            return f"{node.name.removeprefix(_QUANTIZED)}_output"
+    return None
+
+
+def calibrated_graph(symbol: Symbol, ranges: Mapping[str, tuple[float, float]]) -> Symbol:
+    """Return a graph of bytes with the ranges set that are known, by name of the tensor."""
+    copies: dict[Node, Node] = {}
+    for node in topological_order(symbol._heads):
+        inputs = [Entry(copies[source], output) for source, output in node.inputs]
+        name = _calibrated_by(node)
+        op, attrs = node.op, dict(node.attrs)
+        if name is not None and name in ranges and isinstance(op, Calibrated):
+            low, high = ranges[name]
+            attrs |= {"max_calib_range": f"{high:.6f}", "min_calib_range": f"{low:.6f}"}
+            op = make_operator(op.names[0], node.name, attrs)
+        copies[node] = Node(op, node.name, attrs, inputs, list(node.versions))
+        copies[node].updates = node.updates
+    return Symbol(tuple(Entry(copies[node], output) for node, output in symbol._heads))

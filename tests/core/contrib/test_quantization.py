@@ -1,0 +1,178 @@
+"""Networks of bytes made from trained ones, against what MXNet 1.9.1 makes of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.contrib import quantization
+from core.contrib.quantization.calibration import HistogramCollector
+from core.errors import GraphError
+from oracle import golden_file
+from oracle.topics import quantization as topic
+from oracle.topics.quantization import CASES
+
+_RANGE = ("min_calib_range", "max_calib_range")
+
+
+def _split(text: str) -> tuple[list[Any], list[tuple[str, float]]]:
+    """Return the nodes without their ranges, and these."""
+    nodes, ranges = json.loads(text)["nodes"], []
+    for node in nodes:
+        attrs = node.get("attrs", {})
+        ranges += [
+            (f"{node['name']} {key}", float(attrs.pop(key))) for key in _RANGE if key in attrs
+        ]
+    return nodes, ranges
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_equals_mxnet(name: str) -> None:
+    text, arrays = topic.run_case(mx, name)
+    file = golden_file.GOLDEN / "quantization" / f"{name}.json"
+    nodes, ranges = _split(text)
+    expected_nodes, expected_ranges = _split(file.read_text(encoding="utf-8"))
+    assert nodes == expected_nodes
+    assert [key for key, _ in ranges] == [key for key, _ in expected_ranges]
+    # Sums in another order shift a number by one bin, and so a threshold.
+    tolerance = 2e-2 if "entropy" in name else 2e-6
+    got, expected = (np.array([end for _, end in ends]) for ends in (ranges, expected_ranges))
+    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
+    golden = golden_file.topic("quantization")
+    assert set(arrays) == {
+        key.removeprefix(f"{name}/") for key in golden if key.startswith(f"{name}/")
+    }
+    for key, array in arrays.items():
+        if key.startswith("arg:"):
+            np.testing.assert_array_equal(array, golden[f"{name}/{key}"])
+        else:
+            np.testing.assert_allclose(array, golden[f"{name}/{key}"], atol=1e-2)
+
+
+def _model() -> tuple[Any, dict[str, Any], dict[str, Any], Any]:
+    """Return a trained classifier of three kinds of points, and its data."""
+    random = np.random.RandomState(0)
+    labels = random.randint(0, 3, 240)
+    centers = np.array([[2, 0, 1, 0], [0, 2, 0, 1], [-1, -1, 2, 2]], "float32")
+    points = (centers[labels] + random.normal(size=(240, 4)) * 0.4).astype("float32")
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=16, name="fc1")
+    net = mx.sym.Activation(net, act_type="relu", name="relu1")
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(net, num_hidden=3, name="fc2"), name="softmax")
+    iterator = mx.io.NDArrayIter(points, labels.astype("float32"), batch_size=24)
+    mx.random.seed(1)
+    module = mx.mod.Module(net)
+    module.fit(iterator, num_epoch=4, optimizer_params={"learning_rate": 0.5})
+    return net, *module.get_params(), iterator
+
+
+def _accuracy(symbol: Any, arguments: Any, auxiliary: Any, data: Any) -> float:
+    module = mx.mod.Module(symbol)
+    module.bind(data.provide_data, data.provide_label, for_training=False)
+    module.set_params(arguments, auxiliary)
+    return float(dict(module.score(data, "acc"))["accuracy"])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "auto"])
+@pytest.mark.parametrize("mode", ["none", "naive", "entropy"])
+def test_a_classifier_keeps_its_accuracy(mode: str, dtype: str) -> None:
+    symbol, arguments, auxiliary, data = _model()
+    before = _accuracy(symbol, arguments, auxiliary, data)
+    assert before > 0.95
+    made = quantization.quantize_model(
+        symbol,
+        arguments,
+        auxiliary,
+        calib_mode=mode,
+        calib_data=data,
+        num_calib_examples=72,
+        quantized_dtype=dtype,
+    )
+    # Bytes of uint8 have nothing for the negative numbers of this data.
+    allowed = 0.4 if dtype == "uint8" else 0.02
+    assert _accuracy(*made, data) > before - allowed
+    assert all(
+        made[1][name].dtype == np.int8 for name in ("fc1_weight_quantize", "fc2_bias_quantize")
+    )
+
+
+def test_calibration_in_two_steps_is_the_same() -> None:
+    symbol, arguments, auxiliary, data = _model()
+    options: dict[str, Any] = {"calib_mode": "naive", "quantized_dtype": "auto"}
+    expected, _, _ = quantization.quantize_model(
+        symbol, arguments, auxiliary, calib_data=data, quantize_mode="full", **options
+    )
+    made, *_, collector = quantization.quantize_graph(symbol, arguments, auxiliary, **options)
+    executor = symbol.simple_bind(mx.cpu(), "null", data=(24, 4))
+    executor.copy_params_from(arguments, auxiliary)
+    executor.set_monitor_callback(collector.collect, monitor_all=True)
+    data.reset()
+    for batch in data:
+        executor.forward(data=batch.data[0])
+    made, parameters, _ = quantization.calib_graph(made, arguments, auxiliary, collector, **options)
+    assert made.tojson() == expected.tojson()
+    assert set(parameters) == set(made.list_arguments()) - {"data", "softmax_label"}
+
+
+class _Fixed:
+    """A collector that knows the ranges beforehand."""
+
+    def __init__(self) -> None:
+        self.min_max_dict = {"data": (-2.0, 2.0)}
+
+    def collect(self, name: str, array: Any) -> None:
+        """Look at nothing."""
+
+
+def test_a_collector_of_ones_own() -> None:
+    symbol, arguments, auxiliary, _ = _model()
+    made, *_, collector = quantization.quantize_graph(
+        symbol, arguments, auxiliary, calib_mode="customize", LayerOutputCollector=_Fixed()
+    )
+    made, _, _ = quantization.calib_graph(made, arguments, auxiliary, collector, "customize")
+    assert made.attr_dict()["data_quantize"]["max_calib_range"] == "2.000000"
+
+
+def test_a_histogram_grows_with_its_numbers() -> None:
+    collector = HistogramCollector({"x"}, num_bins=5)
+    collector.see("x", np.array([-1.0, 1.0, 0.1]))
+    collector.see("x", np.array([0.2, -0.9]))
+    collector.see("x", np.array([2.0]))
+    counts, edges, low, high, reach = collector.hist_dict["x"]
+    assert (counts.sum(), low, high) == (6, -1.0, 2.0)
+    assert len(edges) == len(counts) + 1
+    assert reach >= 2.0
+    assert edges[-1] == pytest.approx(reach)
+
+
+def _call(**options: Any) -> None:
+    symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc1")
+    quantization.quantize_model(symbol, {}, {}, **options)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: _call(quantized_dtype="int4"), ValueError, "quantized_dtype is 'int4'"),
+        (lambda: _call(quantize_mode="clever"), ValueError, "quantize_mode is 'clever'"),
+        (lambda: _call(calib_mode="kl", calib_data=[]), ValueError, "calib_mode is 'kl'"),
+        (lambda: _call(calib_mode="naive"), ValueError, "needs a data iterator"),
+        (lambda: _call(calib_data=[1]), ValueError, "calib_data is list"),
+        (lambda: _call(excluded_sym_names="fc1"), ValueError, "expected a list of names of nodes"),
+        (lambda: _call(excluded_sym_names=["fc9"]), GraphError, "no node 'fc9'"),
+        (
+            lambda: _call(quantize_granularity="channel-wise"),
+            ValueError,
+            "quantize_granularity is 'channel-wise'",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    call: Callable[[], None], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        call()
