@@ -66,6 +66,7 @@ from core.backends.onednn.reduction import (
     total,
     total_backward,
 )
+from core.backends.onednn.repeating import repeating, repeating_backward
 from core.backends.onednn.resizing import (
     averaging,
     averaging_backward,
@@ -140,9 +141,12 @@ _FORWARD: dict[str, Prepare] = {
     "_rminus_scalar": activation,
     "abs": activation,
     "broadcast_add": arithmetic,
+    "broadcast_axis": repeating,
     "broadcast_div": arithmetic,
+    "broadcast_like": repeating,
     "broadcast_mul": arithmetic,
     "broadcast_sub": arithmetic,
+    "broadcast_to": repeating,
     "batch_dot": product,
     "dot": product,
     "elemwise_add": arithmetic,
@@ -187,8 +191,11 @@ _BACKWARD: dict[str, Prepare] = {
     "abs": activation_backward,
     "batch_dot": product_backward,
     "broadcast_add": addition_backward,
+    "broadcast_axis": repeating_backward,
+    "broadcast_like": repeating_backward,
     "broadcast_mul": multiplication_backward,
     "broadcast_sub": addition_backward,
+    "broadcast_to": repeating_backward,
     "clip": clip_backward,
     "dot": product_backward,
     "elemwise_mul": multiplication_backward,

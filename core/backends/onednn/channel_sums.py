@@ -33,17 +33,26 @@ class ChannelSums:
         self._primitive = summing(desc, shape_size(desc.dims[2:]) * factor)
         self.scratchpad_bytes = scratchpad_bytes(self._primitive)
 
-    def bind(self, tensor: Array, resources: KernelResources) -> Callable[[], Array]:
-        """Return a closure that returns the sums, (batch, channels); it writes them anew at each
-        call."""
+    def bind(self, tensor: Array, out: Array, resources: KernelResources) -> Callable[[], None]:
+        """Return a closure that adds up for each channel, of each sample or of all.
+
+        Args:
+            tensor: what is added up.
+            out: (samples or 1, channels, 1, ...).
+            resources: as for a kernel.
+        """
         desc = self._primitive.desc(Argument.DST)
         pixels = resources.allocate((desc.nbytes,), _BYTES)
         pool = launch(self._primitive, {Argument.SRC: tensor, Argument.DST: pixels}, resources)
-        sums = channel_pixels(pixels, desc)
+        sums, of_samples = channel_pixels(pixels, desc), out.reshape(out.shape[:2])
+        is_of_each = len(sums) == len(of_samples)
 
-        def call() -> Array:
+        def call() -> None:
             pool()
-            return sums
+            if is_of_each:
+                np.copyto(of_samples, sums)
+            else:
+                np.sum(sums, axis=0, keepdims=True, out=of_samples)
 
         return call
 

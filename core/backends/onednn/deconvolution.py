@@ -178,11 +178,11 @@ class _BiasedBackward(PrimitiveKernel):
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
         """Return a closure that computes all gradients."""
         compute = super().bind(arrays, resources)
-        sums = self._sums.bind(present(arrays.out_grads[0]), resources)
-        bias = present(arrays.in_grads[2])
+        bias = present(arrays.in_grads[2]).reshape(1, -1)
+        add_up = self._sums.bind(present(arrays.out_grads[0]), bias, resources)
 
         def call() -> Any:
-            np.sum(sums(), axis=0, out=bias)
+            add_up()
             return compute()
 
         return call

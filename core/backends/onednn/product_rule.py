@@ -21,10 +21,14 @@ from core.backends.onednn.kernel import (
     out_grad,
     present,
 )
-from core.backends.onednn.memory import alternatives, desc_of
+from core.backends.onednn.memory import alternatives, desc_of, plain
 from core.backends.onednn.primitive import Primitive, first_available, launch, scratchpad_bytes
+from core.backends.onednn.stages import Sums
+from core.backends.onednn.sum_rule import sums_for
 
 __all__ = ["multiplication_backward"]
+
+_FLOAT32 = np.dtype("float32")
 
 
 class _ScaleBackward(Kernel):
@@ -37,10 +41,14 @@ class _ScaleBackward(Kernel):
     uses_scratch = False
 
     def __init__(
-        self, request: KernelRequest, wide: int, scale: Primitive, multiply: Primitive | None
+        self,
+        request: KernelRequest,
+        wide: int,
+        scale: Primitive,
+        sums: Sums | ChannelSums | None,
     ) -> None:
         self._wide, self._narrow = wide, 1 - wide
-        self._scale, self._multiply, self._sums = scale, multiply, None
+        self._scale, self._sums = scale, sums
         operands = {
             Argument.SRC: out_grad(),
             Argument.SRC_1: input_(self._narrow),
@@ -49,14 +57,16 @@ class _ScaleBackward(Kernel):
         launches: Launches = [(scale, operands)]
         self.backward_inputs: tuple[int, ...] = (self._narrow,)
         self.scratchpad_bytes = scratchpad_bytes(scale)
-        if multiply is not None:
+        self._multiply = scale
+        if sums is not None:
+            desc = scale.desc(Argument.SRC)
+            multiply = Primitive.of("binary", Algorithm.BINARY_MULTIPLY, desc, desc, desc)
+            self._multiply = multiply
             operands = {Argument.SRC: out_grad(), Argument.SRC_1: input_(wide)}
             launches.append((multiply, {**operands, Argument.DST: in_grad(wide)}))
             self.backward_inputs = (0, 1)
-            self._sums = ChannelSums(multiply.desc(Argument.DST))
-            self.scratchpad_bytes = max(
-                scratchpad_bytes(scale, multiply), self._sums.scratchpad_bytes
-            )
+            used = scratchpad_bytes(scale, multiply)
+            self.scratchpad_bytes = max(used, sums.scratchpad_bytes)
         self.layouts = layouts_of(request, launches)
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
@@ -65,22 +75,17 @@ class _ScaleBackward(Kernel):
         narrow = present(arrays.inputs[self._narrow])
         tensors = {Argument.SRC: grad, Argument.SRC_1: narrow, Argument.DST: wide_grad}
         scale = launch(self._scale, tensors, resources)
-        if self._multiply is None or self._sums is None:
+        if self._sums is None:
             return scale.call
         wide = present(arrays.inputs[self._wide])
         tensors = {Argument.SRC: grad, Argument.SRC_1: wide, Argument.DST: wide_grad}
         multiply = launch(self._multiply, tensors, resources)
-        sums = self._sums.bind(wide_grad, resources)
         narrow_grad = present(arrays.in_grads[self._narrow])
-        of_samples = narrow_grad.reshape(narrow_grad.shape[:2])
+        add_up = self._sums.bind(wide_grad.view(_FLOAT32), narrow_grad, resources)
 
         def call() -> Any:
             multiply()
-            found = sums()
-            if len(found) == len(of_samples):
-                np.copyto(of_samples, found)
-            else:
-                np.sum(found, axis=0, keepdims=True, out=of_samples)
+            add_up()
             return scale.call()
 
         return call
@@ -96,17 +101,18 @@ def multiplication_backward(request: KernelRequest) -> Kernel | None:
         return _elementwise(request, grad)
     wide, narrow = (0, 1) if left.shape == grad.shape else (1, 0)
     specs = (left, right)
-    is_image = specs[wide].shape == grad.shape
-    if not is_image or not is_per_channel(specs[narrow].shape, grad.shape):
+    if specs[wide].shape != grad.shape or request.in_grads[wide] is None:
         return None
-    if request.in_grads[wide] is None:
-        return None
-    scale = broadcast(Algorithm.BINARY_MULTIPLY, grad, specs[narrow])
-    multiply = None
-    if request.in_grads[narrow] is not None:
-        desc = scale.desc(Argument.SRC)
-        multiply = Primitive.of("binary", Algorithm.BINARY_MULTIPLY, desc, desc, desc)
-    return _ScaleBackward(request, wide, scale, multiply)
+    scale, shape = broadcast(Algorithm.BINARY_MULTIPLY, grad, specs[narrow]), specs[narrow].shape
+    if request.in_grads[narrow] is None:
+        return _ScaleBackward(request, wide, scale, None)
+    desc = scale.desc(Argument.SRC)
+    if desc != plain(desc.dims) and not is_per_channel(shape, desc.dims):
+        scale = broadcast(
+            Algorithm.BINARY_MULTIPLY, TensorSpec(grad.shape, grad.dtype), specs[narrow]
+        )
+    sums = sums_for(scale.desc(Argument.SRC), shape)
+    return None if sums is None else _ScaleBackward(request, wide, scale, sums)
 
 
 def _elementwise(request: KernelRequest, grad: TensorSpec) -> Kernel:

@@ -17,11 +17,12 @@ from core.backends.kernels import (
 from core.backends.onednn.channel_sums import ChannelSums
 from core.backends.onednn.joining import is_per_channel
 from core.backends.onednn.kernel import are_float32, present
-from core.backends.onednn.memory import desc_of
-from core.backends.onednn.reduction import Sums
-from core.types import Array, Shape
+from core.backends.onednn.memory import MemoryDesc, desc_of, plain
+from core.backends.onednn.repeating import repeated_axes
+from core.backends.onednn.stages import Sums
+from core.types import Shape
 
-__all__ = ["addition_backward"]
+__all__ = ["addition_backward", "sums_for"]
 
 
 class _Repeated(Kernel):
@@ -51,7 +52,7 @@ class _Repeated(Kernel):
         wide_grad = arrays.in_grads[self._wide]
         if wide_grad is not None and wide_grad.ctypes.data == grad.ctypes.data:
             wide_grad = None
-        add_up = self._adding(grad, narrow_grad, resources)
+        add_up = self._sums.bind(grad, narrow_grad, resources)
 
         def call() -> None:
             add_up()
@@ -59,23 +60,6 @@ class _Repeated(Kernel):
                 np.copyto(wide_grad, grad)
 
         return call
-
-    def _adding(
-        self, grad: Array, narrow_grad: Array, resources: KernelResources
-    ) -> Callable[[], object]:
-        if not isinstance(self._sums, ChannelSums):
-            return self._sums.bind(grad, narrow_grad, resources)
-        sums = self._sums.bind(grad, resources)
-        of_samples = narrow_grad.reshape(narrow_grad.shape[:2])
-
-        def add_up() -> None:
-            found = sums()
-            if len(found) == len(of_samples):
-                np.copyto(of_samples, found)
-            else:
-                np.sum(found, axis=0, keepdims=True, out=of_samples)
-
-        return add_up
 
 
 def addition_backward(request: KernelRequest) -> Kernel | None:
@@ -92,15 +76,14 @@ def addition_backward(request: KernelRequest) -> Kernel | None:
     if is_negative and wide == 1:
         return None
     sign = -1.0 if is_negative else 1.0
-    sums: Sums | ChannelSums | None
-    if grad.layout is not None and is_per_channel(narrow, grad.shape):
-        sums = ChannelSums(desc_of(grad), sign)
-    else:
-        sums = Sums.over(grad.shape, _repeated(narrow, grad.shape), sign)
+    sums = sums_for(desc_of(grad), narrow, sign)
     return None if sums is None else _Repeated(grad, wide, sums)
 
 
-def _repeated(narrow: Shape, wide: Shape) -> Shape:
-    """Return the axes along which a tensor is repeated."""
-    aligned = (1,) * (len(wide) - len(narrow)) + narrow
-    return tuple(axis for axis, size in enumerate(wide) if aligned[axis] != size)
+def sums_for(desc: MemoryDesc, narrow: Shape, factor: float = 1.0) -> Sums | ChannelSums | None:
+    """Return what adds up a tensor to the shape before it was repeated: one with a layout of its
+    own for each channel, else a plain one; None where there is no such kernel."""
+    wide = desc.dims
+    if desc != plain(wide) and is_per_channel(narrow, wide):
+        return ChannelSums(desc, factor)
+    return Sums.over(wide, repeated_axes(narrow, wide), factor)

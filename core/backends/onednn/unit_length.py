@@ -23,7 +23,7 @@ from core.backends.onednn.constants import Algorithm, Argument
 from core.backends.onednn.kernel import are_float32, present
 from core.backends.onednn.memory import channels_last, desc_of, layout_of, plain, sample_of
 from core.backends.onednn.primitive import PostOperation, Primitive, launch, scratchpad_bytes
-from core.backends.onednn.reduction import Stage, Sums
+from core.backends.onednn.stages import Stage, Sums
 from core.types import shape_size
 
 __all__ = ["unit_length", "unit_length_backward"]

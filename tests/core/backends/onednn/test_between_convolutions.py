@@ -131,6 +131,12 @@ CASES |= {
         "mean_of_places": lambda x: scaled(x, mx.sym.mean(x, axis=(2, 3), keepdims=True)),
         "sum_of_places": lambda x: scaled(x, mx.sym.sum(x, axis=(-1, -2), keepdims=True)),
         "flat_mean_of_places": lambda x: scaled(x, mx.sym.mean(x, axis=(2, 3))),
+        "times_mean_of_channels": lambda x: mx.sym.broadcast_mul(
+            x, mx.sym.mean(x, axis=1, keepdims=True)
+        ),
+        "plus_repeated_mean": lambda x: (
+            x + mx.sym.broadcast_like(mx.sym.mean(x, axis=(2, 3), keepdims=True), x)
+        ),
         "less_mean_of_channels": lambda x: mx.sym.broadcast_sub(
             x, mx.sym.mean(x, axis=1, keepdims=True)
         ),

@@ -28,6 +28,9 @@ _OPERATORS = _TABLE.operators("numpy")
 _KERNELS = _TABLE.entries("numpy")
 
 _REFERENCE = {
+    # Nothing is repeated.
+    "broadcast-axis_none",
+    "broadcast-to_same",
     # Slopes for each sample, too.
     "activation-prelu_each",
     "activation-prelu_each_4d",

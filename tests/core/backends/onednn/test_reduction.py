@@ -9,7 +9,7 @@ import pytest
 
 import core as mx
 from core.backends.onednn import is_available
-from core.backends.onednn.reduction import Stage, stages_of
+from core.backends.onednn.stages import Stage, stages_of
 from core.executor import bind
 from core.executor.compile import CompileOptions
 

@@ -1,4 +1,4 @@
-"""Gradients of a tensor plus or minus a repeated one, against numpy's sums."""
+"""Gradients of a tensor plus, minus or times a repeated one, and of one that is only repeated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from core.executor.compile import CompileOptions
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
 
-KERNEL = "onednn:add_backward"
 Request = dict[str, str]
 SHAPES = {
     "bias": ((5, 7, 40), (40,)),
@@ -22,25 +21,38 @@ SHAPES = {
     "channels": ((2, 3, 4, 5), (1, 3, 1, 1)),
     "one_number": ((4, 6), (1,)),
     "middle": ((3, 8, 5), (3, 1, 5)),
-    "two_places": ((3, 4, 5, 6), (1, 4, 1, 6)),
+    "places": ((2, 6, 4, 3), (2, 1, 4, 3)),
+    "two_places": ((3, 4, 5, 6), (1, 4, 5, 1)),
 }
+KERNELS = {
+    "broadcast_add": "onednn:add_backward",
+    "broadcast_sub": "onednn:add_backward",
+    "broadcast_mul": "onednn:scale_backward",
+}
+Arrays = dict[str, np.ndarray]
 
 
 def gradients(
-    name: str, wide: Any, narrow: Any, request: Request, options: CompileOptions | None = None
-) -> tuple[np.ndarray, dict[str, np.ndarray], list[str]]:
-    """Return the output's gradient, those of the inputs, which were 1, and the kernels."""
+    symbol: Any, shapes: dict[str, Any], request: Request, options: CompileOptions | None = None
+) -> tuple[Arrays, np.ndarray, Arrays, list[str]]:
+    """Return the inputs, the output's gradient, those of the inputs, which were 1, and the kernels
+    of the backward pass."""
     random = np.random.RandomState(2)
-    symbol = getattr(mx.sym, name)(mx.sym.Variable("a"), mx.sym.Variable("b"))
-    arrays = {"a": mx.nd.array(random.randn(*wide)), "b": mx.nd.array(random.randn(*narrow))}
-    found = {key: mx.nd.ones(one.shape) for key, one in arrays.items()}
+    raw = {name: random.randn(*shape).astype(np.float32) for name, shape in shapes.items()}
+    arrays = {name: mx.nd.array(one) for name, one in raw.items()}
+    found = {name: mx.nd.ones(one.shape) for name, one in arrays.items()}
     executor = bind(symbol, mx.cpu(), arrays, found, request, options=options)
     (out,) = executor.forward(is_train=True)
     head = random.randn(*out.shape).astype(np.float32)
     executor.backward([mx.nd.array(head)])
     (plan,) = executor._plans.values()
-    kernels = [step.kernel.name for step in plan.compiled.program.steps if step.kernel is not None]
-    return head, {key: one.asnumpy() for key, one in found.items()}, kernels
+    steps = plan.compiled.program.backward_steps
+    kernels = [step.kernel.name for step in steps if step.kernel is not None]
+    return raw, head, {key: one.asnumpy() for key, one in found.items()}, kernels
+
+
+def binary(name: str) -> Any:
+    return getattr(mx.sym, name)(mx.sym.Variable("a"), mx.sym.Variable("b"))
 
 
 def sum_to(head: np.ndarray, shape: Any) -> np.ndarray:
@@ -49,40 +61,90 @@ def sum_to(head: np.ndarray, shape: Any) -> np.ndarray:
     return head.astype(np.float64).sum(axis=axes, keepdims=True).reshape(shape)
 
 
+def slopes(name: str, raw: Arrays) -> tuple[Any, Any]:
+    """Return the derivatives by the left and by the right."""
+    if name == "broadcast_mul":
+        return raw["b"], raw["a"]
+    return 1, -1 if name == "broadcast_sub" else 1
+
+
 @pytest.mark.parametrize("check", [False, True])
-@pytest.mark.parametrize("request_a", ["write", "add", "null"])
+@pytest.mark.parametrize("request_b", ["write", "add"])
+@pytest.mark.parametrize("request_a", ["write", "add"])
 @pytest.mark.parametrize("case", SHAPES)
-@pytest.mark.parametrize("name", ["broadcast_add", "broadcast_sub"])
-def test_gradients_of_both(name: str, case: str, request_a: str, check: bool) -> None:
+@pytest.mark.parametrize("name", KERNELS)
+def test_gradients_of_both(
+    name: str, case: str, request_a: str, request_b: str, check: bool
+) -> None:
     wide, narrow = SHAPES[case]
-    request = {"a": request_a, "b": "write"}
-    head, found, kernels = gradients(
-        name, wide, narrow, request, CompileOptions(check_kernels=check)
+    request = {"a": request_a, "b": request_b}
+    raw, head, found, kernels = gradients(
+        binary(name), {"a": wide, "b": narrow}, request, CompileOptions(check_kernels=check)
     )
-    assert KERNEL in kernels
-    sign = -1 if name == "broadcast_sub" else 1
-    np.testing.assert_allclose(found["b"], sign * sum_to(head, narrow), rtol=1e-4, atol=1e-5)
-    wanted = {"write": head, "add": head + 1, "null": np.ones(wide)}[request_a]
-    np.testing.assert_allclose(found["a"], wanted, rtol=1e-6)
+    # oneDNN multiplies by what is repeated along one group of axes only.
+    assert (KERNELS[name] in kernels) == ((name, case) != ("broadcast_mul", "two_places"))
+    left, right = slopes(name, raw)
+    wanted = {"a": head * left, "b": sum_to(head * right, narrow)}
+    for key, one in wanted.items():
+        np.testing.assert_allclose(
+            found[key], one + (request[key] == "add"), rtol=1e-4, atol=1e-5, err_msg=key
+        )
 
 
-def test_wide_tensor_may_stand_on_the_right_of_a_sum() -> None:
-    head, found, kernels = gradients("broadcast_add", (1, 7), (5, 7), {"a": "add", "b": "write"})
-    assert KERNEL in kernels
-    np.testing.assert_allclose(found["a"], 1 + sum_to(head, (1, 7)), rtol=1e-5, atol=1e-5)
-    np.testing.assert_array_equal(found["b"], head)
+@pytest.mark.parametrize("name", ["broadcast_add", "broadcast_mul"])
+def test_wide_tensor_may_stand_on_the_right(name: str) -> None:
+    shapes, request = {"a": (1, 7), "b": (5, 7)}, {"a": "add", "b": "write"}
+    raw, head, found, kernels = gradients(binary(name), shapes, request)
+    assert KERNELS[name] in kernels
+    left, right = slopes(name, raw)
+    np.testing.assert_allclose(found["a"], 1 + sum_to(head * left, (1, 7)), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found["b"], head * right, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_only_the_wide_tensor_wants_a_gradient(name: str) -> None:
+    shapes, request = {"a": (5, 7), "b": (1, 7)}, {"a": "write", "b": "null"}
+    raw, head, found, kernels = gradients(binary(name), shapes, request)
+    assert (KERNELS[name] in kernels) == (name == "broadcast_mul")
+    np.testing.assert_allclose(found["a"], head * slopes(name, raw)[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("name", "shapes", "requests"),
+    ("name", "a", "b"),
     [
-        ("broadcast_sub", ((1, 7), (5, 7)), {"a": "write", "b": "write"}),
-        ("broadcast_add", ((5, 1), (1, 7)), {"a": "write", "b": "write"}),
-        ("broadcast_add", ((5, 7), (1, 7)), {"a": "write", "b": "null"}),
+        ("broadcast_sub", (1, 7), (5, 7)),
+        ("broadcast_add", (5, 1), (1, 7)),
+        ("broadcast_mul", (5, 1), (1, 7)),
     ],
-    ids=["difference_from_the_right", "both_repeated", "nothing_to_add_up"],
 )
-def test_the_rest_runs_on_the_reference(name: str, shapes: Any, requests: Request) -> None:
-    head, found, kernels = gradients(name, *shapes, requests)
-    assert KERNEL not in kernels
-    np.testing.assert_allclose(found["a"], sum_to(head, shapes[0]), rtol=1e-5, atol=1e-5)
+def test_the_rest_runs_on_the_reference(name: str, a: Any, b: Any) -> None:
+    request = {"a": "write", "b": "write"}
+    raw, head, found, kernels = gradients(binary(name), {"a": a, "b": b}, request)
+    assert kernels == []
+    left, right = slopes(name, raw)
+    np.testing.assert_allclose(found["a"], sum_to(head * left, a), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found["b"], sum_to(head * right, b), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize("case", [name for name in SHAPES if name not in ("bias", "one_number")])
+def test_repeated_tensor(case: str, check: bool) -> None:
+    wide, narrow = SHAPES[case]
+    symbol = mx.sym.broadcast_to(mx.sym.Variable("a"), shape=wide)
+    options = CompileOptions(check_kernels=check)
+    raw, head, found, kernels = gradients(symbol, {"a": narrow}, {"a": "write"}, options)
+    assert kernels == ["onednn:repeat_backward"]
+    np.testing.assert_allclose(found["a"], sum_to(head, narrow), rtol=1e-4, atol=1e-5)
+    executor = bind(symbol, mx.cpu(), {"a": mx.nd.array(raw["a"])}, options=options)
+    out = executor.forward()[0].asnumpy()
+    np.testing.assert_array_equal(out, np.broadcast_to(raw["a"], wide))
+    (plan,) = executor._plans.values()
+    assert [step.kernel.name for step in plan.compiled.program.steps] == ["onednn:repeat"]
+
+
+def test_one_number_is_repeated_by_the_reference() -> None:
+    symbol = mx.sym.broadcast_to(mx.sym.Variable("a"), shape=(40, 30))
+    executor = bind(symbol, mx.cpu(), {"a": mx.nd.array([[2.5]])})
+    np.testing.assert_array_equal(executor.forward()[0].asnumpy(), np.full((40, 30), 2.5))
+    (plan,) = executor._plans.values()
+    assert [step.kernel for step in plan.compiled.program.steps] == [None]

@@ -1,0 +1,35 @@
+"""Tensors repeated along axes of length 1: to a shape, along axes, or like another one."""
+
+from __future__ import annotations
+
+from core.backends.kernels import Kernel, KernelRequest
+from core.backends.onednn.kernel import are_float32, in_grad, input_, out_grad, output
+from core.backends.onednn.reduction import StageKernel
+from core.backends.onednn.stages import Repetitions, Sums, stages_of
+from core.types import Shape
+
+__all__ = ["repeated_axes", "repeating", "repeating_backward"]
+
+
+def repeated_axes(narrow: Shape, wide: Shape) -> Shape:
+    """Return the axes along which a tensor is repeated; missing ones are the first."""
+    aligned = (1,) * (len(wide) - len(narrow)) + narrow
+    return tuple(axis for axis, size in enumerate(wide) if aligned[axis] != size)
+
+
+def repeating(request: KernelRequest) -> Kernel | None:
+    """Prepare the forward pass, where it is no mere copy or one number everywhere."""
+    data, out = request.inputs[0], request.outputs[0]
+    if not are_float32(request) or data is None or out is None or set(data.shape) == {1}:
+        return None
+    stages = stages_of(out.shape, repeated_axes(data.shape, out.shape))
+    return StageKernel("repeat", Repetitions(stages), input_(0), output()) if stages else None
+
+
+def repeating_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the sums over what was repeated."""
+    data, grad = request.inputs[0], request.out_grads[0]
+    if not are_float32(request) or data is None or grad is None:
+        return None
+    sums = Sums.over(grad.shape, repeated_axes(data.shape, grad.shape))
+    return None if sums is None else StageKernel("repeat_backward", sums, out_grad(), in_grad())
