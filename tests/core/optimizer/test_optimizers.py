@@ -142,3 +142,20 @@ def test_bad_large_batches() -> None:
 def test_set_lr_scale_is_refused_as_in_mxnet() -> None:
     with pytest.raises(DeprecationWarning, match="use set_lr_mult"):
         mx.optimizer.SGD().set_lr_scale({})
+
+
+@pytest.mark.parametrize("rows", [[1, 3], []])
+def test_groupadagrad_updates_the_rows_of_a_sparse_gradient(rows: list[int]) -> None:
+    """Rows without gradient stay as they are in MXNet, too: what is added to them is 0."""
+    values = np.zeros((5, 2), np.float32)
+    values[rows] = [1, -2]
+    weights, states = [], []
+    for stype in ("default", "row_sparse"):
+        updater = mx.optimizer.get_updater(mx.optimizer.create("groupadagrad", learning_rate=0.1))
+        weight = mx.nd.ones((5, 2))
+        for _ in range(2):
+            updater(0, mx.nd.array(values).tostype(stype), weight)
+        weights.append(weight.asnumpy())
+        states.append(updater.states[0].asnumpy())
+    np.testing.assert_array_equal(*weights)
+    np.testing.assert_array_equal(*states)
