@@ -85,7 +85,7 @@ class HybridBlock(Block):
             raise ValueError('Must specify "backend" to optimize_for')
         self.hybridize(True, **kwargs)
         compiled, _ = self._compile((x, *args))
-        compiled.optimize_for(backend)
+        compiled.optimize_for(backend=backend)
 
     def register_op_hook(self, callback: Any, monitor_all: bool = False) -> None:
         """Show a function what each operator computes, while the block runs compiled.

@@ -167,8 +167,14 @@ class SymbolBlock(Block):
             remove_amp_cast,
         )
 
-    def optimize_for(self, backend: str) -> None:
-        """Prepare the block for a backend; see ``Symbol.optimize_for``."""
+    def optimize_for(self, *inputs: Any, backend: str | None = None, **kwargs: Any) -> None:
+        """Prepare the block for a backend; see ``HybridBlock.optimize_for``.
+
+        Raises:
+            ValueError: no backend is named.
+        """
+        if not backend:
+            raise ValueError('Must specify "backend" to optimize_for')
         self._symbol = self._symbol.optimize_for(backend)
         self._pools.clear()
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from core.backends import backend_of
 from core.checkpoint import register_pickled
 from core.ndarray import NDArray, zeros
 from core.optimizer.base import Optimizer, register
+from core.optimizer.sparse_rows import update_sparse
+from core.types import Array
 
 __all__ = ["GroupAdaGrad"]
 
@@ -19,7 +23,8 @@ class GroupAdaGrad(Optimizer):
         history += mean(g^2, axis=1)
         weight -= lr * g / sqrt(history + eps)
 
-    Weights are matrices (rows, columns), the history is (rows, 1). There is no weight decay.
+    Weights are matrices (rows, columns), the history is (rows, 1). There is no weight decay. Of a
+    ``row_sparse`` gradient only the rows that it has are read and written.
     """
 
     def __init__(self, eps: float = 1e-5, **kwargs: Any) -> None:
@@ -43,12 +48,20 @@ class GroupAdaGrad(Optimizer):
                 f"GroupAdaGrad has no weight decay; {self.idx2name.get(index, index)!r} has "
                 f"{self._get_wd(index)}; set wd to 0"
             )
+        xp, width = backend_of(weight.context).xp, weight.shape[1]
+        lr = self._get_lr(index)
+        update_sparse(weight, grad, [state], True, lambda flat: self._step(xp, flat, width, lr))
+
+    def _step(self, xp: Any, flat: Sequence[Array], width: int, lr: float) -> None:
+        """Update some rows of a width: weight, gradient and history, all flat."""
+        weight, grad = (array.reshape(-1, width) for array in flat[:2])
+        history = flat[2].reshape(-1, 1)
         gradient = grad * self.rescale_grad
         if self.clip_gradient:
-            gradient = gradient.clip(-self.clip_gradient, self.clip_gradient)
-        state[:] += (gradient * gradient).mean(axis=1, keepdims=True)
-        step = gradient / (state + self.float_stable_eps).sqrt()
-        weight[:] -= step * self._get_lr(index)
+            gradient = xp.clip(gradient, -self.clip_gradient, self.clip_gradient)
+        history += (gradient * gradient).mean(axis=1, keepdims=True)
+        gradient /= xp.sqrt(history + self.float_stable_eps)
+        weight -= gradient * lr
 
 
 register_pickled(GroupAdaGrad, "mxnet.optimizer.contrib")
