@@ -58,8 +58,8 @@ def _write_bytes(
 
 def _write_extremes(run: Run, numbers: Array, unit: Any, outputs: Sequence[Array]) -> None:
     """Write the range of numbers in these units."""
-    run.xp.multiply(numbers.min(), unit, out=outputs[1])
-    run.xp.multiply(numbers.max(), unit, out=outputs[2])
+    run.xp.multiply(numbers.min().reshape(1), unit, out=outputs[1])
+    run.xp.multiply(numbers.max().reshape(1), unit, out=outputs[2])
 
 
 @register("_contrib_quantize")
