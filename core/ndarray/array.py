@@ -338,6 +338,7 @@ class NDArray(Arithmetic, Shaping, Subscript, OperatorMethods):
         self._context = context
 
     def check_writable(self) -> None:
+        """Raise ValueError where the memory is another library's and only lent for reading."""
         if not self.writable:
             raise ValueError("trying to write to a readonly NDArray; copy() it first")
 

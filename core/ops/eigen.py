@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from core.errors import MXNetError, ShapeError
+from core.errors import ShapeError
+from core.ops.linalg import computed, turned
 from core.ops.operator import Operator, Reads, Run
 from core.ops.registry import register
 from core.types import Array, Shape
 
 __all__ = ["Syevd"]
-
-
-def _turned(matrix: Array) -> Array:
-    return matrix.swapaxes(-1, -2)
 
 
 @register("_linalg_syevd", "linalg_syevd")
@@ -48,11 +43,8 @@ class Syevd(Operator):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         xp = run.xp
-        try:
-            values, vectors = xp.linalg.eigh(inputs[0])
-        except (np.linalg.LinAlgError, TypeError) as error:
-            raise MXNetError(f"{self.names[0]}: {error}") from None
-        rows = _turned(vectors)
+        values, vectors = computed(run, "eigh", inputs[0], self.names[0])
+        rows = turned(vectors)
         largest = xp.abs(rows).argmax(axis=-1)[..., None]
         xp.multiply(rows, xp.sign(xp.take_along_axis(rows, largest, axis=-1)), out=outputs[0])
         xp.copyto(outputs[1], values)
@@ -71,7 +63,7 @@ class Syevd(Operator):
         index = run.xp.arange(values.shape[-1])
         gaps = values[..., :, None] - values[..., None, :]
         gaps[..., index, index] = 1
-        inner = rows_grad @ _turned(rows) / (2 * gaps)
-        inner = inner + _turned(inner)
+        inner = rows_grad @ turned(rows) / (2 * gaps)
+        inner = inner + turned(inner)
         inner[..., index, index] = values_grad
-        in_grads[0][...] = _turned(rows) @ inner @ rows
+        in_grads[0][...] = turned(rows) @ inner @ rows

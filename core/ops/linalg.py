@@ -32,6 +32,7 @@ __all__ = [
 
 
 def turned(matrix: Array, transpose: bool = True) -> Array:
+    """Return the transposes of a stack of matrices, or where not wanted the matrices."""
     return matrix.swapaxes(-1, -2) if transpose else matrix
 
 
@@ -44,6 +45,7 @@ def computed(run: Run, function: str, matrix: Array, name: str) -> Any:
 
 
 def inverse_of(run: Run, matrix: Array, name: str) -> Array:
+    """Return the inverses of a stack of matrices; a singular one names the operator."""
     return computed(run, "inv", matrix, name)
 
 
@@ -311,6 +313,8 @@ class Trsm(_Triangular):
 
 
 class Square(_OfOne):
+    """Base of operators that make a square matrix of one of the same shape."""
+
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:

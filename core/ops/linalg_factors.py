@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from core.errors import MXNetError, ShapeError
+from core.errors import ShapeError
+from core.ops.linalg import computed, turned
 from core.ops.operator import Operator, Reads, Run
 from core.ops.registry import register
 from core.types import Array, Shape
@@ -42,12 +43,9 @@ class Gelqf(Operator):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         # The rows of A are the columns of its transpose, of which these are the Q and R.
-        try:
-            columns, upper = run.xp.linalg.qr(inputs[0].swapaxes(-1, -2))
-        except TypeError as error:
-            raise MXNetError(f"{self.names[0]}: {error}") from None
-        outputs[0][...] = columns.swapaxes(-1, -2)
-        outputs[1][...] = upper.swapaxes(-1, -2)
+        columns, upper = computed(run, "qr", turned(inputs[0]), self.names[0])
+        outputs[0][...] = turned(columns)
+        outputs[1][...] = turned(upper)
 
     def backward(
         self,
@@ -65,7 +63,6 @@ class Gelqf(Operator):
         assert in_grads[0] is not None
         xp: Any = run.xp
         rows, lower = outputs
-        mixed = lower.swapaxes(-1, -2) @ out_grads[1] - out_grads[0] @ rows.swapaxes(-1, -2)
-        symmetric = xp.tril(mixed) + xp.tril(mixed, -1).swapaxes(-1, -2)
-        upper = lower.swapaxes(-1, -2)
-        in_grads[0][...] = xp.linalg.solve(upper, out_grads[0] + symmetric @ rows)
+        mixed = turned(lower) @ out_grads[1] - out_grads[0] @ turned(rows)
+        symmetric = xp.tril(mixed) + turned(xp.tril(mixed, -1))
+        in_grads[0][...] = xp.linalg.solve(turned(lower), out_grads[0] + symmetric @ rows)
