@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from core.errors import MXNetError
+from core.ops.quantized.fused import FusedLayer
 from core.symbol import Symbol
 from core.symbol.graph import Node, topological_order
 from core.types import Shape
@@ -31,6 +32,9 @@ _PASSES_ON = frozenset(
         "Cast",
         "Dropout",
         "Flatten",
+        "_contrib_quantize_v2",
+        "_contrib_quantized_act",
+        "_contrib_quantized_flatten",
         "_copy",
         "_div_scalar",
         "_minus_scalar",
@@ -43,6 +47,23 @@ _PASSES_ON = frozenset(
     }
 )
 """Operators whose first output has the channels or features of their first input."""
+
+_LAYERS = {
+    **dict.fromkeys(
+        ("Convolution", "Convolution_v1", "_contrib_quantized_conv", "_sg_mkldnn_conv"),
+        "Convolution",
+    ),
+    **dict.fromkeys(
+        (
+            "FullyConnected",
+            "_contrib_quantized_fully_connected",
+            "_sg_mkldnn_fully_connected",
+        ),
+        "FullyConnected",
+    ),
+    "Embedding": "Embedding",
+}
+"""Operators whose weight, the second input, tells of their data, by the layer they are."""
 
 
 def is_label(name: str) -> bool:
@@ -92,18 +113,20 @@ def _candidates(
     reader: Node | None, params: Mapping[str, Shape], sizes: Sequence[int]
 ) -> Iterator[Shape]:
     """Yield shapes of one example; at last the empty one, which leaves it to inference."""
-    operator = reader.op.names[0] if reader is not None and reader.op is not None else ""
+    operator = reader.op if reader is not None else None
+    layer = None if operator is None else _LAYERS.get(operator.names[0])
     weight = _weight_of(reader, params)
-    if operator in ("Convolution", "Convolution_v1") and weight is not None:
-        channels = weight[1] * int(getattr(reader.op, "num_group", 1)) if reader else 0
+    if layer == "Convolution" and weight is not None:
+        convolution = operator.stages.layer if isinstance(operator, FusedLayer) else operator
+        channels = weight[1] * int(getattr(convolution, "num_group", 1))
         for size in sizes:
             yield (1, channels, *(size for _ in weight[2:]))
-    elif operator == "FullyConnected" and weight is not None:
+    elif layer == "FullyConnected" and weight is not None:
         yield (1, weight[1])
         side = math.isqrt(weight[1])
         if side * side == weight[1]:
             yield (1, 1, side, side)
-    elif operator == "Embedding":
+    elif layer == "Embedding":
         yield from ((1, _SEQUENCE_LENGTH), (1, 1), (1,))
     yield ()
 

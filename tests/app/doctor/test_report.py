@@ -186,3 +186,22 @@ def test_real_models(shared_dir: Path, name: str) -> None:
 
 def _joined(shape: list[int]) -> str:
     return ",".join(map(str, shape))
+
+
+@pytest.mark.parametrize("mode", ["none", "naive"])
+def test_network_of_bytes(tmp_path: Path, mode: str) -> None:
+    prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
+    data = mx.io.NDArrayIter(np.random.RandomState(0).rand(2, 3, 12, 12), batch_size=2)
+    model = mx.contrib.quantization.quantize_model(
+        *mx.model.load_checkpoint(prefix, 3),
+        label_names=None,
+        calib_mode=mode,
+        calib_data=data,
+        quantized_dtype="auto",
+    )
+    mx.model.save_checkpoint(str(tmp_path / "bytes"), 0, *model)
+    status, text = ask(str(tmp_path / "bytes"), "0")
+    assert status == 0, text
+    assert "1 _contrib_quantized_conv" in text
+    assert "float32 and int8" in text
+    assert "shapes: data (1, 3, 12, 12); guessed" in text
