@@ -51,7 +51,7 @@ from core.backends.onednn.permuting import (
 )
 from core.backends.onednn.pooling import pooling, pooling_backward
 from core.backends.onednn.product import product, product_backward
-from core.backends.onednn.product_rule import multiplication_backward
+from core.backends.onednn.product_rule import division_backward, multiplication_backward
 from core.backends.onednn.quantized import byte_convolution, byte_product
 from core.backends.onednn.recurrent import (
     recurrent,
@@ -192,12 +192,14 @@ _BACKWARD: dict[str, Prepare] = {
     "batch_dot": product_backward,
     "broadcast_add": addition_backward,
     "broadcast_axis": repeating_backward,
+    "broadcast_div": division_backward,
     "broadcast_like": repeating_backward,
     "broadcast_mul": multiplication_backward,
     "broadcast_sub": addition_backward,
     "broadcast_to": repeating_backward,
     "clip": clip_backward,
     "dot": product_backward,
+    "elemwise_div": division_backward,
     "elemwise_mul": multiplication_backward,
     "RNN": recurrent_backward,
     "SliceChannel": parting_backward,

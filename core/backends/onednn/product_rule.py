@@ -1,4 +1,5 @@
-"""Gradients of products, element by element: of two tensors, or of images and their channels."""
+"""Gradients of products and quotients, element by element: of two tensors, or of one that is
+repeated along some axes."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from core.backends.kernels import Kernel, KernelArrays, KernelRequest, KernelResources, TensorSpec
-from core.backends.onednn.channel_sums import ChannelSums
+from core.backends.onednn.channel_sums import ChannelSums, scaled
 from core.backends.onednn.constants import Algorithm, Argument
 from core.backends.onednn.joining import broadcast, is_per_channel
 from core.backends.onednn.kernel import (
@@ -19,24 +20,28 @@ from core.backends.onednn.kernel import (
     input_,
     layouts_of,
     out_grad,
+    output,
     present,
 )
-from core.backends.onednn.memory import alternatives, desc_of, plain
+from core.backends.onednn.memory import MemoryDesc, alternatives, desc_of, plain
 from core.backends.onednn.primitive import Primitive, first_available, launch, scratchpad_bytes
 from core.backends.onednn.stages import Sums
 from core.backends.onednn.sum_rule import sums_for
 
-__all__ = ["multiplication_backward"]
+__all__ = ["division_backward", "multiplication_backward"]
 
 _FLOAT32 = np.dtype("float32")
 
 
 class _ScaleBackward(Kernel):
     """The gradients of ``wide * narrow``: the head's times the narrow, and the sums of the head's
-    times the wide, whose summands lie for a moment where the first gradient will."""
+    times the wide, whose summands lie for a moment where the first gradient will.
+
+    Of a quotient, the head's divided by the narrow; and the sums of the head's times the output,
+    divided by the narrow, too.
+    """
 
     name = "onednn:scale_backward"
-    backward_outputs = ()
     inplace = ()
     uses_scratch = False
 
@@ -48,25 +53,25 @@ class _ScaleBackward(Kernel):
         sums: Sums | ChannelSums | None,
     ) -> None:
         self._wide, self._narrow = wide, 1 - wide
-        self._scale, self._sums = scale, sums
-        operands = {
-            Argument.SRC: out_grad(),
-            Argument.SRC_1: input_(self._narrow),
-            Argument.DST: in_grad(wide),
-        }
+        self._scale, self._multiply, self._sums = scale, scale, sums
+        self._divides = request.operator.names[0] == "broadcast_div"
+        self._factor = output() if self._divides else input_(wide)
+        grad, target = out_grad(), in_grad(wide)
+        divisor = input_(self._narrow)
+        operands = {Argument.SRC: grad, Argument.SRC_1: divisor, Argument.DST: target}
         launches: Launches = [(scale, operands)]
-        self.backward_inputs: tuple[int, ...] = (self._narrow,)
         self.scratchpad_bytes = scratchpad_bytes(scale)
-        self._multiply = scale
+        read = {divisor}
         if sums is not None:
             desc = scale.desc(Argument.SRC)
-            multiply = Primitive.of("binary", Algorithm.BINARY_MULTIPLY, desc, desc, desc)
-            self._multiply = multiply
-            operands = {Argument.SRC: out_grad(), Argument.SRC_1: input_(wide)}
-            launches.append((multiply, {**operands, Argument.DST: in_grad(wide)}))
-            self.backward_inputs = (0, 1)
-            used = scratchpad_bytes(scale, multiply)
+            self._multiply = Primitive.of("binary", Algorithm.BINARY_MULTIPLY, desc, desc, desc)
+            operands = {Argument.SRC: grad, Argument.SRC_1: self._factor, Argument.DST: target}
+            launches.append((self._multiply, operands))
+            used = scratchpad_bytes(scale, self._multiply)
             self.scratchpad_bytes = max(used, sums.scratchpad_bytes)
+            read.add(self._factor)
+        self.backward_inputs = tuple(sorted(one.index for one in read if one.field == "inputs"))
+        self.backward_outputs = tuple(one.index for one in read if one.field == "outputs")
         self.layouts = layouts_of(request, launches)
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
@@ -77,15 +82,18 @@ class _ScaleBackward(Kernel):
         scale = launch(self._scale, tensors, resources)
         if self._sums is None:
             return scale.call
-        wide = present(arrays.inputs[self._wide])
-        tensors = {Argument.SRC: grad, Argument.SRC_1: wide, Argument.DST: wide_grad}
+        factor = self._factor.of(arrays)
+        tensors = {Argument.SRC: grad, Argument.SRC_1: factor, Argument.DST: wide_grad}
         multiply = launch(self._multiply, tensors, resources)
         narrow_grad = present(arrays.in_grads[self._narrow])
         add_up = self._sums.bind(wide_grad.view(_FLOAT32), narrow_grad, resources)
+        divides = self._divides
 
         def call() -> Any:
             multiply()
             add_up()
+            if divides:
+                np.divide(narrow_grad, narrow, out=narrow_grad)
             return scale.call()
 
         return call
@@ -98,30 +106,55 @@ def multiplication_backward(request: KernelRequest) -> Kernel | None:
     if not are_float32(request) or left is None or right is None or grad is None:
         return None
     if left.shape == right.shape:
-        return _elementwise(request, grad)
-    wide, narrow = (0, 1) if left.shape == grad.shape else (1, 0)
-    specs = (left, right)
-    if specs[wide].shape != grad.shape or request.in_grads[wide] is None:
+        return _of_product(request, grad)
+    wide = 0 if left.shape == grad.shape else 1
+    return _of_repeated(request, grad, wide, Algorithm.BINARY_MULTIPLY)
+
+
+def division_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the gradients that are wanted, where it is the divisor that may be repeated."""
+    left, right = request.inputs
+    grad = request.out_grads[0]
+    if not are_float32(request) or left is None or right is None or grad is None:
         return None
-    scale, shape = broadcast(Algorithm.BINARY_MULTIPLY, grad, specs[narrow]), specs[narrow].shape
-    if request.in_grads[narrow] is None:
+    if left.shape == right.shape:
+        return _of_quotient(request, grad)
+    return _of_repeated(request, grad, 0, Algorithm.BINARY_DIVIDE)
+
+
+def _of_repeated(
+    request: KernelRequest, grad: TensorSpec, wide: int, algorithm: Algorithm
+) -> Kernel | None:
+    divides, specs = algorithm is Algorithm.BINARY_DIVIDE, request.inputs
+    whole, narrow = specs[wide], specs[1 - wide]
+    if whole is None or narrow is None:
+        return None
+    if whole.shape != grad.shape or request.in_grads[wide] is None:
+        return None
+    scale, shape = broadcast(algorithm, grad, narrow), narrow.shape
+    if request.in_grads[1 - wide] is None:
         return _ScaleBackward(request, wide, scale, None)
-    desc = scale.desc(Argument.SRC)
-    if desc != plain(desc.dims) and not is_per_channel(shape, desc.dims):
-        scale = broadcast(
-            Algorithm.BINARY_MULTIPLY, TensorSpec(grad.shape, grad.dtype), specs[narrow]
-        )
-    sums = sums_for(scale.desc(Argument.SRC), shape)
+    desc, other = scale.desc(Argument.SRC), scale.desc(Argument.SRC_1)
+    can_divide = not divides or other == plain(other.dims)
+    if desc != plain(desc.dims) and not (is_per_channel(shape, desc.dims) and can_divide):
+        scale = broadcast(algorithm, TensorSpec(grad.shape, grad.dtype), narrow)
+    sums = sums_for(scale.desc(Argument.SRC), shape, -1.0 if divides else 1.0)
     return None if sums is None else _ScaleBackward(request, wide, scale, sums)
 
 
-def _elementwise(request: KernelRequest, grad: TensorSpec) -> Kernel:
-    def make(desc: Any) -> Primitive:
-        return Primitive.of("binary", Algorithm.BINARY_MULTIPLY, desc, desc, desc)
+def _elementwise(request: KernelRequest, grad: TensorSpec, algorithm: Algorithm) -> Primitive:
+    """Return the arithmetic in a layout that is there, if possible."""
+
+    def make(desc: MemoryDesc) -> Primitive:
+        return Primitive.of("binary", algorithm, desc, desc, desc)
 
     known = (grad, *(spec for spec in request.inputs if spec is not None))
     blocked = [desc_of(spec) for spec in known if spec.layout is not None]
-    primitive = first_available(make, (*blocked[:1], *alternatives(grad)))
+    return first_available(make, (*blocked[:1], *alternatives(grad)))
+
+
+def _of_product(request: KernelRequest, grad: TensorSpec) -> Kernel:
+    primitive = _elementwise(request, grad, Algorithm.BINARY_MULTIPLY)
     launches = [
         (
             primitive,
@@ -136,3 +169,19 @@ def _elementwise(request: KernelRequest, grad: TensorSpec) -> Kernel:
     ]
     # The left gradient may lie over the head's: it comes last.
     return PrimitiveKernel("multiply_backward", request, *launches, inplace=((0, 0),))
+
+
+def _of_quotient(request: KernelRequest, grad: TensorSpec) -> Kernel:
+    """The right gradient is the left one times the output, negative."""
+    divide = _elementwise(request, grad, Algorithm.BINARY_DIVIDE)
+    left, right = (spec is not None for spec in request.in_grads)
+    quotient = in_grad(0 if left else 1)
+    operands = {Argument.SRC: out_grad(), Argument.SRC_1: input_(1), Argument.DST: quotient}
+    launches: Launches = [(divide, operands)]
+    if right:
+        desc = divide.desc(Argument.SRC)
+        kind, negative = Algorithm.BINARY_MULTIPLY, scaled(-1.0)
+        multiply = Primitive.of("binary", kind, desc, desc, desc, post=negative)
+        operands = {Argument.SRC: quotient, Argument.SRC_1: output(), Argument.DST: in_grad(1)}
+        launches.append((multiply, operands))
+    return PrimitiveKernel("divide_backward", request, *launches, inplace=((0, 0),))

@@ -137,6 +137,9 @@ CASES |= {
         "plus_repeated_mean": lambda x: (
             x + mx.sym.broadcast_like(mx.sym.mean(x, axis=(2, 3), keepdims=True), x)
         ),
+        "by_number_of_channel": lambda x, c=channels: mx.sym.broadcast_div(
+            x, mx.sym.Variable("scale", shape=(1, c, 1, 1))
+        ),
         "less_mean_of_channels": lambda x: mx.sym.broadcast_sub(
             x, mx.sym.mean(x, axis=1, keepdims=True)
         ),

@@ -28,6 +28,7 @@ KERNELS = {
     "broadcast_add": "onednn:add_backward",
     "broadcast_sub": "onednn:add_backward",
     "broadcast_mul": "onednn:scale_backward",
+    "broadcast_div": "onednn:scale_backward",
 }
 Arrays = dict[str, np.ndarray]
 
@@ -38,7 +39,10 @@ def gradients(
     """Return the inputs, the output's gradient, those of the inputs, which were 1, and the kernels
     of the backward pass."""
     random = np.random.RandomState(2)
-    raw = {name: random.randn(*shape).astype(np.float32) for name, shape in shapes.items()}
+    raw = {
+        name: (np.sign(random.randn(*shape)) * random.uniform(0.5, 2, shape)).astype(np.float32)
+        for name, shape in shapes.items()
+    }
     arrays = {name: mx.nd.array(one) for name, one in raw.items()}
     found = {name: mx.nd.ones(one.shape) for name, one in arrays.items()}
     executor = bind(symbol, mx.cpu(), arrays, found, request, options=options)
@@ -65,6 +69,8 @@ def slopes(name: str, raw: Arrays) -> tuple[Any, Any]:
     """Return the derivatives by the left and by the right."""
     if name == "broadcast_mul":
         return raw["b"], raw["a"]
+    if name == "broadcast_div":
+        return 1 / raw["b"], -raw["a"] / raw["b"] ** 2
     return 1, -1 if name == "broadcast_sub" else 1
 
 
@@ -81,8 +87,9 @@ def test_gradients_of_both(
     raw, head, found, kernels = gradients(
         binary(name), {"a": wide, "b": narrow}, request, CompileOptions(check_kernels=check)
     )
-    # oneDNN multiplies by what is repeated along one group of axes only.
-    assert (KERNELS[name] in kernels) == ((name, case) != ("broadcast_mul", "two_places"))
+    # oneDNN multiplies with what is repeated along one group of axes only.
+    is_known = case != "two_places" or name in ("broadcast_add", "broadcast_sub")
+    assert (KERNELS[name] in kernels) == is_known
     left, right = slopes(name, raw)
     wanted = {"a": head * left, "b": sum_to(head * right, narrow)}
     for key, one in wanted.items():
@@ -105,7 +112,7 @@ def test_wide_tensor_may_stand_on_the_right(name: str) -> None:
 def test_only_the_wide_tensor_wants_a_gradient(name: str) -> None:
     shapes, request = {"a": (5, 7), "b": (1, 7)}, {"a": "write", "b": "null"}
     raw, head, found, kernels = gradients(binary(name), shapes, request)
-    assert (KERNELS[name] in kernels) == (name == "broadcast_mul")
+    assert (KERNELS[name] in kernels) == (name in ("broadcast_mul", "broadcast_div"))
     np.testing.assert_allclose(found["a"], head * slopes(name, raw)[0], rtol=1e-6)
 
 
@@ -115,6 +122,7 @@ def test_only_the_wide_tensor_wants_a_gradient(name: str) -> None:
         ("broadcast_sub", (1, 7), (5, 7)),
         ("broadcast_add", (5, 1), (1, 7)),
         ("broadcast_mul", (5, 1), (1, 7)),
+        ("broadcast_div", (1, 7), (5, 7)),
     ],
 )
 def test_the_rest_runs_on_the_reference(name: str, a: Any, b: Any) -> None:
@@ -124,6 +132,20 @@ def test_the_rest_runs_on_the_reference(name: str, a: Any, b: Any) -> None:
     left, right = slopes(name, raw)
     np.testing.assert_allclose(found["a"], sum_to(head * left, a), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(found["b"], sum_to(head * right, b), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize("requests", [("write", "add"), ("add", "null"), ("null", "write")])
+def test_quotient_of_equal_shapes(requests: tuple[str, str], check: bool) -> None:
+    symbol = mx.sym.elemwise_div(mx.sym.Variable("a"), mx.sym.Variable("b"))
+    request = dict(zip(("a", "b"), requests, strict=True))
+    options = CompileOptions(check_kernels=check)
+    raw, head, found, kernels = gradients(symbol, {"a": (4, 5), "b": (4, 5)}, request, options)
+    assert "onednn:divide_backward" in kernels
+    wanted = {"a": head / raw["b"], "b": -head * raw["a"] / raw["b"] ** 2}
+    for name, kind in request.items():
+        one = {"write": wanted[name], "add": wanted[name] + 1, "null": np.ones((4, 5))}[kind]
+        np.testing.assert_allclose(found[name], one, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("check", [False, True])
