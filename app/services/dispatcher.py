@@ -81,6 +81,7 @@ class Dispatcher:
         self._renewals = 0
         self._held: dict[int, _Held] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._refused: set[asyncio.Task[None]] = set()
         self._claiming: asyncio.Task[None] | None = None
         self._is_stopping = False
 
@@ -119,7 +120,7 @@ class Dispatcher:
             ticket = self._bell.ticket()
             if self._held:
                 await self._bell.wait(ticket, min(left, _POLL_SECONDS))
-        await _cancel(self._tasks)
+        await _cancel([*self._tasks, *self._refused])
         self._tasks = []
         for job_id, held in list(self._held.items()):
             await asyncio.to_thread(
@@ -177,8 +178,7 @@ class Dispatcher:
         except (ServiceError, HostError) as error:
             code = error_code(error)
             if code in _PASSING:
-                await asyncio.sleep(_AFTER_ERROR_SECONDS)
-                await self._lose(held, error.message)
+                self._lose_later(held, error.message)
             elif self._held.pop(job.id, None) is not None:
                 await asyncio.to_thread(self._queue.fail, job.id, job.attempt, code, error.message)
 
@@ -268,6 +268,17 @@ class Dispatcher:
         for held in list(self._held.values()):
             if held.client.name == name:
                 await self._lose(held, reason)
+
+    def _lose_later(self, held: _Held, reason: str) -> None:
+        """Keep a refused job's place for a while, so that it does not come back at once."""
+
+        async def lose() -> None:
+            await asyncio.sleep(_AFTER_ERROR_SECONDS)
+            await self._lose(held, reason)
+
+        task = asyncio.create_task(_safely(lose), name=f"lose job {held.job.id}")
+        self._refused.add(task)
+        task.add_done_callback(self._refused.discard)
 
     async def _lose(self, held: _Held, reason: str) -> None:
         if self._held.get(held.job.id) is held:

@@ -272,6 +272,21 @@ async def test_passing_refusal_costs_an_attempt_and_not_the_job(bench, code: str
         assert executor.starts[0].attempt >= 2
 
 
+async def test_passing_refusal_holds_up_no_other_job(bench, monkeypatch) -> None:
+    monkeypatch.setattr(dispatcher_module, "_AFTER_ERROR_SECONDS", 30.0)
+    bench.modules.change("b", lambda b: b.evolve(executor="cpu(1)"))
+    refusing, willing = ScriptedExecutor("cpu(0)"), ScriptedExecutor("cpu(1)")
+    refusing.refusal = HostError("in_use", "another job works on the module")
+    async with dispatching(bench, refusing, willing) as dispatcher:
+        refused = bench.fit("a")
+        await until(lambda: dispatcher.held["cpu(0)"] == [refused.id])
+        bench.fit("b")
+        await until(lambda: willing.starts)
+        assert bench.jobs.get(refused.id).lost == 0
+    given_back = bench.jobs.get(refused.id)
+    assert (given_back.status, given_back.lost) == (S.QUEUED, 0)
+
+
 async def test_no_report_is_lost_while_the_store_takes_nothing(bench, monkeypatch) -> None:
     monkeypatch.setattr(dispatcher_module, "_AFTER_ERROR_SECONDS", 0.01)
     refusals: list[Exception] = [StorageFull(), Unavailable("locked"), StorageFull()]
