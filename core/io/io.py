@@ -15,6 +15,7 @@ from core.io.iterator import DataIter, ResizeIter
 from core.io.mnist_iter import MNISTIter
 from core.io.ndarray_iter import NDArrayIter, _init_data
 from core.io.prefetching_iter import PrefetchingIter
+from core.io.row_iter import RowIter as MXDataIter
 from core.io.text_iter import CSVIter, LibSVMIter
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "ImageRecordUInt8Iter_v1",
     "LibSVMIter",
     "MNISTIter",
+    "MXDataIter",
     "NDArrayIter",
     "PrefetchingIter",
     "ResizeIter",

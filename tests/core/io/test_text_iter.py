@@ -17,6 +17,7 @@ def test_all_files_of_a_folder_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("1,2\n")
     (tmp_path / "b.csv").write_text("3,4\n5,6\n")
     data = mx.io.CSVIter(str(tmp_path), (2,), 3, data_name="x", label_name="y")
+    assert isinstance(data, mx.io.MXDataIter)
     assert data.next().data[0].asnumpy().tolist() == [[1, 2], [3, 4], [5, 6]]
     assert data.provide_data[0].name == "x"
     assert data.provide_label == [mx.io.DataDesc("y", (3,))]
