@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from app.settings import Settings
+
+README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.fixture(autouse=True)
@@ -59,3 +62,9 @@ def test_database_url_replaces_the_file() -> None:
 def test_bad_values_are_refused(name: str, value: object) -> None:
     with pytest.raises(ValidationError, match=name):
         Settings(**{name: value})
+
+
+def test_the_readme_lists_every_setting() -> None:
+    section = README.read_text().split("\n## Settings\n")[1].split("\n## ")[0]
+    listed = re.findall(r"`MODSERVE_([A-Z_]+)`", section)
+    assert sorted(listed) == sorted(name.upper() for name in Settings.model_fields)
