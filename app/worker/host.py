@@ -40,19 +40,22 @@ Answer = tuple[Mapping[str, Any], Mapping[str, npt.NDArray[Any]]]
 Handler = Callable[["ModuleHost", Any, Arrays], Answer]
 
 _TYPES: Mapping[str, type[Any]] = {name: cls for cls, name in CALL_NAMES.items()}
-_CONTROL = frozenset(
-    {
-        "executor_info",
-        "create_module",
-        "delete_module",
-        "cut_symbols",
-        "check_job",
-        "describe_module",
-        "get_optimizer",
-        "start_job",
-        "control_job",
-    }
+_CONTROL = (
+    calls.ExecutorInfo,
+    calls.CreateModule,
+    calls.DeleteModule,
+    calls.CutSymbols,
+    calls.CheckJob,
+    calls.DescribeModule,
+    calls.GetOptimizer,
+    JobStart,
+    JobControl,
 )
+_PRIORITIES: Mapping[type[Any], Priority] = {
+    calls.Predict: Priority.PREDICT,
+    **dict.fromkeys(_CONTROL, Priority.CONTROL),
+}
+"""Of all calls that are no steps."""
 
 
 class ModuleHost:
@@ -81,9 +84,7 @@ class ModuleHost:
         """Return the place of a call in the order of service; HostError for an unknown one."""
         if method not in _TYPES:
             raise HostError("not_found", f"an executor has no method {method!r}")
-        if method == "predict":
-            return Priority.PREDICT
-        return Priority.CONTROL if method in _CONTROL else Priority.STEP
+        return _PRIORITIES.get(_TYPES[method], Priority.STEP)
 
     def handle(self, method: str, params: dict[str, Any], tensors: Arrays) -> Answer:
         """Answer a call; raise HostError for what is the caller's fault."""
