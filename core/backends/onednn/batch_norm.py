@@ -12,9 +12,11 @@ import numpy as np
 from core.backends.kernels import (
     Kernel,
     KernelArrays,
+    KernelLayouts,
     KernelRequest,
     KernelResources,
     KernelUnavailable,
+    TensorSpec,
 )
 from core.backends.onednn.constants import Algorithm, Argument, Normalization, Propagation
 from core.backends.onednn.kernel import (
@@ -28,9 +30,9 @@ from core.backends.onednn.kernel import (
     output,
     present,
 )
-from core.backends.onednn.memory import MemoryDesc, alternatives, any_layout
+from core.backends.onednn.memory import MemoryDesc, alternatives, any_layout, channels_last
 from core.backends.onednn.primitive import Primitive, launch
-from core.types import Array
+from core.types import Array, shape_size
 
 __all__ = [
     "batch_norm",
@@ -54,8 +56,8 @@ class _BatchNorm(Kernel):
     def __init__(self, request: KernelRequest, norm: _Norm, primitive: Primitive) -> None:
         self._operator, self.norm, self.primitive = norm.operator, norm, primitive
         self._uses_batch = norm.uses_batch
-        operands = {Argument.SRC: input_(0), Argument.DST: output()}
-        self.layouts = layouts_of(request, ((primitive, operands),))
+        launches: Launches = [(primitive, {Argument.SRC: input_(0), Argument.DST: output()})]
+        self.layouts = norm.layouts_of(request, launches)
         self.inplace = ((0, 0),)
         moving_var = request.inputs[4]
         assert moving_var is not None
@@ -131,7 +133,7 @@ class _BatchNormBackward(Kernel):
                 Argument.DIFF_SRC: in_grad(),
             }
             launches.append((self._relu, operands))
-        self.layouts = layouts_of(request, launches)
+        self.layouts = norm.layouts_of(request, launches)
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], None]:
         """Return a closure that computes the gradients wanted."""
@@ -191,12 +193,15 @@ class _Norm:
     Attributes:
         operator: the batch norm.
         uses_batch: whether the statistics are those of the batch.
+        is_last: whether the channels are the last axis: plain data are then seen as images of one
+            line, channels last.
         has_relu: whether a ReLU follows.
         fuses_relu: whether the primitive does that, too.
     """
 
     operator: Any
     uses_batch: bool
+    is_last: bool
     has_relu: bool
     fuses_relu: bool
 
@@ -205,7 +210,21 @@ class _Norm:
         """Return what a request asks for."""
         operator = request.operator.norm if has_relu else request.operator
         uses_batch = request.is_train and not operator.use_global_stats
-        return cls(operator, uses_batch, has_relu, fuses_relu=has_relu)
+        data = request.inputs[0]
+        axes = 0 if data is None else len(data.shape)
+        is_last = axes > 2 and operator.axis % axes == axes - 1
+        return cls(operator, uses_batch, is_last, has_relu, fuses_relu=has_relu)
+
+    def layouts_of(self, request: KernelRequest, launches: Launches) -> KernelLayouts:
+        """Return the layouts that primitives want."""
+        return KernelLayouts() if self.is_last else layouts_of(request, launches)
+
+    def descs(self, data: TensorSpec) -> tuple[MemoryDesc, ...]:
+        """Return layouts of the data to compute in, as the primitives see it."""
+        if not self.is_last:
+            return alternatives(data)
+        channels = data.shape[-1]
+        return (channels_last((1, channels, 1, shape_size(data.shape) // channels)),)
 
     def flags(self) -> Normalization:
         """Return the flags of the primitives."""
@@ -224,7 +243,7 @@ class _Norm:
             "batch_normalization_forward",
             forward_propagation(request),
             data,
-            any_layout(data.dims),
+            data if self.is_last else any_layout(data.dims),
             self.operator.eps,
             self.flags(),
         )
@@ -257,7 +276,7 @@ def _forward(request: KernelRequest, norm: _Norm) -> Kernel | None:
     kernel: _BatchNorm | None = None
     # What is not generated for the processor takes many times as long, in any layout.
     for one in dict.fromkeys((norm, dataclasses.replace(norm, fuses_relu=False))):
-        for desc in alternatives(data):
+        for desc in norm.descs(data):
             with contextlib.suppress(KernelUnavailable):
                 primitive = one.forward(request, desc)
                 if primitive.implementation.startswith(_GENERATED):
@@ -272,7 +291,8 @@ def _backward(request: KernelRequest, norm: _Norm) -> Kernel | None:
         return None
     if not isinstance(request.forward, _BatchNorm):
         return None
-    norm, hint, grad = request.forward.norm, request.forward.primitive, any_layout(data.shape)
+    norm, hint = request.forward.norm, request.forward.primitive
+    grad = hint.desc(Argument.SRC) if norm.is_last else any_layout(data.shape)
     primitive = Primitive.of(
         "batch_normalization_backward",
         Propagation.BACKWARD,
@@ -301,7 +321,8 @@ def _relu_backward(desc: MemoryDesc) -> Primitive:
 def _holds(request: KernelRequest, norm: _Norm) -> bool:
     data = request.inputs[0]
     assert data is not None
-    return are_float32(request) and norm.operator.axis % len(data.shape) == 1
+    is_known = norm.is_last or norm.operator.axis % len(data.shape) == 1
+    return are_float32(request) and is_known
 
 
 def _mask_start(channels: int) -> int:

@@ -68,10 +68,8 @@ _REFERENCE = {
     "norm-layer_axis",
     "norm-layer_first_axis",
     "norm-layer_mean_var",
-    # Channels that are not axis 1.
+    # Channels that are the first axis, or the last of what is pooled.
     "norm-first_axis",
-    "norm-last_axis",
-    "norm-negative_axis",
     "pool-avg_channels_last",
     "pool-avg_global_channels_last",
     "pool-max_channels_last",
