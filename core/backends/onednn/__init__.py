@@ -17,6 +17,7 @@ from core.backends.onednn.boxes import (
     slicing_backward,
 )
 from core.backends.onednn.byte_conversion import (
+    byte_activation,
     byte_pooling,
     dequantization,
     quantization,
@@ -52,7 +53,12 @@ from core.backends.onednn.permuting import (
 from core.backends.onednn.pooling import pooling, pooling_backward
 from core.backends.onednn.product import product, product_backward
 from core.backends.onednn.product_rule import division_backward, multiplication_backward
-from core.backends.onednn.quantized import byte_convolution, byte_product
+from core.backends.onednn.quantized import (
+    byte_convolution,
+    byte_product,
+    sums_convolution,
+    sums_product,
+)
 from core.backends.onednn.recurrent import (
     recurrent,
     recurrent_backward,
@@ -115,6 +121,9 @@ _FORWARD: dict[str, Prepare] = {
     "_contrib_BilinearResize2D": resizing,
     "_contrib_dequantize": dequantization,
     "_contrib_quantize_v2": quantization,
+    "_contrib_quantized_act": byte_activation,
+    "_contrib_quantized_conv": sums_convolution,
+    "_contrib_quantized_fully_connected": sums_product,
     "_contrib_quantized_pooling": byte_pooling,
     "_contrib_requantize": requantization,
     "SoftmaxActivation": softmax_activation,

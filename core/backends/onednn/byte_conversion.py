@@ -17,7 +17,7 @@ from core.backends.kernels import (
     KernelResources,
     TensorSpec,
 )
-from core.backends.onednn.constants import Argument, Propagation
+from core.backends.onednn.constants import Algorithm, Argument, Propagation
 from core.backends.onednn.kernel import PrimitiveKernel, input_, output, present
 from core.backends.onednn.memory import (
     MemoryDesc,
@@ -33,7 +33,13 @@ from core.backends.onednn.pooling import Problem
 from core.backends.onednn.primitive import Primitive, first_available, launch, scratchpad_bytes
 from core.types import Array
 
-__all__ = ["byte_pooling", "dequantization", "quantization", "requantization"]
+__all__ = [
+    "byte_activation",
+    "byte_pooling",
+    "dequantization",
+    "quantization",
+    "requantization",
+]
 
 _FLOAT32, _INT8, _UINT8 = map(np.dtype, ("float32", "int8", "uint8"))
 _SCALE = Argument.scales_of(Argument.SRC)
@@ -164,18 +170,18 @@ def dequantization(request: KernelRequest) -> Kernel | None:
     return _Dequantization(request, source, target)
 
 
-class _Pooling(PrimitiveKernel):
-    """Pooling of bytes, which keep their range."""
+class _Passing(PrimitiveKernel):
+    """What leaves bytes their range."""
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that pools and copies the range."""
-        pool = super().bind(arrays, resources)
+        """Return a closure that computes and copies the range."""
+        compute = super().bind(arrays, resources)
         low, high = (present(array) for array in arrays.inputs[1:])
         low_out, high_out = (present(array) for array in arrays.outputs[1:])
 
         def call() -> Any:
             low_out[0], high_out[0] = low[0], high[0]
-            return pool()
+            return compute()
 
         return call
 
@@ -201,4 +207,23 @@ def byte_pooling(request: KernelRequest) -> Kernel | None:
 
     descs = dict.fromkeys((desc_of(data), _last(data)))
     operands = {Argument.SRC: input_(0), Argument.DST: output()}
-    return _Pooling("pooling_bytes", request, (first_available(primitive, descs), operands))
+    return _Passing("pooling_bytes", request, (first_available(primitive, descs), operands))
+
+
+def byte_activation(request: KernelRequest) -> Kernel | None:
+    """Prepare the ReLU of bytes, in their layout."""
+    data = _spec(request.inputs[0])
+    if 0 in data.shape or not data.shape:
+        return None
+    desc = _source(data)
+    primitive = Primitive.of(
+        "eltwise_forward",
+        Propagation.FORWARD_INFERENCE,
+        Algorithm.ELTWISE_RELU,
+        desc,
+        desc,
+        0.0,
+        0.0,
+    )
+    operands = {Argument.SRC: input_(0), Argument.DST: output()}
+    return _Passing("activation_bytes", request, (primitive, operands), inplace=((0, 0),))

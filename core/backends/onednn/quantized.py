@@ -40,9 +40,9 @@ from core.backends.onednn.memory import (
 )
 from core.backends.onednn.primitive import PostOperation, Primitive, launch, scratchpad_bytes
 from core.backends.onednn.reorder import make_reorder
-from core.types import Array, DType, shape_size
+from core.types import Array, DType, Shape, shape_size
 
-__all__ = ["byte_convolution", "byte_product"]
+__all__ = ["byte_convolution", "byte_product", "sums_convolution", "sums_product"]
 
 _FLOAT32, _INT8, _INT32, _UINT8 = map(np.dtype, ("float32", "int8", "int32", "uint8"))
 _WEIGHT_SCALES = Argument.scales_of(Argument.WEIGHTS)
@@ -288,6 +288,40 @@ class _Product(_ByteLayer):
         return _Scales(1 / in_sums, shifts, divisor)
 
 
+class _Sums(_ByteLayer):
+    """A layer whose int32 sums go out, with an int8 bias in their scale."""
+
+    name = "onednn:sums_of_bytes"
+
+    def __init__(
+        self,
+        request: KernelRequest,
+        primitive: Primitive,
+        weight: MemoryDesc,
+        layouts: tuple[Layout | None, Layout | None] = (None, None),
+    ) -> None:
+        super().__init__(request, primitive, weight, divides=False)
+        rest = (None,) * (len(request.inputs) - 1)
+        self.layouts = KernelLayouts((layouts[0], *rest), (layouts[1], None, None))
+
+    def whole(self, inputs: Sequence[Array]) -> tuple[Array, Array, Array]:
+        weight, *bias = inputs
+        return weight, np.float32(1), bias[0] if bias else np.float32(0)
+
+    def scales(self, scales: Array, bias: Array, ends: Sequence[float]) -> _Scales:
+        shifts = bias
+        if len(ends) > 4:
+            in_sums = self._per_unit(self._data, *ends[:2]) * self._per_unit(_INT8, *ends[2:4])
+            shifts = np.trunc(bias * np.float32(in_sums / self._per_unit(_INT8, *ends[4:])))
+        return _Scales(scales, shifts, 1.0)
+
+    def limits(self, scales: Array, ends: Sequence[float]) -> tuple[float, ...]:
+        whole = self._layer.whole_steps
+        data = max(abs(ends[0]), abs(ends[1])) / whole[self._layer.counted_as(self._data)]
+        weight = max(abs(ends[2]), abs(ends[3])) / whole[_INT8]
+        return -data * weight * 2.0**31, data * weight * 2.0**31
+
+
 def _as_bytes(weight: Array, scales: Array) -> Array:
     scaled = np.rint(weight * scales.reshape(-1, *(1 for _ in weight.shape[1:])))
     return scaled.clip(-128, 127).astype(_INT8)
@@ -337,28 +371,63 @@ def byte_convolution(request: KernelRequest) -> Kernel | None:
     return _Convolution(request, problem, primitive)
 
 
+def sums_convolution(request: KernelRequest) -> Kernel | None:
+    """Prepare a convolution of bytes that puts out int32 sums."""
+    data, out = _spec(request.inputs[0]), _spec(request.outputs[0])
+    operator = request.operator
+    if request.is_train or operator.layout not in (None, "NCW", "NCHW", "NCDHW"):
+        return None
+    problem = Problem.of(operator.layer, request.inputs, out)
+    primitive = Primitive.of(
+        "convolution_forward",
+        Propagation.FORWARD_INFERENCE,
+        Algorithm.CONVOLUTION_DIRECT,
+        _last(data),
+        any_layout(problem.weight, DataType.INT8),
+        plain((problem.output[1],)),
+        _last(out),
+        *problem.window,
+    )
+    layouts = layout_of(_last(data)), layout_of(_last(out))
+    return _Sums(request, primitive, plain(problem.weight, DataType.INT8), layouts)
+
+
+def sums_product(request: KernelRequest) -> Kernel | None:
+    """Prepare a fully connected layer of bytes that puts out int32 sums."""
+    if request.is_train:
+        return None
+    weight = _spec(request.inputs[1]).shape
+    primitive = _product(request, weight, ())
+    return _Sums(request, primitive, plain(weight, DataType.INT8))
+
+
 def byte_product(request: KernelRequest) -> Kernel | None:
     """Prepare a fused fully connected layer of bytes that puts out bytes or floats."""
     fused, out = request.operator, _spec(request.outputs[0])
     is_summed = not (fused.is_calibrated or fused.enable_float_output)
     if not fused.quantized or is_summed or request.is_train:
         return None
-    data, weight = _spec(request.inputs[0]), _spec(request.inputs[1]).shape
-    rows = shape_size(data.shape) // weight[1]
+    weight = _spec(request.inputs[1]).shape
     post: list[PostOperation] = [("scales", Argument.WEIGHTS, 0b1)]
     if out.dtype != _FLOAT32:
         post.append(("scales", Argument.DST, 0))
     post += _function(fused.stages.activation)
-    primitive = Primitive.of(
+    primitive = _product(request, weight, tuple(post))
+    return _Product(request, primitive, plain(weight, DataType.INT8))
+
+
+def _product(request: KernelRequest, weight: Shape, post: tuple[PostOperation, ...]) -> Primitive:
+    data, out = _spec(request.inputs[0]), _spec(request.outputs[0])
+    rows = shape_size(data.shape) // weight[1]
+    return Primitive.of(
         "inner_product_forward",
         Propagation.FORWARD_INFERENCE,
         plain((rows, weight[1]), data_type_of(data.dtype)),
         any_layout(weight, DataType.INT8),
         plain(weight[:1]),
         plain((rows, weight[0]), data_type_of(out.dtype)),
-        post=tuple(post),
+        post=post,
     )
-    return _Product(request, primitive, plain(weight, DataType.INT8))
 
 
 def _function(activation: Any) -> list[PostOperation]:
