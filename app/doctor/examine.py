@@ -235,11 +235,8 @@ def _unknown_shapes(model: Model, symbol: Symbol, arguments: Mapping[str, NDArra
         symbol.infer_shape_partial(**{**known, **model.shapes})
     except MXNetError as error:
         return Finding("shapes", False, str(error))
-    missing = [
-        name
-        for name in names
-        if name not in arguments and name not in model.shapes and not is_label(name)
-    ]
+    unknown = [name for name in names if name not in arguments and name not in model.shapes]
+    missing = [name for name in unknown if not is_label(name)] or unknown
     text = (
         f"none found that fit the parameters for {_listed(missing)}; "
         f"give them, for example --shape {missing[0] if missing else names[0]}=1,3,224,224"

@@ -22,6 +22,7 @@ __all__ = ["guess_shapes", "is_label"]
 _IMAGE_SIZES = (224, 28, 32, 112, 64, 96, 128, 48, 24, 12, 256, 299, 300, 320, 512)
 _OTHER_SIZES = tuple(size for size in range(4, 257) if size not in _IMAGE_SIZES)
 _SEQUENCE_LENGTH = 10
+_LABEL_LENGTH = 4
 _MOST_TRIALS = 600
 
 _PASSES_ON = frozenset(
@@ -74,23 +75,42 @@ def is_label(name: str) -> bool:
 def guess_shapes(
     symbol: Symbol, params: Mapping[str, Shape], given: Mapping[str, Shape]
 ) -> dict[str, Shape] | None:
-    """Return a shape for every input that is neither a label nor a parameter, or None.
+    """Return a shape for every input that is no parameter, or None.
+
+    Labels are left to inference; of one that it cannot tell (read through a ``Reshape``, or by a
+    CTC loss), the usual shapes are tried.
 
     Args:
         params: shapes of the parameters and auxiliary states by name.
         given: shapes that are known already.
     """
     known = {**{name: params[name] for name in symbol.list_arguments() if name in params}, **given}
-    unknown = [name for name in symbol.list_arguments() if name not in known and not is_label(name)]
+    missing = [name for name in symbol.list_arguments() if name not in known]
+    unknown = [name for name in missing if not is_label(name)]
+    labels = [name for name in missing if is_label(name)]
     readers = _first_readers(symbol)
     for sizes in (_IMAGE_SIZES, _OTHER_SIZES):
         candidates = [list(_candidates(readers.get(name), params, sizes)) for name in unknown]
         for chosen in itertools.islice(itertools.product(*candidates), _MOST_TRIALS):
             shapes = dict(zip(unknown, chosen, strict=True))
-            inferred = _infer(symbol, {**known, **{k: v for k, v in shapes.items() if v}})
-            if inferred is not None:
-                return {**given, **{name: inferred[name] for name in shapes}}
+            fixed = {**known, **{k: v for k, v in shapes.items() if v}}
+            inferred = _infer(symbol, fixed)
+            if inferred is None:
+                continue
+            open_labels = [name for name in labels if not _is_known(inferred[name])]
+            examples = [inferred[name] for name in (*given, *unknown) if name in inferred]
+            for label in _label_shapes(examples) if open_labels else [()]:
+                tried = dict.fromkeys(open_labels, label)
+                inferred = _infer(symbol, {**fixed, **tried})
+                if inferred is not None and all(map(_is_known, inferred.values())):
+                    return {**given, **{name: inferred[name] for name in (*unknown, *tried)}}
     return None
+
+
+def _label_shapes(examples: Sequence[Shape]) -> Iterator[Shape]:
+    """Yield shapes that labels of such examples usually have."""
+    for shape in sorted(filter(_is_known, examples), key=len, reverse=True)[:1]:
+        yield from (shape[:2], shape[:1], (shape[0], _LABEL_LENGTH), (shape[0], _LABEL_LENGTH, 5))
 
 
 def _first_readers(symbol: Symbol) -> dict[str, Node]:
@@ -128,6 +148,8 @@ def _candidates(
             yield (1, 1, side, side)
     elif layer == "Embedding":
         yield from ((1, _SEQUENCE_LENGTH), (1, 1), (1,))
+        if sizes is _OTHER_SIZES:
+            yield from ((1, size) for size in sizes)
     yield ()
 
 
@@ -138,12 +160,17 @@ def _weight_of(reader: Node | None, params: Mapping[str, Shape]) -> Shape | None
 
 
 def _infer(symbol: Symbol, shapes: Mapping[str, Shape]) -> dict[str, Shape] | None:
-    """Return the shapes of all arguments; None if they contradict each other or are not known."""
+    """Return the shapes of all arguments and outputs as far as they are known.
+
+    None if they contradict each other.
+    """
     try:
         arguments, outputs, _ = symbol.infer_shape_partial(**shapes)
     except MXNetError:
         return None
     found = [tuple(shape) for shape in (*(arguments or ()), *(outputs or ()))]
-    if not found or any(0 in shape or not shape for shape in found):
-        return None
-    return dict(zip(symbol.list_arguments(), found, strict=False))
+    return dict(zip((*symbol.list_arguments(), *symbol.list_outputs()), found, strict=True))
+
+
+def _is_known(shape: Shape) -> bool:
+    return bool(shape) and 0 not in shape

@@ -68,6 +68,53 @@ def test_figures_as_json(tmp_path: Path) -> None:
     assert found["run"]["details"]["outputs"] == {"out_output": [1, 2]}
 
 
+def flat_label() -> mx.sym.Symbol:
+    x = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=9, output_dim=4, name="embed")
+    label = mx.sym.Reshape(mx.sym.Variable("softmax_label"), shape=(-1,))
+    x = mx.sym.FullyConnected(mx.sym.Reshape(x, shape=(-3, 4)), num_hidden=9, name="fc")
+    return mx.sym.SoftmaxOutput(x, label, name="softmax")
+
+
+def transcription() -> mx.sym.Symbol:
+    x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=7, flatten=False, name="fc")
+    x = mx.sym.transpose(x, axes=(1, 0, 2))
+    return mx.sym.make_loss(mx.sym.CTCLoss(x, mx.sym.Variable("label")), name="loss")
+
+
+def fixed_length() -> mx.sym.Symbol:
+    x = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=9, output_dim=4, name="embed")
+    x = mx.sym.Convolution(
+        mx.sym.Reshape(x, shape=(-1, 1, 17, 4)), kernel=(3, 4), num_filter=2, name="conv"
+    )
+    return mx.sym.FullyConnected(x, num_hidden=2, name="fc")
+
+
+@pytest.mark.parametrize(
+    ("symbol", "shapes", "arguments", "found"),
+    [
+        (flat_label(), {"data": (2, 5), "softmax_label": (2, 5)}, (), "softmax_label (1, 10)"),
+        (
+            transcription(),
+            {"data": (2, 12, 5), "label": (2, 3)},
+            ("--shape", "data=2,12,5"),
+            "label (2, 12)",
+        ),
+        (fixed_length(), {"data": (1, 17)}, (), "data (1, 17)"),
+    ],
+)
+def test_shapes_of_labels_and_sequences_are_found(
+    tmp_path: Path,
+    symbol: mx.sym.Symbol,
+    shapes: dict[str, tuple[int, ...]],
+    arguments: tuple[str, ...],
+    found: str,
+) -> None:
+    status, text = ask(save(tmp_path, symbol, **shapes), "3", *arguments)
+    assert status == 0
+    assert f"{found}; guessed" in text
+    assert "It loads, binds and runs." in text
+
+
 def test_shape_that_is_given_is_taken(tmp_path: Path) -> None:
     x = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=4, name="c1")
     prefix = save(tmp_path, x, data=(1, 3, 8, 8))
