@@ -442,7 +442,8 @@ def _field_errors(error: BaseException) -> tuple[FieldError, ...]:
     if not error.field_name:
         return ()
     kind = error_kind(error)
-    return (FieldError(error.field_name, error.message, kind.expected, kind.hint),)
+    got = error.message.removeprefix(f"{error.field_name}: ")
+    return (FieldError(error.field_name, got, kind.expected, kind.hint),)
 
 
 def _echo(value: object) -> str:

@@ -53,6 +53,7 @@ __all__ = ["CheckpointService"]
 _log = logging.getLogger(__name__)
 
 _SETTING = "MODSERVE_MAX_CHECKPOINT_BYTES"
+_SUFFIXES = (".json", ".params", ".states", ".buckets")
 
 
 class CheckpointService:
@@ -167,6 +168,9 @@ class CheckpointService:
         """Open an upload of one file; give it to ``add_files`` within a ``with``."""
         if check_name(name, "file") == MANIFEST:
             raise Invalid("file", name, "any other name; the server writes the manifest")
+        if not name.endswith(_SUFFIXES):
+            expected = f"a file of MXNet's, whose name ends with {', '.join(_SUFFIXES)}"
+            raise Invalid("file", name, expected)
         self._modules.get(module)
         present = self._files_present(module, tag)
         others = sum(path.stat().st_size for path in present if path.name != name)

@@ -24,7 +24,7 @@ from app.domain.module import ModuleRecord, require
 from app.errors import Invalid
 from app.services.bell import Bell
 from app.services.followers import Followers
-from app.services.job_inputs import check_arrays, sources_of
+from app.services.job_inputs import check_arrays, check_named, sources_of
 from app.store import queue
 from app.store.datasets import get_datasets
 from app.store.events import events_after, newest_event_id
@@ -238,6 +238,7 @@ def _check_inputs(
     module: ModuleRecord, params: JobParams, datasets: Sequence[DatasetRecord]
 ) -> None:
     """Refuse arrays that the datasets do not have; labels may be none of the symbol's inputs."""
+    check_named(params, module)
     records = {record.name: record for record in datasets}
     sources: dict[str, DatasetSource] = {"": params}
     if isinstance(params, FitParams) and params.validation is not None:

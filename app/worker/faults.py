@@ -27,11 +27,11 @@ def client_fault(field: str) -> Iterator[None]:
     except StageError as error:  # no value is at fault, but its time
         raise HostError(error_code(error), _text(error)) from error
     except UsageError as error:
-        raise HostError("invalid", f"{field}: {_text(error)}", field) from error
+        raise HostError("invalid", _of_field(field, error), field) from error
     except MXNetError as error:
         raise HostError(error_code(error), _text(error), field) from error
     except (ValueError, TypeError, RuntimeError) as error:
-        raise HostError("invalid", f"{field}: {_text(error)}", field) from error
+        raise HostError("invalid", _of_field(field, error), field) from error
 
 
 def to_host_error(error: ServiceError | MXNetError) -> HostError:
@@ -41,6 +41,12 @@ def to_host_error(error: ServiceError | MXNetError) -> HostError:
     rows = [dataclasses.asdict(row) for row in error.field_errors()]
     field = rows[0]["field"] if rows else None
     return HostError(error_code(error), error.message, field, rows, error.extensions())
+
+
+def _of_field(field: str, error: BaseException) -> str:
+    """Return an error's message, after the field unless it begins with that itself."""
+    text = _text(error)
+    return text if text.startswith(f"{field}: ") else f"{field}: {text}"
 
 
 def _text(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from app.worker.engine_optimizer import optimizer_of
 from app.worker.faults import client_fault
 from app.worker.hosted_module import HostedModule, parse_key
 from app.worker.inference import pick_bucket
-from app.worker.inputs import check_castable, check_names
+from app.worker.inputs import check_castable, check_names, common_rows
 from app.worker.loop import Arrays
 from app.worker.statistics import Row, held_statistics, watched
 from core.errors import StageError
@@ -245,6 +245,8 @@ def make_batch(
         labels = ()
     data = [_describe(one, tensors) for one in shapes.data_shapes]
     label = [_describe(one, tensors) for one in labels]
+    batch_axes = [(one.name, DataDesc.get_batch_axis(one.layout)) for one in (*data, *label)]
+    common_rows({name: tensors[name] for name, axis in batch_axes}, batch_axes)
     return DataBatch(
         [_as_array(tensors[desc.name]) for desc in data],
         [_as_array(tensors[desc.name]) for desc in label] or None,

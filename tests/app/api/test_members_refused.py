@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import core as mx
-from served.network import BATCH, BIND, FEATURES, NETWORK
+from served.network import BATCH, BIND, FEATURES, NETWORK, examples_npz, fit_body
 
 INPUTS = {"data": [[1.0] * FEATURES] * BATCH, "softmax_label": [0, 1, 2, 0]}
 NET = "/v1/modules/net"
@@ -100,3 +100,50 @@ async def test_patterns_that_do_nothing_are_refused(api: httpx.AsyncClient) -> N
     assert (row["field"], row["got"]) == ("fixed_param_patterns", "conv")
     assert "fc_weight, fc_bias" in row["expected"]
     assert (await api.get(NET)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"begin_epoch": 2}, "begin_epoch"),
+        ({"bucket_keys": [3]}, "bucket_keys"),
+        ({"inputs": {"dat": "data"}}, "inputs.dat"),
+        ({"validation": {"dataset": "examples", "inputs": {"dat": "data"}}}, "validation.inputs"),
+    ],
+)
+async def test_a_fit_that_could_only_fail_is_refused(
+    ready: httpx.AsyncClient, changes: dict[str, Any], field: str
+) -> None:
+    await ready.put("/v1/datasets/examples?kind=npz", content=examples_npz())
+    refused = await ready.post(f"{NET}/fit", json=fit_body(**changes))
+    assert refused.status_code == 422, refused.text
+    assert refused.json()["errors"][0]["field"].startswith(field)
+    assert (await ready.get("/v1/jobs")).json()["items"] == []
+
+
+async def test_the_input_with_another_number_of_examples_is_named(
+    ready: httpx.AsyncClient,
+) -> None:
+    inputs = {**INPUTS, "softmax_label": [0, 1]}
+    refused = await ready.post(f"{NET}/forward_backward", json={"inputs": inputs})
+    (row,) = refused.json()["errors"]
+    assert (row["field"], row["got"]) == ("softmax_label", "2 examples")
+    assert row["expected"] == f"{BATCH}, as in 'data'"
+
+
+async def test_files_that_mxnet_does_not_write_are_no_part_of_a_checkpoint(
+    created: httpx.AsyncClient,
+) -> None:
+    refused = await created.put(f"{NET}/checkpoints/3/files/weights.bin", content=b"1")
+    assert refused.status_code == 422
+    (row,) = refused.json()["errors"]
+    assert (row["field"], row["got"]) == ("file", "weights.bin")
+    assert (await created.get(f"{NET}/checkpoints")).json()["items"] == []
+
+
+async def test_a_message_names_its_field_once(api: httpx.AsyncClient) -> None:
+    given = {"name": "net", "symbol": NETWORK, "contexts": ["cpu(0)", "cpu(1)"]}
+    refused = await api.post("/v1/modules", json={**given, "compression_params": {"type": "1bit"}})
+    assert refused.json()["detail"].count("compression_params") == 1
+    (row,) = refused.json()["errors"]
+    assert row["got"] == "type is '1bit'; the one that exists is '2bit'"

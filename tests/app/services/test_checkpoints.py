@@ -163,11 +163,11 @@ def test_several_files_are_uploaded_at_once(bench) -> None:
 
 async def test_bad_uploads_are_refused(bench) -> None:
     upload = bench.checkpoints.upload
-    for name in ("../x", MANIFEST, ".hidden", ""):
+    for name in ("../x.params", MANIFEST, ".hidden.params", "", "x.bin"):
         with pytest.raises(Invalid, match="file"):
             await upload("a", T(1), name, chunks(b"x"))
     with pytest.raises(NotFound):
-        await upload("nowhere", T(1), "x", chunks(b"x"))
+        await upload("nowhere", T(1), "x.params", chunks(b"x"))
     await upload("a", T(1), "x.params", chunks(bytes(700_000)))
     with pytest.raises(TooLarge, match="MODSERVE_MAX_CHECKPOINT_BYTES"):
         await upload("a", T(1), "y.params", chunks(bytes(400_000)))
@@ -178,7 +178,7 @@ async def test_bad_uploads_are_refused(bench) -> None:
 
 
 async def test_reader_always_finds_a_whole_checkpoint_while_it_is_replaced(bench) -> None:
-    await bench.checkpoints.upload("a", T(1), "x", chunks(b"0"))
+    await bench.checkpoints.upload("a", T(1), "x.params", chunks(b"0"))
     is_over = threading.Event()
 
     def look() -> int:
@@ -190,10 +190,10 @@ async def test_reader_always_finds_a_whole_checkpoint_while_it_is_replaced(bench
 
     looking = asyncio.create_task(asyncio.to_thread(look))
     for i in range(10):
-        await bench.checkpoints.upload("a", T(1), "x", chunks(str(i).encode()))
+        await bench.checkpoints.upload("a", T(1), "x.params", chunks(str(i).encode()))
     is_over.set()
     assert await looking > 0
-    assert (bench.checkpoints.verify("a", T(1)) / "x").read_bytes() == b"9"
+    assert (bench.checkpoints.verify("a", T(1)) / "x.params").read_bytes() == b"9"
 
 
 def test_pruning_keeps_the_newest_and_what_is_in_use(bench) -> None:

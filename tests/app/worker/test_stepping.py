@@ -147,7 +147,7 @@ def test_another_batch_size_is_bound_on_the_way(driver, toy_data):
         ({"data": np.zeros((8, 7), dtype=np.float32)}, "data"),
         ({"data": np.zeros((8, 6, 1), dtype=np.float32)}, "data"),
         ({"data": np.zeros((0, 6), dtype=np.float32)}, "data"),
-        ({"softmax_label": np.zeros(3)}, "data"),
+        ({"softmax_label": np.zeros(3)}, "softmax_label"),
     ],
 )
 def test_bad_batches_are_refused_and_the_module_goes_on(driver, toy_data, change, field):
