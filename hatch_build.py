@@ -13,8 +13,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCE = Path("core/backends/winograd/winograd.c")
-TARGET = SOURCE.with_name("libwinograd.so")
+FOLDER = Path("core/backends/native")
+TARGET = FOLDER / "libnative.so"
 OPTIONS = ("-std=c11", "-O3", "-fPIC", "-shared", "-fopenmp")
 
 
@@ -22,7 +22,7 @@ class CompileKernels(BuildHookInterface[Any]):
     """Put the compiled kernels into the wheel, or beside their source where it is editable.
 
     The processor is asked at run time, so the wheel holds for every x86-64. Without a compiler
-    modserve works as well, and convolves with oneDNN alone.
+    modserve works as well, with oneDNN alone.
     """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
@@ -31,15 +31,19 @@ class CompileKernels(BuildHookInterface[Any]):
             return
         root = Path(self.root)
         compiler = shlex.split(os.environ.get("CC", "cc"))
-        source = zlib.crc32((root / SOURCE).read_bytes())
-        options = [*OPTIONS, f"-DSOURCE={source}u"]
-        command = [*compiler, *options, "-o", str(root / TARGET), str(root / SOURCE)]
+        folder = root / FOLDER
+        files = sorted((*folder.glob("*.c"), *folder.glob("*.h")))
+        # By this the engine knows whether the library is of the source that it finds beside it.
+        source = zlib.crc32(b"".join(path.read_bytes() for path in files))
+        inputs = [str(path) for path in files if path.suffix == ".c"]
+        options = [*OPTIONS, f"-DSOURCE={source}u", "-o", str(root / TARGET)]
+        command = [*compiler, *options, *inputs, "-lm"]
         try:
             subprocess.run(command, check=True, capture_output=True, text=True)
         except (OSError, subprocess.CalledProcessError) as error:
             reason = getattr(error, "stderr", None) or error
             self.app.display_warning(
-                "The kernels of 3x3 convolutions were not compiled; oneDNN convolves, which takes "
+                "The engine's kernels in C were not compiled; oneDNN runs instead, which takes "
                 "up to twice as long. To have them, install a compiler (Debian, Ubuntu: gcc "
                 f"libc6-dev). What failed: {reason}"
             )

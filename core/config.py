@@ -16,14 +16,14 @@ class Config:
     Attributes:
         threads: of one executor's kernels and of BLAS (``MODSERVE_THREADS``), 0 for all cores.
         check_kernels: run every fast kernel against its reference (``CORE_CHECK_KERNELS``).
-        winograd: let Winograd's kernels convolve where they win (``CORE_WINOGRAD``).
+        native_kernels: use the kernels in C where they win (``CORE_NATIVE_KERNELS``).
         mirror: let backward passes recompute what is cheap (``MXNET_BACKWARD_DO_MIRROR``).
         mirror_step: of so many such steps, one is kept all the same (``MXNET_MIRROR_STEP``).
     """
 
     threads: int = 0
     check_kernels: bool = False
-    winograd: bool = True
+    native_kernels: bool = True
     mirror: bool = False
     mirror_step: int = 100
 
@@ -39,7 +39,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
     return Config(
         threads=int(threads),
         check_kernels=_read_flag(environ, "CORE_CHECK_KERNELS"),
-        winograd=_read_flag(environ, "CORE_WINOGRAD", default="1"),
+        native_kernels=_read_flag(environ, "CORE_NATIVE_KERNELS", default="1"),
         mirror=_read_flag(environ, "MXNET_BACKWARD_DO_MIRROR"),
         mirror_step=int(step),
     )

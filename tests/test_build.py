@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-LIBRARY = "core/backends/winograd/libwinograd.so"
+LIBRARY = "core/backends/native/libnative.so"
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64",

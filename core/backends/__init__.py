@@ -6,11 +6,11 @@ from functools import cache
 
 from core.backends.backend import Backend, Descent
 from core.backends.kernels import kernels
+from core.backends.native import register_kernels as register_native
 from core.backends.numpy_ import NumpyBackend
 from core.backends.onednn import register_kernels as register_onednn
 from core.backends.onednn.library import is_available
 from core.backends.threads import limit_blas
-from core.backends.winograd import register_kernels as register_winograd
 from core.config import config
 from core.device import Context
 
@@ -18,7 +18,7 @@ __all__ = ["Backend", "Descent", "NumpyBackend", "backend_of", "gpu_count", "has
 
 _numpy = NumpyBackend()
 register_onednn(kernels)
-register_winograd(kernels)
+register_native(kernels)
 limit_blas(config.threads)
 
 

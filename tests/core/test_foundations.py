@@ -63,15 +63,15 @@ class TestConfig:
         assert (config.mirror, config.mirror_step) == (False, 100)
         config = read_config({"MXNET_BACKWARD_DO_MIRROR": "1", "MXNET_MIRROR_STEP": "7"})
         assert (config.mirror, config.mirror_step) == (True, 7)
-        assert read_config({}).winograd
-        assert not read_config({"CORE_WINOGRAD": "0"}).winograd
+        assert read_config({}).native_kernels
+        assert not read_config({"CORE_NATIVE_KERNELS": "0"}).native_kernels
 
     @pytest.mark.parametrize(
         "name",
         [
             "MODSERVE_THREADS",
             "CORE_CHECK_KERNELS",
-            "CORE_WINOGRAD",
+            "CORE_NATIVE_KERNELS",
             "MXNET_BACKWARD_DO_MIRROR",
             "MXNET_MIRROR_STEP",
         ],

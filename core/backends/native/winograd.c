@@ -12,17 +12,10 @@
  * Tensors are float32 with 16 channels in a row, in blocks of channels (nChw16c) or channels last;
  * `Tensor` says which. Channel counts are multiples of 16. Nothing is allocated here.
  */
-#include <immintrin.h>
-#include <omp.h>
+#include "simd.h"
 
-#define LANES 16
 #define PLACES 16 /* of a transformed tile, 4x4 */
 #define PANEL 64  /* columns of a matrix that lie together: 4 registers */
-
-#define TARGET __attribute__((target("avx512f")))
-#define INLINE TARGET __attribute__((always_inline)) static inline
-
-typedef __m512 vector;
 
 typedef struct {
   long height, width;
@@ -36,16 +29,6 @@ typedef struct {
   long tiles;   /* that are transformed together */
   long threads; /* at most; there is scratch for each */
 } Problem;
-
-static long least(long a, long b) { return a < b ? a : b; }
-
-/* CRC-32 of this file as it was compiled: who loads the library sees whether it is of another one. */
-unsigned winograd_source(void) { return SOURCE; }
-
-int winograd_is_supported(void) {
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx512f") != 0;
-}
 
 /* -- tiles ------------------------------------------------------------------------------------ */
 
@@ -182,16 +165,26 @@ typedef struct {
   long left_row, left_depth, right_depth, out_row; /* strides */
 } Factors;
 
-/* out[rows][registers * 16] = or += left[rows][depth] right[depth][registers * 16] */
-INLINE void multiply_block(const int rows, const int registers, const Factors f,
-                           const int accumulates) {
-  vector sums[16][4];
-#pragma GCC unroll 16
-  for (int i = 0; i < rows; i++)
+/* One register of columns, `left` in rows: broadcasts from memory would hold up the products, as
+ * there is one for each, so most of them come from registers. */
+INLINE void sum_narrow(const int rows, const Factors f, vector sums[16][4]) {
+  for (long k = 0; k < f.depth; k += 4) {
+    vector right[4];
 #pragma GCC unroll 4
-    for (int j = 0; j < registers; j++)
-      sums[i][j] =
-          accumulates ? _mm512_loadu_ps(f.out + i * f.out_row + LANES * j) : _mm512_setzero_ps();
+    for (int j = 0; j < 4; j++) right[j] = _mm512_loadu_ps(f.right + (k + j) * f.right_depth);
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++) {
+      const float *left = f.left + i * f.left_row + k;
+      const vector quads = _mm512_broadcast_f32x4(_mm_loadu_ps(left));
+      vector sum = _mm512_fmadd_ps(_mm512_permute_ps(quads, 0x00), right[0], sums[i][0]);
+      sum = _mm512_fmadd_ps(_mm512_set1_ps(left[1]), right[1], sum);
+      sum = _mm512_fmadd_ps(_mm512_permute_ps(quads, 0xAA), right[2], sum);
+      sums[i][0] = _mm512_fmadd_ps(_mm512_permute_ps(quads, 0xFF), right[3], sum);
+    }
+  }
+}
+
+INLINE void sum_wide(const int rows, const int registers, const Factors f, vector sums[16][4]) {
   for (long k = 0; k < f.depth; k++) {
     vector right[4];
 #pragma GCC unroll 4
@@ -204,6 +197,20 @@ INLINE void multiply_block(const int rows, const int registers, const Factors f,
       for (int j = 0; j < registers; j++) sums[i][j] = _mm512_fmadd_ps(left, right[j], sums[i][j]);
     }
   }
+}
+
+/* out[rows][registers * 16] = or += left[rows][depth] right[depth][registers * 16] */
+INLINE void multiply_block(const int rows, const int registers, const Factors f,
+                           const int accumulates) {
+  vector sums[16][4];
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+    for (int j = 0; j < registers; j++)
+      sums[i][j] =
+          accumulates ? _mm512_loadu_ps(f.out + i * f.out_row + LANES * j) : _mm512_setzero_ps();
+  if (registers == 1 && f.left_depth == 1) sum_narrow(rows, f, sums);
+  else sum_wide(rows, registers, f, sums);
 #pragma GCC unroll 16
   for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
@@ -347,7 +354,7 @@ TARGET void winograd_convolve(const Problem *p, const float *data, const float *
                               float *result, float *scratch) {
   const long all = count_tiles(p), inputs = p->inputs, outputs = p->outputs, size = p->tiles;
   const long chunks = (all + size - 1) / size;
-#pragma omp parallel num_threads((int)least(least(p->threads, omp_get_max_threads()), chunks))
+#pragma omp parallel num_threads(threads_for(p->threads, chunks))
   {
     float *tiles = scratch + omp_get_thread_num() * winograd_convolve_scratch(p);
     float *products = tiles + PLACES * size * inputs;
@@ -437,10 +444,8 @@ TARGET void winograd_weight_grad(const Problem *p, const float *data, const floa
   const long all = count_tiles(p), inputs = p->inputs, outputs = p->outputs, size = p->tiles;
   const long chunks = (all + size - 1) / size, sums_size = PLACES * inputs * outputs;
   const long own_size = sums_size + PLACES * size * (inputs + outputs);
-  const int most = (int)least(p->threads, omp_get_max_threads());
-  const int threads = shared ? most : (int)least(most, chunks);
   float *all_bias_sums = scratch + (shared ? 1 : p->threads) * own_size;
-#pragma omp parallel num_threads(threads)
+#pragma omp parallel num_threads(threads_for(p->threads, shared ? p->threads : chunks))
   {
     /* The team may be smaller than asked for. */
     const long team = omp_get_num_threads(), thread = omp_get_thread_num();

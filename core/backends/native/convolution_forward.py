@@ -15,13 +15,13 @@ from core.backends.kernels import (
     KernelRequest,
     KernelResources,
 )
+from core.backends.native.convolution import Convolution, convolve_bytes, problem_of
+from core.backends.native.convolution_weights import Weights
+from core.backends.native.library import in_turn, loaded, pointer
 from core.backends.onednn.constants import Algorithm
 from core.backends.onednn.eltwise import function_of
 from core.backends.onednn.fused import fold
 from core.backends.onednn.kernel import present
-from core.backends.winograd.library import in_turn, loaded, pointer
-from core.backends.winograd.problem import Convolution, convolve_bytes, problem_of
-from core.backends.winograd.weights import Weights
 from core.types import Array
 
 __all__ = ["convolution", "fused_convolution"]
@@ -78,7 +78,7 @@ class _Forward(Kernel):
             weights, bias = self._folded(arrays, resources)
         calls.append(
             partial(
-                loaded().convolve,
+                loaded().winograd_convolve,
                 self._problem,
                 pointer(arrays.inputs[0]),
                 pointer(weights),

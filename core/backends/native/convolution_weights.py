@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from core.backends.kernels import KernelArrays, KernelResources
+from core.backends.native.library import Problem, loaded, pointer
 from core.backends.onednn.kernel import present
-from core.backends.winograd.library import Problem, loaded, pointer
 from core.types import Array
 
 __all__ = ["Weights"]
@@ -59,6 +59,6 @@ class Weights:
     def transform(self, weight: Array, target: Array) -> None:
         """Transform weights of shape ``(outputs, inputs, 3, 3)`` into bytes."""
         outputs, inputs = weight.shape[:2]
-        loaded().transform_weights(
+        loaded().winograd_transform_weights(
             outputs, inputs, self._is_turned, pointer(weight), pointer(target)
         )

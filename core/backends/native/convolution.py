@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from core.backends.kernels import KernelRequest, Layout, TensorSpec
+from core.backends.native import library
 from core.backends.onednn.convolution import Problem as DirectProblem
 from core.backends.onednn.convolution import has_channels_first
 from core.backends.onednn.kernel import are_float32
 from core.backends.onednn.memory import blocked, channels_last, layout_of
-from core.backends.winograd import library
 from core.types import Shape
 
 __all__ = ["Convolution", "convolve_bytes", "problem_of"]
@@ -23,9 +23,12 @@ _LANES = 16
 _WINDOW = (3, 3)
 _MOST_PADDING = 2
 
-_TILES = 18
-"""Tiles that a thread transforms together: the rows of three blocks of a product. With a multiple
-of 4 the places of tiles would lie pages apart, and contend for the same lines of the cache."""
+_TILES, _TILES_OF_FEW = 30, 48
+"""Tiles that a thread transforms together: the rows of three blocks of a product; for the second,
+of few output channels. With a multiple of 4 the places of tiles with many channels would lie pages
+apart, and contend for the same lines of the cache."""
+_FEW = 32
+"""Output channels up to which blocks have more rows than six."""
 
 _TILES_PER_WEIGHT = 1 / 4096
 """Tiles for each pair of an input and an output channel from which the kernels win: transformed
@@ -94,7 +97,7 @@ class Convolution:
             pad_x=self.pad[1],
             data=self._tensor(self.data),
             result=self._tensor(self.output),
-            tiles=_TILES,
+            tiles=_TILES if self.output[1] > _FEW else _TILES_OF_FEW,
             threads=library.threads(),
         )
 
@@ -122,7 +125,7 @@ def _is_last(request: KernelRequest, data: TensorSpec) -> bool:
 
 def convolve_bytes(problem: library.Problem) -> int:
     """Return how much scratch it takes to convolve."""
-    floats = library.loaded().convolve_scratch(problem) * problem.threads
+    floats = library.loaded().winograd_convolve_scratch(problem) * problem.threads
     return int(floats * _FLOAT32.itemsize)
 
 

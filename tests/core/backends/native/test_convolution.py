@@ -9,8 +9,8 @@ import pytest
 
 import core as mx
 from core.backends.kernels import Version
+from core.backends.native import is_available
 from core.backends.onednn.memory import channels_last, layout_of
-from core.backends.winograd import is_available
 from core.executor import bind
 from core.executor.compile import CompileOptions
 

@@ -18,6 +18,7 @@ from core.types import Array
 
 __all__ = [
     "Library",
+    "Maps",
     "Problem",
     "Tensor",
     "in_turn",
@@ -30,8 +31,7 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-_FILE = Path(__file__).with_name("libwinograd.so")
-_SOURCE = _FILE.with_name("winograd.c")
+_FILE = Path(__file__).with_name("libnative.so")
 
 
 class Tensor(ctypes.Structure):
@@ -54,34 +54,49 @@ class Problem(ctypes.Structure):
     )
 
 
-_PROBLEM = POINTER(Problem)
+class Maps(ctypes.Structure):
+    """Images whose channels lie in rows of 16, as ``batch_norm.c`` takes them."""
+
+    _fields_ = tuple(
+        (name, c_long)
+        for name in ("images", "channels", "pixels", "image", "block", "pixel", "threads")
+    )
+
+
+_PROBLEM, _MAPS = POINTER(Problem), POINTER(Maps)
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "is_supported": (c_int, ()),
-    "source": (c_uint, ()),
-    "transform_weights": (None, (c_long, c_long, c_int, c_void_p, c_void_p)),
-    "convolve_scratch": (c_long, (_PROBLEM,)),
-    "convolve": (None, (_PROBLEM, *[c_void_p] * 4, c_float, *[c_void_p] * 2)),
-    "weight_grad_scratch": (c_long, (_PROBLEM, c_int)),
-    "weight_grad": (None, (_PROBLEM, *[c_void_p] * 5, c_int)),
+    "native_is_supported": (c_int, ()),
+    "native_source": (c_uint, ()),
+    "winograd_transform_weights": (None, (c_long, c_long, c_int, c_void_p, c_void_p)),
+    "winograd_convolve_scratch": (c_long, (_PROBLEM,)),
+    "winograd_convolve": (None, (_PROBLEM, *[c_void_p] * 4, c_float, *[c_void_p] * 2)),
+    "winograd_weight_grad_scratch": (c_long, (_PROBLEM, c_int)),
+    "winograd_weight_grad": (None, (_PROBLEM, *[c_void_p] * 5, c_int)),
+    "batch_norm_scratch": (c_long, (_MAPS,)),
+    "batch_norm_forward": (None, (_MAPS, *[c_void_p] * 3, c_float, c_int, *[c_void_p] * 5)),
+    "batch_norm_backward": (None, (_MAPS, *[c_void_p] * 5, c_int, *[c_void_p] * 5)),
 }
-"""Result and parameters of the functions, without the prefix ``winograd_``."""
+"""Result and parameters of the functions."""
 
 
 class Library:
-    """The functions of ``winograd.c``; see there."""
+    """The functions of the C files; see there."""
 
-    transform_weights: Callable[..., None]
-    convolve_scratch: Callable[..., int]
-    convolve: Callable[..., None]
-    weight_grad_scratch: Callable[..., int]
-    weight_grad: Callable[..., None]
-    is_supported: Callable[[], int]
-    source: Callable[[], int]
+    native_is_supported: Callable[[], int]
+    native_source: Callable[[], int]
+    winograd_transform_weights: Callable[..., None]
+    winograd_convolve_scratch: Callable[..., int]
+    winograd_convolve: Callable[..., None]
+    winograd_weight_grad_scratch: Callable[..., int]
+    winograd_weight_grad: Callable[..., None]
+    batch_norm_scratch: Callable[..., int]
+    batch_norm_forward: Callable[..., None]
+    batch_norm_backward: Callable[..., None]
 
     def __init__(self, path: Path) -> None:
         functions = ctypes.CDLL(str(path))
         for name, (result, parameters) in _SIGNATURES.items():
-            function = getattr(functions, f"winograd_{name}")
+            function = getattr(functions, name)
             function.argtypes, function.restype = parameters, result
             setattr(self, name, function)
 
@@ -92,17 +107,24 @@ def library() -> Library | None:
 
     It shares oneDNN's threads, and comes after it, so that both keep to their number.
     """
-    if onednn_library() is None or not config.winograd:
+    if onednn_library() is None or not config.native_kernels:
         return None
     try:
         found = Library(_FILE)
     except (OSError, AttributeError) as error:
-        _log.info("3x3 convolutions run on oneDNN; the faster kernels are not installed: %s", error)
+        _log.info("kernels in C are not installed, oneDNN runs instead: %s", error)
         return None
-    if _SOURCE.exists() and found.source() != zlib.crc32(_SOURCE.read_bytes()):
-        _log.warning("3x3 convolutions run on oneDNN: %s was compiled from another source", _FILE)
+    source = _source(_FILE.parent)
+    if source is not None and found.native_source() != source:
+        _log.warning("kernels in C are left alone: %s was compiled from another source", _FILE)
         return None
-    return found if found.is_supported() else None
+    return found if found.native_is_supported() else None
+
+
+def _source(folder: Path) -> int | None:
+    """Return the checksum of the source, as ``hatch_build.py`` computes it; None without one."""
+    files = sorted((*folder.glob("*.c"), *folder.glob("*.h")))
+    return zlib.crc32(b"".join(path.read_bytes() for path in files)) if files else None
 
 
 def loaded() -> Library:

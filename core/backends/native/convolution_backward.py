@@ -15,10 +15,10 @@ from core.backends.kernels import (
     KernelRequest,
     KernelResources,
 )
+from core.backends.native.convolution import Convolution, convolve_bytes, problem_of
+from core.backends.native.convolution_weights import Weights
+from core.backends.native.library import in_turn, loaded, pointer
 from core.backends.onednn.kernel import present
-from core.backends.winograd.library import in_turn, loaded, pointer
-from core.backends.winograd.problem import Convolution, convolve_bytes, problem_of
-from core.backends.winograd.weights import Weights
 from core.types import Array
 
 __all__ = ["convolution_backward"]
@@ -27,14 +27,11 @@ _FLOAT32 = np.dtype("float32")
 
 _LINEAR = 1.0
 """Slope below zero of no activation."""
-_FEWEST_WEIGHTS = 512
-"""Pairs of an input and an output channel from which the kernels win; with 16 of each, more time
-goes into transforms than into products."""
 _SUMS_OF_THREAD = 1 << 20
 """Bytes of the weights' gradient, before it is transformed back, up to which each thread adds up
 its own. Larger ones would not stay in a thread's cache."""
-_TILES_OF_THREAD, _TILES_IN_COMMON = 30, 128
-"""Tiles that are added up together, by a thread for itself, or by all that share the sums."""
+_TILES_IN_COMMON = 128
+"""Tiles that all threads add up together where they share the sums."""
 
 
 class _Backward(Kernel):
@@ -50,7 +47,8 @@ class _Backward(Kernel):
         self._of_data, self._of_weight = problem.transposed().as_c(), problem.as_c()
         self._weights = Weights(self._of_data, is_kept=False, is_turned=True)
         self._is_shared = self._weights.nbytes > _SUMS_OF_THREAD
-        self._of_weight.tiles = _TILES_IN_COMMON if self._is_shared else _TILES_OF_THREAD
+        if self._is_shared:
+            self._of_weight.tiles = _TILES_IN_COMMON
         self.scratchpad_bytes = max(self._scratch_of_data(), self._scratch_of_weight())
         wanted = (self._has_weight, self._has_data)
         self.backward_inputs = tuple(index for index in (0, 1) if wanted[index])
@@ -66,7 +64,7 @@ class _Backward(Kernel):
     def _scratch_of_weight(self) -> int:
         if not self._has_weight:
             return 0
-        floats = loaded().weight_grad_scratch(self._of_weight, self._is_shared)
+        floats = loaded().winograd_weight_grad_scratch(self._of_weight, self._is_shared)
         return floats * _FLOAT32.itemsize
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
@@ -78,11 +76,11 @@ class _Backward(Kernel):
             behind = pointer(scratch[self._weights.scratch_bytes :])
             target = pointer(arrays.in_grads[0])
             operands = (self._of_data, grad, pointer(weights), None, None, _LINEAR, target, behind)
-            calls.append(partial(loaded().convolve, *operands))
+            calls.append(partial(loaded().winograd_convolve, *operands))
         if self._has_weight:
             calls.append(
                 partial(
-                    loaded().weight_grad,
+                    loaded().winograd_weight_grad,
                     self._of_weight,
                     pointer(arrays.inputs[0]),
                     grad,
@@ -101,9 +99,7 @@ def convolution_backward(request: KernelRequest) -> Kernel | None:
     if any(wants_bias) and not wants_weight:
         return None
     problem = problem_of(request, request.operator)
-    if problem is None or problem.data[1] * problem.output[1] < _FEWEST_WEIGHTS:
-        return None
-    return _Backward(request, problem)
+    return None if problem is None else _Backward(request, problem)
 
 
 def _optional_pointer(arrays: Any) -> Any:

@@ -1,0 +1,222 @@
+/* Batch normalization in training, with ReLU behind it, and its gradients, in AVX-512.
+ *
+ * S. Ioffe, C. Szegedy: Batch Normalization, 2015 (arXiv:1502.03167). Tensors are float32 with 16
+ * channels in a row, in blocks of channels (nChw16c) or channels last; `Maps` says which.
+ *
+ * Memory is what takes time here. Each thread goes through its part of the data once for the
+ * statistics and once backwards to apply them, when what it has seen last is still in its cache.
+ * Results are written through the cache, where the next layer finds them.
+ */
+#include <math.h>
+
+#include "simd.h"
+
+#define PIECE 256 /* pixels whose statistics are taken at a time; they stay in the cache */
+
+typedef struct {
+  long images, channels, pixels;
+  long image, block, pixel; /* strides, in elements; a block is 16 channels */
+  long threads;             /* at most; there is scratch for each */
+} Maps;
+
+typedef struct {
+  long offset, channel, count; /* where it begins, its first channel, its pixels */
+} Piece;
+
+static long count_pieces(const Maps *m) {
+  return m->images * (m->channels / LANES) * ((m->pixels + PIECE - 1) / PIECE);
+}
+
+/* Pieces in the order in which they lie in memory. */
+static Piece piece_at(const Maps *m, long index) {
+  const long blocks = m->channels / LANES, parts = (m->pixels + PIECE - 1) / PIECE;
+  const int is_last = m->block == LANES;
+  const long inner = is_last ? blocks : parts, outer = index / inner % (is_last ? parts : blocks);
+  const long image = index / (blocks * parts);
+  const long block = is_last ? index % inner : outer, part = is_last ? outer : index % inner;
+  return (Piece){image * m->image + block * m->block + part * PIECE * m->pixel, block * LANES,
+                 least(PIECE, m->pixels - part * PIECE)};
+}
+
+/* The share of a thread, pieces [first, last). */
+static void share_of(const Maps *m, long thread, long team, long *first, long *last) {
+  const long pieces = count_pieces(m);
+  *first = pieces * thread / team;
+  *last = pieces * (thread + 1) / team;
+}
+
+/* -- forward ---------------------------------------------------------------------------------- */
+
+/* Elements of scratch that each thread needs: for each channel count, mean and squares, or sums. */
+long batch_norm_scratch(const Maps *m) { return 3 * m->channels; }
+
+/* Joins the statistics of two sets: T. Chan, G. Golub, R. LeVeque, 1979. */
+INLINE void join(float *count, float *mean, float *squares, vector more, vector more_mean,
+                 vector more_squares) {
+  const vector before = _mm512_loadu_ps(count), together = before + more;
+  const vector delta = more_mean - _mm512_loadu_ps(mean), weight = more / together;
+  _mm512_storeu_ps(count, together);
+  _mm512_storeu_ps(mean, _mm512_loadu_ps(mean) + delta * weight);
+  _mm512_storeu_ps(squares,
+                   _mm512_loadu_ps(squares) + more_squares + delta * delta * before * weight);
+}
+
+INLINE vector difference(const float *pixel, vector center, const int squared) {
+  const vector delta = _mm512_loadu_ps(pixel) - center;
+  return squared ? (vector)(delta * delta) : delta;
+}
+
+/* The sum of a channel's pixels less a center, or of the squares of these differences. */
+INLINE vector sum_pixels(const float *first, long count, long stride, vector center,
+                         const int squared) {
+  vector sums[4] = {{0}};
+  long i = 0;
+  for (; i + 4 <= count; i += 4)
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) sums[j] += difference(first + (i + j) * stride, center, squared);
+  for (; i < count; i++) sums[0] += difference(first + i * stride, center, squared);
+  return sums[0] + sums[1] + (sums[2] + sums[3]);
+}
+
+TARGET static void take_statistics(const Maps *m, const float *data, Piece piece, float *all) {
+  const float *first = data + piece.offset;
+  const vector count = _mm512_set1_ps((float)piece.count);
+  const vector mean = sum_pixels(first, piece.count, m->pixel, _mm512_setzero_ps(), 0) / count;
+  const vector squares = sum_pixels(first, piece.count, m->pixel, mean, 1);
+  float *to = all + piece.channel;
+  join(to, to + m->channels, to + 2 * m->channels, count, mean, squares);
+}
+
+TARGET static void clear(float *start, long count) {
+  for (long i = 0; i < count; i += LANES) _mm512_storeu_ps(start + i, _mm512_setzero_ps());
+}
+
+/* Mean, variance and 1 / sqrt(variance + eps) of the batch, from what the threads have. */
+TARGET static void join_threads(const Maps *m, const float *scratch, long team, float eps,
+                                float *mean, float *variance, float *inverse) {
+  const long channels = m->channels;
+  for (long c = 0; c < channels; c += LANES) {
+    float count[LANES] = {0}, means[LANES] = {0}, squares[LANES] = {0};
+    for (long thread = 0; thread < team; thread++) {
+      const float *from = scratch + thread * batch_norm_scratch(m) + c;
+      if (from[0] > 0)
+        join(count, means, squares, _mm512_loadu_ps(from), _mm512_loadu_ps(from + channels),
+             _mm512_loadu_ps(from + 2 * channels));
+    }
+    for (long i = 0; i < LANES; i++) {
+      mean[c + i] = means[i];
+      variance[c + i] = squares[i] / count[i];
+      inverse[c + i] = 1 / sqrtf(variance[c + i] + eps);
+    }
+  }
+}
+
+/* data -> data * scale + shift of 16 channels. */
+typedef struct {
+  vector scale, shift;
+} Affine;
+
+INLINE Affine affine_of(long c, const float *gamma, const float *beta, const float *mean,
+                        const float *inverse) {
+  const vector rate = _mm512_loadu_ps(inverse + c);
+  const vector scale = rate * (gamma ? _mm512_loadu_ps(gamma + c) : _mm512_set1_ps(1));
+  return (Affine){scale, _mm512_loadu_ps(beta + c) - _mm512_loadu_ps(mean + c) * scale};
+}
+
+/* Normalize; `gamma` NULL stands for ones. Writes the statistics as well. */
+TARGET void batch_norm_forward(const Maps *m, const float *data, const float *gamma,
+                               const float *beta, float eps, int has_relu, float *result,
+                               float *mean, float *variance, float *inverse, float *scratch) {
+#pragma omp parallel num_threads(threads_for(m->threads, count_pieces(m)))
+  {
+    const long team = omp_get_num_threads(), thread = omp_get_thread_num();
+    float *own = scratch + thread * batch_norm_scratch(m);
+    long first, last;
+    share_of(m, thread, team, &first, &last);
+    clear(own, batch_norm_scratch(m));
+    for (long i = first; i < last; i++) take_statistics(m, data, piece_at(m, i), own);
+#pragma omp barrier
+#pragma omp single
+    join_threads(m, scratch, team, eps, mean, variance, inverse);
+    for (long i = last - 1; i >= first; i--) {
+      const Piece piece = piece_at(m, i);
+      const Affine affine = affine_of(piece.channel, gamma, beta, mean, inverse);
+      for (long j = 0; j < piece.count; j++) {
+        const long place = piece.offset + j * m->pixel;
+        const vector x = _mm512_loadu_ps(data + place);
+        const vector y = _mm512_fmadd_ps(x, affine.scale, affine.shift);
+        _mm512_storeu_ps(result + place, has_relu ? _mm512_max_ps(y, _mm512_setzero_ps()) : y);
+      }
+    }
+  }
+}
+
+/* -- backward --------------------------------------------------------------------------------- */
+
+/* The gradient that ReLU lets through; computed as the forward pass has. */
+INLINE vector let_through(vector grad, vector x, Affine affine, int has_relu) {
+  if (!has_relu) return grad;
+  const vector y = _mm512_fmadd_ps(x, affine.scale, affine.shift);
+  return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(y, _mm512_setzero_ps(), _CMP_GT_OQ), grad);
+}
+
+/* Gradients of data, gamma and beta. */
+TARGET void batch_norm_backward(const Maps *m, const float *data, const float *gamma,
+                                const float *beta, const float *mean, const float *inverse,
+                                int has_relu, const float *grad, float *data_grad,
+                                float *gamma_grad, float *beta_grad, float *scratch) {
+  const long channels = m->channels;
+  const float count = (float)(m->images * m->pixels);
+#pragma omp parallel num_threads(threads_for(m->threads, count_pieces(m)))
+  {
+    const long team = omp_get_num_threads(), thread = omp_get_thread_num();
+    float *own = scratch + thread * batch_norm_scratch(m);
+    long first, last;
+    share_of(m, thread, team, &first, &last);
+    clear(own, batch_norm_scratch(m));
+    for (long i = first; i < last; i++) {
+      const Piece piece = piece_at(m, i);
+      const long c = piece.channel;
+      const Affine affine = affine_of(c, gamma, beta, mean, inverse);
+      const vector center = _mm512_loadu_ps(mean + c);
+      vector sum = {0}, product = {0};
+      for (long j = 0; j < piece.count; j++) {
+        const long place = piece.offset + j * m->pixel;
+        const vector x = _mm512_loadu_ps(data + place);
+        const vector dy = let_through(_mm512_loadu_ps(grad + place), x, affine, has_relu);
+        sum += dy;
+        product = _mm512_fmadd_ps(dy, x - center, product);
+      }
+      _mm512_storeu_ps(own + c, _mm512_loadu_ps(own + c) + sum);
+      _mm512_storeu_ps(own + channels + c, _mm512_loadu_ps(own + channels + c) + product);
+    }
+#pragma omp barrier
+#pragma omp single
+    for (long c = 0; c < channels; c++) {
+      float sum = 0, product = 0;
+      for (long i = 0; i < team; i++) {
+        sum += scratch[i * batch_norm_scratch(m) + c];
+        product += scratch[i * batch_norm_scratch(m) + channels + c];
+      }
+      beta_grad[c] = sum;
+      gamma_grad[c] = product * inverse[c];
+    }
+    /* scale * (grad - mean of grad - normalized * mean of grad * normalized) */
+    for (long i = last - 1; i >= first; i--) {
+      const Piece piece = piece_at(m, i);
+      const long c = piece.channel;
+      const Affine affine = affine_of(c, gamma, beta, mean, inverse);
+      const vector share = _mm512_set1_ps(1 / count), center = _mm512_loadu_ps(mean + c);
+      const vector grad_mean = share * _mm512_loadu_ps(beta_grad + c);
+      const vector rate = share * _mm512_loadu_ps(gamma_grad + c) * _mm512_loadu_ps(inverse + c);
+      for (long j = 0; j < piece.count; j++) {
+        const long place = piece.offset + j * m->pixel;
+        const vector x = _mm512_loadu_ps(data + place);
+        const vector dy = let_through(_mm512_loadu_ps(grad + place), x, affine, has_relu);
+        /* Differences first: what is left of them may be little. */
+        _mm512_storeu_ps(data_grad + place,
+                         affine.scale * (dy - grad_mean - (x - center) * rate));
+      }
+    }
+  }
+}

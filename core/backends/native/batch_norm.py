@@ -1,0 +1,196 @@
+"""Batch normalization in training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from core.backends.kernels import (
+    Kernel,
+    KernelArrays,
+    KernelLayouts,
+    KernelRequest,
+    KernelResources,
+    Layout,
+    TensorSpec,
+)
+from core.backends.native.library import Maps, library, loaded, pointer, threads
+from core.backends.onednn.kernel import are_float32, present
+from core.backends.onednn.memory import blocked, channels_last, layout_of
+from core.types import Array
+
+__all__ = [
+    "batch_norm",
+    "batch_norm_backward",
+    "batch_norm_relu",
+    "batch_norm_relu_backward",
+]
+
+_FLOAT32 = np.dtype("float32")
+_LANES = 16
+
+
+class _BatchNorm(Kernel):
+    """The forward pass. Its workspace is the variance, which the operator shows as 1 / sqrt.
+
+    Args:
+        norm: operator ``BatchNorm``.
+        maps: sizes and strides.
+        layout: of the data.
+        has_relu: whether a ReLU follows.
+    """
+
+    name = "native:batch_norm"
+    inplace = ()
+    uses_scratch = False
+
+    def __init__(self, norm: Any, maps: Maps, layout: Layout | None, *, has_relu: bool) -> None:
+        self.norm, self.maps, self.layout, self.has_relu = norm, maps, layout, has_relu
+        self.layouts = KernelLayouts(
+            inputs=(layout, None, None, None, None), outputs=(layout, None, None)
+        )
+        self.workspace_bytes = maps.channels * _FLOAT32.itemsize
+        self.scratchpad_bytes = _scratch(maps)
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+        """Return a closure that normalizes and writes the statistics."""
+        data, gamma, beta = arrays.inputs[:3]
+        result, mean, inverse = arrays.outputs
+        return partial(
+            loaded().batch_norm_forward,
+            self.maps,
+            pointer(data),
+            None if self.norm.fix_gamma else pointer(gamma),
+            pointer(beta),
+            self.norm.eps,
+            self.has_relu,
+            pointer(result),
+            pointer(mean),
+            pointer(arrays.workspace),
+            pointer(inverse),
+            pointer(resources.scratchpad),
+        )
+
+
+class _BatchNormBackward(Kernel):
+    """The backward pass, which also moves the moving statistics.
+
+    Args:
+        forward: the kernel of the forward pass.
+    """
+
+    name = "native:batch_norm_backward"
+    backward_inputs = (0, 1, 2, 3, 4)
+    backward_outputs = (1, 2)
+    inplace = ()
+
+    def __init__(self, forward: _BatchNorm) -> None:
+        self._forward = forward
+        layout = forward.layout
+        self.layouts = KernelLayouts(
+            inputs=(layout, None, None, None, None),
+            outputs=(layout, None, None),
+            out_grads=(layout, None, None),
+            in_grads=(layout, None, None, None, None),
+        )
+        self.scratchpad_bytes = forward.scratchpad_bytes
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+        """Return a closure that computes the gradients."""
+        forward = self._forward
+        norm = forward.norm
+        data, gamma, beta, moving_mean, moving_var = map(present, arrays.inputs)
+        mean, inverse = present(arrays.outputs[1]), present(arrays.outputs[2])
+        variance = present(arrays.workspace).view(_FLOAT32)
+
+        def own(array: Array | None) -> Array:
+            return resources.allocate(gamma.shape, _FLOAT32) if array is None else array
+
+        gamma_grad, beta_grad = own(arrays.in_grads[1]), own(arrays.in_grads[2])
+        differentiate = partial(
+            loaded().batch_norm_backward,
+            forward.maps,
+            pointer(data),
+            None if norm.fix_gamma else pointer(gamma),
+            pointer(beta),
+            pointer(mean),
+            pointer(inverse),
+            forward.has_relu,
+            pointer(arrays.out_grads[0]),
+            pointer(arrays.in_grads[0]),
+            pointer(gamma_grad),
+            pointer(beta_grad),
+            pointer(resources.scratchpad),
+        )
+        moved = ((moving_mean, mean), (moving_var, variance))
+        momentum, share = np.float32(norm.momentum), np.float32(1 - norm.momentum)
+
+        def call() -> None:
+            differentiate()
+            if norm.fix_gamma:
+                gamma_grad.fill(0)
+            for moving, batch in moved:
+                part = resources.scratch(batch.shape, _FLOAT32)
+                np.multiply(batch, share, out=part)
+                np.multiply(moving, momentum, out=moving)
+                np.add(moving, part, out=moving)
+
+        return call
+
+
+def batch_norm(request: KernelRequest) -> Kernel | None:
+    """Prepare the forward pass."""
+    return _forward(request, request.operator, has_relu=False)
+
+
+def batch_norm_relu(request: KernelRequest) -> Kernel | None:
+    """Prepare the forward pass with a ReLU behind it."""
+    return _forward(request, request.operator.norm, has_relu=True)
+
+
+def batch_norm_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the backward pass of what the forward pass was prepared for."""
+    forward = request.forward
+    if not isinstance(forward, _BatchNorm) or request.in_grads[0] is None:
+        return None
+    return _BatchNormBackward(forward)
+
+
+batch_norm_relu_backward = batch_norm_backward
+
+
+def _forward(request: KernelRequest, norm: Any, *, has_relu: bool) -> Kernel | None:
+    data = request.inputs[0]
+    if library() is None or data is None or not are_float32(request):
+        return None
+    if not request.is_train or norm.use_global_stats or norm.axis != 1:
+        return None
+    maps = _maps(data)
+    return None if maps is None else _BatchNorm(norm, maps, data.layout, has_relu=has_relu)
+
+
+def _maps(data: TensorSpec) -> Maps | None:
+    """Return sizes and strides; None where channels do not lie in rows of 16."""
+    if len(data.shape) != 4 or data.shape[1] % _LANES:
+        return None
+    images, channels, height, width = data.shape
+    is_last = data.layout == layout_of(channels_last(data.shape))
+    if not is_last and data.layout != layout_of(blocked(data.shape)):
+        return None
+    pixels = height * width
+    return Maps(
+        images=images,
+        channels=channels,
+        pixels=pixels,
+        image=channels * pixels,
+        block=_LANES if is_last else pixels * _LANES,
+        pixel=channels if is_last else _LANES,
+        threads=threads(),
+    )
+
+
+def _scratch(maps: Maps) -> int:
+    return int(loaded().batch_norm_scratch(maps) * maps.threads * _FLOAT32.itemsize)

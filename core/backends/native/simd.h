@@ -1,0 +1,22 @@
+/* What all kernels share: registers of 16 floats, and how many threads work. */
+#ifndef CORE_BACKENDS_NATIVE_SIMD_H
+#define CORE_BACKENDS_NATIVE_SIMD_H
+
+#include <immintrin.h>
+#include <omp.h>
+
+#define LANES 16
+
+#define TARGET __attribute__((target("avx512f")))
+#define INLINE TARGET __attribute__((always_inline)) static inline
+
+typedef __m512 vector;
+
+static inline long least(long a, long b) { return a < b ? a : b; }
+
+/* Threads for so many pieces of work, of those that there is scratch for. */
+static inline int threads_for(long threads, long pieces) {
+  return (int)least(least(threads, omp_get_max_threads()), pieces);
+}
+
+#endif
