@@ -12,7 +12,7 @@ from core.ops.attributes import attribute
 from core.ops.columns import Correlation
 from core.ops.operator import Operator, Reads, Run
 from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import register
+from core.ops.registry import declares_attributes, register
 from core.ops.window import (
     Window,
     channels_first,
@@ -23,7 +23,7 @@ from core.ops.window import (
 )
 from core.types import Array, Shape
 
-__all__ = ["Convolution", "ConvolutionV1", "Deconvolution"]
+__all__ = ["Convolution", "ConvolutionAttributes", "ConvolutionV1", "Deconvolution"]
 
 _LAYOUTS = ("NCW", "NCHW", "NCDHW", "NHWC", "NDHWC")
 
@@ -178,15 +178,9 @@ class _Filtering(Operator, abc.ABC):
             run.xp.copyto(array, run.xp.moveaxis(first, 1, -1))
 
 
-@register("Convolution", "_npx_convolution")
-class Convolution(_Filtering):
-    """Correlate with ``num_filter`` kernels.
-
-    In the layout NCHW (likewise for 1 and 3 axes) ``data`` is (batch, channels, height, width),
-    ``weight`` (num_filter, channels / num_group, *kernel), ``bias`` (num_filter,) and the output
-    (batch, num_filter, ...) with ``(size + 2·pad - (dilate·(kernel-1) + 1)) // stride + 1``
-    elements along each spatial axis. In NHWC data, weight and output have their channels last.
-    """
+@declares_attributes
+class ConvolutionAttributes(Operator):
+    """Base: the attributes of ``Convolution``, of real numbers and of bytes."""
 
     kernel: Shape = attribute(minimum=1, doc="size of the window along each spatial axis")
     stride: Shape = attribute(
@@ -206,6 +200,17 @@ class Convolution(_Filtering):
     layout: str | None = attribute(
         None, choices=_LAYOUTS, doc="order of the axes; channels first where not given"
     )
+
+
+@register("Convolution", "_npx_convolution")
+class Convolution(ConvolutionAttributes, _Filtering):
+    """Correlate with ``num_filter`` kernels.
+
+    In the layout NCHW (likewise for 1 and 3 axes) ``data`` is (batch, channels, height, width),
+    ``weight`` (num_filter, channels / num_group, *kernel), ``bias`` (num_filter,) and the output
+    (batch, num_filter, ...) with ``(size + 2·pad - (dilate·(kernel-1) + 1)) // stride + 1``
+    elements along each spatial axis. In NHWC data, weight and output have their channels last.
+    """
 
     def infer_weight(self, data: Shape, weight: Shape | None) -> Shape | None:
         channels = data[1] // self.num_group

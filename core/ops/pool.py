@@ -15,11 +15,11 @@ from core.errors import AttributeValueError, ShapeError, TypeInferenceError
 from core.ops.attributes import attribute
 from core.ops.operator import Operator, Reads, Run
 from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import register
+from core.ops.registry import declares_attributes, register
 from core.ops.window import check_layout, check_window, is_channels_last
 from core.types import Array, DType, Shape, is_floating, lowest
 
-__all__ = ["Pooling"]
+__all__ = ["Pooling", "PoolingAttributes"]
 
 _LAYOUTS = ("NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC")
 
@@ -68,22 +68,9 @@ class _Interval:
             first = last
 
 
-@register("Pooling", "_npx_pooling")
-class Pooling(Operator):
-    """Take the maximum, mean, sum or Lp norm of windows of every channel.
-
-    ``data`` is (batch, channels, *spatial), or (batch, *spatial, channels) in the layouts NWC,
-    NHWC and NDHWC. The number of windows along an axis is, of ``size + 2·pad - kernel`` divided by
-    ``stride``, the floor plus 1 (``valid``) or the ceiling plus 1 (``full``); ``same``, for one
-    axis without padding, has ``ceil(size / stride)``. Windows end where the data does, and
-    ``count_include_pad`` says whether the mean counts padding. ``global_pool`` makes one window of
-    everything and ignores kernel, stride and pad.
-
-    The Lp norm is MXNet's: the ``p_value``-th root of the sum of powers, signs kept.
-    Where several elements are the maximum, the gradient goes to the first. NaN is passed over.
-    """
-
-    ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
+@declares_attributes
+class PoolingAttributes(Operator):
+    """Base: the attributes of ``Pooling``, of real numbers and of bytes."""
 
     kernel: Shape = attribute((), minimum=1, doc="size of the window along each spatial axis")
     pool_type: str = attribute(
@@ -108,6 +95,24 @@ class Pooling(Operator):
     layout: str | None = attribute(
         None, choices=_LAYOUTS, doc="order of the axes; channels first where not given"
     )
+
+
+@register("Pooling", "_npx_pooling")
+class Pooling(PoolingAttributes):
+    """Take the maximum, mean, sum or Lp norm of windows of every channel.
+
+    ``data`` is (batch, channels, *spatial), or (batch, *spatial, channels) in the layouts NWC,
+    NHWC and NDHWC. The number of windows along an axis is, of ``size + 2·pad - kernel`` divided by
+    ``stride``, the floor plus 1 (``valid``) or the ceiling plus 1 (``full``); ``same``, for one
+    axis without padding, has ``ceil(size / stride)``. Windows end where the data does, and
+    ``count_include_pad`` says whether the mean counts padding. ``global_pool`` makes one window of
+    everything and ignores kernel, stride and pad.
+
+    The Lp norm is MXNet's: the ``p_value``-th root of the sum of powers, signs kept.
+    Where several elements are the maximum, the gradient goes to the first. NaN is passed over.
+    """
+
+    ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
 
     def __post_init__(self) -> None:
         if self.pool_type == "lp" and self.p_value is None:

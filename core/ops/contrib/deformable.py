@@ -11,7 +11,7 @@ from core.ops.attributes import attribute
 from core.ops.interpolation import Neighbor, neighbors
 from core.ops.operator import Operator, Reads, Run
 from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import register
+from core.ops.registry import declares_attributes, register
 from core.ops.window import Window, check_window
 from core.types import Array, Shape
 
@@ -103,21 +103,34 @@ def _without_fading(xp: Any, y: Array, x: Array, height: int, width: int) -> lis
     ]
 
 
+@declares_attributes
 class _Deformable(Operator):
     """What both operators share; ``mask`` is an input of the second."""
 
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"workspace"})
     has_mask: ClassVar[bool] = False
 
-    kernel: Shape
-    stride: Shape
-    dilate: Shape
-    pad: Shape
-    num_filter: int
-    num_group: int
-    num_deformable_group: int
-    no_bias: bool
-    layout: str | None
+    kernel: Shape = attribute(minimum=1, doc="size of the window along each spatial axis")
+    stride: Shape = attribute(
+        (), minimum=1, doc="steps of the window along each axis; 1 where not given"
+    )
+    dilate: Shape = attribute(
+        (),
+        minimum=1,
+        doc="distances between the window's elements along each axis; 1 where not given",
+    )
+    pad: Shape = attribute(
+        (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
+    )
+    num_filter: int = attribute(minimum=1, doc="number of output channels")
+    num_group: int = attribute(1, minimum=1, doc="groups of channels that are filtered apart")
+    num_deformable_group: int = attribute(
+        1, minimum=1, doc="groups of channels that have offsets of their own"
+    )
+    no_bias: bool = attribute(False, doc="whether there is no bias")
+    layout: str | None = attribute(
+        None, choices=_LAYOUTS, doc="order of the axes; channels first where not given"
+    )
 
     def __post_init__(self) -> None:
         check_window(self.kernel, stride=self.stride, dilate=self.dilate, pad=self.pad)
@@ -264,28 +277,6 @@ class DeformableConvolution(_Deformable):
 
     all_inputs = ("data", "offset", "weight", "bias")
 
-    kernel: Shape = attribute(minimum=1, doc="size of the window along each spatial axis")
-    stride: Shape = attribute(
-        (), minimum=1, doc="steps of the window along each axis; 1 where not given"
-    )
-    dilate: Shape = attribute(
-        (),
-        minimum=1,
-        doc="distances between the window's elements along each axis; 1 where not given",
-    )
-    pad: Shape = attribute(
-        (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
-    )
-    num_filter: int = attribute(minimum=1, doc="number of output channels")
-    num_group: int = attribute(1, minimum=1, doc="groups of channels that are filtered apart")
-    num_deformable_group: int = attribute(
-        1, minimum=1, doc="groups of channels that have offsets of their own"
-    )
-    no_bias: bool = attribute(False, doc="whether there is no bias")
-    layout: str | None = attribute(
-        None, choices=_LAYOUTS, doc="order of the axes; channels first where not given"
-    )
-
 
 @register("_contrib_ModulatedDeformableConvolution")
 class ModulatedDeformableConvolution(_Deformable):
@@ -298,25 +289,3 @@ class ModulatedDeformableConvolution(_Deformable):
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"workspace", "im2col_step"})
     has_mask: ClassVar[bool] = True
     all_inputs = ("data", "offset", "mask", "weight", "bias")
-
-    kernel: Shape = attribute(minimum=1, doc="size of the window along each spatial axis")
-    stride: Shape = attribute(
-        (), minimum=1, doc="steps of the window along each axis; 1 where not given"
-    )
-    dilate: Shape = attribute(
-        (),
-        minimum=1,
-        doc="distances between the window's elements along each axis; 1 where not given",
-    )
-    pad: Shape = attribute(
-        (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
-    )
-    num_filter: int = attribute(minimum=1, doc="number of output channels")
-    num_group: int = attribute(1, minimum=1, doc="groups of channels that are filtered apart")
-    num_deformable_group: int = attribute(
-        1, minimum=1, doc="groups of channels that have offsets of their own"
-    )
-    no_bias: bool = attribute(False, doc="whether there is no bias")
-    layout: str | None = attribute(
-        None, choices=_LAYOUTS, doc="order of the axes; channels first where not given"
-    )

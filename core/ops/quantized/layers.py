@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from core.ops.attributes import attribute
-from core.ops.conv import Convolution
+from core.ops.conv import Convolution, ConvolutionAttributes
 from core.ops.dense import FullyConnected
 from core.ops.operator import Operator, Run
 from core.ops.quantized.base import (
@@ -101,7 +101,7 @@ class _Layer(Quantized, abc.ABC):
 
 
 @register("_contrib_quantized_conv")
-class QuantizedConvolution(_Layer):
+class QuantizedConvolution(ConvolutionAttributes, _Layer):
     """``Convolution`` of bytes with int8 weights: int32 sums, and the range these can have.
 
     MXNet on CPUs takes the bias as it is, without regard to its range; here, as on GPUs, it is
@@ -109,27 +109,6 @@ class QuantizedConvolution(_Layer):
     """
 
     ignored_attributes: ClassVar[frozenset[str]] = Convolution.ignored_attributes
-
-    kernel: Shape = attribute(minimum=1, doc="size of the window along each spatial axis")
-    stride: Shape = attribute(
-        (), minimum=1, doc="steps of the window along each axis; 1 where not given"
-    )
-    dilate: Shape = attribute(
-        (),
-        minimum=1,
-        doc="distances between the window's elements along each axis; 1 where not given",
-    )
-    pad: Shape = attribute(
-        (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
-    )
-    num_filter: int = attribute(minimum=1, doc="number of output channels")
-    num_group: int = attribute(1, minimum=1, doc="groups of channels that are filtered apart")
-    no_bias: bool = attribute(False, doc="whether there is no bias")
-    layout: str | None = attribute(
-        None,
-        choices=("NCW", "NCHW", "NCDHW", "NHWC", "NDHWC"),
-        doc="order of the axes; channels first where not given",
-    )
 
     def __post_init__(self) -> None:
         assert self.layer  # Its attributes are checked.

@@ -12,7 +12,7 @@ from core.ops.attributes import attribute
 from core.ops.indexing import Embedding
 from core.ops.joining import Concat
 from core.ops.operator import Run
-from core.ops.pool import Pooling
+from core.ops.pool import Pooling, PoolingAttributes
 from core.ops.quantized.base import (
     FLOAT32,
     INT8,
@@ -35,7 +35,7 @@ __all__ = [
 
 
 @register("_contrib_quantized_pooling")
-class QuantizedPooling(Quantized):
+class QuantizedPooling(PoolingAttributes, Quantized):
     """``Pooling`` of bytes, maxima and means.
 
     Unlike ``Pooling``, a mean that counts padding is always over a whole window, even where it
@@ -43,32 +43,6 @@ class QuantizedPooling(Quantized):
     """
 
     ignored_attributes: ClassVar[frozenset[str]] = Pooling.ignored_attributes
-
-    kernel: Shape = attribute((), minimum=1, doc="size of the window along each spatial axis")
-    pool_type: str = attribute(
-        "max", choices=("max", "avg", "sum", "lp"), doc="what becomes of a window's elements"
-    )
-    global_pool: bool = attribute(False, doc="whether the window is as large as the data")
-    pooling_convention: str = attribute(
-        "valid",
-        choices=("valid", "full", "same"),
-        doc="how sizes are rounded: down (valid), up (full), size / stride up (same)",
-    )
-    stride: Shape = attribute(
-        (), minimum=1, doc="steps of the window along each axis; 1 where not given"
-    )
-    pad: Shape = attribute(
-        (), minimum=0, doc="elements of padding on both sides of each axis; 0 where not given"
-    )
-    p_value: int | None = attribute(None, minimum=1, maximum=3, doc="which norm lp takes")
-    count_include_pad: bool | None = attribute(
-        None, doc="whether averages count padding; they do where not given"
-    )
-    layout: str | None = attribute(
-        None,
-        choices=("NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"),
-        doc="order of the axes; channels first where not given",
-    )
 
     def __post_init__(self) -> None:
         if self.pool_type not in ("max", "avg"):
