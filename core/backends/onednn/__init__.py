@@ -16,6 +16,7 @@ from core.backends.onednn.boxes import (
     slicing,
     slicing_backward,
 )
+from core.backends.onednn.byte_batch_norm import byte_batch_norm
 from core.backends.onednn.byte_conversion import (
     byte_activation,
     byte_pooling,
@@ -122,6 +123,7 @@ _FORWARD: dict[str, Prepare] = {
     "_contrib_dequantize": dequantization,
     "_contrib_quantize_v2": quantization,
     "_contrib_quantized_act": byte_activation,
+    "_contrib_quantized_batch_norm": byte_batch_norm,
     "_contrib_quantized_conv": sums_convolution,
     "_contrib_quantized_fully_connected": sums_product,
     "_contrib_quantized_pooling": byte_pooling,

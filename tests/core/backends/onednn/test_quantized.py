@@ -20,6 +20,8 @@ from oracle.topics.fused_layers import CASES
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
 
+_ENDS = (("min", -2.0), ("max", 2.5))
+
 _SUMS = "_dense_sums"
 """Int32 sums of fully connected layers are left to the reference."""
 
@@ -50,9 +52,11 @@ def _bound(symbol: Any, arrays: dict[str, np.ndarray]) -> Any:
 _CASES = [
     case
     for case in cases_of("quantized")
-    if case.op in kernels.operators("numpy") and not case.id.startswith("quantize_v2_of_")
+    if case.op in kernels.operators("numpy")
+    and not case.id.startswith(("quantize_v2_of_", "batch_norm_"))
 ]
-"""Bytes that only pass through ``quantize_v2`` are left to the reference."""
+"""Bytes that only pass through ``quantize_v2``, and batch norms of few channels, are left to the
+reference."""
 
 
 @pytest.fixture
@@ -105,6 +109,27 @@ def test_arrays_that_may_change_at_any_time(name: str) -> None:
     given["weight"][:] = arrays["weight"]
     given["max_data"][:] = arrays["max_data"]
     assert _close(executor.forward()[0].asnumpy(), expected)
+
+
+@pytest.mark.usefixtures("_checked")
+def test_batch_norm() -> None:
+    random = np.random.RandomState(0)
+    symbol = mx.sym.contrib.quantized_batch_norm(
+        name="norm", eps=0.1, min_calib_range=-3, max_calib_range=4
+    )
+    arrays = {
+        "norm_data": random.randint(-127, 128, (2, 16, 5, 6)).astype("int8"),
+        **{f"norm_{name}_data": np.array([end], "float32") for name, end in _ENDS},
+        **{
+            f"norm_{name}": random.uniform(0.5, 2, 16).astype("float32")
+            for name in ("gamma", "beta", "moving_mean", "moving_var")
+        },
+    }
+    executor = _bound(symbol, arrays)
+    assert "by onednn:batch_norm_bytes" in executor.debug_str()
+    first = executor.forward()[0].asnumpy()
+    executor.aux_dict["norm_moving_mean"][:] = 5
+    assert (executor.forward()[0].asnumpy() != first).any()
 
 
 def test_nothing_is_reordered_between_layers_of_bytes() -> None:

@@ -1,0 +1,98 @@
+"""The batch norm of bytes: each channel scaled, shifted and rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from core.backends.kernels import (
+    Kernel,
+    KernelArrays,
+    KernelLayouts,
+    KernelRequest,
+    KernelResources,
+    Version,
+)
+from core.backends.onednn.constants import Argument, DataType, Normalization, Propagation
+from core.backends.onednn.kernel import present
+from core.backends.onednn.memory import channels_last, layout_of
+from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
+from core.types import Array
+
+__all__ = ["byte_batch_norm"]
+
+_FLOAT32, _INT8 = np.dtype("float32"), np.dtype("int8")
+
+
+class _ByteBatchNorm(Kernel):
+    """A primitive with a mean of 0 and a variance of 1: all is in scale and shift."""
+
+    name = "onednn:batch_norm_bytes"
+
+    def __init__(self, request: KernelRequest, primitive: Primitive) -> None:
+        self._operator, self._primitive = request.operator, primitive
+        self._stays = all(request.is_constant[1:5])
+        layout = layout_of(primitive.desc(Argument.SRC))
+        rest = (None,) * (len(request.inputs) - 1)
+        self.layouts = KernelLayouts((layout, *rest), (layout, None, None))
+        self.inplace = ((0, 0),)
+        self.scratchpad_bytes = scratchpad_bytes(primitive)
+        self.uses_scratch = False
+
+    def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
+        """Return a closure that computes."""
+        data, *parameters = (present(array) for array in arrays.inputs[:5])
+        low, high = (present(array) for array in arrays.inputs[5:])
+        out, *ends = (present(array) for array in arrays.outputs)
+        channels = parameters[0].shape
+        factors, shifts, mean = (np.zeros(channels, _FLOAT32) for _ in range(3))
+        tensors = {
+            Argument.SRC: data,
+            Argument.MEAN: mean,
+            Argument.VARIANCE: np.ones(channels, _FLOAT32),
+            Argument.SCALE: factors,
+            Argument.SHIFT: shifts,
+            Argument.DST: out,
+        }
+        compute = launch(self._primitive, tensors, resources).call
+        limits = (self._operator.min_calib_range, self._operator.max_calib_range)
+        seen: Any = None
+
+        def call() -> Any:
+            nonlocal seen
+            now = (Version.clock, float(low[0]), float(high[0]))
+            if now != seen or not self._stays:
+                factors[:], shifts[:] = self._affine(parameters, max(map(abs, now[1:])))
+                seen = now
+            ends[0][0], ends[1][0] = limits
+            return compute()
+
+        return call
+
+    def _affine(self, parameters: Sequence[Array], reach: float) -> tuple[Array, Array]:
+        """Return by what bytes of this reach are multiplied, and what is added then."""
+        gamma, beta, mean, variance = parameters
+        per_unit = float(self._operator.steps[_INT8]) / float(self._operator.calibrated_reach)
+        scale = gamma / np.sqrt(variance + np.float32(self._operator.eps))
+        shift = (beta - mean * scale) * np.float32(per_unit)
+        unit = per_unit * reach / float(self._operator.steps[_INT8])
+        return scale * np.float32(unit / np.sqrt(1 + self._operator.eps)), shift
+
+
+def byte_batch_norm(request: KernelRequest) -> Kernel | None:
+    """Prepare the batch norm of int8 images."""
+    data = request.inputs[0]
+    if data is None or data.dtype != _INT8 or len(data.shape) != 4 or 0 in data.shape:
+        return None
+    desc = channels_last(data.shape, DataType.INT8)
+    primitive = Primitive.of(
+        "batch_normalization_forward",
+        Propagation.FORWARD_INFERENCE,
+        desc,
+        desc,
+        0.0,
+        Normalization.USE_GLOBAL_STATISTICS | Normalization.USE_SCALE | Normalization.USE_SHIFT,
+    )
+    return _ByteBatchNorm(request, primitive)
