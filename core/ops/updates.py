@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from core.ops.attributes import attribute
 from core.ops.operator import Operator, Reads, Run
 from core.ops.registry import register
@@ -26,6 +28,8 @@ __all__ = [
     "SignsgdUpdate",
     "SignumUpdate",
     "Update",
+    "as_single",
+    "move_average",
     "prepare_gradient",
 ]
 
@@ -71,8 +75,17 @@ def prepare_gradient(
     return gradient
 
 
+def as_single(value: float) -> float:
+    """Return what float32 makes of a number, as MXNet's operators take it.
+
+    Of one close to 1 that counts once it is subtracted from 1.
+    """
+    return float(np.float32(value))
+
+
 def move_average(average: Array, values: Array, keep: float) -> None:
     """Move an average in place: ``keep * average + (1 - keep) * values``."""
+    keep = as_single(keep)
     average *= keep
     average += (1 - keep) * values
 
@@ -202,7 +215,7 @@ class SignumUpdate(Update):
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad, mom = inputs
         gradient = prepare_gradient(run, weight, grad, self)
-        gradient *= 1 - self.momentum
+        gradient *= 1 - as_single(self.momentum)
         mom *= self.momentum
         mom -= gradient
         run.xp.sign(mom, out=gradient)
@@ -359,9 +372,9 @@ class FtmlUpdate(Update):
         move_average(z, gradient, self.beta1)
         gradient *= gradient
         move_average(v, gradient, self.beta2)
-        new_d = run.xp.sqrt(v / (1 - self.beta2**self.t))
+        new_d = run.xp.sqrt(v / (1 - as_single(self.beta2) ** self.t))
         new_d += self.epsilon
-        new_d *= (1 - self.beta1**self.t) / self.lr
+        new_d *= (1 - as_single(self.beta1) ** self.t) / self.lr
         z -= (new_d - self.beta1 * d) * weight
         d[...] = new_d
         run.xp.divide(z, d, out=outputs[0])

@@ -10,7 +10,16 @@ import numpy as np
 from core.ops.attributes import attribute
 from core.ops.operator import Operator, Reads, Run
 from core.ops.registry import register
-from core.ops.updates import CLIP, DECAY, RATE, RESCALE, Update, move_average, prepare_gradient
+from core.ops.updates import (
+    CLIP,
+    DECAY,
+    RATE,
+    RESCALE,
+    Update,
+    as_single,
+    move_average,
+    prepare_gradient,
+)
 from core.types import Array, DType, Shape
 
 __all__ = [
@@ -30,8 +39,7 @@ def lamb_direction(
 ) -> None:
     """Write Adam's direction with decay; ``settings`` is the operator of the first phase."""
     xp = run.xp
-    # Close to 1, what float32 makes of them counts after the subtraction.
-    beta1, beta2 = float(np.float32(settings.beta1)), float(np.float32(settings.beta2))
+    beta1, beta2 = as_single(settings.beta1), as_single(settings.beta2)
     gradient = prepare_gradient(run, weight, grad, settings, wd=0.0)
     move_average(mean, gradient, beta1)
     gradient *= gradient

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from core.ops.updates import as_single
 from core.optimizer.base import register
 from core.optimizer.rule import Piece, RuleOptimizer, move_mean, move_mean_square
 
@@ -43,8 +44,8 @@ class Adam(RuleOptimizer):
         xp, other = piece.xp, piece.scratch[1]
         mean, variance = piece.states
         gradient = self.prepare(piece, wd, decay_before_clip=True)
-        move_mean(xp, mean, gradient, self.beta1, other)
-        move_mean_square(xp, variance, gradient, self.beta2, gradient)
+        move_mean(xp, mean, gradient, as_single(self.beta1), other)
+        move_mean_square(xp, variance, gradient, as_single(self.beta2), gradient)
         xp.sqrt(variance, out=other)
         other += self.epsilon
         xp.divide(mean, other, out=other)
@@ -276,7 +277,7 @@ class RMSProp(RuleOptimizer):
         xp, other = piece.xp, piece.scratch[1]
         gradient = self.prepare(piece, wd, decay_before_clip=True)
         square = piece.states[0]
-        move_mean_square(xp, square, gradient, self.gamma1, other)
+        move_mean_square(xp, square, gradient, as_single(self.gamma1), other)
         if self.centered:
             self._centered_step(piece, gradient, lr)
         else:
@@ -291,7 +292,7 @@ class RMSProp(RuleOptimizer):
     def _centered_step(self, piece: Piece, gradient: Any, lr: float) -> None:
         xp, other = piece.xp, piece.scratch[1]
         square, mean, delta = piece.states
-        move_mean(xp, mean, gradient, self.gamma1, other)
+        move_mean(xp, mean, gradient, as_single(self.gamma1), other)
         xp.multiply(mean, mean, out=other)
         xp.subtract(square, other, out=other)
         other += self.epsilon

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.ndarray import NDArray
+from core.ops.updates import as_single
 from core.optimizer.base import register
 from core.optimizer.rule import Piece, RuleOptimizer, move_mean, move_mean_square
 
@@ -101,13 +102,14 @@ class FTML(RuleOptimizer):
         xp, other = piece.xp, piece.scratch[1]
         d, v, z = piece.states
         gradient = self.prepare(piece, wd, decay_before_clip=True)
-        move_mean_square(xp, v, gradient, self.beta2, other)
-        move_mean(xp, z, gradient, self.beta1, gradient)
+        beta1, beta2 = as_single(self.beta1), as_single(self.beta2)
+        move_mean_square(xp, v, gradient, beta2, other)
+        move_mean(xp, z, gradient, beta1, gradient)
         new_d = other
-        xp.divide(v, 1 - self.beta2**count, out=new_d)
+        xp.divide(v, 1 - beta2**count, out=new_d)
         xp.sqrt(new_d, out=new_d)
         new_d += self.epsilon
-        new_d *= (1 - self.beta1**count) / lr
+        new_d *= (1 - beta1**count) / lr
         d *= -self.beta1
         d += new_d
         d *= piece.weight

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from core.backends import backend_of
 from core.ndarray import NDArray
+from core.ops.updates import as_single
 from core.optimizer.base import register
 from core.optimizer.rule import (
     Piece,
@@ -243,8 +244,8 @@ class LAMB(RuleOptimizer):
         xp, other = piece.xp, piece.scratch[1]
         mean, variance = piece.states
         step = self.prepare(piece, 0.0)
-        move_mean(xp, mean, step, self.beta1, other)
-        move_mean_square(xp, variance, step, self.beta2, step)
+        move_mean(xp, mean, step, as_single(self.beta1), other)
+        move_mean_square(xp, variance, step, as_single(self.beta2), step)
         mean_scale, variance_scale = self._bias_corrections(count)
         xp.multiply(variance, variance_scale, out=other)
         xp.sqrt(other, out=other)
@@ -260,7 +261,8 @@ class LAMB(RuleOptimizer):
     def _bias_corrections(self, count: int) -> tuple[float, float]:
         if not self.bias_correction:
             return 1.0, 1.0
-        return 1 / (1 - self.beta1**count), 1 / (1 - self.beta2**count)
+        beta1, beta2 = as_single(self.beta1), as_single(self.beta2)
+        return 1 / (1 - beta1**count), 1 / (1 - beta2**count)
 
     def _trust_ratio(self, xp: Any, weight: Any, step: Any) -> float:
         weight_norm = math.sqrt(sum_of_squares(xp, weight))

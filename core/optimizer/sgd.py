@@ -11,6 +11,7 @@ import numpy as np
 from core.backends import Descent, backend_of
 from core.device import Context
 from core.ndarray import NDArray
+from core.ops.updates import as_single
 from core.optimizer.base import register
 from core.optimizer.rule import Piece, RuleOptimizer
 from core.random import device_random
@@ -173,7 +174,7 @@ class Signum(RuleOptimizer):
             return
         (momentum,) = piece.states
         gradient = self.prepare(piece, wd)
-        gradient *= 1 - self.momentum
+        gradient *= 1 - as_single(self.momentum)
         momentum *= self.momentum
         momentum -= gradient
         self._move(piece, momentum, lr, 1 - lr * self.wd_lh)
