@@ -20,7 +20,8 @@ _FLOATS = sorted(name for name, case in CASES.items() if not case.is_quantized)
 def _bound(name: str) -> Any:
     symbol = mx.sym.load_json(fused_layers.graph(CASES[name]))
     arrays = fused_layers.arrays_of(CASES[name], name, symbol)
-    shapes = {key: array.shape for key, array in arrays.items()}
+    # Arrays whose shapes are given may change at every pass; the others are kept folded.
+    shapes = {key: arrays[key].shape for key in ("data", "other") if key in arrays}
     executor = symbol.simple_bind(mx.cpu(), "null", **shapes)
     for key, array in arrays.items():
         {**executor.arg_dict, **executor.aux_dict}[key][:] = array
