@@ -19,7 +19,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -96,8 +95,8 @@ def one_round(options: argparse.Namespace, folder: Path) -> dict[str, Figures]:
     return found
 
 
-def main() -> None:
-    """Run all rounds and print a line for each case."""
+def read_options() -> argparse.Namespace:
+    """Return the options of the command line, checked."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("cases", nargs="*", metavar="case")
     parser.add_argument("--scripts", type=Path, help="folder of the others' scripts")
@@ -112,26 +111,42 @@ def main() -> None:
         parser.error(f"unknown case {unknown[0]}; there are {', '.join(PEER_CASES)}")
     if options.scripts is None and (options.mxnet or options.torch or options.ort):
         parser.error("--scripts is needed to run the others")
-    times: dict[tuple[str, str], list[float]] = defaultdict(list)
-    ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
+    return options
+
+
+def all_rounds(options: argparse.Namespace) -> list[dict[str, Figures]]:
+    """Run all rounds, in a folder of their own; return figures by engine of each."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for path in options.scripts.glob("*.py") if options.scripts else ():
             shutil.copy(path, folder)
-        for _ in range(options.rounds):
-            found = one_round(options, folder)
-            for engine, figures in found.items():
-                for case in set(figures) & set(options.cases):
-                    times[case, engine].append(figures[case])
-                    ratios[case, engine].append(found["modserve"][case] / figures[case])
+        return [one_round(options, folder) for _ in range(options.rounds)]
+
+
+def line_of(case: str, rounds: Sequence[dict[str, Figures]]) -> str:
+    """Return what was measured of a case: medians of our times, and of each round's ratios."""
+    unit = "us/token" if case == TOKENS else "ms"
+    median = statistics.median(found["modserve"][case] for found in rounds)
+    line = f"{case:20} {median:9.3f} {unit}"
+    for engine in ("MXNet", "PyTorch", "ONNX Runtime"):
+        pairs = [
+            (found["modserve"][case], found[engine][case])
+            for found in rounds
+            if case in found.get(engine, ())
+        ]
+        if pairs:
+            ratio = statistics.median(own / other for own, other in pairs)
+            time = statistics.median(other for _, other in pairs)
+            line += f"  = {ratio:.2f} x {engine} ({time:.3f})"
+    return line
+
+
+def main() -> None:
+    """Run all rounds and print a line for each case."""
+    options = read_options()
+    rounds = all_rounds(options)
     for case in options.cases:
-        unit = "us/token" if case == TOKENS else "ms"
-        line = f"{case:20} {statistics.median(times[case, 'modserve']):9.3f} {unit}"
-        for engine in ("MXNet", "PyTorch", "ONNX Runtime"):
-            if times[case, engine]:
-                time, ratio = (statistics.median(x[case, engine]) for x in (times, ratios))
-                line += f"  = {ratio:.2f} x {engine} ({time:.3f})"
-        print(line)
+        print(line_of(case, rounds))
 
 
 if __name__ == "__main__":
