@@ -8,6 +8,7 @@ from collections.abc import Mapping, Set
 from core.backends.kernels import KernelTable
 from core.backends.kernels import kernels as all_kernels
 from core.executor.fuse import fuse
+from core.executor.fuse_bytes import fuse_bytes
 from core.executor.fuse_training import fuse_local_responses, fuse_norms
 from core.executor.gates import Gate, find_gates
 from core.executor.gradient import append_gradients
@@ -156,6 +157,7 @@ def _fuse(
     kernels = options.table.operators(backend)
     fused = (
         fuse(program, kernels, constants),
+        fuse_bytes(program, kernels),
         fuse_norms(program, kernels),
         fuse_local_responses(program, kernels),
     )

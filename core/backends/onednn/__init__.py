@@ -74,6 +74,7 @@ from core.backends.onednn.reduction import (
     total_backward,
 )
 from core.backends.onednn.repeating import repeating, repeating_backward
+from core.backends.onednn.requantized import requantized
 from core.backends.onednn.resizing import (
     averaging,
     averaging_backward,
@@ -143,6 +144,7 @@ _FORWARD: dict[str, Prepare] = {
     "_plan_fully_connected": fused_inner_product,
     "_plan_gate": activation,
     "_plan_local_response": local_response,
+    "_plan_requantized": requantized,
     "_plan_shuffle": shuffling,
     "_plan_recurrent": recurrent_layer,
     "_npi_add": arithmetic,

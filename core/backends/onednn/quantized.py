@@ -11,7 +11,7 @@ import abc
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -42,7 +42,16 @@ from core.backends.onednn.primitive import PostOperation, Primitive, launch, scr
 from core.backends.onednn.reorder import make_reorder
 from core.types import Array, DType, Shape, shape_size
 
-__all__ = ["byte_convolution", "byte_product", "sums_convolution", "sums_product"]
+__all__ = [
+    "ByteSums",
+    "LayerScales",
+    "byte_convolution",
+    "byte_product",
+    "sums_convolution",
+    "sums_of_convolution",
+    "sums_of_product",
+    "sums_product",
+]
 
 _FLOAT32, _INT8, _INT32, _UINT8 = map(np.dtype, ("float32", "int8", "int32", "uint8"))
 _WEIGHT_SCALES = Argument.scales_of(Argument.WEIGHTS)
@@ -55,7 +64,7 @@ _NEARLY_NOTHING = 1e-30
 
 
 @dataclasses.dataclass(frozen=True)
-class _Scales:
+class LayerScales:
     """By channel, what sums are multiplied by and what is added; what all is divided by."""
 
     factors: Array
@@ -95,7 +104,7 @@ class _ByteLayer(Kernel, abc.ABC):
         """Return int8 weights, their scales and the bias, by channel or one for all."""
 
     @abc.abstractmethod
-    def scales(self, scales: Array, bias: Array, ends: Sequence[float]) -> _Scales:
+    def scales(self, scales: Array, bias: Array, ends: Sequence[float]) -> LayerScales:
         """Return what follows from these and from the ranges of the inputs."""
 
     def limits(self, scales: Array, ends: Sequence[float]) -> tuple[float, ...]:
@@ -216,15 +225,15 @@ class _Convolution(_ByteLayer):
         scales = self._layer.weight_scales(np, weight)
         return _as_bytes(weight, scales), scales, np.float32(0) if bias is None else bias
 
-    def scales(self, scales: Array, bias: Array, ends: Sequence[float]) -> _Scales:
+    def scales(self, scales: Array, bias: Array, ends: Sequence[float]) -> LayerScales:
         in_sums = scales * np.float32(self._per_unit(self._data, *ends[:2]))
         if self._out == _INT32:
             whole = np.rint(bias * in_sums).clip(-_LARGEST_BIAS, _LARGEST_BIAS)
-            return _Scales(in_sums, whole, 1.0)
+            return LayerScales(in_sums, whole, 1.0)
         out = unit = self._out_per_unit()
         if self._other is not None:
             unit = self._per_unit(self._other_dtype, *ends[2:])
-        return _Scales(unit / in_sums, _rounded(bias, in_sums) * unit, unit / out)
+        return LayerScales(unit / in_sums, _rounded(bias, in_sums) * unit, unit / out)
 
     def limits(self, scales: Array, ends: Sequence[float]) -> tuple[float, ...]:
         if self._out != _INT32:
@@ -274,7 +283,7 @@ class _Product(_ByteLayer):
             weight = _as_bytes(weight, scales)
         return weight, scales, bias[0] if bias else np.float32(0)
 
-    def scales(self, scales: Array, bias: Array, ends: Sequence[float]) -> _Scales:
+    def scales(self, scales: Array, bias: Array, ends: Sequence[float]) -> LayerScales:
         in_sums = scales * np.float32(self._per_unit(self._data, *ends[:2]))
         if self._layer.channel_wise_quantize:
             shifts = _rounded(bias, in_sums)
@@ -285,10 +294,10 @@ class _Product(_ByteLayer):
                 whole = bias / np.float32(self._per_unit(_INT8, *ends[4:])) * in_sums
                 shifts = np.trunc(whole + np.copysign(np.float32(0.5), whole)) / in_sums
         divisor = 1 / self._out_per_unit() if self._divides else 1.0
-        return _Scales(1 / in_sums, shifts, divisor)
+        return LayerScales(1 / in_sums, shifts, divisor)
 
 
-class _Sums(_ByteLayer):
+class ByteSums(_ByteLayer):
     """A layer whose int32 sums go out, with an int8 bias in their scale."""
 
     name = "onednn:sums_of_bytes"
@@ -308,12 +317,12 @@ class _Sums(_ByteLayer):
         weight, *bias = inputs
         return weight, np.float32(1), bias[0] if bias else np.float32(0)
 
-    def scales(self, scales: Array, bias: Array, ends: Sequence[float]) -> _Scales:
+    def scales(self, scales: Array, bias: Array, ends: Sequence[float]) -> LayerScales:
         shifts = bias
         if len(ends) > 4:
             in_sums = self._per_unit(self._data, *ends[:2]) * self._per_unit(_INT8, *ends[2:4])
             shifts = np.trunc(bias * np.float32(in_sums / self._per_unit(_INT8, *ends[4:])))
-        return _Scales(scales, shifts, 1.0)
+        return LayerScales(scales, shifts, 1.0)
 
     def limits(self, scales: Array, ends: Sequence[float]) -> tuple[float, ...]:
         whole = self._layer.whole_steps
@@ -371,13 +380,25 @@ def byte_convolution(request: KernelRequest) -> Kernel | None:
     return _Convolution(request, problem, primitive)
 
 
+_S = TypeVar("_S", bound=ByteSums)
+
+
 def sums_convolution(request: KernelRequest) -> Kernel | None:
     """Prepare a convolution of bytes that puts out int32 sums."""
+    return sums_of_convolution(request, ByteSums)
+
+
+def sums_of_convolution(
+    request: KernelRequest, kind: type[_S], post: tuple[PostOperation, ...] = ()
+) -> _S | None:
+    """Prepare a convolution of bytes with post-operations on its sums."""
     data, out = _spec(request.inputs[0]), _spec(request.outputs[0])
     operator = request.operator
     if request.is_train or operator.layout not in (None, "NCW", "NCHW", "NCDHW"):
         return None
     problem = Problem.of(operator.layer, request.inputs, out)
+    if problem.has_groups:
+        post = tuple((*one[:-1], 0b11) if one[0] == "scales" else one for one in post)
     primitive = Primitive.of(
         "convolution_forward",
         Propagation.FORWARD_INFERENCE,
@@ -387,18 +408,26 @@ def sums_convolution(request: KernelRequest) -> Kernel | None:
         plain((problem.output[1],)),
         _last(out),
         *problem.window,
+        post=post,
     )
     layouts = layout_of(_last(data)), layout_of(_last(out))
-    return _Sums(request, primitive, plain(problem.weight, DataType.INT8), layouts)
+    return kind(request, primitive, plain(problem.weight, DataType.INT8), layouts)
 
 
 def sums_product(request: KernelRequest) -> Kernel | None:
     """Prepare a fully connected layer of bytes that puts out int32 sums."""
+    return sums_of_product(request, ByteSums)
+
+
+def sums_of_product(
+    request: KernelRequest, kind: type[_S], post: tuple[PostOperation, ...] = ()
+) -> _S | None:
+    """Prepare a fully connected layer of bytes with post-operations on its sums."""
     if request.is_train:
         return None
     weight = _spec(request.inputs[1]).shape
-    primitive = _product(request, weight, ())
-    return _Sums(request, primitive, plain(weight, DataType.INT8))
+    primitive = _product(request, weight, post)
+    return kind(request, primitive, plain(weight, DataType.INT8))
 
 
 def byte_product(request: KernelRequest) -> Kernel | None:
