@@ -172,11 +172,12 @@ class BilinearResize2D(_Separable):
         return int(given * scale)
 
     def weights(self, xp: Any, size: int, given: int, dtype: DType) -> Array:
-        place = xp.arange(size, dtype=dtype)[:, None]
+        # MXNet finds places in float32, whatever the data.
+        place = xp.arange(size, dtype="float32")[:, None]
         if self.align_corners:
             source = place * ((given - 1) / (size - 1) if size > 1 else 0)
         else:
             source = (place + 0.5) * (given / size) - 0.5
         source = xp.clip(source, 0, given - 1)
-        weights: Array = xp.maximum(1 - abs(source - xp.arange(given, dtype=dtype)), 0)
+        weights: Array = xp.maximum(1 - abs(source - xp.arange(given, dtype="float32")), 0)
         return weights.astype(dtype, copy=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oracle.case import Case
+from oracle.case import Case, normal
 
 
 def _pool(name: str, shape: tuple[int, int] = (7, 5), **attrs: Any) -> Case:
@@ -34,6 +34,14 @@ CASES = (
     *(
         _resize(mode, mode=mode)
         for mode in ("to_even_down", "to_even_up", "to_odd_down", "to_odd_up")
+    ),
+    Case(
+        "bilinear_float64",
+        "_contrib_BilinearResize2D",
+        {"height": 28, "width": 31},
+        {"data": normal(1, 1, 9, 20, dtype="float64")},
+        tolerance=2e-7,
+        numeric=False,
     ),
     Case(
         "bilinear_like",
