@@ -20,7 +20,7 @@ from app.worker.optimizer_specs import (
 )
 from core.checkpoint import read_states, write_states
 from core.module import BucketingModule, Module
-from core.ndarray import NDArray
+from core.ndarray import NDArray, arange
 from core.optimizer import Optimizer
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "park_optimizer",
     "states_of",
     "unpark_optimizer",
+    "update_parameters",
 ]
 
 Engine = Module | BucketingModule
@@ -69,6 +70,26 @@ def holder_of(engine: Engine) -> Module:
 def optimizer_of(engine: Engine) -> Optimizer | None:
     """Return the optimizer installed, None where there is none."""
     return holder_of(engine).optimizer if engine.binded else None
+
+
+def update_parameters(engine: Engine) -> None:
+    """Update the parameters from the gradients of the last backward pass.
+
+    Those that a store keeps by rows come back with all of them: which rows a batch needs a script
+    says by ``Module.prepare``, a client cannot.
+    """
+    engine.update()
+    module = holder_of(engine)
+    if not module._update_on_kvstore:
+        return
+    group = module.executor_group
+    rows = {
+        name: arange(0, arrays[0].shape[0], dtype="int64")
+        for name, arrays in zip(group.param_names, group.param_arrays, strict=True)
+        if arrays[0].stype == "row_sparse"
+    }
+    if rows:
+        module.prepare(None, lambda batch: rows)
 
 
 def install_optimizer(engine: Engine, spec: OptimizerSpec, prefix: str) -> None:

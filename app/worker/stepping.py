@@ -12,7 +12,7 @@ import numpy as np
 from app.domain.module import InputDesc
 from app.errors import Conflict, Invalid, PreconditionFailed
 from app.worker.calls import Backward, Forward, SetStates, StepCall, Update
-from app.worker.engine_optimizer import optimizer_of
+from app.worker.engine_optimizer import optimizer_of, update_parameters
 from app.worker.faults import client_fault
 from app.worker.hosted_module import HostedModule, parse_key
 from app.worker.inference import pick_bucket
@@ -210,7 +210,7 @@ class Stepper:
         if not module.engine.has_gradients:
             # The engine itself lets a first update use the zeros that gradients start as.
             raise StageError("update needs gradients; call forward and backward first")
-        module.engine.update()
+        update_parameters(module.engine)
         module.has_unsaved = True
         optimizer = optimizer_of(module.engine)
         assert optimizer is not None

@@ -20,7 +20,12 @@ from app.domain.module import InitSpec, ParamsSource
 from app.errors import Invalid
 from app.services.checkpoint_files import verify_checkpoint, write_checkpoint
 from app.worker.client import HostError
-from app.worker.engine_optimizer import check_saved, load_states, optimizer_of
+from app.worker.engine_optimizer import (
+    check_saved,
+    load_states,
+    optimizer_of,
+    update_parameters,
+)
 from app.worker.epoch_plan import EpochPlan, PlannedBatch, plan_epoch
 from app.worker.examples import Examples
 from app.worker.fit_setup import (
@@ -282,7 +287,7 @@ class FitJob:
                 f"{batches}; lower the learning rate, clip gradients, or look for NaN in the data",
                 "optimizer",
             )
-        engine.update()
+        update_parameters(engine)
         update_metric(self._metric, labels, outputs, "metrics")
         self._module.has_unsaved = True
         state.batch += 1

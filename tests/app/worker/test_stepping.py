@@ -257,6 +257,26 @@ def test_several_devices_train_as_one(driver, fresh_driver, make_network, toy_da
         np.testing.assert_allclose(value, one.params()[name], rtol=1e-5, atol=1e-6)
 
 
+def test_devices_get_all_rows_of_what_a_store_keeps_by_rows(driver, fresh_driver, toy_data):
+    weight = mx.sym.Variable("weight", stype="row_sparse")
+    out = mx.sym.FullyConnected(mx.sym.Variable("data"), weight, num_hidden=3, name="fc")
+    net = mx.sym.SoftmaxOutput(out, name="softmax")
+    one, two = fresh_driver(), driver
+    outputs = []
+    for each, contexts in ((one, ("cpu(0)",)), (two, ("cpu(0)", "cpu(1)"))):
+        each.create(net, contexts=contexts)
+        each.bind()
+        each.ask(calls.InitParams(module="net", spec=InitSpec(seed=3)))
+        spec = OptimizerSpec(options={"learning_rate": 0.5, "momentum": 0.9})
+        each.ask(calls.InitOptimizer(module="net", spec=spec))
+        for batch in batches(toy_data):
+            _, found = each.ask(calls.Forward(module="net", backward=True), **batch)
+            each.ask(calls.Update(module="net"))
+        outputs.append(next(iter(found.values())))
+    np.testing.assert_allclose(*outputs, rtol=1e-4, atol=1e-6)
+    assert outputs[0].max() > 0.5
+
+
 def test_parameters_set_while_a_store_holds_them_stay_set(driver, make_network, toy_data):
     driver.create(make_network(), contexts=("cpu(0)", "cpu(1)"))
     driver.bind()
