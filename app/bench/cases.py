@@ -42,6 +42,20 @@ def _module(name: str, batch: int, training: bool) -> tuple[mx.mod.Module, tuple
     return module, shape
 
 
+def _quantized(module: mx.mod.Module, batch: mx.io.DataBatch) -> mx.mod.Module:
+    symbol, arguments, auxiliary = mx.contrib.quantization.quantize_model(
+        module.symbol,
+        *module.get_params(),
+        calib_mode="naive",
+        calib_data=mx.io.NDArrayIter(batch.data, batch.label, batch_size=len(batch.data[0])),
+        quantized_dtype="auto",
+    )
+    made = mx.mod.Module(symbol, context=mx.cpu())
+    made.bind(module.data_shapes, for_training=False)
+    made.set_params(arguments, dict(auxiliary))
+    return made
+
+
 @contextmanager
 def train(name: str, batch: int) -> Iterator[Case]:
     """Forward, backward and update of one batch."""
@@ -57,10 +71,12 @@ def train(name: str, batch: int) -> Iterator[Case]:
 
 
 @contextmanager
-def infer(name: str, batch: int) -> Iterator[Case]:
-    """Forward pass of one batch, outputs on the host."""
+def infer(name: str, batch: int, *, on_bytes: bool = False) -> Iterator[Case]:
+    """Forward pass of one batch, outputs on the host; in float32, or quantized to int8."""
     module, shape = _module(name, batch, training=False)
     data = _batch(shape)
+    if on_bytes:
+        module = _quantized(module, data)
 
     def step() -> None:
         module.forward(data, is_train=False)
@@ -118,6 +134,8 @@ CASES: Mapping[str, Callable[[], object]] = {
     "infer/resnet20/64": partial(infer, "resnet20", 64),
     "infer/resnet50/1": partial(infer, "resnet50", 1),
     "infer/resnet50/8": partial(infer, "resnet50", 8),
+    "infer/lenet_int8/1": partial(infer, "lenet", 1, on_bytes=True),
+    "infer/resnet50_int8/1": partial(infer, "resnet50", 1, on_bytes=True),
     "train/mlp/64": partial(train, "mlp", 64),
     "train/lenet/64": partial(train, "lenet", 64),
     "train/resnet18/8": partial(train, "resnet18", 8),

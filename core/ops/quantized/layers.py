@@ -111,7 +111,7 @@ class QuantizedConvolution(ConvolutionAttributes, _Layer):
     ignored_attributes: ClassVar[frozenset[str]] = Convolution.ignored_attributes
 
     def __post_init__(self) -> None:
-        assert self.layer  # Its attributes are checked.
+        self.layer.__post_init__()
 
     @functools.cached_property
     def layer(self) -> Convolution:

@@ -50,7 +50,7 @@ class QuantizedPooling(PoolingAttributes, Quantized):
                 f"pool_type is {self.pool_type!r}; bytes are pooled by 'max' or 'avg': leave the "
                 "layer out of the quantization (excluded_sym_names)"
             )
-        assert self.layer  # Its attributes are checked.
+        self.layer.__post_init__()
 
     @functools.cached_property
     def layer(self) -> Pooling:

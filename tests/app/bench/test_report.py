@@ -36,7 +36,10 @@ def test_slow_steps_are_repeated_at_least_five_times() -> None:
     assert (figures["steps"], len(steps)) == (5, 8)
 
 
-@pytest.mark.parametrize("name", ["infer/mlp/1", "infer/lenet/1", "train/mlp/64", "train/lenet/64"])
+@pytest.mark.parametrize(
+    "name",
+    ["infer/mlp/1", "infer/lenet/1", "infer/lenet_int8/1", "train/mlp/64", "train/lenet/64"],
+)
 def test_a_case_runs(name: str) -> None:
     with CASES[name]() as case:
         case.step()
