@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -58,14 +59,14 @@ class _ByteBatchNorm(Kernel):
         }
         compute = launch(self._primitive, tensors, resources).call
         limits = (self._operator.min_calib_range, self._operator.max_calib_range)
-        seen: Any = None
+        clock = seen = math.nan
 
         def call() -> Any:
-            nonlocal seen
-            now = (Version.clock, float(low[0]), float(high[0]))
-            if now != seen or not self._stays:
-                factors[:], shifts[:] = self._affine(parameters, max(map(abs, now[1:])))
-                seen = now
+            nonlocal clock, seen
+            reach = max(abs(float(low[0])), abs(float(high[0])))
+            if clock != Version.clock or reach != seen or not self._stays:
+                factors[:], shifts[:] = self._affine(parameters, reach)
+                clock, seen = Version.clock, reach
             ends[0][0], ends[1][0] = limits
             return compute()
 

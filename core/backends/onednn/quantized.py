@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -137,20 +138,21 @@ class _ByteLayer(Kernel, abc.ABC):
         compute = launch(self._primitive, tensors, resources, self._scale_descs()).call
         ranges = [present(array) for array in inputs[self._tensors :]]
         targets = [present(array) for array in arrays.outputs[1:]]
-        seen: Any = None
+        clock: float = math.nan
+        seen: list[float] = []
         limits: tuple[float, ...] = ()
 
         def call() -> Any:
-            nonlocal seen, limits
+            nonlocal clock, seen, limits
             if not self._stays:
                 make(kept)
-                seen = None
-            now = (Version.clock, *[float(end[0]) for end in ranges])
-            if now != seen:
-                found = self.scales(scales, bias, now[1:])
+                clock = math.nan
+            now = [float(end[0]) for end in ranges]
+            if clock != Version.clock or now != seen:
+                found = self.scales(scales, bias, now)
                 factors[:], shifts[:], divisor[:] = found.factors, found.shifts, found.divisor
-                limits = self.limits(scales, now[1:])
-                seen = now
+                limits = self.limits(scales, now)
+                clock, seen = Version.clock, now
             for target, limit in zip(targets, limits, strict=False):
                 target[0] = limit
             return compute()

@@ -142,3 +142,19 @@ def test_nothing_is_reordered_between_layers_of_bytes() -> None:
     ).debug_str()
     assert text.count("by onednn:convolution_bytes") == 2
     assert text.count("by onednn:reorder") == 2
+
+
+@pytest.mark.parametrize("name", ["int8_norm_relu", "int8_dense_rows"])
+def test_memory_that_numpy_writes_to(name: str) -> None:
+    """Of an array whose memory has been handed out, nobody tells when it changes."""
+    symbol, arrays = _fused(name)
+    executor = _bound(symbol, arrays)
+    before = executor.forward()[0].asnumpy()
+    weight = executor.arg_dict["weight"]
+    capsule, shared = weight.to_dlpack_for_write(), weight.data
+    executor.forward()
+    shared *= 0
+    assert (executor.forward()[0].asnumpy() != before).any()
+    shared += arrays["weight"]
+    np.testing.assert_array_equal(executor.forward()[0].asnumpy(), before)
+    del capsule
