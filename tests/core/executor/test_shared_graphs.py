@@ -2,11 +2,15 @@
 
 import pytest
 
+import core as mx
 from core.errors import GraphError, MXNetError
 from core.executor.compile import CompileOptions, compile_graph
 from core.executor.trace import Graph, specs_of
 from core.symbol import load
 from core.symbol.infer import infer_graph
+from oracle import golden_file
+from oracle.compare import assert_close
+from oracle.topics import quantized_graphs
 
 SHAPES = [
     (1, 3, 112, 112),
@@ -63,3 +67,11 @@ def test_real_graphs_compile_to_sound_plans(shared_dir):
             assert plan.memory.nbytes <= 1.5 * plan.memory.peak_live, file.name
         compiled.append(file.name)
     assert len(compiled) >= 75
+
+
+@pytest.mark.parametrize("name", sorted(quantized_graphs.SHAPES))
+def test_graphs_of_bytes_put_out_mxnets_numbers(shared_dir, name):
+    for index, output in enumerate(quantized_graphs.run_graph(mx, name)):
+        expected = golden_file.topic("quantized_graphs")[f"{name}/{index}"]
+        # A half may fall to the other byte where another machine sums up in another order.
+        assert_close(f"{name} {index}", output, expected, 2e-2)
