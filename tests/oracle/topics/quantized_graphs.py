@@ -1,4 +1,4 @@
-"""What four real graphs of bytes put out, with parameters made up; they lie beside the repository."""
+"""What four real graphs of bytes put out; they lie beside the repository."""
 
 from __future__ import annotations
 
