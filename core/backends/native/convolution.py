@@ -24,11 +24,11 @@ _WINDOW = (3, 3)
 _MOST_PADDING = 2
 
 _TILES, _TILES_OF_FEW = 30, 48
-"""Tiles that a thread transforms together: the rows of three blocks of a product; for the second,
-of few output channels. With a multiple of 4 the places of tiles with many channels would lie pages
-apart, and contend for the same lines of the cache."""
+"""Tiles that a thread transforms together: whole blocks of rows in the products, which have 6 rows,
+and 12 or 16 where output channels are few. With a multiple of 4 the places of tiles with many
+channels would lie pages apart, and contend for the same lines of the cache."""
 _FEW = 32
-"""Output channels up to which blocks have more rows than six."""
+"""Output channels up to which they are few."""
 
 _TILES_PER_WEIGHT = 1 / 4096
 """Tiles for each pair of an input and an output channel from which the kernels win: transformed

@@ -53,12 +53,14 @@ class Weights:
             make = partial(self.transform, weight)
             return resources.keep(key, (_WEIGHT,), self.nbytes, make)
         target = present(resources.scratchpad)[: self.nbytes]
-        calls.append(partial(self.transform, weight, target))
+        calls.append(self._call(weight, target))
         return target
 
     def transform(self, weight: Array, target: Array) -> None:
         """Transform weights of shape ``(outputs, inputs, 3, 3)`` into bytes."""
-        outputs, inputs = weight.shape[:2]
-        loaded().winograd_transform_weights(
-            outputs, inputs, self._is_turned, pointer(weight), pointer(target)
-        )
+        self._call(weight, target)()
+
+    def _call(self, weight: Array, target: Array) -> Callable[[], Any]:
+        shape = weight.shape[:2]
+        places = pointer(weight), pointer(target)
+        return partial(loaded().winograd_transform_weights, *shape, self._is_turned, *places)
