@@ -30,11 +30,13 @@ channels would lie pages apart, and contend for the same lines of the cache."""
 _FEW = 32
 """Output channels up to which they are few."""
 
-_TILES_PER_WEIGHT = 1 / 4096
-"""Tiles for each pair of an input and an output channel from which the kernels win: transformed
-weights are nearly twice as large, and with few tiles their way from memory is what takes time."""
-_TILES_PER_TRANSFORM = 64
-"""Tiles from which it pays to transform weights for one pass."""
+_WEIGHTS_PER_TILE = 8192
+"""Pairs of an input and an output channel for each tile of an image, up to which weights are kept
+transformed. They are nearly twice as large, and with few tiles their way from memory is what takes
+time. Batches of any size go by this, so that they share the weights."""
+_FEWEST_TILES, _WEIGHTS_PER_TRANSFORM = 64, 4096
+"""Tiles of a batch from which it pays to transform weights for one pass, and pairs of channels for
+each up to which it does."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,16 +67,16 @@ class Convolution:
         data = request.inputs[0]
         assert data is not None
         found = cls(direct.data, direct.output, pad, _is_last(request, data))
-        fewest = channels[0] * channels[1] * _TILES_PER_WEIGHT
-        if request.is_train or not request.is_constant[1]:
-            fewest = max(fewest, _TILES_PER_TRANSFORM)
-        return found if found.tiles >= fewest else None
+        is_kept = request.is_constant[1] and not request.is_train
+        return found if found._wins(is_kept=is_kept) else None
 
-    @property
-    def tiles(self) -> int:
-        """How many tiles of 2x2 results there are."""
+    def _wins(self, *, is_kept: bool) -> bool:
+        """Tell whether the kernels are faster, with weights kept transformed or not."""
         images, _, height, width = self.output
-        return images * -(-height // 2) * -(-width // 2)
+        tiles, weights = -(-height // 2) * -(-width // 2), self.data[1] * self.output[1]
+        if is_kept:
+            return tiles * _WEIGHTS_PER_TILE >= weights
+        return images * tiles >= max(_FEWEST_TILES, weights // _WEIGHTS_PER_TRANSFORM)
 
     @property
     def layouts(self) -> tuple[Layout | None, Layout | None]:

@@ -62,8 +62,9 @@ def test_memory_of_resnet_50(batch):
     first = executor.memory_report()
     (plan,) = executor._plans.values()
     assert first.arena <= 1.3 * two_largest_live(list(plan.compiled.lives.values()))
-    # Parameters are there as the module shows them and as kernels want them; not a third time.
-    assert first.kept <= 1.02 * (first.arguments + first.auxiliaries)
+    # Parameters are there as the module shows them and as kernels want them, those of some 3x3
+    # convolutions 16/9 as large; not a third time.
+    assert first.kept <= 1.15 * (first.arguments + first.auxiliaries)
     half = mx.io.DataBatch([mx.nd.zeros((max(1, batch // 2), *example))])
     module.forward(half, is_train=False)
     again = module._exec_group.execs[0].memory_report()

@@ -252,9 +252,18 @@ def test_infinity_stays_what_it_is(activation: str | None) -> None:
     np.testing.assert_array_equal(*results)
 
 
-def test_few_tiles_do_not_pay_for_large_weights() -> None:
+@pytest.mark.parametrize(("size", "wins"), [(7, False), (14, True)])
+def test_few_tiles_do_not_pay_for_large_weights(size: int, wins: bool) -> None:
+    """Batches of any size agree, and so share the weights that are kept."""
     symbol = layer(mx.sym.Variable("data"), "only", 512, pad=(1, 1))
-    for images, wins in ((1, False), (8, True)):
-        executor = bound(symbol, (images, 512, 7, 7), None)
+    for images in (1, 8):
+        executor = bound(symbol, (images, 512, size, size), None)
         executor.forward(is_train=False)
         assert ("winograd:convolution" in kernels(executor, is_train=False)) == wins
+
+
+@pytest.mark.parametrize(("images", "wins"), [(1, False), (8, True)])
+def test_few_tiles_do_not_pay_for_transforming_weights(images: int, wins: bool) -> None:
+    symbol = layer(mx.sym.Variable("data"), "only", 512, pad=(1, 1))
+    executor = trained(bound(symbol, (images, 512, 7, 7), None))
+    assert ("winograd:convolution" in kernels(executor, is_train=True)) == wins
