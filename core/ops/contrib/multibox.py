@@ -6,9 +6,10 @@ shares of the image.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from core.errors import AttributeValueError, MXNetError, ShapeError
 from core.ops.attributes import attribute
@@ -41,8 +42,8 @@ def _sides(xp: Any, boxes: Array) -> Corners:
 class MultiBoxPrior(WithoutGradient):
     """The default boxes of a feature map (batch, channels, height, width).
 
-    Every place has one square box for each of ``sizes`` (as shares of the image's height), and one
-    of the first size for each of ``ratios`` but the first: (1, height · width · boxes, 4).
+    Every place has one box of the first of ``ratios`` for each of ``sizes`` (as shares of the
+    image's height), and one of the first size for each other ratio: (1, height · width · boxes, 4).
     """
 
     sizes: tuple[float, ...] = attribute((1.0,), doc="sizes of boxes, in parts of the image")
@@ -77,21 +78,20 @@ class MultiBoxPrior(WithoutGradient):
         return inputs, [self.expect("output", outputs[0], (1, boxes, 4))]
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        xp, (height, width) = run.xp, inputs[0].shape[2:4]
-        step_y, step_x = self.steps
+        # All in float32 and in MXNet's order: equal overlaps with an object stay equal.
+        xp, (height, width) = run.xp, map(np.float32, inputs[0].shape[2:4])
+        step_y, step_x = map(np.float32, self.steps)
         if step_y <= 0 or step_x <= 0:
             step_y, step_x = 1 / height, 1 / width
-        halves = [
-            *((size * height / width / 2, size / 2) for size in self.sizes),
-            *(
-                (self.sizes[0] * height / width * root / 2, self.sizes[0] / root / 2)
-                for root in map(math.sqrt, self.ratios[1:])
-            ),
-        ]
+        sizes = [np.float32(size) for size in self.sizes]
+        roots = [np.sqrt(np.float32(ratio)) for ratio in self.ratios]
+        kinds = [(size, roots[0]) for size in sizes] + [(sizes[0], root) for root in roots[1:]]
+        halves = [(size * height / width * root / 2, size / root / 2) for size, root in kinds]
         half = xp.asarray(halves, dtype="float32")
-        centers = xp.empty((height, width, 1, 2), dtype="float32")
-        centers[..., 0] = ((xp.arange(width) + self.offsets[1]) * step_x)[:, None]
-        centers[..., 1] = ((xp.arange(height) + self.offsets[0]) * step_y)[:, None, None]
+        centers = xp.empty((int(height), int(width), 1, 2), dtype="float32")
+        columns, rows = (xp.arange(int(count), dtype="float32") for count in (width, height))
+        centers[..., 0] = ((columns + np.float32(self.offsets[1])) * step_x)[:, None]
+        centers[..., 1] = ((rows + np.float32(self.offsets[0])) * step_y)[:, None, None]
         boxes = xp.concatenate((centers - half, centers + half), axis=-1)
         if self.clip:
             xp.clip(boxes, 0, 1, out=boxes)

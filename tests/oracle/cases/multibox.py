@@ -29,7 +29,8 @@ def _objects(*counts: int, most: int = 4, width: int = 5) -> Spec:
 
 def _prior(name: str, height: int = 3, width: int = 4, **attrs: Any) -> Case:
     data = {"data": (1, 2, height, width)}
-    return Case(f"prior_{name}", "_contrib_MultiBoxPrior", attrs, data, numeric=False)
+    # Exactly, so that boxes that overlap an object equally do so here, too.
+    return Case(f"prior_{name}", "_contrib_MultiBoxPrior", attrs, data, numeric=False, tolerance=0)
 
 
 def _target(name: str, objects: Spec, anchors: int = 30, **attrs: Any) -> Case:
@@ -56,6 +57,8 @@ _MINING = {"negative_mining_ratio": 3, "minimum_negative_samples": 2}
 CASES = (
     _prior("default"),
     _prior("sizes", sizes=(0.2, 0.276), ratios=(1, 2, 0.5, 3, 0.333333)),
+    _prior("first_ratio", 1, 2, sizes=(0.2, 0.3), ratios=(2, 1, 0.5)),
+    _prior("many_places", 10, 7, sizes=(0.37, 0.447), ratios=(1, 2, 0.5, 3, 0.333333)),
     _prior("clip", sizes=(0.9, 0.95), ratios=(1, 2, 0.5), clip=True),
     _prior("steps", steps=(0.1, 0.2), offsets=(0.3, 0.7), sizes=(0.4,)),
     _prior("no_steps", steps=(0.0, 0.0), sizes=(0.4,)),
