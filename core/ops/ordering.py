@@ -17,6 +17,8 @@ __all__ = ["Argsort", "Sort", "TopK"]
 
 _FLOAT32 = np.dtype("float32")
 _INT32 = np.dtype("int32")
+_MANY_TIMES = 8
+"""How many times as many elements as are wanted make it worth picking these out first."""
 
 
 def sorting_order(run: Run, data: Array, axis: int, ascending: bool) -> Array:
@@ -26,6 +28,31 @@ def sorting_order(run: Run, data: Array, axis: int, ascending: bool) -> Array:
     # Sorted backwards and turned around, so that equal elements keep their order here too.
     order = run.xp.argsort(run.xp.flip(data, axis), axis=axis, kind="stable")
     return data.shape[axis] - 1 - run.xp.flip(order, axis)
+
+
+def _leading_order(run: Run, data: Array, axis: int, ascending: bool, count: int) -> Array:
+    """Return the first ``count`` of the indices that sort the data along an axis.
+
+    Few of many are picked out before they are sorted.
+    """
+    if count * _MANY_TIMES >= data.shape[axis] or (data.dtype.kind == "f" and _has_nan(run, data)):
+        return _head(sorting_order(run, data, axis, ascending), axis, count)
+    xp, rows = run.xp, run.xp.moveaxis(data, axis, -1)
+    place = count - 1 if ascending else rows.shape[-1] - count
+    last = xp.partition(rows, place, axis=-1)[..., place : place + 1]
+    before = rows < last if ascending else rows > last
+    equal = rows == last
+    # Of elements that equal the last one chosen, the first come first.
+    missing = count - before.sum(axis=-1, keepdims=True)
+    before |= equal & (xp.cumsum(equal, axis=-1, dtype="int32") <= missing)
+    chosen = xp.nonzero(before)[-1].reshape(*rows.shape[:-1], count)
+    order = sorting_order(run, xp.take_along_axis(rows, chosen, -1), -1, ascending)
+    return xp.moveaxis(xp.take_along_axis(chosen, order, -1), -1, axis)
+
+
+def _has_nan(run: Run, data: Array) -> bool:
+    """Tell whether there is NaN, which no comparison finds a place for."""
+    return bool(run.xp.isnan(data).any())
 
 
 def _flat_where_none(data: Array, axis: int | None) -> tuple[Array, int]:
@@ -109,8 +136,8 @@ class TopK(Operator):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         data, axis = _flat_where_none(inputs[0], self.axis)
-        order = sorting_order(run, data, axis, self.is_ascend)
-        chosen = _head(order, axis, self.k or data.shape[axis])
+        count = self.k or data.shape[axis]
+        chosen = _leading_order(run, data, axis, self.is_ascend, count)
         if self.ret_typ == "mask":
             mask = outputs[0].reshape(data.shape)
             ones = run.scratch(chosen.shape, mask.dtype)

@@ -52,3 +52,31 @@ def test_equal_elements_keep_their_order(ascending: bool) -> None:
 def test_unsigned_numbers_sort_downwards() -> None:
     data = np.array([[0, 255, 7]], "uint8")
     assert apply("sort", {"is_ascend": False}, [data]).outputs[0].tolist() == [[255, 7, 0]]
+
+
+@pytest.mark.parametrize("values", ["distinct", "ties", "all_equal", "nan", "infinite", "integers"])
+@pytest.mark.parametrize("ascending", [False, True], ids=["largest", "smallest"])
+@pytest.mark.parametrize(("axis", "k"), [(-1, 1), (-1, 7), (1, 3), (None, 5)])
+def test_few_of_many_are_those_that_sorting_puts_first(
+    axis: int | None, k: int, ascending: bool, values: str
+) -> None:
+    random = np.random.RandomState(8)
+    data = {
+        "distinct": random.permutation(2 * 30 * 70),
+        "ties": random.randint(0, 4, 2 * 30 * 70),
+        "all_equal": np.ones(2 * 30 * 70),
+        "nan": np.where(random.rand(2 * 30 * 70) < 0.1, np.nan, random.rand(2 * 30 * 70)),
+        "infinite": random.choice([-np.inf, np.inf, 1.0], 2 * 30 * 70),
+        "integers": random.randint(-9, 9, 2 * 30 * 70),
+    }[values].reshape(2, 30, 70)
+    data = data.astype("int32" if values == "integers" else "float32")
+    attributes = {"axis": axis, "k": k, "is_ascend": ascending, "ret_typ": "both", "dtype": "int32"}
+    found, places = apply("topk", attributes, [data]).outputs
+    key = data if ascending else -data.astype("float64")
+    # NaN is beyond the largest: last of the smallest, first of the largest.
+    key = np.where(np.isnan(data), np.inf if ascending else -np.inf, key)
+    flat, place = (key.reshape(-1), 0) if axis is None else (key, axis)
+    expected = np.take(np.argsort(flat, axis=place, kind="stable"), range(k), axis=place)
+    np.testing.assert_array_equal(places, expected)
+    source = data.reshape(-1) if axis is None else data
+    np.testing.assert_array_equal(found, np.take_along_axis(source, expected, place))
