@@ -70,24 +70,30 @@ class ROIPooling(OnRegions):
     ) -> None:
         xp, data, data_grad = run.xp, inputs[0], in_grads[0]
         assert data_grad is not None
-        data_grad.fill(0)
-        channel = xp.arange(data.shape[1])[:, None]
+        last = _channels_last(run, data)
+        gradient = run.scratch(last.shape, last.dtype)
+        gradient.fill(0)
+        channel = xp.arange(data.shape[1])
         for region, image, rows, columns in self._regions(xp, inputs[1], data.shape):
             filled = [i for i, (start, end) in enumerate(columns) if end > start]
             if not filled:
                 continue
-            places = xp.stack(
-                [data[image, :, :, slice(*columns[i])].argmax(axis=2) for i in filled], axis=2
-            )
-            places += xp.asarray([columns[i][0] for i in filled])
-            lines = xp.take_along_axis(data[image], places, axis=2)
+            top, bottom = rows[0][0], rows[-1][1]
+            crop = xp.moveaxis(last[image, top:bottom], 1, 0)
+            found = [_first_maxima(xp, crop[slice(*columns[i])]) for i in filled]
+            # Of each bin of columns, row and channel.
+            lines = xp.stack([maxima for maxima, _ in found], axis=1)
+            starts = xp.asarray([columns[i][0] for i in filled])[:, None]
+            places = xp.stack([place for _, place in found], axis=1) + starts
             for i, (start, end) in enumerate(rows):
                 if end <= start:
                     continue
-                row = lines[:, start:end].argmax(axis=1) + start
-                column = xp.take_along_axis(places, row[:, None], axis=1)[:, 0]
-                grad = out_grads[0][region, :, i][:, xp.asarray(filled)]
-                xp.add.at(data_grad[image], (channel, row, column), grad)
+                row = _first_maxima(xp, lines[start - top : end - top])[1] + (start - top)
+                column = xp.take_along_axis(places, row[None], axis=0)[0]
+                flat = ((row + top) * data.shape[3] + column) * data.shape[1] + channel
+                grad = out_grads[0][region, :, i][:, xp.asarray(filled)].T
+                xp.add.at(gradient[image].reshape(-1), flat.reshape(-1), grad.reshape(-1))
+        xp.copyto(data_grad, xp.moveaxis(gradient, -1, 1))
 
     def _regions(
         self, xp: Any, rois: Array, shape: Shape
@@ -111,6 +117,17 @@ def _bins(xp: Any, start: Array, end: Array, places: int, length: int) -> list[_
     ends = xp.ceil((place + 1) * step) + start[:, None]
     bins = xp.clip(xp.stack((begins, ends), axis=-1), 0, length).astype("int64")
     return [[(first, last) for first, last in region] for region in bins.tolist()]
+
+
+def _first_maxima(xp: Any, slabs: Array) -> tuple[Array, Array]:
+    """Return the maxima along the first axis, and where each is met first."""
+    maxima = slabs[0].copy()
+    places = xp.zeros(maxima.shape, dtype="int32")
+    for place in range(1, len(slabs)):
+        is_larger = slabs[place] > maxima
+        xp.copyto(maxima, slabs[place], where=is_larger)
+        xp.copyto(places, xp.int32(place), where=is_larger)
+    return maxima, places
 
 
 def _channels_last(run: Run, data: Array) -> Array:
