@@ -95,7 +95,7 @@ async def test_killed_again_and_again_a_fit_ends_with_the_same_bits(
         job = jobs.start(record, fit_params(epochs), resume=newest(jobs.root), attempt=attempt)
         client = await started(record, job)
         if attempt > 1:  # each gets on a little, however slow the machine is
-            await next_event(client, "checkpoint")
+            await next_event(client, "checkpoint", "done")
         await asyncio.sleep(moments.uniform(0.0, 0.1))
         os.kill(client.pid, signal.SIGKILL)
         assert await client.exited == -signal.SIGKILL
