@@ -36,7 +36,8 @@ class CompileKernels(BuildHookInterface[Any]):
         # By this the engine knows whether the library is of the source that it finds beside it.
         source = zlib.crc32(b"".join(path.read_bytes() for path in files))
         inputs = [str(path) for path in files if path.suffix == ".c"]
-        options = [*OPTIONS, f"-DSOURCE={source}u", "-o", str(root / TARGET)]
+        made = (root / TARGET).with_suffix(".new")
+        options = [*OPTIONS, f"-DSOURCE={source}u", "-o", str(made)]
         command = [*compiler, *options, *inputs, "-lm"]
         try:
             subprocess.run(command, check=True, capture_output=True, text=True)
@@ -48,6 +49,8 @@ class CompileKernels(BuildHookInterface[Any]):
                 f"libc6-dev). What failed: {reason}"
             )
             return
+        # Whole at once: a server may be running on the one before.
+        made.replace(root / TARGET)
         build_data["artifacts"].append(str(TARGET))
         build_data["pure_python"] = False
         build_data["tag"] = "py3-none-linux_x86_64"
