@@ -87,10 +87,6 @@ TARGET static void take_statistics(const Maps *m, const float *data, Piece piece
   join(to, to + m->channels, to + 2 * m->channels, count, mean, squares);
 }
 
-TARGET static void clear(float *start, long count) {
-  for (long i = 0; i < count; i += LANES) _mm512_storeu_ps(start + i, _mm512_setzero_ps());
-}
-
 /* Mean, variance and 1 / sqrt(variance + eps) of the batch, from what the threads have. */
 TARGET static void join_threads(const Maps *m, const float *scratch, long team, float eps,
                                 float *mean, float *variance, float *inverse) {
@@ -111,16 +107,21 @@ TARGET static void join_threads(const Maps *m, const float *scratch, long team, 
   }
 }
 
-/* data -> data * scale + shift of 16 channels. */
+/* data -> (data - center) * scale + shift of 16 channels. The difference comes first: where the
+ * mean is large beside the deviation, products would have no digits left for it. */
 typedef struct {
-  vector scale, shift;
+  vector center, scale, shift;
 } Affine;
 
 INLINE Affine affine_of(long c, const float *gamma, const float *beta, const float *mean,
                         const float *inverse) {
   const vector rate = _mm512_loadu_ps(inverse + c);
   const vector scale = rate * (gamma ? _mm512_loadu_ps(gamma + c) : _mm512_set1_ps(1));
-  return (Affine){scale, _mm512_loadu_ps(beta + c) - _mm512_loadu_ps(mean + c) * scale};
+  return (Affine){_mm512_loadu_ps(mean + c), scale, _mm512_loadu_ps(beta + c)};
+}
+
+INLINE vector apply(Affine affine, vector x) {
+  return _mm512_fmadd_ps(x - affine.center, affine.scale, affine.shift);
 }
 
 /* Normalize; `gamma` NULL stands for ones. Writes the statistics as well. */
@@ -143,8 +144,7 @@ TARGET void batch_norm_forward(const Maps *m, const float *data, const float *ga
       const Affine affine = affine_of(piece.channel, gamma, beta, mean, inverse);
       for (long j = 0; j < piece.count; j++) {
         const long place = piece.offset + j * m->pixel;
-        const vector x = _mm512_loadu_ps(data + place);
-        const vector y = _mm512_fmadd_ps(x, affine.scale, affine.shift);
+        const vector y = apply(affine, _mm512_loadu_ps(data + place));
         _mm512_storeu_ps(result + place, has_relu ? _mm512_max_ps(y, _mm512_setzero_ps()) : y);
       }
     }
@@ -156,7 +156,7 @@ TARGET void batch_norm_forward(const Maps *m, const float *data, const float *ga
 /* The gradient that ReLU lets through; computed as the forward pass has. */
 INLINE vector let_through(vector grad, vector x, Affine affine, int has_relu) {
   if (!has_relu) return grad;
-  const vector y = _mm512_fmadd_ps(x, affine.scale, affine.shift);
+  const vector y = apply(affine, x);
   return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(y, _mm512_setzero_ps(), _CMP_GT_OQ), grad);
 }
 
@@ -178,14 +178,13 @@ TARGET void batch_norm_backward(const Maps *m, const float *data, const float *g
       const Piece piece = piece_at(m, i);
       const long c = piece.channel;
       const Affine affine = affine_of(c, gamma, beta, mean, inverse);
-      const vector center = _mm512_loadu_ps(mean + c);
       vector sum = {0}, product = {0};
       for (long j = 0; j < piece.count; j++) {
         const long place = piece.offset + j * m->pixel;
         const vector x = _mm512_loadu_ps(data + place);
         const vector dy = let_through(_mm512_loadu_ps(grad + place), x, affine, has_relu);
         sum += dy;
-        product = _mm512_fmadd_ps(dy, x - center, product);
+        product = _mm512_fmadd_ps(dy, x - affine.center, product);
       }
       _mm512_storeu_ps(own + c, _mm512_loadu_ps(own + c) + sum);
       _mm512_storeu_ps(own + channels + c, _mm512_loadu_ps(own + channels + c) + product);
@@ -206,7 +205,7 @@ TARGET void batch_norm_backward(const Maps *m, const float *data, const float *g
       const Piece piece = piece_at(m, i);
       const long c = piece.channel;
       const Affine affine = affine_of(c, gamma, beta, mean, inverse);
-      const vector share = _mm512_set1_ps(1 / count), center = _mm512_loadu_ps(mean + c);
+      const vector share = _mm512_set1_ps(1 / count);
       const vector grad_mean = share * _mm512_loadu_ps(beta_grad + c);
       const vector rate = share * _mm512_loadu_ps(gamma_grad + c) * _mm512_loadu_ps(inverse + c);
       for (long j = 0; j < piece.count; j++) {
@@ -215,7 +214,7 @@ TARGET void batch_norm_backward(const Maps *m, const float *data, const float *g
         const vector dy = let_through(_mm512_loadu_ps(grad + place), x, affine, has_relu);
         /* Differences first: what is left of them may be little. */
         _mm512_storeu_ps(data_grad + place,
-                         affine.scale * (dy - grad_mean - (x - center) * rate));
+                         affine.scale * (dy - grad_mean - (x - affine.center) * rate));
       }
     }
   }

@@ -1,4 +1,4 @@
-/* What all kernels share: registers of 16 floats, and how many threads work. */
+/* What all kernels share: registers of 16 floats, zeros, and how many threads work. */
 #ifndef CORE_BACKENDS_NATIVE_SIMD_H
 #define CORE_BACKENDS_NATIVE_SIMD_H
 
@@ -11,6 +11,11 @@
 #define INLINE TARGET __attribute__((always_inline)) static inline
 
 typedef __m512 vector;
+
+/* Write zeros; the count is a multiple of 16. */
+INLINE void clear(float *start, long count) {
+  for (long i = 0; i < count; i += LANES) _mm512_storeu_ps(start + i, _mm512_setzero_ps());
+}
 
 static inline long least(long a, long b) { return a < b ? a : b; }
 

@@ -411,10 +411,6 @@ TARGET static void transform_both(const Problem *p, const float *data, const flo
   }
 }
 
-TARGET static void clear(float *start, long count) {
-  for (long i = 0; i < count; i += LANES) _mm512_storeu_ps(start + i, _mm512_setzero_ps());
-}
-
 /* Elements of scratch for the weights' gradient, for all threads together.
  *
  * Where the sums fit a thread's cache, each thread has its own, and works alone (`shared` 0).
