@@ -154,7 +154,3 @@ def openapi(path: Annotated[Path, typer.Argument(help="File to write.")]) -> Non
 def main() -> None:
     """Entry point of the installed command."""
     app()
-
-
-if __name__ == "__main__":
-    main()

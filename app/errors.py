@@ -18,29 +18,28 @@
     │   └── IdempotencyMismatch     an Idempotency-Key came back with another request
     └── Unavailable            503  cannot be answered now; says when to try again
 
-The engine's own errors (``core.errors``) have their rows in the same table, and so has every
-code a ``HostError`` carries out of an executor process. What is in no row is our bug: a 500
-that tells the client nothing but the request id.
+What an executor refuses comes as a ``HostError`` with the code of a row, the engine's refusals
+among them. What is in no row is our bug: a 500 that tells the client nothing but the request id.
 """
 
 from __future__ import annotations
 
+import difflib
 import errno
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from app.worker.client import ExecutorGone, HostError
-from core import errors as engine
-from core.errors import did_you_mean
-
 __all__ = [
+    "ENGINE_KINDS",
     "ERROR_TABLE",
     "AlreadyExists",
     "Conflict",
     "Damaged",
     "ErrorKind",
+    "ExecutorGone",
     "FieldError",
+    "HostError",
     "IdempotencyMismatch",
     "IllegalTransition",
     "InUse",
@@ -107,6 +106,42 @@ class ServiceError(Exception):
     def headers(self) -> dict[str, str]:
         """Return HTTP headers that belong to the answer."""
         return {}
+
+
+class HostError(Exception):
+    """A call was refused by the host, with the code of one row below.
+
+    Attributes:
+        code: what it is over HTTP.
+        message: for the client to read.
+        field_name: the first field at fault, if one is.
+        errors: every field at fault, as plain ``FieldError`` values, where that is known.
+        extensions: members of the answer that only this error has.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        field_name: str | None = None,
+        errors: Sequence[Mapping[str, str]] = (),
+        extensions: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.field_name = field_name
+        self.errors = errors
+        self.extensions = extensions or {}
+
+    def to_row(self) -> list[Any]:
+        """Return the arguments that make it again, as plain values."""
+        errors, extensions = [dict(one) for one in self.errors], dict(self.extensions)
+        return [self.code, self.message, self.field_name, errors, extensions]
+
+
+class ExecutorGone(Exception):
+    """The executor died before it answered; nothing is known of the call's effect."""
 
 
 class StartError(Exception):
@@ -325,48 +360,51 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     Unavailable: ErrorKind(503, "unavailable", "Not available at present"),
     StorageFull: ErrorKind(507, "storage_full", "The server's disk is full"),
     ExecutorGone: ErrorKind(503, "executor_gone", "The executor does not answer"),
-    engine.MXNetError: ErrorKind(
+}
+"""Every error that is an answer. A class without a row takes the row of its nearest base."""
+
+ENGINE_KINDS: tuple[ErrorKind, ...] = (
+    ErrorKind(
         *(422, "engine", "The engine refused the request"),
         expected="what the engine can run",
         hint="correct what the detail names",
     ),
-    engine.GraphError: ErrorKind(
+    ErrorKind(
         *(422, "invalid_graph", "The symbol is no valid graph"),
         expected="a symbol in MXNet's JSON, whose nodes read earlier nodes",
         hint="save it anew with Symbol.save or Symbol.tojson",
     ),
-    engine.UnknownOperator: ErrorKind(
+    ErrorKind(
         *(422, "unknown_operator", "An operator is not known"),
         expected="operators of MXNet 1.9.1 that are known here",
         hint="correct the op of the nodes named; 'modserve doctor' lists all that a model misses",
     ),
-    engine.AttributeValueError: ErrorKind(
+    ErrorKind(
         *(422, "invalid_attribute", "An operator attribute has a value it cannot take"),
         expected="attributes that the operator has, spelled as MXNet does",
         hint="correct the attribute of the node named",
     ),
-    engine.ShapeError: ErrorKind(
+    ErrorKind(
         *(422, "invalid_shape", "Shapes contradict each other"),
         expected="shapes that agree with one another all along the graph",
         hint="correct the shape given for the input, or the attributes of the node named",
     ),
-    engine.TypeInferenceError: ErrorKind(
+    ErrorKind(
         *(422, "invalid_dtype", "Dtypes contradict each other"),
         expected="dtypes that agree with one another all along the graph",
         hint="give the input the dtype that the node named expects, or put a Cast between",
     ),
-    engine.FormatError: ErrorKind(
+    ErrorKind(
         *(422, "damaged", "A file is damaged or of another format"),
         expected="a whole file, as MXNet writes it",
         hint="write it anew with MXNet or modserve, and upload it again",
     ),
-    engine.StageError: ErrorKind(409, "wrong_stage", "Another call must come first"),
-    engine.DeviceError: ErrorKind(422, "invalid_device", "The device does not exist"),
-}
-"""Every error that is an answer. A class without a row takes the row of its nearest base."""
+    ErrorKind(422, "invalid_device", "The device does not exist"),
+)
+"""What the engine refuses; ``app.executor.faults`` says which of its errors is which."""
 
 _INTERNAL = ErrorKind(500, "internal", "An error of the server")
-_BY_CODE = {kind.code: kind for kind in ERROR_TABLE.values()}
+_BY_CODE = {kind.code: kind for kind in (*ERROR_TABLE.values(), *ENGINE_KINDS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,6 +460,12 @@ def to_problem(error: BaseException, request_id: str, instance: str) -> Problem:
         body |= error.extensions
     retry = {"Retry-After": "1"} if kind.status == 503 else {}
     return Problem(kind.status, body, retry)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` for the nearest known word, or an empty string."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _detail(error: BaseException, kind: ErrorKind) -> str:

@@ -17,27 +17,26 @@ from app.api.dependencies import refuse_unknown_query
 from app.api.middleware import RequestContext
 from app.api.openapi import build_openapi
 from app.api.problems import install_error_handlers
+from app.link.client import ExecutorClient
+from app.link.inprocess import InProcessClient
+from app.link.process import ProcessOptions
+from app.link.supervisor import Restore, Supervisor
 from app.services.bell import Bell
 from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
 from app.services.dispatcher import Dispatcher
-from app.services.engine import ModuleEngine
 from app.services.executor_locks import ExecutorLocks
 from app.services.executors import Executors
 from app.services.job_queue import JobQueue
 from app.services.job_runs import JobRuns
 from app.services.jobs import JobDefaults, JobService
+from app.services.module_commands import ModuleCommands
 from app.services.modules import ModuleService
 from app.services.presence import Presence
 from app.services.restoration import Restoration
 from app.services.services import Services
 from app.settings import Settings
 from app.store.store import Store
-from app.worker.client import ExecutorClient
-from app.worker.host import ModuleHost
-from app.worker.inprocess import InProcessClient
-from app.worker.process import ProcessOptions
-from app.worker.supervisor import Restore, Supervisor
 
 __all__ = ["configure_logging", "create_app", "openapi_text"]
 
@@ -130,7 +129,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     checkpoints.recover()
     datasets.recover()
     executors = Executors()
-    engine = ModuleEngine(modules, checkpoints, executors)
+    commands = ModuleCommands(modules, checkpoints, executors)
     restoration = Restoration(modules, checkpoints)
     presence = Presence(settings.data_dir / "servers")
     presence.enter()
@@ -155,14 +154,20 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     stack.push_async_callback(executors.stop)
     await dispatcher.start()
     stack.push_async_callback(dispatcher.stop)
-    return Services(modules, engine, executors, checkpoints, datasets, jobs)
+    return Services(modules, commands, executors, checkpoints, datasets, jobs)
 
 
 def _make_executor(name: str, settings: Settings, restore: Restore) -> ExecutorClient:
     if settings.executor_form == "in_process":
-        return InProcessClient(name, ModuleHost)
+        from app.executor.main import (
+            make_loop,  # loads the engine, which this process can do without
+        )
+
+        return InProcessClient(name, make_loop)
     options = ProcessOptions(
-        threads=settings.threads_per_executor, log_level=settings.log_level.upper()
+        program=("app.executor.main",),
+        threads=settings.threads_per_executor,
+        log_level=settings.log_level.upper(),
     )
     return Supervisor(name, options, restore)
 

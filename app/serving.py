@@ -15,11 +15,10 @@ from collections.abc import Callable
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.errors import ServiceError, StartError
+from app.errors import ExecutorGone, ServiceError, StartError
+from app.link.file_limits import allow_most_files
 from app.main import configure_logging, create_app
 from app.settings import Settings
-from app.worker.client import ExecutorGone
-from app.worker.file_limits import allow_most_files
 
 __all__ = ["BriefStart", "Server", "listening_sockets", "run_server"]
 

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from core.errors import did_you_mean
+from app.errors import did_you_mean
 
 __all__ = ["Settings", "unknown_variables"]
 

@@ -1,6 +1,9 @@
 """The arrows between packages, read from the import statements themselves."""
 
 import ast
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,9 +38,30 @@ CORE_LAYERS = [
     {"testing", "test_utils"},
 ]
 DEVICE_LIBRARIES = {"cupy", "cudnn", "ctypes"}
+MODULE_NAME = re.compile(r"((?:app|core)(?:\.\w+)+)(?::\w+)?")
 # Names that MXNet's users import; what is behind them has a better one.
 NAMED_BY_MXNET = {"core/contrib/text/utils.py", "core/gluon/utils.py"}
-ROUTES_MUST_NOT_IMPORT = ("core", "app.store")
+# Each part of the service, and the parts it may import; services and executor stand side by side.
+APP_ARROWS: dict[str, set[str]] = {
+    "errors": set(),
+    "settings": {"errors"},
+    "domain": {"errors"},
+    "tensors": {"errors"},
+    "link": {"domain", "errors"},
+    "files": {"domain", "errors", "tensors"},
+    "store": {"domain", "errors"},
+    "services": {"domain", "errors", "files", "link", "store"},
+    "executor": {"core", "domain", "errors", "files", "link"},
+    "api": {"domain", "errors", "link", "services", "settings", "tensors"},
+    "client": {"tensors"},
+    "demo": {"client"},
+    "bench": {"client", "core", "demo", "errors", "tensors"},
+    "doctor": {"core", "errors", "executor"},
+    "main": {"api", "errors", "executor", "files", "link", "services", "settings", "store"},
+    "serving": {"errors", "link", "main", "settings"},
+    "__main__": {"cli"},
+    "cli": {"bench", "demo", "doctor", "errors", "main", "serving", "settings"},
+}
 
 
 def python_files(folder: str) -> list[Path]:
@@ -88,12 +112,41 @@ def test_core_imports_point_left(path: Path) -> None:
             )
 
 
-@pytest.mark.parametrize("path", python_files("app/api"), ids=lambda p: str(p.relative_to(ROOT)))
-def test_routes_know_neither_engine_nor_store(path: Path) -> None:
-    for line, module in imports(path):
-        for forbidden in ROUTES_MUST_NOT_IMPORT:
-            assert module != forbidden, f"{path}:{line}: a route imports {module}"
-            assert not module.startswith(f"{forbidden}."), f"{path}:{line}: imports {module}"
+def part_of(module: str) -> str | None:
+    """Return the part of the service that a module belongs to; ``core`` is one."""
+    parts = module.split(".")
+    if parts[0] == "core":
+        return "core"
+    return parts[1] if parts[0] == "app" and len(parts) > 1 else None
+
+
+def named_in_strings(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line, module) of strings that are the name of a module of ours, as -m takes it."""
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            named = MODULE_NAME.fullmatch(node.value)
+            if named and (ROOT / named[1].replace(".", "/")).with_suffix(".py").exists():
+                yield node.lineno, named[1]
+
+
+@pytest.mark.parametrize("path", python_files("app"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_parts_of_the_service_import_what_they_may(path: Path) -> None:
+    own = part_of(module_name(path))
+    if own is None:
+        return  # app itself
+    for line, module in [*imports(path), *named_in_strings(path)]:
+        other = part_of(module)
+        if other is not None and other != own:
+            assert other in APP_ARROWS[own], f"{path}:{line}: {own} knows {module}"
+
+
+@pytest.mark.parametrize("package", ["app.client", "app.api", "app.services", "app.main"])
+def test_the_api_process_and_clients_do_not_load_the_engine(package: str) -> None:
+    code = f"import sys, {package}; print([n for n in sys.modules if n.split('.')[0] == 'core'])"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("path", python_files("app/domain"), ids=lambda p: str(p.relative_to(ROOT)))

@@ -11,8 +11,8 @@ from fastapi.responses import FileResponse
 from app.api.bodies import announced_bytes, read_object
 from app.api.dependencies import Cursor, Limit, ModuleName, ServicesOf
 from app.api.forms import is_form
-from app.api.held_file import HeldFile
 from app.api.module_forms import checkpoint_form, read_checkpoint_form
+from app.api.open_file import OpenFileResponse
 from app.api.openapi import json_body, problems, raw_body
 from app.api.requests import CheckpointBody, LoadBody
 from app.api.views import CheckpointView, ModuleView, PageView, checkpoint_view, module_view
@@ -49,13 +49,15 @@ async def save_checkpoint(
         manifest = await _add_from_form(module, request, services)
     else:
         body = await read_object(request, CheckpointBody)
-        manifest = await services.engine.save_checkpoint(module, body.epoch, body.optimizer_states)
+        manifest = await services.commands.save_checkpoint(
+            module, body.epoch, body.optimizer_states
+        )
     response.headers["Location"] = f"/v1/modules/{module}/checkpoints/{manifest.tag}"
     return checkpoint_view(manifest)
 
 
 async def _add_from_form(module: str, request: Request, services: Services) -> CheckpointManifest:
-    await services.engine.record(module)
+    await services.commands.record(module)
     with services.checkpoints.begin_whole() as files:
         tag = await read_checkpoint_form(request, files)
         add = services.checkpoints.add_files
@@ -99,9 +101,13 @@ def delete_checkpoint(module: ModuleName, epoch: Epoch, services: ServicesOf) ->
     response_class=FileResponse,
     responses=problems(404, 422),
 )
-def get_file(module: ModuleName, epoch: Epoch, file: FileName, services: ServicesOf) -> HeldFile:
+def get_file(
+    module: ModuleName, epoch: Epoch, file: FileName, services: ServicesOf
+) -> OpenFileResponse:
     """Return a file of a checkpoint as MXNet reads it."""
-    return HeldFile(services.checkpoints.open_file(module, CheckpointTag.parse(epoch), file), file)
+    return OpenFileResponse(
+        services.checkpoints.open_file(module, CheckpointTag.parse(epoch), file), file
+    )
 
 
 @router.put(
@@ -136,4 +142,4 @@ async def load_checkpoint(module: ModuleName, request: Request, services: Servic
     body = await read_object(request, LoadBody)
     tag = CheckpointTag.parse(body.epoch)
     services.checkpoints.get(module, tag)
-    return module_view(await services.engine.load_checkpoint(module, tag, body.options()))
+    return module_view(await services.commands.load_checkpoint(module, tag, body.options()))

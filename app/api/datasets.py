@@ -9,7 +9,7 @@ from fastapi.responses import FileResponse
 
 from app.api.bodies import announced_bytes
 from app.api.dependencies import Cursor, DatasetName, Limit, ServicesOf
-from app.api.held_file import HeldFile
+from app.api.open_file import OpenFileResponse
 from app.api.openapi import problems, raw_body
 from app.api.views import DatasetView, PageView, dataset_view
 from app.domain.dataset import DatasetKind
@@ -72,10 +72,10 @@ def preview(
     response_class=FileResponse,
     responses=problems(404, 422),
 )
-def get_file(dataset: DatasetName, services: ServicesOf) -> HeldFile:
+def get_file(dataset: DatasetName, services: ServicesOf) -> OpenFileResponse:
     """Return the file as it was uploaded."""
     record, file = services.datasets.open_file(dataset)
-    return HeldFile(file, f"{record.name}.{record.kind}", {"ETag": record.etag})
+    return OpenFileResponse(file, f"{record.name}.{record.kind}", {"ETag": record.etag})
 
 
 @router.delete(

@@ -64,7 +64,7 @@ class Submission:
     async def as_job(self, kind: JobKind) -> JobView:
         """Queue the job, and answer where it is."""
         params = await read_json(self._request)
-        await self._services.engine.check_job(self._module, kind, params)
+        await self._services.commands.check_job(self._module, kind, params)
         job = await asyncio.to_thread(
             self._services.jobs.submit,
             self._module,

@@ -98,13 +98,13 @@ async def _create_from_body(
 ) -> ModuleRecord:
     executor = services.executors.names[0]
     if body.source is None:
-        return await services.engine.create(body.to_record(executor), idempotency_key)
+        return await services.commands.create(body.to_record(executor), idempotency_key)
     body.check_derived()
-    derived = await services.engine.derive(
+    derived = await services.commands.derive(
         body.source.module, body.source.tag, body.output, body.head
     )
     record = body.to_derived(derived, executor)
-    return await services.engine.create_derived(record, idempotency_key)
+    return await services.commands.create_derived(record, idempotency_key)
 
 
 async def _create_from_form(
@@ -114,8 +114,8 @@ async def _create_from_form(
         body, tag, allow_extra = await read_module_form(request, files)
         record = body.to_record(services.executors.names[0])
         if tag is None:
-            return await services.engine.create(record, idempotency_key)
-        return await services.engine.create_from_files(
+            return await services.commands.create(record, idempotency_key)
+        return await services.commands.create_from_files(
             record, tag, files, allow_extra=allow_extra, idempotency_key=idempotency_key
         )
 
@@ -123,7 +123,7 @@ async def _create_from_form(
 @router.get("/{module}", summary="Describe a module", responses=problems(404, 422))
 async def get_module(module: ModuleName, response: Response, services: ServicesOf) -> ModuleView:
     """Return a module, with what its executor knows of it."""
-    record, live = await services.engine.describe(module)
+    record, live = await services.commands.describe(module)
     response.headers["ETag"] = record.etag
     return module_view(record, live)
 
@@ -148,7 +148,7 @@ def get_symbol(module: ModuleName, services: ServicesOf, key: str | None = None)
 )
 async def delete_module(module: ModuleName, services: ServicesOf, if_match: IfMatch = None) -> None:
     """Delete a module with its finished jobs and all its checkpoints."""
-    await services.engine.delete(module, if_match)
+    await services.commands.delete(module, if_match)
 
 
 @router.post(
@@ -160,7 +160,7 @@ async def delete_module(module: ModuleName, services: ServicesOf, if_match: IfMa
 async def bind(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
     """Give a module shapes and memory, or bind it anew; its parameters stay."""
     spec = await read_object(request, BindSpec)
-    return module_view(await services.engine.bind(module, spec))
+    return module_view(await services.commands.bind(module, spec))
 
 
 @router.post(
@@ -172,7 +172,7 @@ async def bind(module: ModuleName, request: Request, services: ServicesOf) -> Mo
 async def reshape(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
     """Change the input shapes of a bound module; parameters and optimizer stay."""
     shapes = await read_object(request, BucketShapes)
-    return module_view(await services.engine.reshape(module, shapes))
+    return module_view(await services.commands.reshape(module, shapes))
 
 
 @router.get("/{module}/buckets", summary="List bound buckets", responses=problems(404, 409, 422))
@@ -196,4 +196,4 @@ async def bind_bucket(module: ModuleName, request: Request, services: ServicesOf
     """Bind one more bucket of a bucketing module, before it is first needed."""
     body = await read_object(request, BucketBody)
     shapes = BucketShapes(data_shapes=body.data_shapes, label_shapes=body.label_shapes)
-    return module_view(await services.engine.bind_bucket(module, body.key, shapes))
+    return module_view(await services.commands.bind_bucket(module, body.key, shapes))

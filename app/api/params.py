@@ -14,7 +14,7 @@ from app.api.tensor_io import NoFields, answer, read_tensors
 from app.api.views import ModuleView, module_view
 from app.domain.codec import from_plain
 from app.domain.module import InitSpec, OptimizerSpec
-from app.worker import calls
+from app.link import calls
 
 __all__ = ["router"]
 
@@ -32,7 +32,7 @@ Flag = Annotated[bool, Query()]
 async def init_params(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
     """Give all parameters their first values."""
     spec = await read_object(request, InitSpec)
-    return module_view(await services.engine.init_params(module, spec))
+    return module_view(await services.commands.init_params(module, spec))
 
 
 @router.get(
@@ -48,7 +48,7 @@ async def get_params(
 ) -> Response:
     """Return parameters and auxiliary states; ask for npz or safetensors where they are large."""
     call = calls.GetParams(module=module, names=tuple(name) if name else None)
-    reply = await services.engine.ask_at(module, "get_params", call)
+    reply = await services.commands.ask_at(module, "get_params", call)
     return await answer(request, reply, "params", reply.result)
 
 
@@ -74,7 +74,7 @@ async def set_params(
         "allow_extra": allow_extra,
         "allow_nonfinite": allow_nonfinite,
     }
-    return module_view(await services.engine.set_params(module, tensors, options))
+    return module_view(await services.commands.set_params(module, tensors, options))
 
 
 @router.get(
@@ -90,7 +90,7 @@ async def get_param(
 ) -> Response:
     """Return one parameter, as npy or JSON."""
     call = calls.GetParams(module=module, names=(parameter,))
-    reply = await services.engine.ask_at(module, "get_params", call)
+    reply = await services.commands.ask_at(module, "get_params", call)
     return await answer(request, reply, "params")
 
 
@@ -105,13 +105,15 @@ async def get_param(
 async def init_optimizer(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
     """Install an optimizer, in the place of one that is there."""
     spec = await read_object(request, OptimizerSpec)
-    return module_view(await services.engine.init_optimizer(module, spec))
+    return module_view(await services.commands.init_optimizer(module, spec))
 
 
 @router.get("/optimizer", summary="Describe the optimizer", responses=problems(404, 409, 422, 503))
 async def get_optimizer(module: ModuleName, services: ServicesOf) -> dict[str, object]:
     """Return name, options, present learning rate and number of updates."""
-    reply = await services.engine.ask_at(module, "get_optimizer", calls.GetOptimizer(module=module))
+    reply = await services.commands.ask_at(
+        module, "get_optimizer", calls.GetOptimizer(module=module)
+    )
     reply.release()
     return reply.result
 
@@ -127,7 +129,7 @@ async def set_learning_rate(
 ) -> ModuleView:
     """Set the learning rate; refused where a scheduler gives it."""
     body = await read_object(request, LearningRateBody)
-    return module_view(await services.engine.set_learning_rate(module, body.learning_rate))
+    return module_view(await services.commands.set_learning_rate(module, body.learning_rate))
 
 
 @router.get(
@@ -139,7 +141,7 @@ async def set_learning_rate(
 async def get_states(module: ModuleName, services: ServicesOf) -> Response:
     """Return the states in MXNet's `.states` form."""
     call = calls.GetOptimizerStates(module=module)
-    reply = await services.engine.ask_at(module, "optimizer_states", call)
+    reply = await services.commands.ask_at(module, "optimizer_states", call)
     try:
         content = reply.tensors["states"].tobytes()
     finally:
@@ -156,4 +158,4 @@ async def get_states(module: ModuleName, services: ServicesOf) -> Response:
 )
 async def set_states(module: ModuleName, request: Request, services: ServicesOf) -> None:
     """Take over states that MXNet or this server wrote."""
-    await services.engine.set_optimizer_states(module, await read_body(request))
+    await services.commands.set_optimizer_states(module, await read_body(request))

@@ -14,13 +14,13 @@ from starlette.routing import Match
 from app.errors import (
     ERROR_TABLE,
     FieldError,
+    HostError,
     Invalid,
     Malformed,
     MethodNotAllowed,
     NotFound,
     to_problem,
 )
-from app.worker.client import HostError
 
 __all__ = ["PROBLEM_JSON", "install_error_handlers", "problem_response"]
 

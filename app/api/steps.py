@@ -22,7 +22,7 @@ from app.api.views import PageView, StatisticView
 from app.domain.codec import from_plain
 from app.domain.module import ModuleKind
 from app.errors import Invalid
-from app.worker import calls
+from app.link import calls
 
 __all__ = ["router"]
 
@@ -50,7 +50,7 @@ _ERRORS = problems(400, 404, 409, 412, 413, 415, 422, 503)
 async def _forward(
     module: str, request: Request, services: ServicesOf, stage_of: str, backward: bool
 ) -> Response:
-    record = await services.engine.held(module)
+    record = await services.commands.known(module)
     names = (*record.data_names, *record.label_names)
     kind = PassFields if backward else ForwardFields
     tensors, fields = await read_step(request, names, kind)
@@ -64,7 +64,7 @@ async def _forward(
         generation=fields.generation,
         sequence=fields.sequence,
     )
-    reply = await services.engine.ask_at(module, stage_of, call, tensors)
+    reply = await services.commands.ask_at(module, stage_of, call, tensors)
     return await answer(request, reply, "outputs", reply.result)
 
 
@@ -100,7 +100,7 @@ async def backward(module: ModuleName, request: Request, services: ServicesOf) -
     """Compute the gradients of the last training pass; a loss needs no gradients given."""
     tensors, fields = await read_step(request, (), StepFields)
     call = calls.Backward(module=module, generation=fields.generation, sequence=fields.sequence)
-    reply = await services.engine.ask_at(module, "backward", call, tensors)
+    reply = await services.commands.ask_at(module, "backward", call, tensors)
     reply.release()
     return reply.result
 
@@ -117,7 +117,7 @@ async def update(module: ModuleName, request: Request, services: ServicesOf) -> 
     if tensors:
         raise Invalid("inputs", sorted(tensors), "none; backward takes the gradients of outputs")
     call = calls.Update(module=module, generation=fields.generation, sequence=fields.sequence)
-    reply = await services.engine.ask_at(module, "update", call)
+    reply = await services.commands.ask_at(module, "update", call)
     reply.release()
     return reply.result
 
@@ -130,7 +130,7 @@ async def update(module: ModuleName, request: Request, services: ServicesOf) -> 
 async def get_outputs(module: ModuleName, request: Request, services: ServicesOf) -> Response:
     """Return the outputs of the last forward pass of the step level."""
     call = calls.GetOutputs(module=module)
-    reply = await services.engine.ask_at(module, "get_outputs", call)
+    reply = await services.commands.ask_at(module, "get_outputs", call)
     return await answer(request, reply, "outputs")
 
 
@@ -144,7 +144,7 @@ async def get_statistics(
     a `monitor`.
     """
     call = calls.GetStatistics(module=module, pattern=pattern)
-    reply = await services.engine.ask_at(module, "monitor", call)
+    reply = await services.commands.ask_at(module, "monitor", call)
     reply.release()
     return PageView(items=[StatisticView(**row) for row in reply.result["statistics"]])
 
@@ -157,7 +157,7 @@ async def get_statistics(
 async def get_input_grads(module: ModuleName, request: Request, services: ServicesOf) -> Response:
     """Return the gradients of the data inputs; bind with `inputs_need_grad` for them."""
     call = calls.GetInputGrads(module=module)
-    reply = await services.engine.ask_at(module, "get_input_grads", call)
+    reply = await services.commands.ask_at(module, "get_input_grads", call)
     return await answer(request, reply, "input_grads")
 
 
@@ -168,7 +168,7 @@ async def get_input_grads(module: ModuleName, request: Request, services: Servic
 )
 async def get_states(module: ModuleName, request: Request, services: ServicesOf) -> Response:
     """Return the arrays named in `state_names`; those of several contexts one after the other."""
-    reply = await services.engine.ask_at(module, "states", calls.GetStates(module=module))
+    reply = await services.commands.ask_at(module, "states", calls.GetStates(module=module))
     return await answer(request, reply, "states")
 
 
@@ -185,7 +185,7 @@ async def set_states(module: ModuleName, request: Request, services: ServicesOf)
     """Set the arrays named in `state_names`, or all of them to one `value`."""
     tensors, fields = await read_step(request, (), StateFields)
     call = calls.SetStates(module=module, value=fields.value)
-    (await services.engine.ask_at(module, "states", call, tensors)).release()
+    (await services.commands.ask_at(module, "states", call, tensors)).release()
 
 
 @router.post(
@@ -200,10 +200,10 @@ async def set_states(module: ModuleName, request: Request, services: ServicesOf)
 )
 async def predict(module: ModuleName, request: Request, services: ServicesOf) -> Response:
     """Compute the outputs of any number of examples; nothing of the module changes."""
-    record = await services.engine.held(module)
+    record = await services.commands.known(module)
     tensors, rest = await read_tensors(request, record.data_names)
     bucket = from_plain(PredictFields, rest).bucket if rest else None
     call = calls.Predict(module=module, bucket=bucket)
-    reply = await services.engine.ask(record, call, tensors)
+    reply = await services.commands.ask(record, call, tensors)
     extra = reply.result if record.kind is ModuleKind.BUCKETING else None
     return await answer(request, reply, "outputs", extra)

@@ -13,9 +13,9 @@ from pydantic import ConfigDict
 from app.api.bodies import beside_the_loop, read_body
 from app.domain.codec import STRICT_FIELDS, from_plain
 from app.domain.names import BucketKey, Pattern
+from app.link.client import Reply
 from app.settings import Settings
 from app.tensors.codec import Tensors, decode, encode, negotiate
-from app.worker.client import Reply
 
 __all__ = [
     "ForwardFields",

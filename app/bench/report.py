@@ -20,7 +20,7 @@ from rich.table import Table
 from app.bench.cases import CASES, ENGINE, Case
 from app.bench.http import predict_json, predict_npy
 from app.bench.profile import profile
-from core.errors import did_you_mean
+from app.errors import did_you_mean
 
 __all__ = ["SUITES", "measure", "run_bench", "run_suite"]
 
@@ -96,7 +96,7 @@ def run_suite(suite: str, seconds: float, as_json: bool) -> int:
         return 2
     results = {}
     for name in SUITES[suite]:
-        command = [sys.executable, "-m", "app.cli", "bench", name, "--json"]
+        command = [sys.executable, "-m", "app", "bench", name, "--json"]
         run = subprocess.run(
             [*command, "--seconds", str(seconds)], stdout=subprocess.PIPE, check=False
         )

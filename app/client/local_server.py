@@ -48,7 +48,7 @@ def start_server(
     folder.mkdir(parents=True, exist_ok=True)
     port = port or free_port()
     log = folder / "server.log"
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port)]
+    command = [sys.executable, "-m", "app", "serve", "--port", str(port)]
     with log.open("ab") as output:
         process = subprocess.Popen(
             [*command, "--data-dir", str(folder), "--log-level", "info"],

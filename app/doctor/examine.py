@@ -14,9 +14,10 @@ import numpy as np
 import orjson
 
 from app.doctor.input_shapes import guess_shapes, is_label
+from app.errors import did_you_mean
 from core.checkpoint import load_params, read_states
 from core.device import Context
-from core.errors import MXNetError, did_you_mean
+from core.errors import MXNetError
 from core.executor import Executor
 from core.ndarray import NDArray
 from core.ops.registry import has_operator, registered_names

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from app.doctor.examine import Finding, Model, examine
 from app.errors import ServiceError
-from app.worker.hosted_module import parse_context
+from app.executor.modules.hosted_module import parse_context
 from core.types import Shape
 
 __all__ = ["run_doctor"]

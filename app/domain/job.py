@@ -28,10 +28,10 @@ __all__ = [
     "TERMINAL",
     "EventRow",
     "Job",
+    "JobAction",
     "JobEvent",
     "JobKind",
     "JobStatus",
-    "Request",
     "advance",
     "event_after_loss",
     "event_after_release",
@@ -66,7 +66,7 @@ class JobStatus(StrEnum):
 TERMINAL = frozenset({JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED})
 
 
-class Request(StrEnum):
+class JobAction(StrEnum):
     """What a running job was asked to do and has not done yet."""
 
     PAUSE = "pause"
@@ -216,7 +216,7 @@ class Job:
     status: JobStatus = JobStatus.QUEUED
     params: Mapping[str, Any] = field(default_factory=dict)
     priority: int = 0
-    requested: Request | None = None
+    requested: JobAction | None = None
     attempt: int = 0
     lost: int = 0
     max_attempts: int = 3
@@ -242,9 +242,9 @@ def event_after_release(job: Job) -> JobEvent:
 
     A standing request is granted, for nobody is left to carry it out; else it waits again.
     """
-    if job.requested is Request.CANCEL:
+    if job.requested is JobAction.CANCEL:
         return JobEvent.CANCELLED
-    if job.requested is Request.PAUSE:
+    if job.requested is JobAction.PAUSE:
         return JobEvent.PAUSED
     return JobEvent.RELEASED
 

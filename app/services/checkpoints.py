@@ -22,7 +22,7 @@ from app.domain.job import TERMINAL, Job, JobStatus
 from app.domain.module import ModuleRecord
 from app.domain.names import check_name
 from app.errors import Damaged, InUse, Invalid, NotFound
-from app.services.checkpoint_files import (
+from app.files.checkpoint_files import (
     MANIFEST,
     copy_checkpoint,
     link_files,
@@ -34,7 +34,7 @@ from app.services.checkpoint_files import (
     verify_checkpoint,
     write_checkpoint,
 )
-from app.services.durable_files import discard, is_held
+from app.files.durable_files import discard, is_locked
 from app.services.incoming_checkpoint import IncomingCheckpoint
 from app.services.modules import ModuleService, module_directory
 from app.services.uploads import Upload
@@ -315,7 +315,7 @@ class CheckpointService:
     def recover(self) -> None:
         """Make index and disk agree, and finish what a death left; to be called at the start."""
         for path in (self._data_dir / "uploads").glob(".upload-*"):
-            if not is_held(path):
+            if not is_locked(path):
                 discard(path)
         modules = self._data_dir / "modules"
         if not modules.is_dir():

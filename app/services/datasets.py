@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 from app.domain.dataset import DatasetKind, DatasetRecord
 from app.domain.names import check_name
 from app.errors import Invalid, NotFound
-from app.services.dataset_formats import inspect_file, preview_file
-from app.services.dataset_limits import SETTING
-from app.services.durable_files import is_held, sync_directory
+from app.files.dataset_formats import inspect_file, preview_file
+from app.files.dataset_limits import SETTING
+from app.files.durable_files import is_locked, sync_directory
 from app.services.jobs import Clock
 from app.services.uploads import Upload
 from app.store.datasets import (
@@ -176,5 +176,5 @@ class DatasetService:
         with self._store.write() as connection:  # no upload is committed meanwhile
             known = {record.file_name for record in all_datasets(connection)}
             for path in self._directory.iterdir():
-                if path.name not in known and not is_held(path):
+                if path.name not in known and not is_locked(path):
                     path.unlink()

@@ -2,7 +2,7 @@
 
     claim     whenever something changed: fill executors that have a free place, pass on requests
     listen    to each executor, for as long as the server runs
-    renew     three times a lease: keep what is held, take over what others let go
+    renew     three times a lease: keep what this server has, take over what others let go
 
 An executor that dies loses its jobs at once; they go on from their newest checkpoints.
 """
@@ -15,13 +15,18 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from app.domain.job import Job, Request
-from app.errors import Invalid, ServiceError, StorageFull, Unavailable, error_code
-from app.services.bell import Bell
-from app.services.job_queue import JobQueue
-from app.services.job_runs import JobRuns
-from app.worker.client import ExecutorClient, ExecutorGone, HostError
-from app.worker.job_messages import (
+from app.domain.job import Job, JobAction
+from app.errors import (
+    ExecutorGone,
+    HostError,
+    Invalid,
+    ServiceError,
+    StorageFull,
+    Unavailable,
+    error_code,
+)
+from app.link.client import ExecutorClient
+from app.link.job_messages import (
     ExecutorEvent,
     JobControl,
     JobProgress,
@@ -29,6 +34,9 @@ from app.worker.job_messages import (
     event_from_wire,
     to_wire,
 )
+from app.services.bell import Bell
+from app.services.job_queue import JobQueue
+from app.services.job_runs import JobRuns
 
 __all__ = ["Dispatcher"]
 
@@ -43,12 +51,12 @@ _PASSING = frozenset({"in_use", "unavailable", "storage_full"})
 
 
 @dataclass(slots=True)
-class _Held:
+class _Assignment:
     """An attempt that an executor of this server works on."""
 
     job: Job
     client: ExecutorClient
-    told: Request | None = None
+    told: JobAction | None = None
 
 
 class Dispatcher:
@@ -79,7 +87,7 @@ class Dispatcher:
         self._jobs_per_executor = jobs_per_executor
         self._renew_seconds = lease_seconds / 3
         self._renewals = 0
-        self._held: dict[int, _Held] = {}
+        self._assignments: dict[int, _Assignment] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._refused: set[asyncio.Task[None]] = set()
         self._claiming: asyncio.Task[None] | None = None
@@ -112,32 +120,32 @@ class Dispatcher:
         _, hanging = await asyncio.wait([self._claiming], timeout=grace_seconds + _POLL_SECONDS)
         await _cancel(hanging)
         self._claiming = None
-        for held in list(self._held.values()):
-            if held.told is None:
-                await self._tell(held, Request.PAUSE)
+        for assignment in list(self._assignments.values()):
+            if assignment.told is None:
+                await self._tell(assignment, JobAction.PAUSE)
         deadline = asyncio.get_running_loop().time() + grace_seconds
-        while self._held and (left := deadline - asyncio.get_running_loop().time()) > 0:
+        while self._assignments and (left := deadline - asyncio.get_running_loop().time()) > 0:
             ticket = self._bell.ticket()
-            if self._held:
+            if self._assignments:
                 await self._bell.wait(ticket, min(left, _POLL_SECONDS))
         await _cancel([*self._tasks, *self._refused])
         self._tasks = []
-        for job_id, held in list(self._held.items()):
+        for job_id, assignment in list(self._assignments.items()):
             await asyncio.to_thread(
-                self._queue.release, job_id, held.job.attempt, "its server stopped"
+                self._queue.release, job_id, assignment.job.attempt, "its server stopped"
             )
-        self._held.clear()
+        self._assignments.clear()
 
     async def executor_started(self, client: ExecutorClient) -> None:
         """Note that an executor has a new process: the jobs of the one before are lost."""
         await self._lose_all(client.name, f"executor {client.name} was started again")
 
     @property
-    def held(self) -> dict[str, list[int]]:
+    def jobs_by_executor(self) -> dict[str, list[int]]:
         """Ids of the jobs in work, by executor."""
         found: dict[str, list[int]] = {client.name: [] for client in self._clients}
-        for job_id, held in self._held.items():
-            found[held.client.name].append(job_id)
+        for job_id, assignment in self._assignments.items():
+            found[assignment.client.name].append(job_id)
         return found
 
     # -- claim --------------------------------------------------------------------------------
@@ -165,41 +173,47 @@ class Dispatcher:
             await self._begin(client, job)
 
     def _has_place(self, client: ExecutorClient) -> bool:
-        taken = len(self.held[client.name])
+        taken = len(self.jobs_by_executor[client.name])
         return not self._is_stopping and client.is_alive() and taken < self._jobs_per_executor
 
     async def _begin(self, client: ExecutorClient, job: Job) -> None:
-        held = self._held[job.id] = _Held(job, client)
+        assignment = self._assignments[job.id] = _Assignment(job, client)
         try:
             message = await asyncio.to_thread(self._runs.start_message, job)
             await _call(client, "start_job", message)
         except ExecutorGone as error:
-            await self._lose(held, str(error))
+            await self._lose(assignment, str(error))
         except (ServiceError, HostError) as error:
             code = error_code(error)
             if code in _PASSING:
-                self._lose_later(held, error.message)
-            elif self._held.pop(job.id, None) is not None:
+                self._lose_later(assignment, error.message)
+            elif self._assignments.pop(job.id, None) is not None:
                 await asyncio.to_thread(self._queue.fail, job.id, job.attempt, code, error.message)
 
     async def _pass_on_requests(self) -> None:
-        if not self._held:
+        if not self._assignments:
             return
-        for job in await asyncio.to_thread(self._queue.requests, list(self._held)):
-            held = self._held.get(job.id)
-            if held is not None and job.requested is not None and held.told is not job.requested:
-                await self._tell(held, job.requested)
+        for job in await asyncio.to_thread(self._queue.requests, list(self._assignments)):
+            assignment = self._assignments.get(job.id)
+            if (
+                assignment is not None
+                and job.requested is not None
+                and assignment.told is not job.requested
+            ):
+                await self._tell(assignment, job.requested)
 
-    async def _tell(self, held: _Held, action: Request) -> None:
-        control = JobControl(job_id=held.job.id, attempt=held.job.attempt, action=action)
+    async def _tell(self, assignment: _Assignment, action: JobAction) -> None:
+        control = JobControl(
+            job_id=assignment.job.id, attempt=assignment.job.attempt, action=action
+        )
         try:
-            await _call(held.client, "control_job", control)
+            await _call(assignment.client, "control_job", control)
         except ExecutorGone as error:
-            await self._lose(held, str(error))
+            await self._lose(assignment, str(error))
         except HostError as error:
             # Its last message is on the way: the executor has forgotten the job already.
-            _log.info("job %d was not told to %s: %s", held.job.id, action, error)
-        held.told = action
+            _log.info("job %d was not told to %s: %s", assignment.job.id, action, error)
+        assignment.told = action
 
     # -- listen -------------------------------------------------------------------------------
 
@@ -237,53 +251,53 @@ class Dispatcher:
             except (Unavailable, StorageFull) as error:
                 _log.error("job %d: %s waits: %s", message.job_id, message.type, error)
                 await asyncio.sleep(_AFTER_ERROR_SECONDS)
-        held = self._held.get(message.job_id)
-        if is_over and held is not None and held.job.attempt == message.attempt:
-            del self._held[message.job_id]
+        assignment = self._assignments.get(message.job_id)
+        if is_over and assignment is not None and assignment.job.attempt == message.attempt:
+            del self._assignments[message.job_id]
             self._bell.ring()  # its place is free
 
     # -- renew --------------------------------------------------------------------------------
 
     async def _renew(self) -> None:
-        held = [
-            (held.job.id, held.job.attempt)
-            for held in self._held.values()
-            if held.client.is_alive()
+        claims = [
+            (assignment.job.id, assignment.job.attempt)
+            for assignment in self._assignments.values()
+            if assignment.client.is_alive()
         ]
-        _, void = await asyncio.to_thread(self._queue.renew, held)
+        _, void = await asyncio.to_thread(self._queue.renew, claims)
         for job_id, attempt in void:
-            taken = self._held.get(job_id)
+            taken = self._assignments.get(job_id)
             if taken is not None and taken.job.attempt == attempt:
-                del self._held[job_id]
-                await self._tell(taken, Request.CANCEL)
+                del self._assignments[job_id]
+                await self._tell(taken, JobAction.CANCEL)
         await asyncio.to_thread(self._queue.recover)
         self._renewals += 1
         if self._renewals % _TIDY_EVERY == 0:
-            await asyncio.to_thread(self._queue.tidy, list(self._held))
+            await asyncio.to_thread(self._queue.tidy, list(self._assignments))
         await asyncio.sleep(self._renew_seconds)
 
     # -- loss ---------------------------------------------------------------------------------
 
     async def _lose_all(self, name: str, reason: str) -> None:
-        for held in list(self._held.values()):
-            if held.client.name == name:
-                await self._lose(held, reason)
+        for assignment in list(self._assignments.values()):
+            if assignment.client.name == name:
+                await self._lose(assignment, reason)
 
-    def _lose_later(self, held: _Held, reason: str) -> None:
+    def _lose_later(self, assignment: _Assignment, reason: str) -> None:
         """Keep a refused job's place for a while, so that it does not come back at once."""
 
         async def lose() -> None:
             await asyncio.sleep(_AFTER_ERROR_SECONDS)
-            await self._lose(held, reason)
+            await self._lose(assignment, reason)
 
-        task = asyncio.create_task(_safely(lose), name=f"lose job {held.job.id}")
+        task = asyncio.create_task(_safely(lose), name=f"lose job {assignment.job.id}")
         self._refused.add(task)
         task.add_done_callback(self._refused.discard)
 
-    async def _lose(self, held: _Held, reason: str) -> None:
-        if self._held.get(held.job.id) is held:
-            del self._held[held.job.id]
-        await asyncio.to_thread(self._queue.lose, held.job.id, held.job.attempt, reason)
+    async def _lose(self, assignment: _Assignment, reason: str) -> None:
+        if self._assignments.get(assignment.job.id) is assignment:
+            del self._assignments[assignment.job.id]
+        await asyncio.to_thread(self._queue.lose, assignment.job.id, assignment.job.attempt, reason)
 
 
 async def _repeat(step: Callable[[], Awaitable[None]]) -> None:

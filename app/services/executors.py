@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from app.errors import Invalid
-from app.worker.calls import Call, to_call
-from app.worker.client import ExecutorClient, ExecutorGone
-from app.worker.supervisor import Supervisor
+from app.errors import ExecutorGone, Invalid
+from app.link.calls import Call, to_call
+from app.link.client import ExecutorClient
+from app.link.supervisor import Supervisor
 
 __all__ = ["Executors", "tell"]
 

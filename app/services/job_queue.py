@@ -11,15 +11,7 @@ from sqlalchemy import Connection
 from app.domain.codec import to_plain
 from app.domain.job import Job, JobEvent
 from app.errors import NotFound, Superseded
-from app.services.bell import Bell
-from app.services.jobs import Clock
-from app.services.presence import Presence
-from app.store import queue
-from app.store.events import thin_out
-from app.store.idempotency import forget_keys_before
-from app.store.jobs import running_jobs
-from app.store.store import Store
-from app.worker.job_messages import (
+from app.link.job_messages import (
     ExecutorEvent,
     JobCancelled,
     JobCheckpoint,
@@ -32,6 +24,14 @@ from app.worker.job_messages import (
     JobProgress,
     JobStatistics,
 )
+from app.services.bell import Bell
+from app.services.jobs import Clock
+from app.services.presence import Presence
+from app.store import queue
+from app.store.events import thin_out
+from app.store.idempotency import forget_keys_before
+from app.store.jobs import running_jobs
+from app.store.store import Store
 
 __all__ = ["JobQueue"]
 
@@ -77,16 +77,16 @@ class JobQueue:
             self._bell.ring()
         return job
 
-    def renew(self, held: Iterable[tuple[int, int]]) -> tuple[list[Job], list[tuple[int, int]]]:
+    def renew(self, claims: Iterable[tuple[int, int]]) -> tuple[list[Job], list[tuple[int, int]]]:
         """Extend the leases of attempts, given as (job, attempt).
 
         Returns:
-            The jobs still held, with what is requested of them; and the attempts that are void.
+            The jobs still claimed, with what is requested of them; and the attempts that are void.
         """
         kept: list[Job] = []
         void: list[tuple[int, int]] = []
         with self._store.write() as connection:
-            for job_id, attempt in held:
+            for job_id, attempt in claims:
                 try:
                     kept.append(queue.renew(connection, job_id, attempt, self._clock()))
                 except (Superseded, NotFound):

@@ -18,11 +18,7 @@ from app.errors import (
     error_code,
     refined,
 )
-from app.services.checkpoints import CheckpointService
-from app.services.datasets import DatasetService
-from app.services.job_queue import JobQueue
-from app.services.modules import ModuleService
-from app.worker.job_messages import (
+from app.link.job_messages import (
     DatasetFile,
     ExecutorEvent,
     JobCancelled,
@@ -33,6 +29,10 @@ from app.worker.job_messages import (
     JobPrepared,
     JobStart,
 )
+from app.services.checkpoints import CheckpointService
+from app.services.datasets import DatasetService
+from app.services.job_queue import JobQueue
+from app.services.modules import ModuleService
 
 __all__ = ["JobRuns"]
 

@@ -22,9 +22,9 @@ from app.domain.job_params import (
 )
 from app.domain.module import ModuleRecord, require
 from app.errors import Invalid
+from app.files.job_inputs import check_arrays, check_named, sources_of
 from app.services.bell import Bell
 from app.services.followers import Followers
-from app.services.job_inputs import check_arrays, check_named, sources_of
 from app.store import queue
 from app.store.datasets import get_datasets
 from app.store.events import events_after, newest_event_id

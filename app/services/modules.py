@@ -12,7 +12,7 @@ from app.domain.codec import canonical_json, to_plain
 from app.domain.module import BindSpec, InitSpec, ModuleRecord, OptimizerSpec, ParamsSource
 from app.domain.names import check_name
 from app.errors import InUse, Invalid, PreconditionFailed
-from app.services.durable_files import discard
+from app.files.durable_files import discard
 from app.services.jobs import Clock
 from app.store.idempotency import recall, remember
 from app.store.jobs import has_unfinished

@@ -11,7 +11,7 @@ import os
 import uuid
 from pathlib import Path
 
-from app.services.durable_files import is_held
+from app.files.durable_files import is_locked
 
 __all__ = ["Presence"]
 
@@ -52,7 +52,7 @@ class Presence:
         if server == self.server:
             return self._descriptor is None
         try:
-            return not is_held(self._path(server))
+            return not is_locked(self._path(server))
         except FileNotFoundError:
             return False
 

@@ -7,12 +7,12 @@ import asyncio
 import structlog
 
 from app.domain.module import InitSpec, ModuleRecord, ParamsSource
-from app.errors import ServiceError
+from app.errors import HostError, ServiceError
+from app.link import calls
+from app.link.client import ExecutorClient
 from app.services.checkpoints import CheckpointService
 from app.services.executors import tell
 from app.services.modules import ModuleService
-from app.worker import calls
-from app.worker.client import ExecutorClient, HostError
 
 __all__ = ["Restoration", "init_call"]
 

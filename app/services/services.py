@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
-from app.services.engine import ModuleEngine
 from app.services.executors import Executors
 from app.services.jobs import JobService
+from app.services.module_commands import ModuleCommands
 from app.services.modules import ModuleService
 
 __all__ = ["Services"]
@@ -19,7 +19,7 @@ class Services:
     """What the server can do."""
 
     modules: ModuleService
-    engine: ModuleEngine
+    commands: ModuleCommands
     executors: Executors
     checkpoints: CheckpointService
     datasets: DatasetService

@@ -12,7 +12,7 @@ from types import TracebackType
 
 from app.domain.checkpoint import FileDigest
 from app.errors import TooLarge
-from app.services.durable_files import hidden_sibling
+from app.files.durable_files import hidden_sibling
 
 __all__ = ["Upload"]
 
@@ -22,7 +22,7 @@ _BLOCK = 1 << 20
 class Upload:
     """A hidden temporary file, removed at the end of a ``with`` unless it was kept.
 
-    It is held, so that the recovery of another server leaves it alone.
+    It is locked, so that the recovery of another server leaves it alone.
 
     Attributes:
         path: the temporary file.

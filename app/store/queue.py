@@ -21,9 +21,9 @@ from sqlalchemy.exc import IntegrityError
 from app.domain.job import (
     TERMINAL,
     Job,
+    JobAction,
     JobEvent,
     JobStatus,
-    Request,
     advance,
     event_after_loss,
     event_after_release,
@@ -106,7 +106,7 @@ def renew(connection: Connection, job_id: int, attempt: int, now: float) -> Job:
     Raises:
         Superseded: the attempt does not hold the job any more.
     """
-    job = _held(connection, job_id, attempt)
+    job = _claimed(connection, job_id, attempt)
     renewed = job.evolve(lease_until=now + job.lease_seconds)
     _write(connection, job, renewed)
     return renewed
@@ -124,7 +124,7 @@ def record(
 
     Progress is kept in the job too. A checkpoint forgives the attempts lost before it.
     """
-    job = _held(connection, job_id, attempt)
+    job = _claimed(connection, job_id, attempt)
     changes: dict[str, Any] = {}
     if kind is JobEvent.PROGRESS:
         changes["progress"] = dict(data)
@@ -137,7 +137,7 @@ def succeed(
     connection: Connection, job_id: int, attempt: int, result: Mapping[str, Any], now: float
 ) -> Job:
     """End an attempt and its job well."""
-    job = _held(connection, job_id, attempt)
+    job = _claimed(connection, job_id, attempt)
     return _finish(
         connection, job, JobEvent.SUCCEEDED, now, {"result": dict(result)}, result=result
     )
@@ -147,25 +147,25 @@ def fail(
     connection: Connection, job_id: int, attempt: int, error: Mapping[str, Any], now: float
 ) -> Job:
     """End an attempt and its job by an error, which another attempt would meet again."""
-    job = _held(connection, job_id, attempt)
+    job = _claimed(connection, job_id, attempt)
     return _finish(connection, job, JobEvent.FAILED, now, {"error": dict(error)}, error=error)
 
 
 def cancel(connection: Connection, job_id: int, attempt: int, now: float) -> Job:
     """End an attempt that was asked to stop for good."""
-    job = _held(connection, job_id, attempt)
+    job = _claimed(connection, job_id, attempt)
     return _finish(connection, job, JobEvent.CANCELLED, now)
 
 
 def release(connection: Connection, job_id: int, attempt: int, reason: str, now: float) -> Job:
     """End an attempt in good order: the job is paused if that was asked of it, else queued."""
-    job = _held(connection, job_id, attempt)
+    job = _claimed(connection, job_id, attempt)
     return _give_back(connection, job, event_after_release(job), reason, now)
 
 
 def lose(connection: Connection, job_id: int, attempt: int, reason: str, now: float) -> Job:
     """End an attempt that died, as ``release`` does; after too many in a row the job fails."""
-    job = _held(connection, job_id, attempt)
+    job = _claimed(connection, job_id, attempt)
     return _give_back(connection, job, event_after_loss(job), reason, now, lost=job.lost + 1)
 
 
@@ -204,11 +204,11 @@ def request_pause(connection: Connection, job_id: int, now: float) -> Job:
     job = get_job(connection, job_id, lock=True)
     if job.status is not JobStatus.RUNNING:
         return _move(connection, job, JobEvent.PAUSED, now)
-    if job.requested is Request.CANCEL:
+    if job.requested is JobAction.CANCEL:
         raise IllegalTransition("the job is being cancelled; retry it when it is cancelled")
-    if job.requested is Request.PAUSE:
+    if job.requested is JobAction.PAUSE:
         return job
-    return _move(connection, job, JobEvent.PAUSE_REQUESTED, now, requested=Request.PAUSE)
+    return _move(connection, job, JobEvent.PAUSE_REQUESTED, now, requested=JobAction.PAUSE)
 
 
 def request_cancel(connection: Connection, job_id: int, now: float) -> Job:
@@ -221,9 +221,9 @@ def request_cancel(connection: Connection, job_id: int, now: float) -> Job:
     job = get_job(connection, job_id, lock=True)
     if job.status is not JobStatus.RUNNING:
         return _finish(connection, job, JobEvent.CANCELLED, now)
-    if job.requested is Request.CANCEL:
+    if job.requested is JobAction.CANCEL:
         return job
-    return _move(connection, job, JobEvent.CANCEL_REQUESTED, now, requested=Request.CANCEL)
+    return _move(connection, job, JobEvent.CANCEL_REQUESTED, now, requested=JobAction.CANCEL)
 
 
 def resume(connection: Connection, job_id: int, now: float) -> Job:
@@ -236,7 +236,7 @@ def resume(connection: Connection, job_id: int, now: float) -> Job:
         IllegalTransition: it is neither paused nor asked to pause.
     """
     job = get_job(connection, job_id, lock=True)
-    if job.requested is Request.PAUSE:
+    if job.requested is JobAction.PAUSE:
         return _move(connection, job, JobEvent.PAUSE_WITHDRAWN, now, requested=None)
     return _move(connection, job, JobEvent.RESUMED, now, lost=0)
 
@@ -255,7 +255,7 @@ def retry(connection: Connection, job_id: int, now: float) -> Job:
 # -- guarded writes -------------------------------------------------------------------------
 
 
-def _held(connection: Connection, job_id: int, attempt: int) -> Job:
+def _claimed(connection: Connection, job_id: int, attempt: int) -> Job:
     job = get_job(connection, job_id, lock=True)
     if job.status is JobStatus.RUNNING and job.attempt == attempt:
         return job

@@ -10,7 +10,7 @@ from sqlalchemy import Row
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.codec import from_plain, to_plain
 from app.domain.dataset import ArrayInfo, DatasetKind, DatasetRecord
-from app.domain.job import EventRow, Job, JobEvent, JobKind, JobStatus, Request
+from app.domain.job import EventRow, Job, JobAction, JobEvent, JobKind, JobStatus
 from app.domain.module import (
     BindSpec,
     InitSpec,
@@ -104,7 +104,7 @@ def job_of(row: Row[Any]) -> Job:
         status=JobStatus(row.status),
         params=row.params,
         priority=row.priority,
-        requested=None if row.requested is None else Request(row.requested),
+        requested=None if row.requested is None else JobAction(row.requested),
         attempt=row.attempt,
         lost=row.lost,
         max_attempts=row.max_attempts,

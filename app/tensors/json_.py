@@ -10,9 +10,14 @@ import numpy.typing as npt
 import orjson
 
 from app.errors import FieldError, Invalid, Malformed
-from core.types import DTYPE_NAMES
 
 __all__ = ["parse_json", "read_tensor", "tensor_to_plain"]
+
+DTYPE_NAMES = (
+    *("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool", "int16"),
+    *("uint16", "uint32", "uint64", "bfloat16"),
+)
+"""The dtypes of tensors: those of the engine."""
 
 HostArray = npt.NDArray[Any]
 

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-__all__ = ["PATIENCE", "limit_blas", "openmp_environment"]
-
-PATIENCE: Mapping[str, str] = {
-    # Longer than the pause between two primitives. With libgomp's own, one that answers a request
-    # every 3 ms was seen to take all of a core; with this, a fifth of it.
-    "GOMP_SPINCOUNT": "1000",
-    # OpenBLAS: 2 to the power of this, in cycles.
-    "OPENBLAS_THREAD_TIMEOUT": "14",
-}
-"""Variables that make idle threads sleep soon, for processes that share their cores with others;
-each is read when its library is loaded."""
+__all__ = ["limit_blas", "openmp_environment"]
 
 _SPINS = "20000"
-"""Turns that idle threads wait in other processes, as in a script: longer than Python takes between
-two steps of a small model. Training an MLP of 109,000 weights takes 0.2 to 0.3 ms with these,
-1 ms with 1,000, and up to 8 ms with 5,000: threads then sleep just before they are needed."""
+"""Turns that idle threads wait where nobody says otherwise, as in a script: longer than Python
+takes between two steps of a small model. Training an MLP of 109,000 weights takes 0.2 to 0.3 ms
+with these, 1 ms with 1,000, and up to 8 ms with 5,000: threads then sleep just before they are
+needed."""
 
 _POLICY = "OMP_WAIT_POLICY"
 

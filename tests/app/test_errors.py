@@ -8,8 +8,11 @@ import pytest
 
 from app import errors
 from app.errors import (
+    ENGINE_KINDS,
     ERROR_TABLE,
+    ExecutorGone,
     FieldError,
+    HostError,
     Invalid,
     NotFound,
     PreconditionFailed,
@@ -22,8 +25,7 @@ from app.errors import (
     error_kind,
     to_problem,
 )
-from app.worker.client import ExecutorGone, HostError
-from app.worker.faults import to_host_error
+from app.executor.faults import ENGINE_CODES, to_host_error
 from core import errors as engine
 
 
@@ -38,14 +40,16 @@ def test_every_error_class_has_a_row_of_its_own() -> None:
     assert {cls.__name__ for cls in own} <= set(errors.__all__)
 
 
-def test_every_error_of_the_engine_is_an_answer() -> None:
-    engines = [getattr(engine, name) for name in engine.__all__]
-    for cls in (cls for cls in engines if isinstance(cls, type)):
-        assert any(base in ERROR_TABLE for base in cls.__mro__), cls
+def test_every_error_of_the_engine_has_a_code_with_a_row() -> None:
+    answered = {kind.code for kind in (*ERROR_TABLE.values(), *ENGINE_KINDS)}
+    assert set(ENGINE_CODES.values()) <= answered
+    assert {kind.code for kind in ENGINE_KINDS} <= set(ENGINE_CODES.values())
+    for cls in (cls for cls in vars(engine).values() if isinstance(cls, type)):
+        assert any(base in ENGINE_CODES for base in cls.__mro__), cls
 
 
 def test_rows_are_sound() -> None:
-    for kind in ERROR_TABLE.values():
+    for kind in (*ERROR_TABLE.values(), *ENGINE_KINDS):
         assert 400 <= kind.status < 600
         assert kind.status != 500
         assert kind.code.replace("_", "").isalnum()
@@ -63,8 +67,8 @@ EXAMPLES: list[tuple[BaseException, int, str]] = [
     (PreconditionFailed("generation", got=1, present=2, hint="reload"), 412, "precondition_failed"),
     (HostError("invalid_shape", "data has 3 columns", "data"), 422, "invalid_shape"),
     (ExecutorGone("it died"), 503, "executor_gone"),
-    (engine.UnknownOperator("operator 'Foo' is not known"), 422, "unknown_operator"),
-    (engine.FormatError("truncated"), 422, "damaged"),
+    (to_host_error(engine.UnknownOperator("operator 'Foo' is new")), 422, "unknown_operator"),
+    (to_host_error(engine.FormatError("truncated")), 422, "damaged"),
 ]
 
 

@@ -25,7 +25,7 @@ from served.processes import ENVIRONMENT, wait_until
 def start(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a server that is expected not to start."""
     return subprocess.run(
-        [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--data-dir", str(folder)],
+        [sys.executable, "-m", "app", "serve", "--port", "0", "--data-dir", str(folder)],
         env={**os.environ, **ENVIRONMENT, **environment},
         capture_output=True,
         text=True,

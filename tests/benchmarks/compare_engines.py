@@ -45,7 +45,7 @@ def ours(cases: Sequence[str], seconds: float) -> Figures:
     """Return milliseconds by case, microseconds a token for tokens; a process for each case."""
     figures = {}
     for case in cases:
-        command = [sys.executable, "-m", "app.cli", "bench", case, "--json"]
+        command = [sys.executable, "-m", "app", "bench", case, "--json"]
         run = subprocess.run(
             [*command, "--seconds", str(seconds)],
             capture_output=True,

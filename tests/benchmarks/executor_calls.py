@@ -17,7 +17,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from app.worker.process import ProcessClient, ProcessOptions  # noqa: E402
+from app.link.process import ProcessClient, ProcessOptions  # noqa: E402
 
 SHAPES = {(1, 1, 28, 28): 2000, (32, 1, 28, 28): 2000, (256, 3, 32, 32): 500, (8, 3, 224, 224): 200}
 CLIENTS = 32
@@ -60,8 +60,8 @@ async def main() -> None:
     """Measure an executor that echoes what it gets."""
     options = ProcessOptions(
         threads=1,
-        host="echo_host:EchoHost",
-        environ={"PYTHONPATH": str(ROOT / "tests" / "app" / "worker")},
+        program=("app.executor.main", "--host", "echo_host:EchoHost"),
+        environ={"PYTHONPATH": str(ROOT / "tests" / "app" / "link")},
     )
     client = ProcessClient("cpu(0)", options)
     await client.start()

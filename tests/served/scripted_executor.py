@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from app.domain.job import Job, JobStatus
-from app.services.dispatcher import Dispatcher
-from app.worker.client import Buffers, ExecutorGone, Reply, Tensors, TensorSpecs
-from app.worker.job_messages import (
+from app.errors import ExecutorGone
+from app.link.client import Buffers, Reply, Tensors, TensorSpecs
+from app.link.job_messages import (
     ExecutorEvent,
     JobControl,
     JobStart,
@@ -19,6 +19,7 @@ from app.worker.job_messages import (
     start_from_wire,
     to_wire,
 )
+from app.services.dispatcher import Dispatcher
 
 __all__ = ["ScriptedExecutor", "dispatching", "of", "until", "until_status"]
 

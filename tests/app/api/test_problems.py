@@ -13,8 +13,8 @@ from fastapi import FastAPI, Query
 
 from app.api.middleware import RequestContext
 from app.api.problems import PROBLEM_JSON, install_error_handlers
-from app.errors import Invalid, TooLarge, Unavailable, WrongStage
-from app.worker.client import ExecutorGone, HostError
+from app.errors import ExecutorGone, HostError, Invalid, TooLarge, Unavailable, WrongStage
+from app.executor.faults import to_host_error
 from core.errors import ShapeError
 
 ERRORS: dict[str, Exception] = {
@@ -25,7 +25,7 @@ ERRORS: dict[str, Exception] = {
     "gone": ExecutorGone("cpu(0) died"),
     "host": HostError("invalid", "data: got shape (1,), expected (2,)", "data"),
     "strange": HostError("a code of nobody", "secret", "data"),
-    "engine": ShapeError("Convolution 'c1': data has 4 channels"),
+    "engine": to_host_error(ShapeError("Convolution 'c1': data has 4 channels")),
     "full": OSError(errno.ENOSPC, "No space left on device", "/home/secret"),
     "file": OSError(errno.EIO, "Input/output error", "/home/secret"),
     "bug": ZeroDivisionError("/home/secret/path.py"),

@@ -21,7 +21,7 @@ from app.demo.tour import BIND, FIT, LENET, MNIST
 
 pytestmark = pytest.mark.slow
 
-COMMAND = [sys.executable, "-m", "app.cli", "demo"]
+COMMAND = [sys.executable, "-m", "app", "demo"]
 QUIET = "curl --silent --show-error --fail-with-body "
 
 

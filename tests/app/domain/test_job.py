@@ -9,10 +9,10 @@ import pytest
 from app.domain.job import (
     TERMINAL,
     Job,
+    JobAction,
     JobEvent,
     JobKind,
     JobStatus,
-    Request,
     advance,
     event_after_loss,
     event_after_release,
@@ -71,12 +71,12 @@ def test_every_status_can_be_reached_and_only_success_is_final() -> None:
         (None, 0, E.RELEASED),
         (None, 1, E.RELEASED),
         (None, 2, E.EXHAUSTED),
-        (Request.PAUSE, 2, E.PAUSED),
-        (Request.CANCEL, 0, E.CANCELLED),
+        (JobAction.PAUSE, 2, E.PAUSED),
+        (JobAction.CANCEL, 0, E.CANCELLED),
     ],
 )
 def test_loss_grants_the_request_or_counts(
-    requested: Request | None, lost: int, event: JobEvent
+    requested: JobAction | None, lost: int, event: JobEvent
 ) -> None:
     job = Job(
         kind=JobKind.FIT,

@@ -36,7 +36,7 @@ def paste(script: str, url: str, folder: Path, cwd: Path = MNIST.parent) -> str:
         .replace("path/to/my", "my")
         .replace("http://127.0.0.1:8000", url)
         .replace("curl ", "curl --silent --show-error --fail-with-body ")
-        .replace(".venv/bin/modserve", f"{sys.executable} -m app.cli")
+        .replace(".venv/bin/modserve", f"{sys.executable} -m app")
         .replace("../../../.venv/bin/python", sys.executable)
     )
     result = subprocess.run(

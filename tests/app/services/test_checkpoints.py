@@ -13,8 +13,8 @@ from app.domain.checkpoint import CheckpointTag
 from app.domain.job import Job
 from app.domain.module import ParamsSource
 from app.errors import Damaged, InUse, Invalid, NotFound, TooLarge
-from app.services.checkpoint_files import MANIFEST, link_files, write_checkpoint
-from app.worker.job_messages import JobCancelled, JobCheckpoint, JobDone, JobFailed
+from app.files.checkpoint_files import MANIFEST, link_files, write_checkpoint
+from app.link.job_messages import JobCancelled, JobCheckpoint, JobDone, JobFailed
 
 T = CheckpointTag
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from app.domain.dataset import ArrayInfo, DatasetKind
 from app.errors import Damaged, InUse, Invalid, NotFound, TooLarge
-from app.services.dataset_formats import inspect_file, load_arrays, preview_file
+from app.files.dataset_formats import inspect_file, load_arrays, preview_file
 
 K = DatasetKind
 LIMIT = 1 << 20

@@ -11,13 +11,9 @@ import pytest
 from app.domain.checkpoint import CheckpointTag
 from app.domain.job import Job, JobEvent, JobStatus
 from app.domain.module import BindSpec, InitSpec, InputDesc, OptimizerSpec, ParamsSource, Stage
-from app.errors import IllegalTransition, StorageFull, Unavailable
-from app.services import dispatcher as dispatcher_module
-from app.services.checkpoint_files import write_checkpoint
-from app.services.dispatcher import Dispatcher
-from app.store import queue
-from app.worker.client import ExecutorGone, HostError
-from app.worker.job_messages import (
+from app.errors import ExecutorGone, HostError, IllegalTransition, StorageFull, Unavailable
+from app.files.checkpoint_files import write_checkpoint
+from app.link.job_messages import (
     ExecutorEvent,
     JobCancelled,
     JobCheckpoint,
@@ -28,6 +24,9 @@ from app.worker.job_messages import (
     JobPrepared,
     JobProgress,
 )
+from app.services import dispatcher as dispatcher_module
+from app.services.dispatcher import Dispatcher
+from app.store import queue
 from served.scripted_executor import ScriptedExecutor, dispatching, of, until, until_status
 
 S = JobStatus
@@ -48,7 +47,7 @@ async def test_job_is_started_with_all_it_needs_and_ends_as_reported(bench) -> N
         assert start.datasets["digits"].path == str(bench.datasets.path(digits))
         assert start.checkpoint_root == str(bench.checkpoints.root("a"))
         assert (start.resume, start.output_path) == (None, None)
-        assert dispatcher.held == {"cpu(0)": [job.id]}
+        assert dispatcher.jobs_by_executor == {"cpu(0)": [job.id]}
         executor.send(
             JobProgress(**of(start), epoch=0, epochs=2, batch=1),
             JobProgress(**of(start), epoch=0, epochs=2, batch=2),
@@ -57,7 +56,7 @@ async def test_job_is_started_with_all_it_needs_and_ends_as_reported(bench) -> N
         done = await until_status(bench, job, S.SUCCEEDED)
         assert done.result == {"accuracy": 1.0}
         assert done.progress["batch"] == 2
-        await until(lambda: dispatcher.held == {"cpu(0)": []})
+        await until(lambda: dispatcher.jobs_by_executor == {"cpu(0)": []})
     rows = bench.jobs.events(job.id, kinds=[JobEvent.PROGRESS])
     assert rows[-1].data["batch"] == 2
 
@@ -240,7 +239,7 @@ async def test_job_taken_by_another_server_is_stopped_here(bench, make_bench) ->
         assert taken is not None
         await until(lambda: executor.controls)
         assert (executor.controls[0].attempt, executor.controls[0].action) == (1, "cancel")
-        assert dispatcher.held == {"cpu(0)": []}
+        assert dispatcher.jobs_by_executor == {"cpu(0)": []}
         executor.send(JobCancelled(job_id=job.id, attempt=1))
         await asyncio.sleep(0.1)
         assert bench.jobs.get(job.id) == taken
@@ -255,7 +254,7 @@ async def test_job_lost_behind_its_back_begins_again_on_the_same_executor(bench)
         await until(lambda: len(executor.starts) == 2)
         executor.send(JobDone(job_id=job.id, attempt=1), JobDone(job_id=job.id, attempt=2))
         await until_status(bench, job, S.SUCCEEDED)
-        await until(lambda: dispatcher.held == {"cpu(0)": []})
+        await until(lambda: dispatcher.jobs_by_executor == {"cpu(0)": []})
         kinds = [row.kind for row in bench.jobs.events(job.id)]
         assert kinds.count(JobEvent.SUCCEEDED) == 1
 
@@ -279,7 +278,7 @@ async def test_passing_refusal_holds_up_no_other_job(bench, monkeypatch) -> None
     refusing.refusal = HostError("in_use", "another job works on the module")
     async with dispatching(bench, refusing, willing) as dispatcher:
         refused = bench.fit("a")
-        await until(lambda: dispatcher.held["cpu(0)"] == [refused.id])
+        await until(lambda: dispatcher.jobs_by_executor["cpu(0)"] == [refused.id])
         bench.fit("b")
         await until(lambda: willing.starts)
         assert bench.jobs.get(refused.id).lost == 0
@@ -305,7 +304,7 @@ async def test_no_report_is_lost_while_the_store_takes_nothing(bench, monkeypatc
         who = of(executor.starts[0])
         executor.send(JobLog(**who, message="hello"), JobDone(**who, result={"accuracy": 1.0}))
         await until_status(bench, job, S.SUCCEEDED)
-        await until(lambda: dispatcher.held == {"cpu(0)": []})
+        await until(lambda: dispatcher.jobs_by_executor == {"cpu(0)": []})
     assert not refusals
     kinds = [row.kind for row in bench.jobs.events(job.id)]
     assert kinds[-2:] == [JobEvent.LOG, JobEvent.SUCCEEDED]
@@ -325,7 +324,7 @@ async def test_stop_lets_jobs_save_and_gives_them_back(bench) -> None:
     for job in (saves, hangs):
         given_back = bench.jobs.get(job.id)
         assert (given_back.status, given_back.lost) == (S.QUEUED, 0)
-    assert dispatcher.held == {"cpu(0)": []}
+    assert dispatcher.jobs_by_executor == {"cpu(0)": []}
     await dispatcher.stop()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from app.domain.dataset import DatasetKind
 from app.domain.job import JobKind, JobStatus
 from app.domain.module import BindSpec, InitSpec, InputDesc, ParamsSource
-from app.worker.job_messages import JobDone
+from app.link.job_messages import JobDone
 from served.scripted_executor import ScriptedExecutor, dispatching, of, until, until_status
 
 PREDICT = {"dataset": "digits", "batch_size": 2, "output": "answers"}
@@ -69,5 +69,5 @@ async def test_predict_job_fails_where_the_disk_is_full(bench, monkeypatch) -> N
         await until(lambda: executor.starts)
         executor.send(JobDone(**of(executor.starts[0])))
         failed = await until_status(bench, job, JobStatus.FAILED)
-        await until(lambda: dispatcher.held == {"cpu(0)": []})
+        await until(lambda: dispatcher.jobs_by_executor == {"cpu(0)": []})
     assert failed.error["code"] == "storage_full"

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from app.errors import Invalid
+from app.errors import ExecutorGone, Invalid
+from app.executor.main import make_loop
+from app.link.inprocess import InProcessClient
+from app.link.process import ProcessOptions
+from app.link.supervisor import Supervisor
 from app.services.executors import Executors
-from app.worker.client import ExecutorGone
-from app.worker.host import ModuleHost
-from app.worker.inprocess import InProcessClient
-from app.worker.supervisor import Supervisor
 
 
 class Dying(InProcessClient):
@@ -25,8 +25,8 @@ class Dying(InProcessClient):
 @pytest.fixture
 async def executors() -> AsyncIterator[Executors]:
     executors = Executors()
-    executors.add(InProcessClient("cpu(0)", ModuleHost))
-    executors.add(Dying("cpu(1)", ModuleHost))
+    executors.add(InProcessClient("cpu(0)", make_loop))
+    executors.add(Dying("cpu(1)", make_loop))
     await executors.start()
     yield executors
     await executors.stop()
@@ -34,7 +34,7 @@ async def executors() -> AsyncIterator[Executors]:
 
 async def test_status_is_of_those_with_a_process_of_their_own(executors: Executors) -> None:
     assert executors.status() == {}
-    executors.add(Supervisor("cpu(2)"))
+    executors.add(Supervisor("cpu(2)", ProcessOptions(program=("app.executor.main",))))
     status = executors.status()["cpu(2)"]
     assert (status["restarts"], status["rss_bytes"], status["state"]) == (0, 0, "stopped")
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from app.domain.job import EventRow, Job
+from app.link.job_messages import JobDone, JobLog
 from app.services import followers as followers_module
 from app.services.followers import Followers
-from app.worker.job_messages import JobDone, JobLog
 
 
 class Following:

@@ -15,8 +15,8 @@ import pytest
 from app.domain.dataset import DatasetKind
 from app.domain.job import JobEvent, JobStatus
 from app.errors import Superseded
+from app.link.job_messages import JobCancelled, JobDone, JobFailed, JobPaused, JobProgress
 from app.services.presence import Presence
-from app.worker.job_messages import JobCancelled, JobDone, JobFailed, JobPaused, JobProgress
 
 S = JobStatus
 

@@ -16,8 +16,8 @@ from app.errors import (
     NotFound,
     WrongStage,
 )
+from app.link.job_messages import JobCheckpoint, JobDone, JobLog, JobMetric, JobProgress
 from app.services.jobs import JobFilter
-from app.worker.job_messages import JobCheckpoint, JobDone, JobLog, JobMetric, JobProgress
 
 SCORE = {"dataset": "digits", "batch_size": 2}
 

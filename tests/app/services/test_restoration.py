@@ -9,9 +9,10 @@ import pytest
 
 from app.domain.checkpoint import CheckpointTag
 from app.domain.module import BindSpec, InitSpec, InputDesc, OptimizerSpec, ParamsSource
-from app.services.checkpoint_files import write_checkpoint
+from app.errors import ExecutorGone, HostError
+from app.files.checkpoint_files import write_checkpoint
+from app.link.client import Buffers, Reply, Tensors, TensorSpecs
 from app.services.restoration import Restoration
-from app.worker.client import Buffers, ExecutorGone, HostError, Reply, Tensors, TensorSpecs
 
 BIND = BindSpec(data_shapes=(InputDesc(name="data", shape=(2, 3)),))
 

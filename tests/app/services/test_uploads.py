@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import TooLarge
-from app.services.durable_files import is_held, rename_durably
+from app.files.durable_files import is_locked, rename_durably
 from app.services.uploads import Upload
 
 LIMIT = 3 << 20
@@ -43,7 +43,7 @@ async def test_what_was_received_is_on_the_disk(tmp_path: Path, size: int, piece
 
 def test_it_is_held_and_hidden_until_it_is_kept(tmp_path: Path) -> None:
     with upload(tmp_path / "mnist.npz") as file:
-        assert is_held(file.path)
+        assert is_locked(file.path)
         assert file.path.name.startswith(".upload-mnist.npz-")
         assert not (tmp_path / "mnist.npz").exists()
     assert not list(tmp_path.iterdir())

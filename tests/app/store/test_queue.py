@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.job import Job, JobEvent, JobKind, JobStatus, Request
+from app.domain.job import Job, JobAction, JobEvent, JobKind, JobStatus
 from app.errors import IllegalTransition, NotFound, Superseded
 from app.store import queue
 from app.store.events import events_after
@@ -163,8 +163,8 @@ def test_cancel_overrides_pause_and_not_the_other_way(two_modules: Store) -> Non
     submit(two_modules)
     job = claim(two_modules)
     assert job is not None
-    assert change(two_modules, queue.request_pause, job.id, 1.0).requested is Request.PAUSE
-    assert change(two_modules, queue.request_cancel, job.id, 1.0).requested is Request.CANCEL
+    assert change(two_modules, queue.request_pause, job.id, 1.0).requested is JobAction.PAUSE
+    assert change(two_modules, queue.request_cancel, job.id, 1.0).requested is JobAction.CANCEL
     with pytest.raises(IllegalTransition, match="being cancelled"):
         change(two_modules, queue.request_pause, job.id, 1.0)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from sqlalchemy import Connection
 
-from app.domain.job import TERMINAL, Job, JobEvent, JobKind, JobStatus, Request, advance
+from app.domain.job import TERMINAL, Job, JobAction, JobEvent, JobKind, JobStatus, advance
 from app.domain.module import SINGLE, ModuleRecord
 from app.errors import IllegalTransition, Superseded
 from app.store import queue
@@ -205,9 +205,9 @@ class QueueMachine(RuleBasedStateMachine):
         for job_id, before in self.before.items():
             after = now[job_id]
             assert after.attempt >= before.attempt
-            if before.requested is Request.CANCEL and after.status is JobStatus.RUNNING:
-                assert after.requested is Request.CANCEL
-            if before.requested is Request.CANCEL:
+            if before.requested is JobAction.CANCEL and after.status is JobStatus.RUNNING:
+                assert after.requested is JobAction.CANCEL
+            if before.requested is JobAction.CANCEL:
                 assert after.status is not JobStatus.QUEUED
         self.before = now
 

@@ -1,0 +1,8 @@
+"""``python -m app``: the command ``modserve`` where its script is not on the path."""
+
+from __future__ import annotations
+
+from app.cli import main
+
+if __name__ == "__main__":
+    main()

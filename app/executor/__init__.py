@@ -1,0 +1,1 @@
+"""What runs on a device: one loop, one host, and the modules, predictions and jobs it serves."""

@@ -1,0 +1,327 @@
+"""The device side of an executor: answers the calls of ``app.link.calls`` and runs jobs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.domain.codec import from_plain, to_plain
+from app.domain.job_params import parse_job_params
+from app.domain.module import BucketShapes, ModuleRecord
+from app.errors import AlreadyExists, HostError, Invalid, NotFound, ServiceError, refined
+from app.executor.faults import to_host_error
+from app.executor.jobs.job_board import JobBoard
+from app.executor.jobs.job_checks import check_job
+from app.executor.modules.describe import describe_module, describe_optimizer, summarize
+from app.executor.modules.engine_optimizer import check_saved, load_states, optimizer_of, states_of
+from app.executor.modules.hosted_module import HostedModule, parse_context
+from app.executor.modules.memory_limits import available_bytes
+from app.executor.modules.module_files import load_module, read_base, save_module
+from app.executor.modules.module_params import get_params, init_params, set_params
+from app.executor.modules.randomness import RandomStreams
+from app.executor.modules.resident import resident_bytes
+from app.executor.modules.stepping import Stepper
+from app.link import calls
+from app.link.calls import CALL_NAMES
+from app.link.job_messages import JobControl, JobStart
+from app.link.protocols import Arrays, Emit, Priority
+from core.backends import backend_of
+from core.errors import MXNetError
+
+__all__ = ["ModuleHost"]
+
+Answer = tuple[Mapping[str, Any], Mapping[str, npt.NDArray[Any]]]
+Handler = Callable[["ModuleHost", Any, Arrays], Answer]
+
+_TYPES: Mapping[str, type[Any]] = {name: cls for cls, name in CALL_NAMES.items()}
+_CONTROL = (
+    calls.ExecutorInfo,
+    calls.CreateModule,
+    calls.DeleteModule,
+    calls.CutSymbols,
+    calls.CheckJob,
+    calls.DescribeModule,
+    calls.GetOptimizer,
+    JobStart,
+    JobControl,
+)
+_PRIORITIES: Mapping[type[Any], Priority] = {
+    calls.Predict: Priority.PREDICT,
+    **dict.fromkeys(_CONTROL, Priority.CONTROL),
+}
+"""Of all calls that are no steps."""
+
+
+class ModuleHost:
+    """Has the modules of one device. Everything here belongs to the device loop's thread."""
+
+    def __init__(self, device: str, emit: Emit) -> None:
+        """Begin with no modules.
+
+        Args:
+            device: for example ``cpu(0)``.
+            emit: where events of jobs go.
+
+        Raises:
+            Invalid: the device is not there.
+        """
+        self._device = parse_context(device, "device")
+        self._backend = backend_of(self._device)
+        self._modules: dict[str, HostedModule] = {}
+        self._steppers: dict[str, Stepper] = {}
+        self._random = RandomStreams()
+        self._jobs = JobBoard(self._module_of_job, self._random, emit)
+
+    # -- the loop's side ----------------------------------------------------------------------
+
+    def priority(self, method: str) -> Priority:
+        """Return the place of a call in the order of service; HostError for an unknown one."""
+        if method not in _TYPES:
+            raise HostError("not_found", f"an executor has no method {method!r}")
+        return _PRIORITIES.get(_TYPES[method], Priority.STEP)
+
+    def handle(self, method: str, params: dict[str, Any], tensors: Arrays) -> Answer:
+        """Answer a call; raise HostError for what is the caller's fault."""
+        try:
+            with self._backend.scope():
+                return _HANDLERS[method](self, from_plain(_TYPES[method], params), tensors)
+        except (ServiceError, MXNetError, OSError) as error:
+            known = refined(error)
+            if not isinstance(known, ServiceError | MXNetError):
+                raise
+            raise to_host_error(known) from error
+
+    def has_work(self) -> bool:
+        """Tell whether a job can be advanced."""
+        return self._jobs.has_work()
+
+    def advance(self) -> None:
+        """Run one batch of one job."""
+        with self._backend.scope():
+            self._jobs.advance()
+
+    def close(self) -> None:
+        """Let jobs and modules go."""
+        self._jobs.close()
+        self._modules.clear()
+
+    # -- control ------------------------------------------------------------------------------
+
+    def _executor_info(self, call: calls.ExecutorInfo, tensors: Arrays) -> Answer:
+        memory = self._backend.memory()
+        return {
+            "device": str(self._device),
+            "pid": os.getpid(),
+            "rss_bytes": resident_bytes(),
+            "available_bytes": available_bytes(self._device),
+            "device_memory": None if memory is None else {"used": memory[0], "total": memory[1]},
+            "numpy": np.__version__,
+            "modules": [summarize(module) for module in self._modules.values()],
+            "jobs": self._jobs.summarize(),
+        }, {}
+
+    def _create_module(self, call: calls.CreateModule, tensors: Arrays) -> Answer:
+        if call.record.name in self._modules:
+            raise AlreadyExists("module", call.record.name)
+        return describe_module(self._add(call.record)), {}
+
+    def _delete_module(self, call: calls.DeleteModule, tensors: Arrays) -> Answer:
+        module = self._get(call.module)
+        module.require_idle("deleting")
+        del self._modules[module.name]
+        del self._steppers[module.name]
+        self._random.forget(module.name)
+        return {}, {}
+
+    def _describe_module(self, call: calls.DescribeModule, tensors: Arrays) -> Answer:
+        module = self._get(call.module)
+        return describe_module(module) | {"sequence": self._steppers[module.name].sequence}, {}
+
+    def _cut_symbols(self, call: calls.CutSymbols, tensors: Arrays) -> Answer:
+        return self._get(call.module).derive(call.output, call.head), {}
+
+    def _check_job(self, call: calls.CheckJob, tensors: Arrays) -> Answer:
+        check_job(parse_job_params(call.kind, call.params))
+        return {}, {}
+
+    def _get_optimizer(self, call: calls.GetOptimizer, tensors: Arrays) -> Answer:
+        module = self._get(call.module)
+        module.require("get_optimizer")
+        return describe_optimizer(module) or {}, {}
+
+    def _start_job(self, call: JobStart, tensors: Arrays) -> Answer:
+        self._jobs.start(call)
+        return {}, {}
+
+    def _control_job(self, call: JobControl, tensors: Arrays) -> Answer:
+        self._jobs.control(call)
+        return {}, {}
+
+    # -- binding, parameters, optimizer -------------------------------------------------------
+
+    def _bind(self, call: calls.Bind, tensors: Arrays) -> Answer:
+        module = self._idle(call.module, "binding")
+        module.bind(call.spec)
+        return describe_module(module), {}
+
+    def _reshape(self, call: calls.Reshape, tensors: Arrays) -> Answer:
+        module = self._idle(call.module, "reshaping")
+        module.reshape(BucketShapes(data_shapes=call.data_shapes, label_shapes=call.label_shapes))
+        return describe_module(module), {}
+
+    def _bind_bucket(self, call: calls.BindBucket, tensors: Arrays) -> Answer:
+        module = self._idle(call.module, "binding a bucket")
+        module.bind_bucket(call.key, call.shapes)
+        return describe_module(module), {}
+
+    def _init_params(self, call: calls.InitParams, tensors: Arrays) -> Answer:
+        module = self._idle(call.module, "initializing")
+        if call.spec.seed is None:
+            self._random.enter(module.name)
+        else:
+            self._random.seed(module.name, call.spec.seed, module.contexts)
+        kept = read_base(module, Path(call.base)) if call.base is not None else {}
+        init_params(module, call.spec, tensors, "", kept)
+        return {}, {}
+
+    def _set_params(self, call: calls.SetParams, tensors: Arrays) -> Answer:
+        set_params(
+            self._idle(call.module, "setting parameters"),
+            tensors,
+            allow_missing=call.allow_missing,
+            allow_extra=call.allow_extra,
+            allow_nonfinite=call.allow_nonfinite,
+        )
+        return {}, {}
+
+    def _get_params(self, call: calls.GetParams, tensors: Arrays) -> Answer:
+        return get_params(self._get(call.module), call.names)
+
+    def _init_optimizer(self, call: calls.InitOptimizer, tensors: Arrays) -> Answer:
+        module = self._idle(call.module, "installing an optimizer")
+        module.init_optimizer(call.spec, "")
+        return describe_optimizer(module) or {}, {}
+
+    def _set_learning_rate(self, call: calls.SetLearningRate, tensors: Arrays) -> Answer:
+        module = self._get(call.module)
+        module.require("set_learning_rate")
+        optimizer = optimizer_of(module.engine)
+        assert optimizer is not None
+        if optimizer.lr_scheduler is not None:
+            raise HostError(
+                "conflict",
+                "an lr_scheduler gives the learning rate; install an optimizer without one",
+                "learning_rate",
+            )
+        if not 0 <= call.learning_rate < float("inf"):
+            raise Invalid("learning_rate", call.learning_rate, "a finite number, at least 0")
+        optimizer.set_learning_rate(call.learning_rate)
+        return describe_optimizer(module) or {}, {}
+
+    def _get_optimizer_states(self, call: calls.GetOptimizerStates, tensors: Arrays) -> Answer:
+        module = self._get(call.module)
+        module.require("optimizer_states")
+        return {}, {"states": np.frombuffer(states_of(module.engine), dtype=np.uint8)}
+
+    def _set_optimizer_states(self, call: calls.SetOptimizerStates, tensors: Arrays) -> Answer:
+        module = self._idle(call.module, "setting optimizer states")
+        module.require("optimizer_states")
+        if set(tensors) != {"states"} or tensors["states"].dtype != np.uint8:
+            raise Invalid("states", list(tensors), "one tensor of bytes of this name")
+        weights = module.on_device().arguments
+        content = tensors["states"].tobytes()
+        load_states(module.engine, check_saved(module.engine, content, weights))
+        return {}, {}
+
+    # -- steps and predictions ----------------------------------------------------------------
+
+    def _forward(self, call: calls.Forward, tensors: Arrays) -> Answer:
+        self._random.enter(call.module)
+        return self._stepper(call.module).forward(call, tensors)
+
+    def _backward(self, call: calls.Backward, tensors: Arrays) -> Answer:
+        self._random.enter(call.module)
+        return self._stepper(call.module).backward(call, tensors)
+
+    def _update(self, call: calls.Update, tensors: Arrays) -> Answer:
+        self._random.enter(call.module)
+        return self._stepper(call.module).update(call)
+
+    def _get_outputs(self, call: calls.GetOutputs, tensors: Arrays) -> Answer:
+        return {}, self._stepper(call.module).outputs()
+
+    def _get_statistics(self, call: calls.GetStatistics, tensors: Arrays) -> Answer:
+        return {"statistics": self._stepper(call.module).statistics(call.pattern)}, {}
+
+    def _get_input_grads(self, call: calls.GetInputGrads, tensors: Arrays) -> Answer:
+        return {}, self._stepper(call.module).input_grads()
+
+    def _get_states(self, call: calls.GetStates, tensors: Arrays) -> Answer:
+        return {}, self._stepper(call.module).states()
+
+    def _set_states(self, call: calls.SetStates, tensors: Arrays) -> Answer:
+        self._stepper(call.module).set_states(call, tensors)
+        return {}, {}
+
+    def _predict(self, call: calls.Predict, tensors: Arrays) -> Answer:
+        module = self._get(call.module)
+        module.require("predict")
+        bucket, outputs = module.inference.run(tensors, call.bucket)
+        return {"bucket": bucket}, outputs
+
+    # -- files --------------------------------------------------------------------------------
+
+    def _save_checkpoint(self, call: calls.SaveCheckpoint, tensors: Arrays) -> Answer:
+        module = self._get(call.module)
+        manifest = save_module(module, Path(call.root), call.epoch, call.optimizer_states)
+        return {"manifest": to_plain(manifest)}, {}
+
+    def _load_checkpoint(self, call: calls.LoadCheckpoint, tensors: Arrays) -> Answer:
+        module = self._idle(call.module, "loading a checkpoint")
+        load_module(
+            module,
+            Path(call.directory),
+            optimizer_states=call.optimizer_states,
+            allow_missing=call.allow_missing,
+            allow_extra=call.allow_extra,
+            check_states=call.check_states,
+        )
+        return {}, {}
+
+    # -- modules ------------------------------------------------------------------------------
+
+    def _get(self, name: str) -> HostedModule:
+        if name not in self._modules:
+            raise NotFound("module", name, "this executor does not have it")
+        return self._modules[name]
+
+    def _idle(self, name: str, call: str) -> HostedModule:
+        module = self._get(name)
+        module.require_idle(call)
+        return module
+
+    def _stepper(self, name: str) -> Stepper:
+        self._get(name)
+        return self._steppers[name]
+
+    def _add(self, record: ModuleRecord) -> HostedModule:
+        module = HostedModule(record)
+        self._modules[record.name] = module
+        self._steppers[record.name] = Stepper(module)
+        return module
+
+    def _module_of_job(self, record: ModuleRecord) -> HostedModule:
+        """Return the module a job is to work on, made from its record if it is not there yet."""
+        module = self._modules.get(record.name) or self._add(record)
+        self._steppers[record.name].forget()
+        return module
+
+
+_HANDLERS: Mapping[str, Handler] = {
+    name: getattr(ModuleHost, f"_{name}") for name in CALL_NAMES.values()
+}

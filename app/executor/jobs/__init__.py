@@ -1,0 +1,1 @@
+"""Jobs as their executor runs them: fit, score and predict over datasets."""

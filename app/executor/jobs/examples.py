@@ -1,0 +1,201 @@
+"""The examples of a job: arrays of a dataset as inputs of a module, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.domain.job_params import ArraySource, DatasetSource
+from app.domain.module import InputDesc
+from app.errors import Invalid, did_you_mean
+from app.executor.jobs.epoch_plan import PlannedBatch
+from app.files.dataset_formats import load_arrays
+from app.files.job_inputs import check_arrays, sources_of
+from app.link.job_messages import DatasetFile
+from core.io import DataDesc
+from core.types import to_dtype
+
+__all__ = ["Examples", "InputForm"]
+
+
+@dataclass(frozen=True, slots=True)
+class InputForm:
+    """How an input is to be given: its dtype, and in its layout the place of the batch axis."""
+
+    name: str
+    dtype: str = "float32"
+    layout: str = "NCHW"
+
+
+class _Input:
+    """One input: the array it is taken from, and the memory its batches are made in."""
+
+    def __init__(
+        self,
+        form: InputForm,
+        source: ArraySource,
+        array: npt.NDArray[Any],
+        lengths: Any,
+        field: str,
+    ) -> None:
+        self.form = form
+        self.dtype = to_dtype(form.dtype)
+        self.lengths = None if lengths is None else _check_lengths(lengths, array, field)
+        self._source = source
+        self._array = array if source.shape is None else _reshape(array, source.shape, field)
+        self._offsets = None if self.lengths is None else np.cumsum(self.lengths) - self.lengths
+        self._buffers: dict[tuple[int, ...], npt.NDArray[Any]] = {}
+        if self._array.ndim == 0:
+            raise Invalid(field, "an array without dimensions", "an array of examples")
+
+    @property
+    def count(self) -> int:
+        return len(self._array) if self.lengths is None else len(self.lengths)
+
+    def shape(self, batch_size: int, length: int | None) -> tuple[int, ...]:
+        """Return the shape of a batch, in the input's layout."""
+        example = self._array.shape[1:]
+        if self.lengths is not None:
+            example = (self._longest() if length is None else length, *example)
+        axis = max(DataDesc.get_batch_axis(self.form.layout), 0)
+        return (*example[:axis], batch_size, *example[axis:])
+
+    def fill(self, rows: npt.NDArray[np.intp], length: int | None) -> npt.NDArray[Any]:
+        """Return a batch; the next of the same shape is made in the same memory."""
+        shape = self.shape(len(rows), length)
+        if shape not in self._buffers:
+            self._buffers[shape] = np.empty(shape, dtype=self.dtype)
+        batch = self._buffers[shape]
+        by_row = np.moveaxis(batch, max(DataDesc.get_batch_axis(self.form.layout), 0), 0)
+        if self.lengths is None:
+            np.copyto(by_row, self._array[rows], casting="unsafe")
+        else:
+            self._fill_ragged(by_row, rows)
+        if self._source.scale != 1.0:
+            np.multiply(batch, self._source.scale, out=batch, casting="unsafe")
+        return batch
+
+    def _fill_ragged(self, by_row: npt.NDArray[Any], rows: npt.NDArray[np.intp]) -> None:
+        assert self.lengths is not None
+        assert self._offsets is not None
+        by_row[...] = self._source.padding
+        for target, row in zip(by_row, rows, strict=True):
+            start, length = self._offsets[row], self.lengths[row]
+            target[:length] = self._array[start : start + length]
+
+    def _longest(self) -> int:
+        assert self.lengths is not None
+        return int(self.lengths.max(initial=1))
+
+
+class Examples:
+    """Examples of one dataset for some of a module's inputs.
+
+    Attributes:
+        count: number of examples.
+        lengths: of each example, None where no input is ragged.
+    """
+
+    def __init__(
+        self,
+        source: DatasetSource,
+        files: Mapping[str, DatasetFile],
+        forms: Sequence[InputForm],
+        field: str = "",
+    ) -> None:
+        """Load the arrays that the inputs are taken from.
+
+        Args:
+            source: which array each input is taken from.
+            files: the datasets by name.
+            forms: the inputs wanted.
+            field: path of ``source`` in the job's parameters, for errors.
+
+        Raises:
+            Invalid: an array is missing, or arrays do not fit one another.
+        """
+        prefix = f"{field}." if field else ""
+        wanted = [form.name for form in forms]
+        for name in source.inputs:
+            if name not in wanted:
+                near = did_you_mean(name, wanted)
+                expected = f"inputs of the module: {', '.join(wanted)}{near}"
+                raise Invalid(f"{prefix}inputs.{name}", "an array", expected)
+        sources = sources_of(source, wanted)
+        arrays = _load(sources, files[source.dataset], prefix)
+        self._inputs = [
+            _Input(
+                form,
+                sources[form.name],
+                arrays[sources[form.name].array],
+                arrays.get(sources[form.name].lengths or ""),
+                f"{prefix}inputs.{form.name}",
+            )
+            for form in forms
+        ]
+        self.count = self._common_count(prefix)
+        ragged = [one.lengths for one in self._inputs if one.lengths is not None]
+        self.lengths = np.max(ragged, axis=0) if ragged else None
+
+    def shapes(self, batch_size: int, length: int | None) -> list[InputDesc]:
+        """Return descriptions of a batch's inputs, ragged ones padded to a length."""
+        return [
+            InputDesc(
+                name=one.form.name,
+                shape=one.shape(batch_size, length),
+                dtype=one.form.dtype,
+                layout=one.form.layout,
+            )
+            for one in self._inputs
+        ]
+
+    def fill(self, batch: PlannedBatch) -> dict[str, npt.NDArray[Any]]:
+        """Return a batch by input name; valid until the next of the same shape is made."""
+        return {one.form.name: one.fill(batch.rows, batch.bucket) for one in self._inputs}
+
+    def _common_count(self, prefix: str) -> int:
+        counts = {one.form.name: one.count for one in self._inputs}
+        first, count = next(iter(counts.items()))
+        for name, other in counts.items():
+            if other != count:
+                raise Invalid(
+                    f"{prefix}inputs.{name}",
+                    f"an array of {other} examples",
+                    f"{count} examples, as {first!r} has",
+                )
+        if count == 0:
+            raise Invalid(f"{prefix}dataset", "no examples", "at least one")
+        return count
+
+
+def _load(
+    sources: Mapping[str, ArraySource], file: DatasetFile, prefix: str
+) -> dict[str, npt.NDArray[Any]]:
+    check_arrays(sources, file.record, prefix)
+    both = [array for one in sources.values() for array in (one.array, one.lengths)]
+    wanted = dict.fromkeys(array for array in both if array is not None)
+    return load_arrays(Path(file.path), file.record.kind, list(wanted))
+
+
+def _check_lengths(lengths: Any, array: Any, field: str) -> npt.NDArray[np.intp]:
+    if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or (lengths < 0).any():
+        raise Invalid(f"{field}.lengths", f"{lengths.dtype} {lengths.shape}", "counts, one a row")
+    if int(lengths.sum()) != len(array):
+        raise Invalid(
+            f"{field}.lengths", f"a sum of {int(lengths.sum())}", f"{len(array)}, as the array has"
+        )
+    return np.asarray(lengths, dtype=np.intp)
+
+
+def _reshape(array: Any, shape: tuple[int, ...], field: str) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(array.reshape(len(array), *shape))
+    except ValueError:
+        raise Invalid(
+            f"{field}.shape", list(shape), f"the elements of an example of shape {array.shape[1:]}"
+        ) from None

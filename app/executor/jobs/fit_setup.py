@@ -1,0 +1,176 @@
+"""What a job does before its first batch: load its examples, bind and initialize the module."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from app.domain.codec import canonical_json
+from app.domain.job_params import DatasetSource, FitParams
+from app.domain.module import BindSpec, BucketShapes, InitSpec, InputDesc, ModuleKind, OptimizerSpec
+from app.errors import Conflict, Invalid
+from app.executor.faults import client_fault
+from app.executor.jobs.epoch_plan import bucket_of_lengths
+from app.executor.jobs.examples import Examples, InputForm
+from app.executor.jobs.job_context import JobContext
+from app.executor.modules.hosted_module import HostedModule, parse_key
+from core import callback
+from core.checkpoint import BatchEndParam
+
+__all__ = [
+    "Callback",
+    "bind_for_fit",
+    "bucket_lengths",
+    "choose_init",
+    "choose_optimizer",
+    "load_examples",
+    "make_callbacks",
+    "report_too_long",
+]
+
+Callback = Callable[[BatchEndParam], None]
+
+
+def load_examples(
+    context: JobContext, source: DatasetSource, field: str, with_labels: bool
+) -> Examples:
+    """Load the examples that a job's module is given; see ``Examples``."""
+    module = context.module
+    names = [*module.data_names, *(module.label_names if with_labels else ())]
+    bound = {one.name: one for one in _bound_inputs(module)}
+    forms = [
+        InputForm(name, bound[name].dtype, bound[name].layout) if name in bound else InputForm(name)
+        for name in names
+    ]
+    return Examples(source, context.start.datasets, forms, field)
+
+
+def bucket_lengths(module: HostedModule, wanted: Sequence[int]) -> list[int]:
+    """Return the lengths of the buckets that a job uses, ascending; none without buckets.
+
+    Raises:
+        Invalid: a bucket has no symbol, the module has no buckets, or its keys are no lengths.
+    """
+    if module.record.kind is not ModuleKind.BUCKETING:
+        if wanted:
+            raise Invalid("bucket_keys", list(wanted), "none for a module without buckets")
+        return []
+    keys = [parse_key(key, "symbols") for key in module.symbols]
+    lengths = sorted(key for key in keys if isinstance(key, int))
+    if len(lengths) < len(keys):
+        raise Invalid("bucket_keys", keys, "a module whose bucket keys are lengths")
+    for key in wanted:
+        if key not in lengths:
+            raise Invalid("bucket_keys", key, f"buckets that have symbols: {lengths}")
+    return sorted(set(wanted)) or lengths
+
+
+def report_too_long(context: JobContext, examples: Examples, lengths: Sequence[int]) -> None:
+    """Log how many examples no bucket holds; raise Invalid where none is left."""
+    if not lengths:
+        return
+    if examples.lengths is None:
+        raise Invalid("inputs", "no input with lengths", "one whose examples have lengths")
+    positions = bucket_of_lengths(examples.lengths, lengths)
+    left_out = int((positions == len(lengths)).sum())
+    if left_out == examples.count:
+        raise Invalid("bucket_keys", list(lengths), "a bucket that holds an example")
+    if left_out:
+        context.log(
+            f"{left_out} of {examples.count} examples are longer than the largest bucket "
+            f"({lengths[-1]}) and are left out",
+            "warning",
+        )
+
+
+def bind_for_fit(
+    module: HostedModule, examples: Examples, batch_size: int, lengths: Sequence[int]
+) -> None:
+    """Bind the module for training with the shapes of the job's batches, unless it is so bound.
+
+    Raises:
+        Conflict: its gradients are added up, which no optimizer step ends.
+        Invalid, HostError: the shapes do not fit the symbols or the parameters.
+    """
+    present = module.record.bind
+    if present is not None and _adds_gradients(present):
+        raise Conflict(
+            f"module {module.name!r} is bound with grad_req add, and a fit would never clear its "
+            "gradients; bind it again with grad_req write"
+        )
+    default = module.default_key if lengths else None
+    shapes = _split(module, examples.shapes(batch_size, default))
+    buckets = {
+        canonical_json(length): _split(module, examples.shapes(batch_size, length))
+        for length in lengths
+        if length != default
+    }
+    wanted = BindSpec(
+        data_shapes=shapes.data_shapes,
+        label_shapes=shapes.label_shapes,
+        inputs_need_grad=present is not None and present.inputs_need_grad,
+        grad_req=present.grad_req if present is not None else "write",
+        buckets=buckets,
+    )
+    if present is not None:
+        wanted = dataclasses.replace(wanted, buckets={**present.buckets, **buckets})
+    if present != wanted:
+        module.bind(wanted)
+
+
+def choose_init(context: JobContext, params: FitParams) -> InitSpec | None:
+    """Return how parameters are to be initialized, with a seed; None where they are there."""
+    if context.module.record.params is not None:
+        return None
+    spec = params.initializer or context.start.module.init or InitSpec()
+    return spec if spec.seed is not None else dataclasses.replace(spec, seed=params.seed)
+
+
+def choose_optimizer(context: JobContext, params: FitParams) -> OptimizerSpec:
+    """Return the optimizer to train with: the job's own, or the module's.
+
+    Raises:
+        Invalid: neither has one.
+    """
+    spec = params.optimizer or context.module.record.optimizer or context.start.module.optimizer
+    if spec is None:
+        raise Invalid("optimizer", None, "an optimizer, for the module has none")
+    return spec
+
+
+def make_callbacks(params: FitParams, batches: int) -> list[Callback]:
+    """Return the callbacks that a fit names; what they log goes into the job's log.
+
+    Raises:
+        Invalid, HostError: an unknown name or option.
+    """
+    makers: Mapping[str, Callable[..., Callback]] = {
+        "speedometer": lambda **options: callback.Speedometer(params.batch_size, **options),
+        "progress_bar": lambda **options: callback.ProgressBar(batches, **options),
+        "log_train_metric": callback.log_train_metric,
+    }
+    made = []
+    for name, options in params.callbacks.items():
+        if name not in makers:
+            raise Invalid(f"callbacks.{name}", options, f"one of {', '.join(makers)}")
+        with client_fault(f"callbacks.{name}"):
+            made.append(makers[name](**options))
+    return made
+
+
+def _bound_inputs(module: HostedModule) -> list[InputDesc]:
+    bound = module.record.bind
+    return [] if bound is None else [*bound.data_shapes, *bound.label_shapes]
+
+
+def _adds_gradients(spec: BindSpec) -> bool:
+    requests: Any = spec.grad_req.values() if isinstance(spec.grad_req, dict) else [spec.grad_req]
+    return "add" in requests
+
+
+def _split(module: HostedModule, shapes: Sequence[InputDesc]) -> BucketShapes:
+    return BucketShapes(
+        data_shapes=tuple(one for one in shapes if one.name in module.data_names),
+        label_shapes=tuple(one for one in shapes if one.name in module.label_names),
+    )

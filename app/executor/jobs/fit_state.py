@@ -1,0 +1,93 @@
+"""What a fit must know to go on with the same numbers, beside parameters and optimizer states.
+
+<module>-0003.params  .states     as MXNet writes them
+state.json                        everything here
+devices.params                    auxiliary states of each device, where there are several
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from app.domain.checkpoint import CheckpointTag
+from app.errors import Damaged
+from app.executor.modules.engine_optimizer import main_module
+from app.executor.modules.hosted_module import HostedModule
+from app.executor.modules.module_files import read_state, write_state
+from core.ndarray import load as load_arrays
+from core.ndarray import save as save_arrays
+
+__all__ = ["FitState", "read_fit", "write_fit"]
+
+_DEVICES_FILE = "devices.ndarray"
+
+
+@dataclass(slots=True)
+class FitState:
+    """Where a fit is between two batches, as plain data.
+
+    Attributes:
+        epoch: epochs completed.
+        batch: batches done of the next.
+        samples: examples seen since the job began, padding not counted.
+        seconds: time the job has taken, in all its attempts.
+        random: position of the job's random stream.
+        rolled: examples that rolled over into this epoch.
+        optimizer: position of the optimizer.
+        metric, loss: sums of this epoch.
+        train, validation: metrics of the last epoch that was completed.
+    """
+
+    epoch: int
+    batch: int = 0
+    samples: int = 0
+    seconds: float = 0.0
+    random: dict[str, Any] = field(default_factory=dict)
+    rolled: list[int] = field(default_factory=list)
+    optimizer: dict[str, Any] = field(default_factory=dict)
+    metric: dict[str, Any] = field(default_factory=dict)
+    loss: dict[str, Any] = field(default_factory=dict)
+    train: dict[str, float | None] = field(default_factory=dict)
+    validation: dict[str, float | None] = field(default_factory=dict)
+
+    @property
+    def tag(self) -> CheckpointTag:
+        """Its place in the training."""
+        return CheckpointTag(self.epoch, self.batch)
+
+
+def write_fit(state: FitState, module: HostedModule, directory: Path) -> None:
+    """Write the state beside the module's files."""
+    write_state(directory, {name: getattr(state, name) for name in FitState.__slots__})
+    group = main_module(module.engine).executor_group
+    if len(group.execs) > 1:
+        arrays = {
+            f"{device}:{name}": array
+            for device, executor in enumerate(group.execs)
+            for name, array in executor.aux_dict.items()
+        }
+        if arrays:
+            save_arrays(str(directory / _DEVICES_FILE), arrays)
+
+
+def read_fit(module: HostedModule, directory: Path) -> FitState:
+    """Read the state, and set the auxiliary states of each device.
+
+    Raises:
+        Damaged: it is not what ``write_fit`` wrote.
+    """
+    try:
+        state = FitState(**read_state(directory))
+    except TypeError as error:
+        raise Damaged(f"checkpoint {directory.name}", error, "one that a fit wrote") from None
+    group = main_module(module.engine).executor_group
+    devices = directory / _DEVICES_FILE
+    if len(group.execs) > 1 and devices.exists():
+        arrays = load_arrays(str(devices))
+        assert isinstance(arrays, dict)
+        for device, executor in enumerate(group.execs):
+            for name, array in executor.aux_dict.items():
+                arrays[f"{device}:{name}"].copyto(array)
+    return state

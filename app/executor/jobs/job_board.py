@@ -1,0 +1,171 @@
+"""The jobs of an executor, advanced in turns, one batch each."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from app.domain.job_params import FitParams, PredictParams, ScoreParams, parse_job_params
+from app.domain.module import ModuleRecord
+from app.errors import HostError, NotFound, ServiceError, Superseded, refined
+from app.executor.faults import to_host_error
+from app.executor.jobs.job_context import JobContext
+from app.executor.jobs.scoring import PredictJob, ScoreJob
+from app.executor.jobs.training import FitJob
+from app.executor.modules.hosted_module import HostedModule
+from app.executor.modules.randomness import RandomStreams
+from app.link.job_messages import ExecutorEvent, JobControl, JobFailed, JobStart
+from app.link.protocols import Emit
+from core.errors import MXNetError
+
+__all__ = ["JobBoard"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Running:
+    context: JobContext
+    steps: Generator[None, None, ExecutorEvent]
+
+
+class JobBoard:
+    """Starts, advances and stops jobs. A module has one job at a time."""
+
+    def __init__(
+        self,
+        module_of: Callable[[ModuleRecord], HostedModule],
+        random: RandomStreams,
+        emit: Emit,
+    ) -> None:
+        """Begin without jobs.
+
+        Args:
+            module_of: finds the module of a record, or makes it.
+            random: each job has a stream of its own in it.
+            emit: where events go.
+        """
+        self._module_of = module_of
+        self._random = random
+        self._emit = emit
+        self._running: deque[_Running] = deque()
+
+    def has_work(self) -> bool:
+        """Tell whether there is a job."""
+        return bool(self._running)
+
+    def summarize(self) -> list[dict[str, Any]]:
+        """Return id, attempt, kind and module of each job."""
+        starts = [running.context.start for running in self._running]
+        return [
+            {
+                "job_id": start.job_id,
+                "attempt": start.attempt,
+                "kind": start.kind.value,
+                "module": start.module.name,
+            }
+            for start in starts
+        ]
+
+    def start(self, start: JobStart) -> None:
+        """Begin an attempt of a job; an earlier attempt of the same job ends in silence.
+
+        Raises:
+            Superseded: a later attempt runs already.
+            InUse: another job works on the module.
+            Invalid: a parameter has a value it cannot take.
+        """
+        earlier = self._find(start.job_id)
+        if earlier is not None:
+            if earlier.context.attempt >= start.attempt:
+                raise Superseded(
+                    f"attempt {earlier.context.attempt} of job {start.job_id} runs already"
+                )
+            self._remove(earlier)
+        module = self._module_of(start.module)
+        module.require_idle(f"job {start.job_id}")
+        context = JobContext(start, module, self._emit)
+        steps = self._make_steps(context)
+        module.job_id = start.job_id
+        self._running.append(_Running(context, steps))
+
+    def control(self, control: JobControl) -> None:
+        """Ask a job to stop; raise NotFound where this attempt does not run."""
+        running = self._find(control.job_id)
+        if running is None or running.context.attempt != control.attempt:
+            raise NotFound("job", control.job_id, "this executor does not run this attempt of it")
+        running.context.requested = control.action
+
+    def advance(self) -> None:
+        """Run the next step of the job whose turn it is; a job that fails harms no other."""
+        running = self._running[0]
+        self._running.rotate(-1)
+        context = running.context
+        self._random.enter(_stream_of(context))
+        try:
+            with context.captured_logs():
+                next(running.steps)
+        except StopIteration as end:
+            self._finish(running, end.value)
+        except (ServiceError, MXNetError) as error:
+            self._fail(running, to_host_error(error))
+        except HostError as error:
+            self._fail(running, error)
+        except OSError as error:
+            _log.exception("job %d failed", context.job_id)
+            known = refined(error)
+            if isinstance(known, ServiceError):
+                self._fail(running, to_host_error(known))
+            else:
+                self._fail(running, HostError("unavailable", f"a file cannot be used: {error}"))
+        except MemoryError:
+            self._fail(running, HostError("unavailable", "out of memory; use a smaller batch_size"))
+        except Exception as error:
+            _log.exception("job %d failed", context.job_id)
+            self._fail(running, HostError("internal", f"{type(error).__name__}: {error}"))
+
+    def close(self) -> None:
+        """Drop all jobs where they are; they go on from their checkpoints another time."""
+        for running in list(self._running):
+            self._remove(running)
+
+    def _make_steps(self, context: JobContext) -> Generator[None, None, ExecutorEvent]:
+        params = parse_job_params(context.start.kind, dict(context.start.params))
+        match params:
+            case FitParams():
+                return FitJob(context, params, self._random).run()
+            case ScoreParams():
+                return ScoreJob(context, params).run()
+            case PredictParams():
+                return PredictJob(context, params).run()
+
+    def _fail(self, running: _Running, error: HostError) -> None:
+        context = running.context
+        event = JobFailed(
+            job_id=context.job_id,
+            attempt=context.attempt,
+            code=error.code,
+            message=error.message,
+            field=error.field_name,
+        )
+        self._finish(running, event)
+
+    def _finish(self, running: _Running, event: ExecutorEvent) -> None:
+        self._remove(running)
+        running.context.send(event)
+
+    def _remove(self, running: _Running) -> None:
+        self._running.remove(running)
+        running.steps.close()
+        running.context.module.job_id = None
+        self._random.forget(_stream_of(running.context))
+
+    def _find(self, job_id: int) -> _Running | None:
+        return next((one for one in self._running if one.context.job_id == job_id), None)
+
+
+def _stream_of(context: JobContext) -> tuple[str, int]:
+    return ("job", context.job_id)

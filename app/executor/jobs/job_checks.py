@@ -1,0 +1,27 @@
+"""What of a job's parameters the engine can refuse before the job's turn has come."""
+
+from __future__ import annotations
+
+from app.domain.job_params import FitParams, JobParams, ScoreParams
+from app.executor.jobs.fit_setup import make_callbacks
+from app.executor.jobs.losses import make_metrics
+from app.executor.modules.module_params import make_initializer
+from app.executor.modules.optimizer_specs import make_options
+
+__all__ = ["check_job"]
+
+
+def check_job(params: JobParams) -> None:
+    """Refuse names and options that the engine does not know.
+
+    Raises:
+        Invalid, HostError: a metric, callback, optimizer or initializer, with its field.
+    """
+    if isinstance(params, FitParams | ScoreParams):
+        make_metrics(params.metrics, "metrics")
+    if isinstance(params, FitParams):
+        make_callbacks(params, batches=1)
+        if params.optimizer is not None:
+            make_options(params.optimizer, "optimizer.")
+        if params.initializer is not None:
+            make_initializer(params.initializer, "initializer.")

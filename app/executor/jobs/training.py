@@ -1,0 +1,424 @@
+"""Fit as a job: ``BaseModule.fit``, one batch at a time, able to go on after any death.
+
+Everything a batch depends on is in the module, in ``FitState``, or follows from seed and position.
+A checkpoint holds all of it: a fit that died goes on from there and ends with the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+import numpy as np
+
+from app.domain.checkpoint import CheckpointTag
+from app.domain.job import JobAction
+from app.domain.job_params import FitParams
+from app.domain.module import InitSpec, ParamsSource
+from app.errors import HostError, Invalid
+from app.executor.jobs.epoch_plan import EpochPlan, PlannedBatch, plan_epoch
+from app.executor.jobs.examples import Examples
+from app.executor.jobs.fit_setup import (
+    bind_for_fit,
+    bucket_lengths,
+    choose_init,
+    choose_optimizer,
+    load_examples,
+    make_callbacks,
+    report_too_long,
+)
+from app.executor.jobs.fit_state import FitState, read_fit, write_fit
+from app.executor.jobs.job_context import JobContext, finite
+from app.executor.jobs.losses import LossMeter, make_metrics, update_metric
+from app.executor.jobs.scoring import Evaluation, as_arrays
+from app.executor.modules.engine_optimizer import (
+    check_saved,
+    load_states,
+    optimizer_of,
+    update_parameters,
+)
+from app.executor.modules.module_files import read_base, read_values, write_files
+from app.executor.modules.module_params import init_params
+from app.executor.modules.optimizer_specs import get_position, set_position
+from app.executor.modules.randomness import RandomStreams
+from app.executor.modules.statistics import parameter_statistics, watched
+from app.files.checkpoint_files import verify_checkpoint, write_checkpoint
+from app.link.job_messages import (
+    ExecutorEvent,
+    JobCheckpoint,
+    JobDone,
+    JobPrepared,
+    JobStatistics,
+)
+from core.checkpoint import BatchEndParam
+from core.io import DataBatch, DataDesc
+from core.ndarray import NDArray
+from core.types import to_dtype
+
+__all__ = ["FitJob"]
+
+_TRAINING_STREAM = 1 << 32
+"""Added to the seed for what training draws, so that it does not depend on who initialized."""
+
+Stop = Generator[None, None, ExecutorEvent | None]
+
+
+class FitJob:
+    """One attempt of a fit."""
+
+    def __init__(self, context: JobContext, params: FitParams, random: RandomStreams) -> None:
+        self._context = context
+        self._module = context.module
+        self._params = params
+        self._random = random
+        self._stream = ("job", context.job_id)
+        self._metric = make_metrics(params.metrics, "metrics")
+        self._loss = LossMeter(self._module.default_symbol)
+        self._state = FitState(epoch=params.begin_epoch)
+        self._lengths: list[int] = []
+        self._examples: Examples
+        self._validation: Examples | None = None
+        self._saved_tag: CheckpointTag | None = None
+        self._clock = time.monotonic()
+        self._saved_at = self._clock
+
+    def run(self) -> Generator[None, None, ExecutorEvent]:
+        """Yield between two batches; return the last event.
+
+        Raises:
+            ServiceError, MXNetError, HostError: it cannot go on; the message says why.
+        """
+        context, params = self._context, self._params
+        yield from self._prepare()
+        state = self._state
+        while state.epoch < params.epochs:
+            stopped = yield from self._run_epoch()
+            if stopped is not None:
+                return stopped
+        result = {
+            "epochs": params.epochs,
+            "train": state.train,
+            "validation": state.validation,
+            "checkpoint": str(state.tag),
+            "samples": state.samples,
+            "seconds": round(self._seconds(), 3),
+        }
+        return JobDone(job_id=context.job_id, attempt=context.attempt, result=result)
+
+    # -- before the first batch -------------------------------------------------------------
+
+    def _prepare(self) -> Generator[None, None, None]:
+        context, params, module = self._context, self._params, self._module
+        if params.begin_epoch >= params.epochs:
+            raise Invalid("begin_epoch", params.begin_epoch, f"less than epochs, {params.epochs}")
+        self._examples = load_examples(context, params, "", with_labels=True)
+        yield
+        if params.validation is not None:
+            self._validation = load_examples(
+                context, params.validation, "validation", with_labels=True
+            )
+            yield
+        self._lengths = bucket_lengths(module, params.bucket_keys)
+        if self._lengths and params.last_batch == "roll_over":
+            raise Invalid("last_batch", "roll_over", "pad or discard where there are buckets")
+        report_too_long(context, self._examples, self._lengths)
+        has_unsaved = module.has_unsaved
+        bind_for_fit(module, self._examples, params.batch_size, self._lengths)
+        yield
+        if context.start.resume is not None:
+            self._go_on(Path(context.start.resume))
+            init = None
+        else:
+            init = self._begin()
+        optimizer = module.record.optimizer
+        assert module.record.bind is not None
+        assert optimizer is not None
+        context.send(
+            JobPrepared(
+                job_id=context.job_id,
+                attempt=context.attempt,
+                bind=module.record.bind,
+                init=init,
+                optimizer=optimizer,
+            )
+        )
+        if context.start.resume is None and has_unsaved:
+            self._save_beginning()
+        yield
+
+    def _save_beginning(self) -> None:
+        """Save what the job begins with, for it is in memory only; replace nobody's checkpoint."""
+        tag = self._state.tag
+        if (Path(self._context.start.checkpoint_root) / str(tag)).exists():
+            self._context.log(
+                f"checkpoint {tag} is there already, so the module's unsaved parameters are not "
+                "saved; if they are lost before the first checkpoint, the fit begins from what is",
+                "warning",
+            )
+        else:
+            self._save()
+
+    def _begin(self) -> InitSpec | None:
+        context, params, module = self._context, self._params, self._module
+        init = choose_init(context, params)
+        if init is not None:
+            assert init.seed is not None
+            self._random.seed(self._stream, init.seed, module.contexts)
+            base = context.start.base
+            kept = {} if base is None else read_base(module, Path(base))
+            init_params(module, init, {}, "initializer.", kept)
+        optimizer = choose_optimizer(context, params)
+        if params.optimizer is not None or optimizer_of(module.engine) is None:
+            module.init_optimizer(optimizer, "optimizer.")
+        self._random.seed(self._stream, params.seed + _TRAINING_STREAM, module.contexts)
+        return init
+
+    def _go_on(self, directory: Path) -> None:
+        """Bring module and state to where a checkpoint was taken."""
+        context, module = self._context, self._module
+        manifest = verify_checkpoint(directory)
+        module.install(read_values(module, directory, manifest), ParamsSource.CHECKPOINT)
+        module.init_optimizer(choose_optimizer(context, self._params), "optimizer.")
+        states = next(name for name in manifest.files if name.endswith(".states"))
+        content, weights = (directory / states).read_bytes(), module.on_device().arguments
+        load_states(module.engine, check_saved(module.engine, content, weights))
+        state = self._state = read_fit(module, directory)
+        optimizer = optimizer_of(module.engine)
+        assert optimizer is not None
+        set_position(optimizer, state.optimizer)
+        self._random.set_position(self._stream, state.random)
+        self._metric.set_state(state.metric)
+        self._loss.set_state(state.loss)
+        module.has_unsaved = False
+        self._saved_tag = state.tag
+        context.log(f"going on from checkpoint {state.tag}")
+
+    # -- epochs -----------------------------------------------------------------------------
+
+    def _run_epoch(self) -> Stop:
+        context, params, state = self._context, self._params, self._state
+        started = time.monotonic()
+        plan = self._plan()
+        callbacks = make_callbacks(params, len(plan.batches))
+        if state.batch == 0:
+            self._metric.reset()
+            self._loss.reset()
+        context.begin_stretch(state.samples)
+        for batch in plan.batches[state.batch :]:
+            self._train(batch, len(plan.batches))
+            for callback in callbacks:
+                callback(BatchEndParam(state.epoch, state.batch - 1, self._metric, None))
+            self._report(len(plan.batches))
+            if state.batch < len(plan.batches) and self._is_save_due():
+                self._save()
+            yield
+            if context.requested is not None:
+                return self._stop()
+        self._synchronize_devices()
+        state.train = self._train_values()
+        context.metric(state.epoch, "train", state.train, time.monotonic() - started)
+        stopped = yield from self._validate()
+        if stopped is not None:
+            return stopped
+        state.epoch, state.batch, state.rolled = state.epoch + 1, 0, plan.rolled.tolist()
+        every = params.checkpoint.epochs
+        if state.epoch == params.epochs or (every and state.epoch % every == 0):
+            self._save()
+        yield
+        return self._stop() if context.requested is not None else None
+
+    def _plan(self) -> EpochPlan:
+        params, state = self._params, self._state
+        plan = plan_epoch(
+            self._examples.count,
+            params.batch_size,
+            seed=params.seed,
+            epoch=state.epoch,
+            shuffle=params.shuffle,
+            last_batch=params.last_batch,
+            rolled=np.array(state.rolled, dtype=np.intp),
+            lengths=self._examples.lengths,
+            bucket_keys=self._lengths,
+        )
+        if not plan.batches:
+            raise Invalid(
+                "batch_size", params.batch_size, f"at most {self._examples.count}, the examples"
+            )
+        return plan
+
+    def _validate(self) -> Stop:
+        context, params, state = self._context, self._params, self._state
+        if self._validation is None:
+            return None
+        started = time.monotonic()
+        evaluation = Evaluation(
+            context,
+            self._validation,
+            params.batch_size,
+            metrics=params.metrics,
+            bucket_keys=self._lengths,
+        )
+        for _ in evaluation.steps():
+            yield
+            if context.requested is not None:
+                return self._stop()
+        state.validation = evaluation.values()
+        seconds = time.monotonic() - started
+        context.metric(state.epoch, "validation", state.validation, seconds)
+        return None
+
+    # -- batches ----------------------------------------------------------------------------
+
+    def _train(self, planned: PlannedBatch, batches: int) -> None:
+        engine, state = self._module.engine, self._state
+        given = as_arrays(self._examples.fill(planned))
+        self._forward_backward(self._as_batch(given, planned))
+        outputs = dict(zip(engine.output_names, engine.get_outputs(), strict=True))
+        labels = {name: given[name] for name in self._module.label_names}
+        count = len(planned.rows) - planned.pad
+        labels, outputs = _without_padding(labels, outputs, len(planned.rows), count)
+        if not self._loss.update(labels, outputs, count):
+            raise HostError(
+                "invalid",
+                f"the loss became NaN or infinite in epoch {state.epoch}, batch {state.batch} of "
+                f"{batches}; lower the learning rate, clip gradients, or look for NaN in the data",
+                "optimizer",
+            )
+        update_parameters(engine)
+        update_metric(self._metric, labels, outputs, "metrics")
+        self._module.has_unsaved = True
+        state.batch += 1
+        state.samples += count
+
+    def _forward_backward(self, batch: DataBatch) -> None:
+        context, monitor, state = self._context, self._params.monitor, self._state
+        if monitor is None or state.batch % monitor.interval:
+            self._module.engine.forward_backward(batch)
+            return
+        with watched(self._module.engine, monitor.pattern) as rows:
+            self._module.engine.forward_backward(batch)
+        rows += parameter_statistics(self._module, monitor.pattern)
+        context.send(
+            JobStatistics(
+                job_id=context.job_id,
+                attempt=context.attempt,
+                epoch=state.epoch,
+                batch=state.batch,
+                arrays=tuple(rows),
+            )
+        )
+
+    def _as_batch(self, given: dict[str, NDArray], planned: PlannedBatch) -> DataBatch:
+        module = self._module
+        shapes = self._examples.shapes(len(planned.rows), planned.bucket)
+        descs = {
+            one.name: DataDesc(one.name, one.shape, to_dtype(one.dtype), one.layout)
+            for one in shapes
+        }
+        return DataBatch(
+            [given[name] for name in module.data_names],
+            [given[name] for name in module.label_names],
+            pad=planned.pad,
+            bucket_key=planned.bucket,
+            provide_data=[descs[name] for name in module.data_names],
+            provide_label=[descs[name] for name in module.label_names],
+        )
+
+    def _synchronize_devices(self) -> None:
+        """Average what the devices keep for themselves, as MXNet does after every epoch."""
+        if len(self._module.contexts) > 1:
+            self._module.engine.set_params(*self._module.engine.get_params())
+
+    def _report(self, batches: int) -> None:
+        context, state = self._context, self._state
+        if context.progress_is_due() or state.batch == batches:
+            context.progress(
+                epoch=state.epoch,
+                epochs=self._params.epochs,
+                batch=state.batch,
+                batches=batches,
+                samples=state.samples,
+                metrics=self._train_values(),
+            )
+
+    def _train_values(self) -> dict[str, float | None]:
+        values = finite(self._metric.get_global_name_value())
+        return values if self._loss.mean is None else values | finite([("loss", self._loss.mean)])
+
+    # -- checkpoints ------------------------------------------------------------------------
+
+    def _is_save_due(self) -> bool:
+        cadence = self._params.checkpoint
+        if cadence.batches is not None and self._state.batch % cadence.batches == 0:
+            return True
+        seconds = time.monotonic() - self._saved_at
+        return cadence.seconds is not None and seconds >= cadence.seconds
+
+    def _stop(self) -> ExecutorEvent | None:
+        """Return the last event of a job asked to stop; one that pauses is saved first."""
+        if self._context.requested is JobAction.PAUSE and self._saved_tag != self._state.tag:
+            self._save()
+        return self._context.stopped()
+
+    def _save(self) -> None:
+        context, module, state = self._context, self._module, self._state
+        self._refuse_nonfinite()
+        optimizer = optimizer_of(module.engine)
+        assert optimizer is not None
+        state.random = self._random.position(self._stream)
+        state.optimizer = get_position(optimizer)
+        state.metric, state.loss = self._metric.get_state(), self._loss.get_state()
+        state.seconds = self._seconds()
+        self._clock = time.monotonic()
+        with write_checkpoint(
+            Path(context.start.checkpoint_root),
+            state.tag,
+            module=module.name,
+            job_id=context.job_id,
+            attempt=context.attempt,
+        ) as writer:
+            write_files(module, writer.directory, state.epoch, optimizer_states=True)
+            write_fit(state, module, writer.directory)
+            writer.metrics = {"train": state.train, "validation": state.validation}
+        module.has_unsaved = False
+        self._saved_tag, self._saved_at = state.tag, time.monotonic()
+        context.send(
+            JobCheckpoint(
+                job_id=context.job_id,
+                attempt=context.attempt,
+                epoch=state.epoch,
+                batch=state.batch,
+            )
+        )
+
+    def _refuse_nonfinite(self) -> None:
+        """Raise rather than save parameters that no training can go on from."""
+        values = self._module.values()
+        assert values is not None
+        for name, array in (*values[0].items(), *values[1].items()):
+            total = float(array.asnumpy().sum(dtype=np.float64))
+            if not math.isfinite(total):
+                raise HostError(
+                    "invalid",
+                    f"parameter {name!r} holds NaN or infinity after epoch {self._state.epoch}, "
+                    f"batch {self._state.batch}; lower the learning rate or clip gradients",
+                    "optimizer",
+                )
+
+    def _seconds(self) -> float:
+        return self._state.seconds + time.monotonic() - self._clock
+
+
+def _without_padding(
+    labels: dict[str, NDArray], outputs: dict[str, NDArray], size: int, count: int
+) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+    """Leave the rows that fill up a batch out, where every array has a row per example."""
+    arrays = [*labels.values(), *outputs.values()]
+    if size == count or any(array.shape[0] != size for array in arrays):
+        return labels, outputs
+    return (
+        {name: array[:count] for name, array in labels.items()},
+        {name: array[:count] for name, array in outputs.items()},
+    )

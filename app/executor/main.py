@@ -1,0 +1,123 @@
+"""The executor process: ``python -m app.executor.main --fd N --device cpu(0) ...``.
+
+Started by a ``ProcessClient`` with its end of a socket pair as an inherited descriptor. Thread
+counts come by the environment, because numeric libraries read them when they are loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import faulthandler
+import importlib
+import logging
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+
+from app.errors import ServiceError
+from app.executor.host import ModuleHost
+from app.executor.loop import Activity, DeviceLoop
+from app.executor.modules.resident import resident_bytes
+from app.link.channel import SocketChannel
+from app.link.file_limits import allow_most_files
+from app.link.protocols import Channel, ChannelClosed, Emit, Host
+from app.link.slab_port import SlabLimits
+from core.errors import MXNetError
+
+__all__ = ["main", "make_loop"]
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Serve one socket until it closes; return the exit status."""
+    options = _parse(arguments)
+    _prepare_process(options.log_level)
+    sock = socket.socket(fileno=options.fd)
+    sock.setblocking(True)
+    channel = SocketChannel(sock, SlabLimits(options.limit_bytes, options.idle_bytes))
+    activity = Activity()
+    threading.Thread(
+        target=_beat_until_hangup,
+        args=(sock, channel, activity, options.beat_seconds),
+        name="heartbeat",
+        daemon=True,
+    ).start()
+    try:
+        host = _load(options.host)(options.device, channel.emit)
+    except (ServiceError, MXNetError) as error:
+        channel.fail(str(error))
+        return 1
+    try:
+        channel.hello({"pid": os.getpid(), "device": options.device})
+        DeviceLoop(host, channel, activity).run()
+    except ChannelClosed:
+        pass
+    return 0
+
+
+def make_loop(device: str, channel: Channel) -> DeviceLoop:
+    """Return the loop of a device that serves a channel within this process."""
+    return DeviceLoop(ModuleHost(device, channel.emit), channel)
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="app.executor.main", description=__doc__)
+    parser.add_argument("--fd", type=int, required=True, help="the inherited socket")
+    parser.add_argument("--device", required=True, help="for example cpu(0)")
+    parser.add_argument("--host", help="module:class that answers calls in the place of ModuleHost")
+    parser.add_argument("--limit-bytes", type=int, required=True, help="most shared memory")
+    parser.add_argument("--idle-bytes", type=int, required=True, help="of it, most kept unused")
+    parser.add_argument("--beat-seconds", type=float, required=True, help="between heartbeats")
+    parser.add_argument("--log-level", default="INFO")
+    return parser.parse_args(arguments)
+
+
+def _prepare_process(log_level: str) -> None:
+    """Tie this process to its parent, which alone decides when it ends.
+
+    Ctrl-C and a service manager signal the whole group; the parent then wants its jobs
+    checkpointed before it closes the socket.
+    """
+    allow_most_files()
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    faulthandler.enable()
+    logging.basicConfig(
+        level=log_level, format="%(asctime)s %(levelname)s executor %(name)s: %(message)s"
+    )
+
+
+def _load(path: str | None) -> Callable[[str, Emit], Host]:
+    if path is None:
+        return ModuleHost
+    module, _, name = path.partition(":")
+    make_host: Callable[[str, Emit], Host] = getattr(importlib.import_module(module), name)
+    return make_host
+
+
+def _beat_until_hangup(
+    sock: socket.socket, channel: SocketChannel, activity: Activity, seconds: float
+) -> None:
+    """Send heartbeats; end the process at once when the other side is gone.
+
+    The device thread may be in the middle of a long batch then, and nobody waits for it.
+    """
+    poll = select.poll()
+    poll.register(sock, select.POLLRDHUP)
+    try:
+        while not poll.poll(seconds * 1000):
+            channel.beat(activity.report() | {"rss_bytes": resident_bytes()})
+    except ChannelClosed:
+        pass
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

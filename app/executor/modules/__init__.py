@@ -1,0 +1,1 @@
+"""Modules as their executor has them: binding, parameters, optimizer, files."""

@@ -1,0 +1,169 @@
+"""Checks of what ``bind`` is given, before anything is allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from app.domain.module import BindSpec, BucketShapes, InputDesc, ModuleKind, ModuleRecord
+from app.errors import Invalid, TooLarge, did_you_mean
+from app.executor.faults import client_fault
+from app.executor.modules.memory_limits import available_bytes
+from app.executor.modules.symbol_specs import SymbolSpecs, infer_specs
+from core.device import Context
+from core.io import DataDesc
+from core.ndarray import NDArray
+from core.symbol import Symbol
+from core.types import to_dtype
+
+__all__ = ["check_bind", "check_label_names", "check_names_of", "describe_inputs"]
+
+_LARGEST_DIM = 2**31 - 1
+_LARGEST_RANK = 32
+_DEFAULT_LABELS = ("softmax_label",)
+_PARAMETERS = ("_weight", "_bias", "_gamma", "_beta")
+
+
+class Bindable(Protocol):
+    """What is checked: a module that is to be bound."""
+
+    @property
+    def record(self) -> ModuleRecord: ...
+    @property
+    def symbols(self) -> Mapping[str, Symbol]: ...
+    @property
+    def contexts(self) -> Sequence[Context]: ...
+    @property
+    def data_names(self) -> Sequence[str]: ...
+    @property
+    def label_names(self) -> Sequence[str]: ...
+
+
+def describe_inputs(shapes: Sequence[InputDesc]) -> list[DataDesc]:
+    """Return the engine's descriptions of inputs that ``check_bind`` has passed."""
+    return [DataDesc(one.name, one.shape, to_dtype(one.dtype), one.layout) for one in shapes]
+
+
+def check_label_names(symbol: Symbol, record: ModuleRecord) -> list[str]:
+    """Return the labels that a symbol has.
+
+    The default name is passed over where the symbol has no such argument; a network without a
+    loss needs no labels.
+
+    Raises:
+        Invalid: another name that is no argument, or an argument that must be a label but is not
+            among the names and would be taken for a parameter.
+    """
+    arguments = symbol.list_arguments()
+    labels = [name for name in record.label_names if name in arguments]
+    if len(labels) < len(record.label_names) and record.label_names != _DEFAULT_LABELS:
+        missing = next(name for name in record.label_names if name not in arguments)
+        raise Invalid(
+            "label_names", missing, f"arguments of the symbol{did_you_mean(missing, arguments)}"
+        )
+    inputs = {*record.data_names, *labels, *record.state_names}
+    for name in arguments:
+        if name.endswith("_label") and name not in inputs:
+            raise Invalid(
+                "label_names",
+                list(record.label_names),
+                f"names with {name!r} among them, else it would be a parameter",
+            )
+    return labels
+
+
+def check_names_of(symbol: Symbol, record: ModuleRecord) -> None:
+    """Raise Invalid for a data, state or fixed parameter's name that is no argument."""
+    arguments = symbol.list_arguments()
+    inputs = [name for name in arguments if not name.endswith(_PARAMETERS)]
+    for field in ("data_names", "state_names", "fixed_param_names"):
+        for name in getattr(record, field):
+            if name not in arguments:
+                there = ", ".join(arguments if field == "fixed_param_names" else inputs)
+                near = did_you_mean(name, arguments)
+                raise Invalid(field, name, f"arguments of the symbol: {there}{near}")
+
+
+def check_bind(module: Bindable, spec: BindSpec, values: Mapping[str, NDArray]) -> None:
+    """Raise unless all shapes fit the symbols, one another, the parameters and the memory.
+
+    Args:
+        module: what is to be bound.
+        spec: how.
+        values: parameters and auxiliary states there are already, by name.
+
+    Raises:
+        Invalid, HostError: a name, shape or dtype does not fit; names the field.
+        TooLarge: there is not enough memory.
+    """
+    _check_gradients(module, spec)
+    if spec.buckets and module.record.kind is not ModuleKind.BUCKETING:
+        raise Invalid("buckets", list(spec.buckets), "none for a module without buckets")
+    default = BucketShapes(data_shapes=spec.data_shapes, label_shapes=spec.label_shapes)
+    needs = [_check_one(module, module.record.default_bucket_key, default, "", values)]
+    for key, shapes in spec.buckets.items():
+        if key not in module.symbols:
+            raise Invalid("buckets", key, f"keys that have symbols: {', '.join(module.symbols)}")
+        needs.append(_check_one(module, key, shapes, f"buckets[{key}].", values))
+    # Buckets share their memory: the largest counts.
+    need = max(specs.bind_bytes(spec.for_training) for specs in needs)
+    left = available_bytes(module.contexts[0])
+    if need > left:
+        raise TooLarge(
+            f"memory to bind module {module.record.name!r}, in bytes",
+            got=need,
+            limit=left,
+            setting="the memory of its device",
+        )
+
+
+def _check_gradients(module: Bindable, spec: BindSpec) -> None:
+    if spec.inputs_need_grad and not spec.for_training:
+        raise Invalid("inputs_need_grad", True, "false where for_training is false")
+    if isinstance(spec.grad_req, dict):
+        arguments = module.symbols[module.record.default_bucket_key].list_arguments()
+        for name in spec.grad_req:
+            if name not in arguments:
+                near = did_you_mean(name, arguments)
+                raise Invalid("grad_req", name, f"names of arguments of the symbol{near}")
+
+
+def _check_one(
+    module: Bindable, key: str, shapes: BucketShapes, field: str, values: Mapping[str, NDArray]
+) -> SymbolSpecs:
+    _check_descs(shapes.data_shapes, f"{field}data_shapes", module.data_names, all_of_them=True)
+    _check_descs(shapes.label_shapes, f"{field}label_shapes", module.label_names, all_of_them=False)
+    descs = [*shapes.data_shapes, *shapes.label_shapes]
+    arguments = set(module.symbols[key].list_arguments())
+    known = {one.name: one.shape for one in descs if one.name in arguments}
+    dtypes = {one.name: to_dtype(one.dtype) for one in descs if one.name in arguments}
+    with client_fault(f"{field}data_shapes"):
+        specs = infer_specs(module.symbols[key], known, dtypes)
+    for name, (shape, _) in specs.variables.items():
+        if name in values and values[name].shape != shape:
+            raise Invalid(
+                f"{field}data_shapes",
+                [one.shape for one in shapes.data_shapes],
+                f"shapes for which {name!r} has its shape {values[name].shape}, not {shape}",
+            )
+    return specs
+
+
+def _check_descs(
+    descs: Sequence[InputDesc], field: str, names: Sequence[str], all_of_them: bool
+) -> None:
+    given = [one.name for one in descs]
+    for position, one in enumerate(descs):
+        path = f"{field}[{position}]"
+        if one.name not in names:
+            near = did_you_mean(one.name, names)
+            raise Invalid(f"{path}.name", one.name, f"one of {', '.join(names) or 'none'}{near}")
+        if given.count(one.name) > 1:
+            raise Invalid(f"{path}.name", one.name, "each input once")
+        if len(one.shape) > _LARGEST_RANK or not all(0 < n <= _LARGEST_DIM for n in one.shape):
+            raise Invalid(f"{path}.shape", list(one.shape), "up to 32 dimensions of at least 1")
+        with client_fault(f"{path}.dtype"):
+            to_dtype(one.dtype)
+    missing = [name for name in names if name not in given]
+    if all_of_them and missing:
+        raise Invalid(field, given, f"shapes of {', '.join(names)}; {missing[0]!r} is missing")

@@ -1,0 +1,350 @@
+"""A module as its executor holds it: the engine's module with all it was given to become so."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from app.domain.codec import canonical_json
+from app.domain.module import (
+    SINGLE,
+    BindSpec,
+    BucketShapes,
+    ModuleKind,
+    ModuleRecord,
+    OptimizerSpec,
+    ParamsSource,
+    require,
+)
+from app.domain.origin import Head
+from app.errors import Conflict, InUse, Invalid
+from app.executor.faults import client_fault
+from app.executor.modules.bind_checks import (
+    check_bind,
+    check_label_names,
+    check_names_of,
+    describe_inputs,
+)
+from app.executor.modules.engine_optimizer import (
+    Engine,
+    Parked,
+    install_optimizer,
+    main_module,
+    optimizer_of,
+    park_optimizer,
+    unpark_optimizer,
+)
+from app.executor.modules.engines import check_kind, make_engine
+from app.executor.modules.symbol_surgery import cut
+from app.executor.predict.inference import Inference
+from app.executor.predict.predictor import Parameters
+from core.backends import backend_of
+from core.device import Context
+from core.errors import DeviceError
+from core.module import BucketingModule
+from core.ndarray import NDArray
+from core.symbol import Symbol, load_json
+
+__all__ = ["HostedModule", "Values", "parse_context", "parse_key"]
+
+Values = tuple[Mapping[str, NDArray], Mapping[str, NDArray]]
+"""Arguments and auxiliary states by name."""
+
+
+def parse_context(text: str, field: str) -> Context:
+    """Return the context that ``cpu(0)`` or ``gpu(1)`` names, if it is there; raise Invalid."""
+    kind, _, rest = text.partition("(")
+    number = rest.removesuffix(")")
+    if kind not in ("cpu", "gpu") or not rest.endswith(")") or not number.isdecimal():
+        raise Invalid(field, text, "a device like cpu(0) or gpu(1)")
+    context = Context(kind, int(number))
+    try:
+        backend_of(context)
+    except DeviceError as error:
+        raise Invalid(field, text, str(error)) from None
+    return context
+
+
+def parse_key(text: str, field: str) -> Any:
+    """Return the bucket key that JSON text stands for: a number, a string or a tuple of these."""
+    try:
+        return _hashable(json.loads(text))
+    except ValueError:
+        raise Invalid(field, text, 'a bucket key as JSON: 20, [10,20] or "small"') from None
+
+
+class HostedModule:
+    """One module on its executor.
+
+    Attributes:
+        record: what the module is at present; ``bind``, ``params`` and ``optimizer`` follow the
+            calls made here.
+        symbols: by bucket key, as canonical JSON text.
+        contexts: its devices.
+        data_names, label_names: its inputs.
+        engine: the engine's module.
+        has_unsaved: True while its parameters are nowhere else and no seed brings them back.
+        job_id: the job that works on it, None where none does.
+    """
+
+    def __init__(self, record: ModuleRecord) -> None:
+        """Parse the symbols; nothing is bound.
+
+        Raises:
+            Invalid: a name, key or device does not fit.
+            HostError: a symbol is no valid graph.
+        """
+        self.record: ModuleRecord = record.evolve(bind=None, init=None, params=None, optimizer=None)
+        self.contexts = [parse_context(text, "contexts") for text in record.contexts]
+        self.symbols: dict[str, Symbol] = {}
+        for key, text in record.symbols.items():
+            with client_fault("symbol" if key == SINGLE else f"symbols[{key}]"):
+                self.symbols[canonical_json(parse_key(key, "symbols"))] = load_json(text)
+        self.default_key = parse_key(record.default_bucket_key, "default_bucket_key")
+        self._symbol_of(self.default_key, "default_bucket_key")
+        check_names_of(self.default_symbol, record)
+        self.data_names: list[str] = list(record.data_names)
+        self.label_names: list[str] = check_label_names(self.default_symbol, record)
+        check_kind(record, self.default_symbol)
+        self.engine = self._make_engine()
+        self.has_unsaved = False
+        self.job_id: int | None = None
+        self._early: Values | None = None
+        self._parked: Parked | None = None
+        self._inference: Inference | None = None
+
+    # -- what it is -------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The module's name."""
+        return self.record.name
+
+    @property
+    def default_symbol(self) -> Symbol:
+        """The symbol that has every parameter."""
+        return self.symbols[self.record.default_bucket_key]
+
+    def require(self, call: str) -> None:
+        """Raise WrongStage or Conflict unless the module is far enough for a call."""
+        require(self.record, call)
+
+    def require_idle(self, call: str) -> None:
+        """Raise InUse while a job works on the module."""
+        if self.job_id is not None:
+            raise InUse(
+                f"{call} of module {self.name!r} must wait: job {self.job_id} works on it; "
+                "cancel or pause the job, or wait for its end"
+            )
+
+    def param_names(self) -> tuple[list[str], list[str]]:
+        """Return the names of the parameters and of the auxiliary states."""
+        inputs = {*self.data_names, *self.label_names, *self.record.state_names}
+        arguments = self.default_symbol.list_arguments()
+        auxiliary = self.default_symbol.list_auxiliary_states()
+        return [name for name in arguments if name not in inputs], auxiliary
+
+    def on_device(self) -> Parameters:
+        """Return the arrays of parameters and auxiliary states on the first device."""
+        group = main_module(self.engine).executor_group
+        arguments, auxiliary = self.param_names()
+        first = group.parameters[0]
+        return Parameters(
+            {name: first.value(name) for name in arguments},
+            {name: first.value(name) for name in auxiliary},
+            self.contexts[0],
+        )
+
+    def values(self) -> Values | None:
+        """Return the parameters' values on the host, None while there are none."""
+        if self.record.bind is None or self.record.params is None:
+            return self._early
+        return self.engine.get_params()
+
+    def buckets(self) -> dict[str, BucketShapes]:
+        """Return the shapes of all buckets by key, the default one first."""
+        spec = self.record.bind
+        if spec is None:
+            return {}
+        default = BucketShapes(data_shapes=spec.data_shapes, label_shapes=spec.label_shapes)
+        return {self.record.default_bucket_key: default, **spec.buckets}
+
+    def derive(self, output: str | None, head: Head | None) -> dict[str, Any]:
+        """Return the symbols, cut and with a new head, and their inputs; see ``CutSymbols``."""
+        cut_symbols = {
+            key: symbol if output is None else cut(symbol, output, head)
+            for key, symbol in self.symbols.items()
+        }
+        arguments = cut_symbols[self.record.default_bucket_key].list_arguments()
+        labels = [name for name in self.label_names if name in arguments]
+        if head is not None and "softmax_label" not in labels:
+            labels.append("softmax_label")
+        return {
+            "symbols": {key: symbol.tojson() for key, symbol in cut_symbols.items()},
+            "data_names": [name for name in self.data_names if name in arguments],
+            "label_names": labels,
+            "state_names": [name for name in self.record.state_names if name in arguments],
+        }
+
+    # -- binding ----------------------------------------------------------------------------
+
+    def bind(self, spec: BindSpec) -> None:
+        """Bind, or bind anew; parameters and optimizer stay. What is refused changes nothing."""
+        values = self.values()
+        check_bind(self, spec, {**values[0], **values[1]} if values else {})
+        fresh = self._make_engine()
+        with client_fault("data_shapes"):
+            fresh.bind(
+                describe_inputs(spec.data_shapes),
+                describe_inputs(spec.label_shapes) or None,
+                for_training=spec.for_training,
+                inputs_need_grad=spec.inputs_need_grad,
+                grad_req=spec.grad_req,
+            )
+            if values is not None:
+                fresh.set_params(*values)
+        self._parked = park_optimizer(self.engine) or self._parked
+        self._early = None
+        self.engine = fresh
+        self.record = self.record.evolve(bind=spec)
+        self._inference = None
+        if values is not None:
+            self._finish_binding()
+
+    def reshape(self, shapes: BucketShapes) -> None:
+        """Change the input shapes; raise Conflict for a module with buckets."""
+        self.require("reshape")
+        if isinstance(self.engine, BucketingModule):
+            raise Conflict(
+                f"each bucket of module {self.name!r} has a shape of its own; bind a bucket of the "
+                "shape you want"
+            )
+        spec = self._with(data_shapes=shapes.data_shapes, label_shapes=shapes.label_shapes)
+        self._check_against_present(spec)
+        with client_fault("data_shapes"):
+            self.engine.reshape(
+                describe_inputs(shapes.data_shapes), describe_inputs(shapes.label_shapes) or None
+            )
+        self.record = self.record.evolve(bind=spec)
+        self._inference = None
+
+    def bind_bucket(self, key: str, shapes: BucketShapes) -> None:
+        """Bind one more bucket; before there are parameters it is bound when they come."""
+        self.require("bind_bucket")
+        if not isinstance(self.engine, BucketingModule):
+            raise Conflict(f"module {self.name!r} is no bucketing module")
+        value = parse_key(key, "key")
+        self._symbol_of(value, "key")
+        key = canonical_json(value)
+        if key in self.buckets():
+            raise Conflict(f"bucket {key} of module {self.name!r} is bound already")
+        assert self.record.bind is not None
+        spec = self._with(buckets={**self.record.bind.buckets, key: shapes})
+        self._check_against_present(spec)
+        if self.record.params is not None:
+            self._bind_one(key, shapes)
+        self.record = self.record.evolve(bind=spec)
+        self._inference = None
+
+    # -- parameters and optimizer -----------------------------------------------------------
+
+    def install(self, values: Values, source: ParamsSource) -> None:
+        """Take over parameters, bound or not.
+
+        Names are checked already, and where the module is bound, shapes too.
+        """
+        if self.record.bind is None:
+            self._early = values
+            self.record = self.record.evolve(params=source)
+            return
+        with client_fault("params"):
+            self.engine.set_params(*values)
+        self.note_params(source)
+
+    def note_params(self, source: ParamsSource) -> None:
+        """Note that the bound parameters have new values; do what could not be done without."""
+        had_some = self.record.params is not None
+        self.record = self.record.evolve(params=source)
+        if not had_some:
+            self._finish_binding()
+        elif optimizer_of(self.engine) is not None and main_module(self.engine).kvstore is not None:
+            # The store has a copy of the weights, which the next update would bring back.
+            self._parked = park_optimizer(self.engine)
+            self._install_parked()
+
+    def init_optimizer(self, spec: OptimizerSpec, prefix: str) -> None:
+        """Install an optimizer in the place of one that is there; see ``install_optimizer``."""
+        self.require("init_optimizer")
+        if self.record.compression_params is not None and "device" not in (spec.kvstore or ""):
+            expected = "device, the store that compresses gradients as the module says"
+            raise Invalid(f"{prefix}kvstore", spec.kvstore, expected)
+        install_optimizer(self.engine, spec, prefix)
+        self._parked = None
+        self.record = self.record.evolve(optimizer=spec)
+
+    # -- inference ----------------------------------------------------------------------------
+
+    @property
+    def inference(self) -> Inference:
+        """What makes predictions with the module's present parameters, beside its training."""
+        if self._inference is None:
+            is_mutable = self.record.kind is ModuleKind.MUTABLE
+            self._inference = Inference(
+                self.symbols, self.buckets(), self.on_device, any_shape=is_mutable
+            )
+        return self._inference
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _make_engine(self) -> Engine:
+        return make_engine(self.record, self._generate, self.default_key, self.contexts)
+
+    def _generate(self, key: Any) -> tuple[Symbol, list[str], list[str]]:
+        return self._symbol_of(key, "bucket"), self.data_names, self.label_names
+
+    def _symbol_of(self, key: Any, field: str) -> Symbol:
+        text = canonical_json(key)
+        if text not in self.symbols:
+            raise Invalid(field, text, f"a key that has a symbol: {', '.join(self.symbols)}")
+        return self.symbols[text]
+
+    def _with(self, **changes: Any) -> BindSpec:
+        assert self.record.bind is not None
+        return dataclasses.replace(self.record.bind, **changes)
+
+    def _check_against_present(self, spec: BindSpec) -> None:
+        present = self.on_device()
+        check_bind(self, spec, {**present.arguments, **present.auxiliary})
+
+    def _finish_binding(self) -> None:
+        """Bind the buckets and install the optimizer, which needs parameters."""
+        assert self.record.bind is not None
+        for key, shapes in self.record.bind.buckets.items():
+            self._bind_one(key, shapes)
+        self._install_parked()
+
+    def _bind_one(self, key: str, shapes: BucketShapes) -> None:
+        assert isinstance(self.engine, BucketingModule)
+        with client_fault(f"buckets[{key}]"):
+            self.engine.switch_bucket(
+                parse_key(key, "buckets"),
+                describe_inputs(shapes.data_shapes),
+                describe_inputs(shapes.label_shapes) or None,
+            )
+            self.engine.switch_bucket(self.default_key, None)
+
+    def _install_parked(self) -> None:
+        """Install the optimizer of the record, at the place where it was parked."""
+        spec, bound = self.record.optimizer, self.record.bind
+        if spec is None or bound is None or not bound.for_training:
+            return
+        install_optimizer(self.engine, spec, "optimizer.")
+        if self._parked is not None:
+            unpark_optimizer(self.engine, self._parked)
+            self._parked = None
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(_hashable(one) for one in value) if isinstance(value, list) else value

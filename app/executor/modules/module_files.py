@@ -1,0 +1,213 @@
+"""A hosted module to and from the files of a checkpoint, named as MXNet names them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.domain.checkpoint import CheckpointManifest, CheckpointTag
+from app.domain.module import SINGLE, ParamsSource
+from app.domain.names import check_name
+from app.errors import Damaged, Invalid
+from app.executor.modules.engine_optimizer import check_saved, load_states, optimizer_of
+from app.executor.modules.hosted_module import HostedModule, Values, parse_key
+from app.executor.modules.module_params import check_values
+from app.executor.modules.optimizer_specs import get_position, set_position
+from app.files.checkpoint_files import read_manifest, verify_checkpoint, write_checkpoint
+from core.checkpoint import load_params_file, read_states
+from core.errors import FormatError, MXNetError
+from core.ndarray import NDArray, array
+from core.ndarray import save as save_arrays
+
+__all__ = [
+    "STATE_FILE",
+    "load_module",
+    "read_base",
+    "read_state",
+    "read_values",
+    "save_module",
+    "write_files",
+    "write_state",
+]
+
+STATE_FILE = "state.json"
+"""Beside MXNet's files: the optimizer's position, and all that a fit needs to go on."""
+
+_FORMAT = 1
+
+
+def save_module(
+    module: HostedModule, root: Path, epoch: int, optimizer_states: bool
+) -> CheckpointManifest:
+    """Write a checkpoint of a module and return its manifest."""
+    module.require("save_checkpoint")
+    tag = CheckpointTag(epoch)
+    with write_checkpoint(root, tag, module=module.name) as writer:
+        write_files(module, writer.directory, epoch, optimizer_states)
+        optimizer = optimizer_of(module.engine) if optimizer_states else None
+        if optimizer is not None:
+            write_state(writer.directory, {"optimizer": get_position(optimizer)})
+    module.has_unsaved = False
+    return read_manifest(root / str(tag))
+
+
+def write_files(module: HostedModule, directory: Path, epoch: int, optimizer_states: bool) -> None:
+    """Write symbols, parameters and, if there is an optimizer, its states on request."""
+    prefix = directory / module.name
+    integers = []
+    for key, symbol in module.symbols.items():
+        if key == SINGLE:
+            symbol.save(f"{prefix}-symbol.json")
+            continue
+        value = parse_key(key, "symbols")
+        if isinstance(value, int):
+            integers.append(value)
+        symbol.save(f"{prefix}-{_file_word(value)}-symbol.json")
+    if integers and len(integers) == len(module.symbols):
+        save_arrays(f"{prefix}.buckets", array(np.array(integers), dtype=np.int32))
+    module.engine.save_params(f"{prefix}-{epoch:04d}.params")
+    if optimizer_states and optimizer_of(module.engine) is not None:
+        module.engine.save_optimizer_states(f"{prefix}-{epoch:04d}.states")
+
+
+def load_module(
+    module: HostedModule,
+    directory: Path,
+    *,
+    optimizer_states: bool = False,
+    allow_missing: bool = False,
+    allow_extra: bool = False,
+    check_states: bool = False,
+) -> None:
+    """Take parameters, and on request the optimizer's states, from a checkpoint.
+
+    See ``app.link.calls.LoadCheckpoint``.
+
+    Raises:
+        NotFound, Damaged: there is none, or its files are not what its manifest says.
+        Invalid: the parameters are another model's; the checkpoint has no states.
+    """
+    manifest = verify_checkpoint(directory)
+    states = _states_of(manifest, directory) if optimizer_states else None
+    if optimizer_states:
+        module.require("optimizer_states")
+    values = read_values(
+        module, directory, manifest, allow_missing=allow_missing, allow_extra=allow_extra
+    )
+    if check_states and any(name.endswith(".states") for name in manifest.files):
+        _read_states(_only_file(manifest, directory, ".states"))
+    saved = None
+    if states is not None:
+        weights = module.on_device().arguments
+        saved = check_saved(module.engine, states.read_bytes(), weights)
+    module.install(values, ParamsSource.SET if allow_missing else ParamsSource.CHECKPOINT)
+    module.has_unsaved = allow_missing
+    if saved is not None:
+        load_states(module.engine, saved)
+        optimizer = optimizer_of(module.engine)
+        assert optimizer is not None
+        if STATE_FILE in manifest.files:
+            position = read_state(directory).get("optimizer")
+            if position:
+                set_position(optimizer, position, keep_rates=True)
+
+
+def write_state(directory: Path, state: Mapping[str, Any]) -> None:
+    """Write plain data that MXNet's files have no place for."""
+    text = json.dumps({"format": _FORMAT, **state})
+    (directory / STATE_FILE).write_text(text, encoding="utf-8")
+
+
+def read_state(directory: Path) -> dict[str, Any]:
+    """Return what ``write_state`` wrote; raise Damaged for anything else."""
+    where = f"checkpoint {directory.name}: {STATE_FILE}"
+    try:
+        state: dict[str, Any] = json.loads((directory / STATE_FILE).read_bytes())
+        if state.pop("format") != _FORMAT:
+            raise ValueError("another format")
+    except (OSError, ValueError, AttributeError, KeyError) as error:
+        raise Damaged(where, error, f"plain data of format {_FORMAT}") from None
+    return state
+
+
+def read_values(
+    module: HostedModule,
+    directory: Path,
+    manifest: CheckpointManifest,
+    *,
+    allow_missing: bool = False,
+    allow_extra: bool = False,
+) -> Values:
+    """Return a checkpoint's parameters, checked against the module."""
+    return check_values(
+        module,
+        _read_params(manifest, directory),
+        allow_missing=allow_missing,
+        allow_extra=allow_extra,
+        allow_nonfinite=True,
+    )
+
+
+def read_base(module: HostedModule, directory: Path) -> dict[str, NDArray]:
+    """Return the parameters that a module made from another one keeps, by name.
+
+    Raises:
+        NotFound, Damaged: there is no checkpoint, or its files are not what its manifest says.
+        Invalid: it lacks one of them.
+    """
+    origin = module.record.origin
+    assert origin is not None
+    new = () if origin.head is None else origin.head.params
+    saved = _read_params(verify_checkpoint(directory), directory)
+    names = [name for part in module.param_names() for name in part if name not in new]
+    for name in names:
+        if name not in saved:
+            expected = f"a parameter of checkpoint {origin.epoch} of module {origin.module!r}"
+            raise Invalid(name, "no tensor", expected)
+    return {name: saved[name] for name in names}
+
+
+def _read_params(manifest: CheckpointManifest, directory: Path) -> dict[str, NDArray]:
+    path = _only_file(manifest, directory, ".params")
+    try:
+        arguments, auxiliary = load_params_file(str(path))
+    except (MXNetError, ValueError) as error:
+        text = str(error).removeprefix(f"{path}: ")
+        raise Damaged(path.name, text, "parameters as MXNet saves them") from error
+    return {**arguments, **auxiliary}
+
+
+def _states_of(manifest: CheckpointManifest, directory: Path) -> Path:
+    if not any(name.endswith(".states") for name in manifest.files):
+        raise Invalid(
+            "optimizer_states",
+            True,
+            "false",
+            f"checkpoint {manifest.tag} was saved without an optimizer's states",
+        )
+    return _only_file(manifest, directory, ".states")
+
+
+def _read_states(path: Path) -> None:
+    """Raise Damaged unless a file has an optimizer's states."""
+    try:
+        read_states(path.read_bytes())
+    except FormatError as error:
+        raise Damaged(path.name, error, "an optimizer's states as MXNet saves them") from error
+
+
+def _only_file(manifest: CheckpointManifest, directory: Path, suffix: str) -> Path:
+    names = [name for name in manifest.files if name.endswith(suffix)]
+    if len(names) != 1:
+        raise Damaged("checkpoint", f"{len(names)} files {suffix}", "one")
+    return directory / names[0]
+
+
+def _file_word(key: Any) -> str:
+    """Return a bucket key as part of a file's name."""
+    text = "-".join(str(one) for one in key) if isinstance(key, tuple) else str(key)
+    return check_name(text, "bucket key")

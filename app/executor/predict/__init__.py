@@ -1,0 +1,1 @@
+"""Predictions: buckets, bound sizes, outputs cut to what was asked."""

@@ -1,0 +1,262 @@
+"""Predictions of a module with or without buckets: choose a bucket, pad, run, cut back."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from app.domain.module import BucketShapes, InputDesc
+from app.errors import Invalid
+from app.executor.modules.bind_checks import describe_inputs
+from app.executor.predict.inputs import batch_shape, check_names
+from app.executor.predict.predictor import Parameters, Predictor, SharedMemory
+from app.link.protocols import Arrays
+from core.io import DataDesc
+from core.symbol import Symbol
+from core.types import Shape
+
+__all__ = ["Inference", "pick_bucket"]
+
+
+_NO_AXES: frozenset[int] = frozenset()
+_SHAPES_KEPT = 8
+
+
+class RaggedAxis(NamedTuple):
+    """An axis of an output that is as long as an axis of an input, whatever the bucket."""
+
+    output: str
+    axis: int
+    input: str
+    input_axis: int
+
+
+class Inference:
+    """All predictors of a bound module. It is made anew when the module is bound anew."""
+
+    def __init__(
+        self,
+        symbols: Mapping[str, Symbol],
+        buckets: Mapping[str, BucketShapes],
+        parameters: Callable[[], Parameters],
+        *,
+        any_shape: bool = False,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            symbols: by bucket key.
+            buckets: shapes by bucket key.
+            parameters: returns the arrays to compute with.
+            any_shape: examples may have other shapes than bound; each has a predictor.
+        """
+        self._any_shape = any_shape
+        self._by_shape: OrderedDict[BucketShapes, Predictor] = OrderedDict()
+        self._symbols = symbols
+        self._buckets = buckets
+        self._parameters = parameters
+        self._predictors: dict[str, Predictor] = {}
+        self._memory = SharedMemory()
+
+    def predictor(self, key: str) -> Predictor:
+        """Return what runs a bucket, made on first use."""
+        if key not in self._predictors:
+            self._predictors[key] = self._make(key, self._buckets[key])
+        return self._predictors[key]
+
+    def run(self, tensors: Arrays, bucket: str | None) -> tuple[str, Arrays]:
+        """Return the key of the bucket used and the outputs by name.
+
+        Examples smaller than the bucket's are padded with zeros along the axes in which buckets
+        differ; outputs are cut back along the axes that follow the inputs' lengths. The outputs are
+        valid until the next run.
+
+        Raises:
+            Invalid: no bucket fits, or a tensor does not.
+        """
+        key = pick_bucket(self._buckets, tensors, bucket, self._ragged_inputs)
+        descs = self._buckets[key].data_shapes
+        check_names(tensors, [one.name for one in descs], may_miss=False)
+        if self._any_shape:
+            return key, self._predictor_of(key, tensors).run(tensors)
+        padded = {
+            one.name: _pad(tensors[one.name], one, self._ragged_inputs.get(one.name, _NO_AXES))
+            for one in descs
+        }
+        outputs = self.predictor(key).run(padded)
+        return key, {name: self._cut(name, output, tensors) for name, output in outputs.items()}
+
+    def _predictor_of(self, key: str, tensors: Arrays) -> Predictor:
+        """Return what runs examples of any shape, the number of them apart."""
+        descs = tuple(_reshaped(one, tensors[one.name]) for one in self._buckets[key].data_shapes)
+        shapes = BucketShapes(data_shapes=descs, label_shapes=self._buckets[key].label_shapes)
+        predictor = self._by_shape.get(shapes)
+        if predictor is None:
+            predictor = self._make(key, shapes)
+            self._by_shape[shapes] = predictor
+            if len(self._by_shape) > _SHAPES_KEPT:
+                self._by_shape.popitem(last=False)
+        self._by_shape.move_to_end(shapes)
+        return predictor
+
+    def _make(self, key: str, shapes: BucketShapes) -> Predictor:
+        inputs = describe_inputs(shapes.data_shapes)
+        labels = describe_inputs(shapes.label_shapes)
+        return Predictor(self._symbols[key], self._parameters(), inputs, self._memory, labels)
+
+    def nbytes(self) -> int:
+        """Return the bytes of the memory that all predictors share."""
+        return self._memory.nbytes()
+
+    @cached_property
+    def ragged_axes(self) -> list[RaggedAxis]:
+        """Axes along which outputs are cut; none where there is but one bucket to tell from."""
+        if len(self._buckets) < 2:
+            return []
+        shapes = {key: self._output_shapes(key) for key in self._buckets}
+        first = next(iter(shapes.values()))
+        return [
+            RaggedAxis(name, axis, one, input_axis)
+            for one, input_axis, lengths in self._lengths()
+            for name, shape in first.items()
+            for axis in range(len(shape))
+            if all(_dim(shapes[key], name, axis) == lengths[key] for key in self._buckets)
+        ]
+
+    @cached_property
+    def _ragged_inputs(self) -> dict[str, frozenset[int]]:
+        """Axes by input along which examples may be smaller than their bucket."""
+        axes: dict[str, frozenset[int]] = {}
+        for name, axis, _ in self._lengths():
+            axes[name] = axes.get(name, _NO_AXES) | {axis}
+        return axes
+
+    def _cut(self, name: str, output: np.ndarray, tensors: Arrays) -> np.ndarray:
+        index = [slice(None)] * output.ndim
+        for ragged in self.ragged_axes:
+            if ragged.output == name:
+                index[ragged.axis] = slice(tensors[ragged.input].shape[ragged.input_axis])
+        return output[tuple(index)]
+
+    def _output_shapes(self, key: str) -> dict[str, Shape]:
+        predictor = self.predictor(key)
+        shapes = predictor.output_shapes(predictor.bound_size)
+        return dict(zip(predictor.output_names, shapes, strict=True))
+
+    def _lengths(self) -> list[tuple[str, int, dict[str, int]]]:
+        """Return (input, axis, length by bucket) for the axes in which buckets differ."""
+        named = {
+            key: {one.name: one for one in shapes.data_shapes}
+            for key, shapes in self._buckets.items()
+        }
+        rows = []
+        for name, desc in next(iter(named.values())).items():
+            batch_axis = DataDesc.get_batch_axis(desc.layout)
+            for axis in range(len(desc.shape)):
+                if axis == batch_axis or not all(name in one for one in named.values()):
+                    continue
+                lengths = {key: one[name].shape[axis] for key, one in named.items()}
+                if len(set(lengths.values())) > 1:
+                    rows.append((name, axis, lengths))
+        return rows
+
+
+def pick_bucket(
+    buckets: Mapping[str, BucketShapes],
+    tensors: Arrays,
+    bucket: str | None,
+    ragged: Mapping[str, frozenset[int]],
+) -> str:
+    """Return the key of the bucket named, else of the smallest that fits the tensors.
+
+    Args:
+        buckets: shapes by key.
+        tensors: the inputs.
+        bucket: the key wanted, as canonical JSON text, or None.
+        ragged: axes by input along which examples may be smaller than those of the bucket.
+
+    Raises:
+        Invalid: there is no such bucket, or none that fits.
+    """
+    if bucket is not None:
+        if bucket not in buckets:
+            raise Invalid("bucket", bucket, f"a bound bucket: {', '.join(buckets)}")
+        return bucket
+    if len(buckets) == 1:
+        return next(iter(buckets))
+    for key in sorted(buckets, key=lambda key: _size(buckets[key])):
+        descs = [one for one in buckets[key].data_shapes if one.name in tensors]
+        if all(
+            _fits(one, tensors[one.name].shape, ragged.get(one.name, _NO_AXES)) for one in descs
+        ):
+            return key
+    raise _fits_none(buckets, tensors, ragged)
+
+
+def _size(shapes: BucketShapes) -> int:
+    return sum(math.prod(one.shape) for one in shapes.data_shapes)
+
+
+def _fits_none(
+    buckets: Mapping[str, BucketShapes], tensors: Arrays, ragged: Mapping[str, frozenset[int]]
+) -> Invalid:
+    """Return the error that names the first tensor that fits no bucket, and what would."""
+    fitting: dict[str, bool] = {}
+    shapes: dict[str, list[str]] = {}
+    for key in sorted(buckets, key=lambda key: _size(buckets[key])):
+        for one in buckets[key].data_shapes:
+            if one.name in tensors:
+                got = tensors[one.name].shape
+                fits = _fits(one, got, ragged.get(one.name, _NO_AXES))
+                fitting[one.name] = fits or fitting.get(one.name, False)
+                shape = batch_shape(one.shape, DataDesc.get_batch_axis(one.layout))
+                shapes.setdefault(one.name, []).append(f"bucket {key}: {shape}")
+    name = min(fitting, key=lambda name: fitting[name])
+    expected = f"what a bucket holds ({', '.join(shapes[name])})"
+    return Invalid(name, f"shape {tensors[name].shape}", expected)
+
+
+def _fits(desc: InputDesc, got: Shape, ragged: frozenset[int]) -> bool:
+    axis = DataDesc.get_batch_axis(desc.layout)
+    return len(desc.shape) == len(got) and all(
+        have == want or (position in ragged and have > want)
+        for position, (have, want) in enumerate(zip(desc.shape, got, strict=True))
+        if position != axis
+    )
+
+
+def _reshaped(desc: InputDesc, tensor: np.ndarray) -> InputDesc:
+    """Return the description of an input with another shape, the batch as long as bound."""
+    if tensor.ndim != len(desc.shape):
+        raise Invalid(desc.name, f"shape {tensor.shape}", f"{len(desc.shape)} dimensions")
+    axis = DataDesc.get_batch_axis(desc.layout)
+    dims = [
+        bound if position == axis else have
+        for position, (have, bound) in enumerate(zip(tensor.shape, desc.shape, strict=True))
+    ]
+    return dataclasses.replace(desc, shape=tuple(dims))
+
+
+def _pad(tensor: np.ndarray, desc: InputDesc, ragged: frozenset[int]) -> np.ndarray:
+    """Return the tensor in the bucket's size; as it is where it has it, or cannot have it."""
+    axis = DataDesc.get_batch_axis(desc.layout)
+    wanted = [
+        have if position == axis else bound
+        for position, (have, bound) in enumerate(zip(tensor.shape, desc.shape, strict=False))
+    ]
+    if list(tensor.shape) == wanted or not _fits(desc, tensor.shape, ragged):
+        return tensor
+    target = np.zeros(wanted, dtype=tensor.dtype)
+    target[tuple(slice(length) for length in tensor.shape)] = tensor
+    return target
+
+
+def _dim(shapes: Mapping[str, Shape], name: str, axis: int) -> int | None:
+    shape = shapes.get(name, ())
+    return shape[axis] if axis < len(shape) else None

@@ -1,0 +1,60 @@
+"""Checks of the tensors that a caller sends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from app.errors import Invalid, did_you_mean
+from app.link.protocols import Arrays
+from core.types import DType, Shape
+
+__all__ = ["batch_shape", "check_castable", "check_names", "check_shape", "common_rows"]
+
+
+def check_names(tensors: Mapping[str, object], names: Sequence[str], may_miss: bool) -> None:
+    """Raise Invalid for a tensor nobody asked for or, unless ``may_miss``, one that is missing."""
+    for name in tensors:
+        if name not in names:
+            near = did_you_mean(name, names)
+            expected = f"one of {', '.join(names)}{near}" if names else "none"
+            raise Invalid(name, "a tensor of this name", expected)
+    for name in names:
+        if name not in tensors and not may_miss:
+            raise Invalid(name, "no tensor", f"tensors {', '.join(names)}")
+
+
+def check_castable(name: str, got: DType, expected: DType) -> None:
+    """Raise Invalid for a dtype that loses more than precision."""
+    if not np.can_cast(got, expected, "same_kind"):
+        raise Invalid(name, f"dtype {got}", f"dtype {expected} or one that converts to it")
+
+
+def check_shape(name: str, got: Shape, expected: Shape, batch_axis: int) -> None:
+    """Raise Invalid unless shapes agree on all but the batch axis."""
+    same_rank = len(got) == len(expected)
+    if not same_rank or any(
+        a != b for axis, (a, b) in enumerate(zip(got, expected, strict=True)) if axis != batch_axis
+    ):
+        raise Invalid(name, f"shape {got}", f"shape {batch_shape(expected, batch_axis)}")
+
+
+def batch_shape(shape: Shape, batch_axis: int) -> str:
+    """Return a shape as errors show it, with ``n`` for the number of examples: ``(n, 30, 12)``."""
+    dims = ["n" if axis == batch_axis else str(dim) for axis, dim in enumerate(shape)]
+    return f"({', '.join(dims)}{',' if len(dims) == 1 else ''})"
+
+
+def common_rows(tensors: Arrays, batch_axes: Iterable[tuple[str, int]]) -> int:
+    """Return the number of examples; raise Invalid where it is 0 or tensors differ in it."""
+    rows = {name: int(tensors[name].shape[axis]) for name, axis in batch_axes if axis >= 0}
+    if not rows:
+        return 1
+    first, count = next(iter(rows.items()))
+    if count == 0:
+        raise Invalid(first, "no examples", "at least one")
+    for name, other in rows.items():
+        if other != count:
+            raise Invalid(name, f"{other} examples", f"{count}, as in {first!r}")
+    return count

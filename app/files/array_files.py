@@ -1,0 +1,160 @@
+"""The npy and npz formats, from strangers: headers first, sizes compared, no pickles."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import struct
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.domain.dataset import ArrayInfo
+from app.errors import Damaged
+from app.files.dataset_limits import check_unpacked_size
+from app.tensors.npy import NpyHeader, read_npy_header
+
+__all__ = [
+    "ONLY_ARRAY",
+    "inspect_npy",
+    "inspect_npz",
+    "load_npy",
+    "load_npz",
+    "preview_npy",
+    "preview_npz",
+]
+
+ONLY_ARRAY = "data"
+"""Name of the array of an npy file."""
+
+_MOST_MEMBERS = 1000
+_LONGEST_NAME = 128
+_CHUNK = 1 << 20
+_OTHER_KINDS = "say by ?kind= if it is npy, csv, libsvm, recordio or text"
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+def inspect_npy(path: Path, limit: int) -> list[ArrayInfo]:
+    """Return the array of an npy file; raise Damaged or TooLarge."""
+    with path.open("rb") as file:
+        header = read_npy_header(file, "file")
+    _check_size("file", header, path.stat().st_size)
+    check_unpacked_size(header.data_bytes, limit)
+    return [_info(ONLY_ARRAY, header)]
+
+
+def inspect_npz(path: Path, limit: int) -> list[ArrayInfo]:
+    """Return the arrays of an npz file, every byte of which is checked; raise Damaged, TooLarge."""
+    arrays = []
+    with _open_zip(path) as archive:
+        members = _members(archive)
+        check_unpacked_size(sum(member.file_size for member in members.values()), limit)
+        for name, member in members.items():
+            with archive.open(member) as file:
+                header = read_npy_header(file, name)
+                _check_size(name, header, member.file_size)
+                while file.read(_CHUNK):
+                    pass  # the archive compares its checksum at the end
+            arrays.append(_info(name, header))
+    return arrays
+
+
+def load_npy(path: Path, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
+    """Return the array of an npy file, as a read-only view of it."""
+    with path.open("rb") as file:
+        header = read_npy_header(file, "file")
+        array = np.memmap(file, header.dtype, "r", header.header_bytes, header.shape, header.order)
+    return {ONLY_ARRAY: array}
+
+
+def load_npz(path: Path, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
+    """Return those arrays of an npz file that are named and there, read-only."""
+    arrays = {}
+    with _open_zip(path) as archive:
+        for name, member in _members(archive).items():
+            if name in names:
+                with archive.open(member) as file:
+                    arrays[name] = _read_array(file, read_npy_header(file, name))
+    return arrays
+
+
+def preview_npy(path: Path, rows: int) -> dict[str, npt.NDArray[Any]]:
+    """Return the first rows of the array of an npy file."""
+    (array,) = load_npy(path, [ONLY_ARRAY]).values()
+    return {ONLY_ARRAY: array[:rows] if array.ndim else array[None]}
+
+
+def preview_npz(path: Path, rows: int) -> dict[str, npt.NDArray[Any]]:
+    """Return the first rows of each array of an npz file; no more than those is unpacked."""
+    heads = {}
+    with _open_zip(path) as archive:
+        for name, member in _members(archive).items():
+            with archive.open(member) as file:
+                heads[name] = _first_rows(file, read_npy_header(file, name), rows)
+    return heads
+
+
+def _read_array(file: IO[bytes], header: NpyHeader) -> npt.NDArray[Any]:
+    data = np.frombuffer(file.read(header.data_bytes), header.dtype)
+    return data.reshape(header.shape, order=header.order)
+
+
+def _first_rows(file: IO[bytes], header: NpyHeader, rows: int) -> npt.NDArray[Any]:
+    if not header.shape:
+        return _read_array(file, header)[None]
+    count = min(rows, header.shape[0])
+    if header.order == "F":  # its rows are spread over the whole array
+        return _read_array(file, header)[:count]
+    return _read_array(file, dataclasses.replace(header, shape=(count, *header.shape[1:])))
+
+
+@contextmanager
+def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, struct.error) as error:
+        got = str(error) or "a truncated archive"
+        raise Damaged("file", got, "a whole npz archive", _OTHER_KINDS) from None
+    except RuntimeError as error:  # what zipfile says of encrypted members
+        raise Damaged("file", error, "an npz archive without encryption") from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a place before the beginning of the file
+            raise
+        raise Damaged("file", error, "a whole npz archive") from None
+
+
+def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    members: dict[str, zipfile.ZipInfo] = {}
+    if not 0 < len(archive.infolist()) <= _MOST_MEMBERS:
+        raise Damaged("file", f"{len(archive.infolist())} arrays", f"1 to {_MOST_MEMBERS}")
+    for member in archive.infolist():
+        name = member.filename.removesuffix(".npy")
+        if name == member.filename:
+            raise Damaged("file", f"member {name!r}", "arrays only, as numpy.savez writes them")
+        if not _is_array_name(name) or name in members:
+            raise Damaged("file", f"array {name!r}", "distinct names without separators")
+        if member.compress_type not in _METHODS:
+            raise Damaged(name, f"compression {member.compress_type}", "stored or deflated")
+        members[name] = member
+    return members
+
+
+def _is_array_name(name: str) -> bool:
+    return 0 < len(name) <= _LONGEST_NAME and name.isprintable() and not set(name) & {"/", "\\"}
+
+
+def _info(name: str, header: NpyHeader) -> ArrayInfo:
+    return ArrayInfo(name=name, shape=header.shape, dtype=header.dtype.name)
+
+
+def _check_size(name: str, header: NpyHeader, got: int) -> None:
+    expected = header.header_bytes + header.data_bytes
+    if got != expected:
+        raise Damaged(name, f"{got:,} bytes", f"{expected:,} bytes for shape {header.shape}")

@@ -1,0 +1,130 @@
+"""What is in a dataset's file, read without trusting it, and its arrays for those who train.
+
+    npy        one array, ``data``
+    npz        its arrays by their names
+    csv        numbers; ``data`` of shape (rows, columns), or with a line of names one array each
+    libsvm     ``data`` of shape (rows, largest index + 1) and ``label``
+    text       lines; no arrays
+    recordio   records; no arrays
+
+Headers are read and compared with the sizes of files before anything is allocated, pickles are
+never read, and what an archive unpacks to is limited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from app.domain.dataset import ArrayInfo, DatasetKind
+from app.errors import Invalid
+from app.files import array_files, line_files
+from app.files.record_files import count_records
+
+__all__ = ["Contents", "inspect_file", "load_arrays", "preview_file"]
+
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+
+_LONGEST_PREVIEW_ROW = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a file holds: its arrays, and its number of examples where that is one number."""
+
+    arrays: tuple[ArrayInfo, ...]
+    examples: int | None
+
+
+def inspect_file(path: Path, kind: DatasetKind, limit: int) -> Contents:
+    """Read a file wholly, as far as it takes to know that it can be used.
+
+    Args:
+        limit: most bytes that its arrays may take in memory, together.
+
+    Raises:
+        Damaged: the file is not of its kind, truncated, altered or hostile.
+        Invalid: its arrays are not of numbers.
+        TooLarge: its arrays would take more than the limit.
+    """
+    match kind:
+        case DatasetKind.TEXT:
+            return Contents((), line_files.count_lines(path))
+        case DatasetKind.RECORDIO:
+            return Contents((), count_records(path))
+        case _:
+            arrays = _INSPECTORS[kind](path, limit)
+            lengths = {array.shape[0] if array.shape else None for array in arrays}
+            return Contents(tuple(arrays), lengths.pop() if len(lengths) == 1 else None)
+
+
+def load_arrays(path: Path, kind: DatasetKind, names: Collection[str]) -> Arrays:
+    """Return arrays of a file that ``inspect_file`` has passed.
+
+    Arrays of npy files are read-only views of the file.
+
+    Raises:
+        Invalid: the file has no array of a name.
+    """
+    if kind not in _LOADERS:
+        raise Invalid("dataset", kind.value, "a dataset with arrays: npz, npy, csv or libsvm")
+    arrays = _LOADERS[kind](path, names)
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        raise Invalid("array", missing[0], "the name of an array of the dataset")
+    return {name: arrays[name] for name in names}
+
+
+def preview_file(path: Path, kind: DatasetKind, rows: int) -> dict[str, Any]:
+    """Return the first rows as plain values, without reading the rest.
+
+    Returns:
+        For each array a list of rows, each a nested list, or None where a row is too long to
+        show; for text ``{"lines": [...]}``; for RecordIO nothing.
+    """
+    match kind:
+        case DatasetKind.TEXT:
+            return {"lines": line_files.first_lines(path, rows)}
+        case DatasetKind.RECORDIO:
+            return {}
+        case _:
+            heads = _PREVIEWERS[kind](path, rows)
+            return {name: [_plain_row(row) for row in head] for name, head in heads.items()}
+
+
+def _plain_row(row: Any) -> Any:
+    return None if np.size(row) > _LONGEST_PREVIEW_ROW else _finite(np.asarray(row).tolist())
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity."""
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return value if not isinstance(value, float) or np.isfinite(value) else str(value)
+
+
+_INSPECTORS: Mapping[DatasetKind, Callable[[Path, int], list[ArrayInfo]]] = {
+    DatasetKind.NPY: array_files.inspect_npy,
+    DatasetKind.NPZ: array_files.inspect_npz,
+    DatasetKind.CSV: line_files.inspect_csv,
+    DatasetKind.LIBSVM: line_files.inspect_libsvm,
+}
+
+_LOADERS: Mapping[DatasetKind, Callable[[Path, Collection[str]], Arrays]] = {
+    DatasetKind.NPY: array_files.load_npy,
+    DatasetKind.NPZ: array_files.load_npz,
+    DatasetKind.CSV: line_files.load_csv,
+    DatasetKind.LIBSVM: line_files.load_libsvm,
+}
+
+_PREVIEWERS: Mapping[DatasetKind, Callable[[Path, int], Arrays]] = {
+    DatasetKind.NPY: array_files.preview_npy,
+    DatasetKind.NPZ: array_files.preview_npz,
+    DatasetKind.CSV: line_files.preview_csv,
+    DatasetKind.LIBSVM: line_files.preview_libsvm,
+}

@@ -1,0 +1,72 @@
+"""Whether a dataset has the arrays that a job takes a module's inputs from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from app.domain.dataset import DatasetRecord
+from app.domain.job_params import ArraySource, DatasetSource, FitParams, JobParams
+from app.domain.module import ModuleKind, ModuleRecord
+from app.errors import Invalid, did_you_mean
+
+__all__ = ["check_arrays", "check_named", "sources_of"]
+
+
+def sources_of(source: DatasetSource, names: Sequence[str]) -> dict[str, ArraySource]:
+    """Return where inputs of these names come from: as said, else the array of their own name."""
+    return {name: source.inputs.get(name, ArraySource(array=name)) for name in names}
+
+
+def check_named(params: JobParams, record: ModuleRecord) -> None:
+    """Raise Invalid for what a job names and its module does not have: inputs, buckets, epochs."""
+    names = (*record.data_names, *record.label_names)
+    sources = {"": params.inputs}
+    if isinstance(params, FitParams):
+        if params.begin_epoch >= params.epochs:
+            raise Invalid("begin_epoch", params.begin_epoch, f"less than epochs, {params.epochs}")
+        if params.validation is not None:
+            sources["validation."] = params.validation.inputs
+    for prefix, inputs in sources.items():
+        for name in inputs:
+            if name not in names:
+                expected = f"inputs of the module: {', '.join(names)}{did_you_mean(name, names)}"
+                raise Invalid(f"{prefix}inputs.{name}", "an array", expected)
+    if params.bucket_keys and record.kind is not ModuleKind.BUCKETING:
+        expected = "none for a module without buckets"
+        raise Invalid("bucket_keys", list(params.bucket_keys), expected)
+    for key in params.bucket_keys:
+        if str(key) not in record.symbols:
+            raise Invalid("bucket_keys", key, f"buckets that have symbols: {[*record.symbols]}")
+
+
+def check_arrays(sources: Mapping[str, ArraySource], record: DatasetRecord, prefix: str) -> None:
+    """Raise Invalid for an array that the dataset does not have.
+
+    Args:
+        sources: by input.
+        record: the dataset.
+        prefix: path of the dataset's source in the job's parameters, with a dot at its end.
+    """
+    there = [array.name for array in record.arrays]
+    shapes = {array.name: array.shape for array in record.arrays}
+    for name, source in sources.items():
+        for which, array in (("array", source.array), ("lengths", source.lengths)):
+            if array is not None and array not in there:
+                raise Invalid(
+                    f"{prefix}inputs.{name}.{which}",
+                    array,
+                    f"an array of dataset {record.name!r}: {', '.join(there) or 'it has none'}"
+                    f"{did_you_mean(array, there)}",
+                )
+        _check_shape(source, shapes[source.array], f"{prefix}inputs.{name}.shape")
+
+
+def _check_shape(source: ArraySource, shape: Sequence[int], field: str) -> None:
+    """Refuse another shape for the examples that has not as many elements."""
+    count, example = shape[:1], tuple(shape[1:])
+    if source.shape is None or count in ((), (0,)):
+        return
+    if math.prod(source.shape) != math.prod(example):
+        expected = f"the elements of an example of shape {example}"
+        raise Invalid(field, list(source.shape), expected)

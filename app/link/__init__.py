@@ -1,0 +1,1 @@
+"""How the API process and an executor talk: frames, shared memory, processes, calls, messages."""

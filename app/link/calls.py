@@ -1,0 +1,398 @@
+"""The calls an executor answers: parameters of each, tensors that go along, what comes back.
+
+A caller sends ``to_call(Predict(module="lenet"))``; the host reads it back with the types checked.
+Bucket keys are canonical JSON text everywhere (``20``, ``[10,20]``). Tensors go by the names of the
+module's inputs, outputs and parameters. A call that names a generation is refused with
+``precondition_failed`` when the module has another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+from pydantic import ConfigDict
+
+from app.domain.codec import STRICT_FIELDS, to_plain
+from app.domain.job import JobKind
+from app.domain.module import (
+    BindSpec,
+    BucketShapes,
+    InitSpec,
+    InputDesc,
+    ModuleRecord,
+    OptimizerSpec,
+)
+from app.domain.origin import Head
+from app.link.job_messages import JobControl, JobStart
+
+__all__ = [
+    "CALL_NAMES",
+    "Backward",
+    "Bind",
+    "BindBucket",
+    "Call",
+    "CheckJob",
+    "CreateModule",
+    "CutSymbols",
+    "DeleteModule",
+    "DescribeModule",
+    "ExecutorInfo",
+    "Forward",
+    "GetInputGrads",
+    "GetOptimizer",
+    "GetOptimizerStates",
+    "GetOutputs",
+    "GetParams",
+    "GetStates",
+    "GetStatistics",
+    "InitOptimizer",
+    "InitParams",
+    "LoadCheckpoint",
+    "Predict",
+    "Reshape",
+    "SaveCheckpoint",
+    "SetLearningRate",
+    "SetOptimizerStates",
+    "SetParams",
+    "SetStates",
+    "Update",
+    "to_call",
+]
+
+
+class _Strict:
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfModule(_Strict):
+    """A call on one module."""
+
+    module: str
+
+
+# -- control -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorInfo(_Strict):
+    """Ask for device, memory, modules and jobs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateModule(_Strict):
+    """Hold a module; its symbols are parsed, nothing is bound.
+
+    ``already_exists`` when it is held. Stages after CREATED are brought about by the calls for
+    them, not by the record.
+    """
+
+    record: ModuleRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutSymbols(OfModule):
+    """Ask for a module's symbols, cut at an internal output, and the inputs that they have.
+
+    Answers ``symbols`` (JSON text by bucket key), ``data_names``, ``label_names`` and
+    ``state_names``.
+
+    Attributes:
+        output: where to cut; None leaves the symbols whole.
+        head: a new last layer.
+    """
+
+    output: str | None = None
+    head: Head | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckJob(_Strict):
+    """Refuse a job's parameters that could only fail when its turn has come.
+
+    Attributes:
+        params: see ``app.domain.job_params``.
+    """
+
+    kind: JobKind
+    params: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteModule(OfModule):
+    """Let a module and its memory go; ``in_use`` while a job runs on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeModule(OfModule):
+    """Ask for all that is known of a module: stage, shapes, arguments, buckets, memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetOptimizer(OfModule):
+    """Ask for ``name``, ``options``, ``kvstore``, ``learning_rate`` and ``num_update``."""
+
+
+# -- binding -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bind(OfModule):
+    """Bind, or bind anew; parameters and optimizer stay. All ``spec.buckets`` are bound."""
+
+    spec: BindSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reshape(OfModule):
+    """Change the input shapes of a bound module."""
+
+    data_shapes: tuple[InputDesc, ...]
+    label_shapes: tuple[InputDesc, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BindBucket(OfModule):
+    """Bind one more bucket of a bucketing module."""
+
+    key: str
+    shapes: BucketShapes
+
+
+# -- parameters and optimizer ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitParams(OfModule):
+    """Initialize parameters. Tensors: values of some of them, which the initializer leaves.
+
+    Attributes:
+        spec: how.
+        base: directory of the checkpoint whose parameters a module made from another one keeps.
+    """
+
+    spec: InitSpec
+    base: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetParams(OfModule):
+    """Set parameters from tensors; may come before binding.
+
+    Attributes:
+        allow_missing: parameters not given keep their values.
+        allow_extra: tensors whose names the symbol does not have are passed over.
+        allow_nonfinite: NaN and infinity are accepted.
+    """
+
+    allow_missing: bool = False
+    allow_extra: bool = False
+    allow_nonfinite: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetParams(OfModule):
+    """Fetch parameters as tensors; ``arguments`` and ``auxiliary`` list their names."""
+
+    names: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitOptimizer(OfModule):
+    """Install an optimizer, in the place of one that is there."""
+
+    spec: OptimizerSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetLearningRate(OfModule):
+    """Set the learning rate; ``conflict`` where a scheduler gives it."""
+
+    learning_rate: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetOptimizerStates(OfModule):
+    """Fetch the states in MXNet's pickled form: tensor ``states`` of bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetOptimizerStates(OfModule):
+    """Set the states from tensor ``states``."""
+
+
+# -- steps -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCall(OfModule):
+    """A call of the step level.
+
+    Attributes:
+        generation: of the module, as the caller knows it.
+        sequence: number of this call, one more than that of the call before; a call whose number
+            was just answered is answered again and not done again.
+    """
+
+    generation: int | None = None
+    sequence: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forward(StepCall):
+    """Compute outputs. Tensors: data and labels by name.
+
+    Attributes:
+        is_train: as bound where None.
+        bucket: of a bucketing module; None takes the smallest that has the tensors' shapes.
+        backward: compute the gradients too.
+        with_outputs: send the outputs with the answer.
+        monitor: collect statistics of the operators' outputs whose names match, for
+            ``GetStatistics``.
+    """
+
+    is_train: bool | None = None
+    bucket: str | None = None
+    backward: bool = False
+    with_outputs: bool = True
+    monitor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backward(StepCall):
+    """Compute gradients. Tensors: gradients by name of the output, where no loss gives them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update(StepCall):
+    """Update the parameters from the gradients."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetOutputs(OfModule):
+    """Fetch the outputs of the last forward pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetStatistics(OfModule):
+    """Ask for ``statistics`` of parameters, auxiliary states and gradients whose names match.
+
+    Before them come those of outputs, if the last forward pass was monitored.
+    """
+
+    pattern: str = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetInputGrads(OfModule):
+    """Fetch the gradients of the data inputs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetStates(OfModule):
+    """Fetch the states by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetStates(OfModule):
+    """Set the states from tensors, or all to one value."""
+
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predict(OfModule):
+    """Compute outputs of any number of examples; no state of the module changes.
+
+    Tensors: data by name, the same number of examples in each. A bucketing module takes the
+    smallest bucket that holds them, pads them with zeros and cuts the outputs back.
+
+    Attributes:
+        bucket: take this bucket.
+    """
+
+    bucket: str | None = None
+
+
+# -- files -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveCheckpoint(OfModule):
+    """Write a checkpoint under a root; answers with its ``manifest``.
+
+    Attributes:
+        root: directory of the module's checkpoints.
+        epoch: its tag.
+        optimizer_states: write these too, if there is an optimizer.
+    """
+
+    root: str
+    epoch: int
+    optimizer_states: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadCheckpoint(OfModule):
+    """Take parameters, and on request the optimizer's states, from a checkpoint's directory.
+
+    May come before binding; states need an optimizer.
+
+    Attributes:
+        directory: the checkpoint.
+        optimizer_states: take these too.
+        allow_missing: parameters that it lacks keep their values.
+        allow_extra: pass over what is no parameter of the module.
+        check_states: refuse an optimizer's states that cannot be read, though none are taken.
+    """
+
+    directory: str
+    optimizer_states: bool = False
+    allow_missing: bool = False
+    allow_extra: bool = False
+    check_states: bool = False
+
+
+Call: TypeAlias = ExecutorInfo | CreateModule | CheckJob | OfModule | JobStart | JobControl
+
+CALL_NAMES: Mapping[type[Any], str] = {
+    ExecutorInfo: "executor_info",
+    CreateModule: "create_module",
+    CutSymbols: "cut_symbols",
+    CheckJob: "check_job",
+    DeleteModule: "delete_module",
+    DescribeModule: "describe_module",
+    GetOptimizer: "get_optimizer",
+    Bind: "bind",
+    Reshape: "reshape",
+    BindBucket: "bind_bucket",
+    InitParams: "init_params",
+    SetParams: "set_params",
+    GetParams: "get_params",
+    InitOptimizer: "init_optimizer",
+    SetLearningRate: "set_learning_rate",
+    GetOptimizerStates: "get_optimizer_states",
+    SetOptimizerStates: "set_optimizer_states",
+    Forward: "forward",
+    Backward: "backward",
+    Update: "update",
+    GetOutputs: "get_outputs",
+    GetInputGrads: "get_input_grads",
+    GetStates: "get_states",
+    GetStatistics: "get_statistics",
+    SetStates: "set_states",
+    Predict: "predict",
+    SaveCheckpoint: "save_checkpoint",
+    LoadCheckpoint: "load_checkpoint",
+    JobStart: "start_job",
+    JobControl: "control_job",
+}
+"""The name of each call on the wire."""
+
+
+def to_call(call: Call) -> tuple[str, dict[str, Any]]:
+    """Return method and parameters, as ``ExecutorClient.call`` takes them."""
+    plain: dict[str, Any] = to_plain(call)
+    return CALL_NAMES[type(call)], plain

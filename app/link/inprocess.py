@@ -1,0 +1,176 @@
+"""An executor in this process: the same loop, in a thread. For tests and notebooks."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.errors import ExecutorGone, HostError
+from app.link.client import Buffers, Reply, Tensors, TensorSpecs
+from app.link.protocols import ChannelClosed, Emit, IncomingCall, MakeLoop
+
+__all__ = ["InProcessClient"]
+
+
+class _QueueChannel:
+    """A ``Channel`` whose two ends are threads."""
+
+    def __init__(
+        self,
+        answer: Callable[[int, Reply | HostError], None],
+        emit: Emit,
+    ) -> None:
+        self.inbox: queue.SimpleQueue[IncomingCall | int | None] = queue.SimpleQueue()
+        self._answer = answer
+        self._emit = emit
+
+    def receive(self, timeout_seconds: float | None) -> tuple[list[IncomingCall], list[int]]:
+        calls: list[IncomingCall] = []
+        dropped: list[int] = []
+        block = timeout_seconds is None or timeout_seconds > 0
+        try:
+            while True:
+                item = self.inbox.get(block=block, timeout=timeout_seconds if block else None)
+                block = False
+                if item is None:
+                    raise ChannelClosed
+                if isinstance(item, int):
+                    dropped.append(item)
+                else:
+                    calls.append(item)
+        except queue.Empty:
+            return calls, dropped
+
+    def reply(
+        self,
+        call: IncomingCall,
+        result: Mapping[str, Any],
+        tensors: Mapping[str, npt.NDArray[Any]],
+    ) -> None:
+        copies = {name: np.array(value, order="C") for name, value in tensors.items()}
+        self._answer(call.id, Reply(dict(result), copies))
+
+    def refuse(self, call: IncomingCall, error: HostError) -> None:
+        self._answer(call.id, error)
+
+    def emit(self, event: dict[str, Any]) -> None:
+        self._emit(event)
+
+
+class InProcessClient:
+    """An ``ExecutorClient`` whose loop runs in a thread of this process."""
+
+    def __init__(self, name: str, make_loop: MakeLoop) -> None:
+        """Prepare an executor that is not running yet.
+
+        Args:
+            name: its device, for example ``cpu(0)``.
+            make_loop: called in the new thread with the name and the channel to serve.
+        """
+        self.name = name
+        self._make_loop = make_loop
+        self._pending: dict[int, asyncio.Future[Reply]] = {}
+        self._next_id = 0
+        self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._thread: threading.Thread | None = None
+
+    async def start(self) -> None:
+        """Start the thread and wait until its loop is made; what its making raises comes here."""
+        self._loop = asyncio.get_running_loop()
+        self._channel = _QueueChannel(self._answer_later, self._emit_later)
+        ready = self._loop.create_future()
+        self._thread = threading.Thread(
+            target=self._run, args=(ready,), name=f"executor {self.name}", daemon=True
+        )
+        self._thread.start()
+        await ready
+
+    async def stop(self) -> None:
+        """End the thread after the batch under way."""
+        if self._thread is None:
+            return
+        self._channel.inbox.put(None)
+        await asyncio.to_thread(self._thread.join)
+        self._thread = None
+        self._fail_pending("the executor was stopped")
+
+    def is_alive(self) -> bool:
+        """Tell whether the thread runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def reserve(self, specs: TensorSpecs) -> Buffers:
+        """Return uninitialised tensors."""
+        return Buffers({name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()})
+
+    async def call(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        tensors: Tensors | Buffers | None = None,
+    ) -> Reply:
+        """Call a method of the host (see ``ExecutorClient.call``)."""
+        if not self.is_alive():
+            raise ExecutorGone(f"executor {self.name} is not running")
+        if isinstance(tensors, Buffers):
+            arrays = dict(tensors.tensors)
+        else:
+            arrays = {name: np.array(value, order="C") for name, value in (tensors or {}).items()}
+        self._next_id += 1
+        call_id = self._next_id
+        future: asyncio.Future[Reply] = self._loop.create_future()
+        self._pending[call_id] = future
+        self._channel.inbox.put(IncomingCall(call_id, method, dict(params or {}), arrays))
+        try:
+            return await future
+        finally:
+            if self._pending.pop(call_id, None) is not None:
+                self._channel.inbox.put(call_id)
+
+    async def events(self) -> AsyncIterator[dict[str, Any]]:
+        """Yield what running jobs report."""
+        while True:
+            yield await self._events.get()
+
+    def _run(self, ready: asyncio.Future[None]) -> None:
+        try:
+            loop = self._make_loop(self.name, self._channel)
+        except Exception as error:
+            self._loop.call_soon_threadsafe(ready.set_exception, error)
+            return
+        self._loop.call_soon_threadsafe(ready.set_result, None)
+        try:
+            loop.run()
+        finally:
+            self._post(self._fail_pending, "the executor's thread ended")
+
+    def _answer_later(self, call_id: int, answer: Reply | HostError) -> None:
+        self._post(self._answer, call_id, answer)
+
+    def _emit_later(self, event: dict[str, Any]) -> None:
+        self._post(self._events.put_nowait, event)
+
+    def _post(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Run a function on the event loop, which may be closed when a test has ended."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    def _answer(self, call_id: int, answer: Reply | HostError) -> None:
+        future = self._pending.pop(call_id, None)
+        if future is None or future.done():
+            return
+        if isinstance(answer, HostError):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
+
+    def _fail_pending(self, reason: str) -> None:
+        pending, self._pending = self._pending, {}
+        for future in pending.values():
+            if not future.done():
+                future.set_exception(ExecutorGone(reason))

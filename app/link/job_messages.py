@@ -1,0 +1,276 @@
+"""What goes between the dispatcher and the executor that runs a job.
+
+To the executor, as parameters of two host methods:
+
+    start_job    JobStart      returns at once; the job then runs between other calls
+    control_job  JobControl    pause or cancel; done at the end of the batch in work
+
+From the executor, through ``ExecutorClient.events()``, each naming the job and the attempt:
+
+    JobPrepared                                             a fit only, before its first batch
+    JobProgress  JobMetric  JobStatistics                   while it runs
+    JobLog  JobCheckpoint                                   while it runs
+    JobDone  JobFailed  JobPaused  JobCancelled             once, last
+
+``JobPaused`` comes after a ``JobCheckpoint`` of the place where it stopped. A message of an
+attempt that no longer holds its job is dropped by the dispatcher.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from app.domain.checkpoint import CheckpointTag
+from app.domain.codec import from_plain, to_plain
+from app.domain.dataset import DatasetRecord
+from app.domain.job import JobAction, JobKind
+from app.domain.module import BindSpec, InitSpec, ModuleRecord, OptimizerSpec
+
+__all__ = [
+    "DatasetFile",
+    "ExecutorEvent",
+    "JobCancelled",
+    "JobCheckpoint",
+    "JobControl",
+    "JobDone",
+    "JobFailed",
+    "JobLog",
+    "JobMetric",
+    "JobPaused",
+    "JobPrepared",
+    "JobProgress",
+    "JobStart",
+    "JobStatistics",
+    "control_from_wire",
+    "event_from_wire",
+    "start_from_wire",
+    "to_wire",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetFile:
+    """A dataset the job reads, and where its file lies."""
+
+    record: DatasetRecord
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStart:
+    """Everything an executor needs to run one attempt of a job.
+
+    Attributes:
+        params: plain form of ``app.domain.job_params``, checked already.
+        module: the module's record, for an executor that does not hold it yet.
+        datasets: by name, those that ``params`` mentions.
+        checkpoint_root: directory of the module's checkpoints; written with
+            ``app.files.checkpoint_files.write_checkpoint``.
+        resume: directory of the complete checkpoint to go on from; None begins anew.
+        output_path: where a predict job writes its npz; None for the others.
+        base: directory of the checkpoint whose parameters the module keeps when it is initialized.
+    """
+
+    job_id: int
+    attempt: int
+    kind: JobKind
+    params: Mapping[str, Any]
+    module: ModuleRecord
+    datasets: Mapping[str, DatasetFile]
+    checkpoint_root: str
+    resume: str | None = None
+    output_path: str | None = None
+    base: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobControl:
+    """Ask a running job to stop: paused with a checkpoint, or cancelled."""
+
+    job_id: int
+    attempt: int
+    action: JobAction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPrepared:
+    """How a fit bound and prepared the module; its record keeps it for the time after the job.
+
+    Attributes:
+        init: what initialized its parameters, None where they were there already.
+        optimizer: the optimizer it trains with.
+    """
+
+    type: Literal["prepared"] = "prepared"
+    job_id: int
+    attempt: int
+    bind: BindSpec
+    init: InitSpec | None
+    optimizer: OptimizerSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobProgress:
+    """How far a job is.
+
+    Attributes:
+        epoch: the epoch in work, from 0.
+        batch: batches done of it.
+        batches: batches of an epoch, None where not known.
+        samples_per_second: since the last report.
+        metrics: running values of the training metrics (and the loss, where there is one).
+    """
+
+    type: Literal["progress"] = "progress"
+    job_id: int
+    attempt: int
+    epoch: int
+    epochs: int
+    batch: int
+    batches: int | None = None
+    samples: int = 0
+    samples_per_second: float | None = None
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobMetric:
+    """Final values of the metrics over one epoch of one part of the data."""
+
+    type: Literal["metric"] = "metric"
+    job_id: int
+    attempt: int
+    epoch: int
+    part: Literal["train", "validation"]
+    metrics: Mapping[str, float | None]
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatistics:
+    """Statistics of arrays in one batch, counted from 0."""
+
+    type: Literal["statistics"] = "statistics"
+    job_id: int
+    attempt: int
+    epoch: int
+    batch: int
+    arrays: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobLog:
+    """One line for the reader of the job's log."""
+
+    type: Literal["log"] = "log"
+    job_id: int
+    attempt: int
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCheckpoint:
+    """A checkpoint was written, synced and renamed to its place."""
+
+    type: Literal["checkpoint"] = "checkpoint"
+    job_id: int
+    attempt: int
+    epoch: int
+    batch: int = 0
+
+    @property
+    def tag(self) -> CheckpointTag:
+        """Its place in the training."""
+        return CheckpointTag(self.epoch, self.batch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDone:
+    """The job ended well; ``result`` is its answer."""
+
+    type: Literal["done"] = "done"
+    job_id: int
+    attempt: int
+    result: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFailed:
+    """The job ended by an error; ``code`` is one of the error table of ``app.errors``."""
+
+    type: Literal["failed"] = "failed"
+    job_id: int
+    attempt: int
+    code: str
+    message: str
+    field: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPaused:
+    """The job stopped as asked; its newest checkpoint is where it goes on."""
+
+    type: Literal["paused"] = "paused"
+    job_id: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCancelled:
+    """The job stopped as asked and does not go on."""
+
+    type: Literal["cancelled"] = "cancelled"
+    job_id: int
+    attempt: int
+
+
+ExecutorEvent: TypeAlias = (
+    JobPrepared
+    | JobProgress
+    | JobMetric
+    | JobStatistics
+    | JobLog
+    | JobCheckpoint
+    | JobDone
+    | JobFailed
+    | JobPaused
+    | JobCancelled
+)
+
+_EVENTS: Mapping[str, type[ExecutorEvent]] = {
+    "prepared": JobPrepared,
+    "progress": JobProgress,
+    "metric": JobMetric,
+    "statistics": JobStatistics,
+    "log": JobLog,
+    "checkpoint": JobCheckpoint,
+    "done": JobDone,
+    "failed": JobFailed,
+    "paused": JobPaused,
+    "cancelled": JobCancelled,
+}
+
+
+def to_wire(message: JobStart | JobControl | ExecutorEvent) -> dict[str, Any]:
+    """Return the message as plain values."""
+    plain: dict[str, Any] = to_plain(message)
+    return plain
+
+
+def start_from_wire(data: Mapping[str, Any]) -> JobStart:
+    """Read the parameters of ``start_job``."""
+    return from_plain(JobStart, dict(data))
+
+
+def control_from_wire(data: Mapping[str, Any]) -> JobControl:
+    """Read the parameters of ``control_job``."""
+    return from_plain(JobControl, dict(data))
+
+
+def event_from_wire(data: Mapping[str, Any]) -> ExecutorEvent | None:
+    """Read what ``events()`` yields; None for an event that is not about a job."""
+    cls = _EVENTS.get(str(data.get("type")))
+    return None if cls is None else from_plain(cls, dict(data))

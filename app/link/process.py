@@ -1,0 +1,239 @@
+"""An executor in a process of its own, connected by a Unix socket pair."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import app
+from app.errors import ExecutorGone
+from app.link.client import Buffers, Reply, Tensors, TensorSpecs
+from app.link.slab_port import SlabLimits
+from app.link.transport import Connection
+
+__all__ = ["PATIENCE", "ProcessClient", "ProcessOptions"]
+
+PATIENCE: Mapping[str, str] = {
+    # Longer than the pause between two primitives. With libgomp's own, one that answers a request
+    # every 3 ms was seen to take all of a core; with this, a fifth of it.
+    "GOMP_SPINCOUNT": "1000",
+    # OpenBLAS: 2 to the power of this, in cycles.
+    "OPENBLAS_THREAD_TIMEOUT": "14",
+}
+"""Variables that make idle threads sleep soon, for processes that share their cores with others;
+each is read when its library is loaded."""
+
+_THREAD_VARIABLES = (
+    "MODSERVE_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessOptions:
+    """How executor processes are run.
+
+    Attributes:
+        program: the module that serves the socket, as ``python -m`` takes it, and arguments of its
+            own.
+        threads: threads of the kernels, 0 for all cores.
+        limits: shared memory in each direction.
+        start_seconds: how long a new process may take until it answers.
+        stop_seconds: how long a batch under way may take to end before the process is killed.
+        beat_seconds: between heartbeats.
+        log_level: of the process's log, which goes to standard error.
+        environ: variables added to this process's own.
+    """
+
+    program: tuple[str, ...]
+    threads: int = 0
+    limits: SlabLimits = field(default_factory=SlabLimits)
+    start_seconds: float = 60.0
+    stop_seconds: float = 10.0
+    beat_seconds: float = 1.0
+    log_level: str = "INFO"
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
+class ProcessClient:
+    """An ``ExecutorClient`` with one spawned process; it is started once and never revived.
+
+    Use it from one event loop whose thread outlives it: Linux ends the process when the thread
+    that started it ends.
+
+    Attributes:
+        exited: resolves with the exit status (negative: a signal) when the process has ended.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        options: ProcessOptions,
+        events: asyncio.Queue[dict[str, Any]] | None = None,
+    ) -> None:
+        """Prepare an executor that is not running yet; its events may go to a given queue."""
+        self.name = name
+        self._options = options
+        self._events = asyncio.Queue() if events is None else events
+        self._is_stopping = False
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection | None = None
+        self._pidfd: int | None = None
+        self.exited: asyncio.Future[int]
+
+    @property
+    def pid(self) -> int | None:
+        """Process id, None before the start."""
+        return None if self._process is None else self._process.pid
+
+    @property
+    def connection(self) -> Connection:
+        """The connection; raise ExecutorGone before the start."""
+        if self._connection is None:
+            raise ExecutorGone(f"executor {self.name} is not running")
+        return self._connection
+
+    async def start(self) -> None:
+        """Spawn the process and wait until it answers.
+
+        Raises:
+            ExecutorGone: it ended or did not answer in time; its log says why.
+        """
+        if self._process is not None:
+            raise RuntimeError(f"executor {self.name} was started before; make a new client")
+        loop = asyncio.get_running_loop()
+        self.exited = loop.create_future()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs:
+            try:
+                self._process = self._spawn(theirs)
+            except BaseException:
+                ours.close()
+                raise
+        self._pidfd = os.pidfd_open(self._process.pid)
+        loop.add_reader(self._pidfd, self._on_exit)
+        self._connection = Connection(
+            ours, self._options.limits, self._events.put_nowait, self._on_closed
+        )
+        try:
+            await asyncio.wait_for(
+                asyncio.shield(self._connection.hello), self._options.start_seconds
+            )
+        except TimeoutError:
+            await self.kill("it did not answer in time after its start")
+            raise ExecutorGone(
+                f"executor {self.name} did not answer within {self._options.start_seconds} s"
+            ) from None
+        except BaseException:
+            await self.kill("its start failed")
+            raise
+
+    async def stop(self) -> None:
+        """End the process, letting a running batch finish; kill it when that takes too long."""
+        if self._process is None:
+            return
+        self._is_stopping = True
+        self.connection.stop()
+        try:
+            await asyncio.wait_for(asyncio.shield(self.exited), self._options.stop_seconds)
+        except TimeoutError:
+            await self.kill("the batch under way took too long to end")
+        self.connection.close("the executor was stopped")
+
+    async def kill(self, reason: str) -> None:
+        """End the process at once; calls under way fail with ExecutorGone."""
+        if self._process is None:
+            return
+        if not self.exited.done():
+            self._process.send_signal(signal.SIGKILL)
+        self.connection.close(reason)
+        await asyncio.shield(self.exited)
+
+    def is_alive(self) -> bool:
+        """Tell whether calls can be answered at present."""
+        connection = self._connection
+        return connection is not None and connection.is_open and connection.hello.done()
+
+    def reserve(self, specs: TensorSpecs) -> Buffers:
+        """Return uninitialised tensors in shared memory (see ``ExecutorClient.reserve``)."""
+        return self.connection.reserve(specs)
+
+    async def call(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        tensors: Tensors | Buffers | None = None,
+    ) -> Reply:
+        """Call a method of the host (see ``ExecutorClient.call``)."""
+        return await self.connection.call(method, params, tensors)
+
+    async def events(self) -> AsyncIterator[dict[str, Any]]:
+        """Yield what running jobs report."""
+        while True:
+            yield await self._events.get()
+
+    def _spawn(self, sock: socket.socket) -> subprocess.Popen[bytes]:
+        options = self._options
+        command = [
+            # -P keeps the working directory, which may hold another "app", off the path.
+            *(sys.executable, "-P", "-m", *options.program),
+            *("--fd", str(sock.fileno())),
+            *("--device", self.name),
+            *("--limit-bytes", str(options.limits.limit_bytes)),
+            *("--idle-bytes", str(options.limits.idle_bytes)),
+            *("--beat-seconds", str(options.beat_seconds)),
+            *("--log-level", options.log_level),
+        ]
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, pass_fds=[sock.fileno()], env=self._environ()
+        )
+
+    def _environ(self) -> dict[str, str]:
+        threads = self._options.threads or len(os.sched_getaffinity(0))
+        environ = (
+            dict(os.environ)
+            | dict.fromkeys(_THREAD_VARIABLES, str(threads))
+            | {name: os.environ.get(name, value) for name, value in PATIENCE.items()}
+            | dict(self._options.environ)
+        )
+        root = str(Path(app.__file__).resolve().parent.parent)
+        inherited = environ.get("PYTHONPATH")
+        environ["PYTHONPATH"] = f"{root}{os.pathsep}{inherited}" if inherited else root
+        return environ
+
+    def _on_exit(self) -> None:
+        """Note the exit status; called when the process has ended."""
+        assert self._process is not None
+        assert self._pidfd is not None
+        status = self._process.wait()
+        asyncio.get_running_loop().remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self._pidfd = None
+        if not self.exited.done():
+            self.exited.set_result(status)
+        self.connection.close(f"executor {self.name} ended {_describe(status)}")
+
+    def _on_closed(self) -> None:
+        """End the process when its socket is closed; it is of no use any more."""
+        if self._process is not None and not self.exited.done() and not self._is_stopping:
+            self._process.send_signal(signal.SIGKILL)
+
+
+def _describe(status: int) -> str:
+    if status >= 0:
+        return f"with exit status {status}"
+    try:
+        return f"by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"by signal {-status}"

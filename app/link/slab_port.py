@@ -1,0 +1,139 @@
+"""One side's use of shared memory: its own slabs to send, the other side's to receive."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.link.client import Buffers, TensorSpecs
+from app.link.frames import Frame, FrameReader
+from app.link.shm import Layout, Slab, SlabMap, SlabPool
+
+__all__ = ["SlabBuffers", "SlabLimits", "SlabPort", "close_fds"]
+
+_MOST_UNSENT = 16
+_MOST_UNSENT_BYTES = 4 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class SlabLimits:
+    """Shared memory of one direction between two processes.
+
+    Attributes:
+        limit_bytes: most memory in all; a call that would pass it is refused.
+        idle_bytes: most memory kept for reuse.
+    """
+
+    limit_bytes: int = 4 * 2**30
+    idle_bytes: int = 256 * 2**20
+
+
+class SlabBuffers(Buffers):
+    """Tensors in a slab of this side."""
+
+    __slots__ = ("_pool", "layout", "slab")
+
+    def __init__(self, pool: SlabPool, slab: Slab, layout: Layout) -> None:
+        super().__init__(slab.arrays(layout.placements))
+        self.slab = slab
+        self.layout = layout
+        self._pool: SlabPool | None = pool
+
+    def is_from(self, pool: SlabPool) -> bool:
+        """Tell whether the slab is held and belongs to this pool."""
+        return self._pool is pool
+
+    def release(self) -> None:
+        """Give the slab back to its pool; the tensors are gone from here on."""
+        if self._pool is not None:
+            self.tensors.clear()
+            self._pool.release(self.slab.id)
+            self._pool = None
+
+
+class SlabPort:
+    """Puts tensors into outgoing frames and finds them in incoming ones.
+
+    Fields it uses in a frame: ``slab`` and ``tensors`` (where the tensors are), ``new`` (the slab's
+    descriptor comes with this frame), ``free`` (slabs of the receiver that are done with) and
+    ``forget`` (slabs of the sender that are no more).
+    """
+
+    def __init__(self, limits: SlabLimits) -> None:
+        self.pool = SlabPool(limits.limit_bytes, limits.idle_bytes)
+        self.peer = SlabMap()
+        self._free: list[int] = []
+        self._free_bytes = 0
+
+    def reserve(self, specs: TensorSpecs) -> SlabBuffers:
+        """Return uninitialised tensors; raise SlabsExhausted or TypeError."""
+        layout = Layout.of(specs)
+        slab = self.pool.acquire(layout.size)
+        return SlabBuffers(self.pool, slab, layout)
+
+    def copy(self, tensors: Mapping[str, npt.NDArray[Any]]) -> SlabBuffers:
+        """Return copies of tensors, C-contiguous and in native byte order."""
+        arrays = {name: np.asarray(value) for name, value in tensors.items()}
+        buffers = self.reserve({name: (a.shape, a.dtype) for name, a in arrays.items()})
+        for name, target in buffers.tensors.items():
+            np.copyto(target, arrays[name])
+        return buffers
+
+    def attach(self, frame: Frame, buffers: SlabBuffers | None) -> list[int]:
+        """Add this side's fields to a frame; return descriptors to send with it and then close."""
+        fds: list[int] = []
+        if buffers is not None:
+            frame["slab"] = buffers.slab.id
+            frame["tensors"] = buffers.layout.placements
+            fd = buffers.slab.take_fd()
+            if fd is not None:
+                frame["new"] = True
+                fds.append(fd)
+        if self._free:
+            frame["free"], self._free = self._free, []
+            self._free_bytes = 0
+        if self.pool.forgotten:
+            frame["forget"], self.pool.forgotten = self.pool.forgotten, []
+        return fds
+
+    def detach(self, frame: Frame, reader: FrameReader) -> dict[str, npt.NDArray[Any]]:
+        """Take the other side's fields from a frame; return its tensors, not copied."""
+        for slab_id in frame.get("free", ()):
+            self.pool.release(slab_id)
+        self.peer.forget(frame.get("forget", ()))
+        slab_id = frame.get("slab")
+        if slab_id is None:
+            return {}
+        if "new" in frame:
+            self.peer.add(slab_id, reader.take_fd())
+        return self.peer.arrays(slab_id, frame["tensors"])
+
+    def free(self, slab_id: int) -> None:
+        """Note that a slab of the other side is done with; the next frame tells it."""
+        self._free.append(slab_id)
+        self._free_bytes += self.peer.size(slab_id)
+
+    @property
+    def is_note_due(self) -> bool:
+        """True when what the other side can give back should not wait for the next frame."""
+        return bool(
+            self.pool.forgotten
+            or len(self._free) >= _MOST_UNSENT
+            or self._free_bytes >= _MOST_UNSENT_BYTES
+        )
+
+    def close(self) -> None:
+        """Give everything up."""
+        self.pool.close()
+        self.peer.clear()
+
+
+def close_fds(fds: list[int]) -> None:
+    """Close descriptors that were sent, or will never be."""
+    while fds:
+        os.close(fds.pop())

@@ -1,1 +1,0 @@
-"""Executor processes: how the server talks to them, and what they do."""

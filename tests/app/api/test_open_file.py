@@ -1,0 +1,52 @@
+"""Downloads outlive the names of what is downloaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.api.open_file import OpenFileResponse
+
+CONTENT = bytes(range(256)) * 1024
+
+
+async def fetch(response: OpenFileResponse, **headers: str) -> httpx.Response:
+    transport = httpx.ASGITransport(response)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        return await client.get("/", headers=headers)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "file"
+    path.write_bytes(CONTENT)
+    return path
+
+
+@pytest.mark.parametrize("how", ["replaced", "removed"])
+async def test_a_file_is_sent_whole_whatever_becomes_of_its_name(path: Path, how: str) -> None:
+    response = OpenFileResponse(path.open("rb"), "net-0001.params", {"ETag": '"1"'})
+    if how == "replaced":
+        other = path.with_name("other")
+        other.write_bytes(b"another")
+        other.replace(path)
+    else:
+        path.unlink()
+    answer = await fetch(response)
+    assert answer.content == CONTENT
+    assert answer.headers["content-length"] == str(len(CONTENT))
+    assert answer.headers["content-disposition"] == 'attachment; filename="net-0001.params"'
+    assert answer.headers["etag"] == '"1"'
+
+
+async def test_a_part_can_be_asked_for(path: Path) -> None:
+    answer = await fetch(OpenFileResponse(path.open("rb"), "file"), Range="bytes=10-19")
+    assert (answer.status_code, answer.content) == (206, CONTENT[10:20])
+
+
+async def test_the_file_is_closed_at_the_end(path: Path) -> None:
+    file = path.open("rb")
+    await fetch(OpenFileResponse(file, "file"))
+    assert file.closed

@@ -1,0 +1,172 @@
+"""The host: its table of calls, and the life of modules."""
+
+from __future__ import annotations
+
+import pytest
+
+import core as mx
+from app.domain.module import SINGLE, InitSpec, ModuleRecord, OptimizerSpec
+from app.errors import HostError, Invalid
+from app.executor.host import ModuleHost
+from app.link import calls
+from app.link.protocols import Priority
+from served.perceptron import BATCH, FEATURES
+
+# -- the table of calls ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(calls.CALL_NAMES.values()))
+def test_every_call_is_known_by_name_and_has_a_priority(driver, name):
+    assert driver.host.priority(name) in Priority
+    # No call takes this, and what has no handler ends in a KeyError.
+    with pytest.raises(HostError) as refusal:
+        driver.host.handle(name, {"extra": 1}, {})
+    assert refusal.value.code == "invalid"
+
+
+def test_predictions_come_before_steps_and_after_control(driver):
+    assert driver.host.priority("predict") is Priority.PREDICT
+    assert driver.host.priority("describe_module") is Priority.CONTROL
+    assert driver.host.priority("forward") is Priority.STEP
+
+
+def test_an_unknown_method_is_refused(driver):
+    with pytest.raises(HostError) as refusal:
+        driver.host.priority("shutdown")
+    assert refusal.value.code == "not_found"
+
+
+def test_malformed_parameters_are_refused_with_the_field(driver):
+    with pytest.raises(HostError) as refusal:
+        driver.host.handle("describe_module", {"module": 3}, {})
+    assert (refusal.value.code, refusal.value.field_name) == ("invalid", "module")
+    with pytest.raises(HostError) as refusal:
+        driver.host.handle("describe_module", {"module": "net", "extra": 1}, {})
+    assert refusal.value.field_name == "extra"
+
+
+def test_a_device_that_is_not_there_is_refused():
+    with pytest.raises(Invalid, match=r"gpu\(63\)"):
+        ModuleHost("gpu(63)", print)
+
+
+def test_executor_info_says_what_is_there(driver):
+    driver.ready()
+    info, _ = driver.ask(calls.ExecutorInfo())
+    assert info["device"] == "cpu(0)"
+    assert info["rss_bytes"] > 2**20
+    assert info["available_bytes"] > 2**20
+    assert [module["name"] for module in info["modules"]] == ["net"]
+    assert info["jobs"] == []
+
+
+# -- life --------------------------------------------------------------------------------------
+
+
+def test_a_module_goes_through_its_stages(driver, make_network):
+    driver.create(make_network())
+    assert driver.describe()["stage"] == "CREATED"
+    driver.bind()
+    assert driver.describe()["stage"] == "BOUND"
+    driver.ask(calls.InitParams(module="net", spec=InitSpec(seed=1)))
+    assert driver.describe()["stage"] == "INITIALIZED"
+    driver.ask(calls.InitOptimizer(module="net", spec=OptimizerSpec()))
+    description = driver.describe()
+    assert description["stage"] == "READY"
+    assert description["outputs"] == [
+        {"name": "softmax_output", "shape": [BATCH, 3], "dtype": "float32"}
+    ]
+    roles = {row["name"]: (row["role"], row["shape"]) for row in description["arguments"]}
+    assert roles["data"] == ("data", [BATCH, FEATURES])
+    assert roles["fc1_weight"] == ("parameter", [5, FEATURES])
+    assert roles["softmax_label"] == ("label", [BATCH])
+    assert description["memory"]["parameters"] > 0
+
+
+@pytest.mark.parametrize(
+    ("call", "stage"),
+    [
+        (calls.Predict(module="net"), "CREATED"),
+        (calls.Forward(module="net"), "BOUND"),
+        (calls.GetParams(module="net"), "BOUND"),
+        (calls.Update(module="net"), "INITIALIZED"),
+        (calls.GetOptimizerStates(module="net"), "INITIALIZED"),
+        (calls.InitOptimizer(module="net", spec=OptimizerSpec()), "BOUND"),
+        (calls.InitParams(module="net", spec=InitSpec()), "CREATED"),
+        (calls.SaveCheckpoint(module="net", root="/nowhere", epoch=1), "BOUND"),
+    ],
+)
+def test_a_call_before_its_stage_says_what_comes_first(driver, make_network, call, stage):
+    driver.create(make_network())
+    if stage != "CREATED":
+        driver.bind()
+    if stage == "INITIALIZED":
+        driver.ask(calls.InitParams(module="net", spec=InitSpec()))
+    refusal = driver.refusal(call)
+    assert refusal.code == "wrong_stage"
+    assert f"the module is {stage}; first call POST /v1/modules/net/" in refusal.message
+    assert driver.describe()["stage"] == stage
+
+
+def test_names_are_taken_once_and_free_again_after_deletion(driver, make_network):
+    record = driver.create(make_network())
+    assert driver.refusal(calls.CreateModule(record=record)).code == "already_exists"
+    driver.ask(calls.DeleteModule(module="net"))
+    assert driver.refusal(calls.DescribeModule(module="net")).code == "not_found"
+    assert driver.ask(calls.ExecutorInfo())[0]["modules"] == []
+    driver.create(make_network())
+
+
+def test_the_generation_is_that_of_the_record(driver, make_network):
+    driver.create(make_network(), generation=7)
+    assert driver.describe()["generation"] == 7
+
+
+# -- bad symbols and names ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("{", "damaged"),
+        ('{"nodes": [], "arg_nodes": [], "heads": []}', None),
+        (
+            '{"nodes":[{"op":"Nonsense","name":"n","inputs":[]}],"arg_nodes":[],"heads":[[0,0,0]]}',
+            "unknown_operator",
+        ),
+    ],
+)
+def test_a_symbol_that_is_none_is_refused_and_nothing_is_held(driver, text, code):
+    record = ModuleRecord(name="net", symbols={SINGLE: text})
+    refusal = driver.refusal(calls.CreateModule(record=record))
+    assert refusal.field_name == "symbol"
+    if code is not None:
+        assert refusal.code == code
+    assert driver.ask(calls.ExecutorInfo())[0]["modules"] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"data_names": ("dat",)}, "data_names"),
+        ({"fixed_param_names": ("fc9_weight",)}, "fixed_param_names"),
+        ({"state_names": ("h",)}, "state_names"),
+        ({"label_names": ("lable",)}, "label_names"),
+        ({"label_names": ()}, "label_names"),
+        ({"contexts": ("tpu(0)",)}, "contexts"),
+        ({"contexts": ("gpu(63)",)}, "contexts"),
+        ({"default_bucket_key": "10"}, "default_bucket_key"),
+        ({"default_bucket_key": "{"}, "default_bucket_key"),
+    ],
+)
+def test_names_that_the_symbol_does_not_have_are_refused(driver, make_network, changes, field):
+    record = ModuleRecord(name="net", symbols={SINGLE: make_network().tojson()}, **changes)
+    refusal = driver.refusal(calls.CreateModule(record=record))
+    assert refusal.field_name == field
+    assert refusal.code == "invalid"
+
+
+def test_a_network_without_a_loss_needs_no_labels(driver):
+    net = mx.sym.softmax(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc"))
+    driver.create(net)
+    assert driver.describe()["label_names"] == []

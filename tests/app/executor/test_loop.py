@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.errors import HostError
+from app.executor.loop import Activity, DeviceLoop
+from app.link.protocols import ChannelClosed, IncomingCall, Priority
+
+KINDS = {"c": Priority.CONTROL, "p": Priority.PREDICT, "s": Priority.STEP}
+
+
+class ScriptedChannel:
+    """Delivers lists of calls, one list a look; closes when it is waited for in vain."""
+
+    def __init__(self, *deliveries: list[IncomingCall | int]) -> None:
+        self.deliveries = list(deliveries)
+        self.waits: list[float | None] = []
+        self.answers: dict[int, Any] = {}
+        self.events: list[dict[str, Any]] = []
+
+    def receive(self, timeout_seconds: float | None) -> tuple[list[IncomingCall], list[int]]:
+        self.waits.append(timeout_seconds)
+        if not self.deliveries:
+            if timeout_seconds is None:
+                raise ChannelClosed
+            return [], []
+        delivery = self.deliveries.pop(0)
+        return (
+            [item for item in delivery if isinstance(item, IncomingCall)],
+            [item for item in delivery if isinstance(item, int)],
+        )
+
+    def reply(self, call: IncomingCall, result: Mapping[str, Any], tensors: Any) -> None:
+        self.answers[call.id] = dict(result)
+
+    def refuse(self, call: IncomingCall, error: HostError) -> None:
+        self.answers[call.id] = error.code
+
+    def emit(self, event: dict[str, Any]) -> None:
+        self.events.append(event)
+
+
+class RecordingHost:
+    """Records what it was asked in which order; methods are named by their kind and a number."""
+
+    def __init__(self, batches: int = 0, failure: Callable[[], None] | None = None) -> None:
+        self.order: list[str] = []
+        self.batches = batches
+        self.failure = failure
+
+    def priority(self, method: str) -> Priority:
+        if method[0] not in KINDS:
+            raise HostError("not_found", method)
+        return KINDS[method[0]]
+
+    def handle(self, method: str, params: dict[str, Any], tensors: Any) -> Any:
+        self.order.append(method)
+        if self.failure is not None:
+            self.failure()
+        return {"did": method}, {}
+
+    def has_work(self) -> bool:
+        return self.batches > 0
+
+    def advance(self) -> None:
+        self.batches -= 1
+        self.order.append("batch")
+
+    def close(self) -> None:
+        self.order.append("closed")
+
+
+def incoming(number: int, method: str) -> IncomingCall:
+    return IncomingCall(number, method, {})
+
+
+def served(channel: ScriptedChannel, batches: int = 0) -> list[str]:
+    host = RecordingHost(batches)
+    DeviceLoop(host, channel).run()
+    return host.order
+
+
+def test_control_goes_before_predictions_and_these_before_steps():
+    channel = ScriptedChannel(
+        [incoming(n, m) for n, m in enumerate(["s1", "p1", "s2", "c1", "p2"])]
+    )
+    assert served(channel) == ["c1", "p1", "p2", "s1", "s2", "closed"]
+
+
+def test_calls_of_one_kind_keep_their_order():
+    channel = ScriptedChannel([incoming(n, f"s{n}") for n in range(9)])
+    assert served(channel)[:-1] == [f"s{n}" for n in range(9)]
+
+
+def test_waiting_calls_are_answered_between_two_batches():
+    channel = ScriptedChannel([], [incoming(1, "p1")])
+    assert served(channel, batches=3) == ["batch", "p1", "batch", "batch", "closed"]
+
+
+def test_a_stream_of_predictions_does_not_starve_a_job_nor_steps():
+    channel = ScriptedChannel(
+        [incoming(1, "p1"), incoming(2, "s1")],
+        [incoming(3, "p2")],
+        [incoming(4, "p3"), incoming(5, "c1")],
+    )
+    assert served(channel, batches=2) == ["p1", "s1", "batch", "c1", "p2", "p3", "batch", "closed"]
+
+
+def large(number: int, method: str) -> IncomingCall:
+    return IncomingCall(number, method, {}, {"data": np.zeros(2 << 20, np.uint8)})
+
+
+def test_large_predictions_let_the_small_ones_and_a_batch_between_them():
+    channel = ScriptedChannel(
+        [large(1, "p-large1"), large(2, "p-large2"), incoming(3, "p1"), incoming(4, "s1")],
+        [],
+        [incoming(5, "p2"), large(6, "p-large3")],
+    )
+    order = served(channel, batches=2)
+    assert order[:4] == ["p1", "p-large1", "s1", "batch"]
+    assert order[4:] == ["p2", "p-large2", "batch", "p-large3", "closed"]
+
+
+def test_large_calls_of_other_kinds_keep_their_order():
+    channel = ScriptedChannel([large(1, "s1"), large(2, "s2"), incoming(3, "s3")])
+    assert served(channel) == ["s1", "s2", "s3", "closed"]
+
+
+def test_a_large_prediction_that_was_put_off_can_be_given_up():
+    channel = ScriptedChannel([large(1, "p1"), large(2, "p2")], [2], [])
+    assert served(channel) == ["p1", "closed"]
+    assert channel.answers[2] == "cancelled"
+
+
+def test_control_that_arrives_during_a_turn_is_answered_in_it():
+    channel = ScriptedChannel(
+        [incoming(1, "p1"), incoming(2, "p2"), incoming(3, "p3")], [incoming(4, "c1")], []
+    )
+    assert served(channel) == ["p1", "c1", "p2", "p3", "closed"]
+
+
+def test_it_waits_for_ever_only_when_there_is_nothing_to_do():
+    channel = ScriptedChannel()
+    served(channel, batches=2)
+    assert channel.waits == [0.0, 0.0, None]
+
+
+def test_a_call_given_up_is_not_made():
+    channel = ScriptedChannel([incoming(1, "p1"), incoming(2, "p2"), incoming(3, "p3")], [3], [])
+    assert served(channel) == ["p1", "p2", "closed"]
+    assert channel.answers == {1: {"did": "p1"}, 2: {"did": "p2"}, 3: "cancelled"}
+
+
+def test_an_unknown_method_is_refused_and_the_others_are_answered():
+    channel = ScriptedChannel([incoming(1, "x"), incoming(2, "p1")])
+    served(channel)
+    assert channel.answers == {1: "not_found", 2: {"did": "p1"}}
+
+
+def raise_host_error() -> None:
+    raise HostError("invalid", "wrong", "field")
+
+
+def raise_bug() -> None:
+    raise ZeroDivisionError
+
+
+def run_out_of_memory() -> None:
+    np.empty(1 << 47)
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        (raise_host_error, "invalid"),
+        (raise_bug, "internal"),
+        (run_out_of_memory, "unavailable"),
+    ],
+)
+def test_a_failing_call_is_refused_and_the_loop_goes_on(failure: Any, code: str):
+    channel = ScriptedChannel([incoming(1, "p1"), incoming(2, "p2")])
+    DeviceLoop(RecordingHost(failure=failure), channel).run()
+    assert channel.answers == {1: code, 2: code}
+
+
+def test_the_host_is_closed_when_a_batch_raises():
+    class Broken(RecordingHost):
+        def advance(self) -> None:
+            raise RuntimeError("the device is gone")
+
+    host = Broken(batches=1)
+    with pytest.raises(RuntimeError, match="device is gone"):
+        DeviceLoop(host, ScriptedChannel([])).run()
+    assert host.order == ["closed"]
+
+
+def test_activity_says_what_is_done_at_present():
+    activity = Activity()
+    assert activity.report() == {"doing": None, "busy_seconds": 0.0}
+    activity.begin("predict")
+    report = activity.report()
+    assert report["doing"] == "predict"
+    assert report["busy_seconds"] >= 0
+    activity.end()
+    assert activity.report()["doing"] is None

@@ -1,0 +1,211 @@
+"""Checkpoints on the disk: whole or not at all, and damage is recognised."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from app.domain.checkpoint import CheckpointTag
+from app.errors import Damaged, Invalid, NotFound
+from app.files.checkpoint_files import (
+    MANIFEST,
+    copy_checkpoint,
+    list_tags,
+    read_manifest,
+    recover,
+    verify_checkpoint,
+    write_checkpoint,
+)
+
+TAG = CheckpointTag(3)
+FILES = {"lenet-symbol.json": b"{}", "lenet-0003.params": bytes(range(256)) * 8}
+
+
+def save(root: Path, tag: CheckpointTag = TAG, files: dict[str, bytes] = FILES, **who: int) -> Path:
+    with write_checkpoint(root, tag, module="lenet", **who) as writer:
+        writer.metrics = {"accuracy": 0.5}
+        for name, content in files.items():
+            (writer.directory / name).write_bytes(content)
+    return root / str(tag)
+
+
+def hidden(root: Path) -> list[str]:
+    return [path.name for path in root.iterdir() if path.name.startswith(".")]
+
+
+def test_written_checkpoint_is_complete_and_describes_itself(tmp_path: Path) -> None:
+    directory = save(tmp_path / "root", job_id=7, attempt=2)
+    manifest = verify_checkpoint(directory)
+    assert manifest.tag == TAG
+    assert (manifest.job_id, manifest.attempt) == (7, 2)
+    assert manifest.metrics == {"accuracy": 0.5}
+    assert manifest.size == sum(map(len, FILES.values()))
+    assert set(manifest.files) == set(FILES)
+    assert hidden(tmp_path / "root") == []
+
+
+def test_failed_write_leaves_the_old_one(tmp_path: Path) -> None:
+    directory = save(tmp_path)
+    before = read_manifest(directory)
+    with pytest.raises(OSError, match="not-there"):
+        save(tmp_path, files={"half": b"x", "not-there/file": b""})
+    assert read_manifest(directory) == before
+    assert hidden(tmp_path) == []
+
+
+def test_same_tag_is_replaced(tmp_path: Path) -> None:
+    save(tmp_path)
+    directory = save(tmp_path, files={"other.params": b"new"})
+    assert set(verify_checkpoint(directory).files) == {"other.params"}
+    assert hidden(tmp_path) == []
+
+
+def test_file_names_are_checked(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="file"):
+        save(tmp_path, files={".hidden": b""})
+    assert list_tags(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (lambda d: (d / MANIFEST).unlink(), "half-written"),
+        (lambda d: (d / MANIFEST).write_text("{"), "manifest as it was written"),
+        (lambda d: (d / MANIFEST).write_text("[" * 100_000), "manifest as it was written"),
+        (lambda d: (d / MANIFEST).write_bytes(b" " * (2 << 20)), "oversized"),
+        (lambda d: (d / "lenet-0003.params").unlink(), r"lenet-0003.params: got no such file"),
+        (lambda d: (d / "lenet-0003.params").write_bytes(b"cut"), r"got 3 bytes, expected 2,048"),
+        (
+            lambda d: (d / "lenet-0003.params").write_bytes(bytes(2048)),
+            r"lenet-0003.params: got SHA-256 \w+, expected SHA-256",
+        ),
+    ],
+)
+def test_damage_is_recognised(tmp_path: Path, harm, message: str) -> None:
+    directory = save(tmp_path)
+    harm(directory)
+    with pytest.raises(Damaged, match=message):
+        verify_checkpoint(directory)
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("epoch", 4),
+        ("format", 2),
+        ("files", {"../../x": {"size": 0, "sha256": ""}}),
+        ("epoch", "3"),
+    ],
+)
+def test_manifest_that_lies_is_refused(tmp_path: Path, member: str, value: object) -> None:
+    directory = save(tmp_path)
+    manifest = json.loads((directory / MANIFEST).read_text())
+    (directory / MANIFEST).write_text(json.dumps(manifest | {member: value}))
+    with pytest.raises(Invalid):
+        read_manifest(directory)
+
+
+def test_missing_checkpoint_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="'9' does not exist"):
+        verify_checkpoint(tmp_path / "9")
+
+
+def test_tags_are_listed_in_order_and_strangers_passed_over(tmp_path: Path) -> None:
+    for tag in (CheckpointTag(10), CheckpointTag(2, 120), CheckpointTag(2)):
+        save(tmp_path, tag)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "007").mkdir()
+    assert list_tags(tmp_path) == [(2, 0), (2, 120), (10, 0)]
+    assert list_tags(tmp_path / "absent") == []
+
+
+def test_copy_shares_the_bytes_and_survives_the_original(tmp_path: Path) -> None:
+    source = save(tmp_path / "a")
+    copy_checkpoint(source, tmp_path / "b")
+    copied = tmp_path / "b" / "3"
+    assert (copied / "lenet-0003.params").samefile(source / "lenet-0003.params")
+    save(tmp_path / "a", files={"x": b"replaced"})
+    assert set(verify_checkpoint(copied).files) == set(FILES)
+
+
+WRITER = """
+    import os, sys, time
+    from pathlib import Path
+    from app.domain.checkpoint import CheckpointTag
+    from app.files import checkpoint_files
+
+    stop_at = sys.argv[2]
+
+    def pause():
+        print("here", flush=True)
+        time.sleep(60)
+
+    if stop_at == "between_renames":
+        original = os.rename
+        def rename(source, target):
+            if ".incoming" in str(source) and str(target).endswith("/3"):
+                pause()
+            original(source, target)
+        os.rename = rename
+    with checkpoint_files.write_checkpoint(
+        Path(sys.argv[1]), CheckpointTag(3), module="lenet"
+    ) as writer:
+        (writer.directory / "new.params").write_bytes(b"new")
+        if stop_at == "writing":
+            pause()
+"""
+
+
+def stopped_writer(root: Path, stop_at: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", textwrap.dedent(WRITER), str(root), stop_at]
+    writer = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert writer.stdout is not None
+    assert writer.stdout.readline() == b"here\n"
+    return writer
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+def test_kill_while_writing_leaves_the_old_one(tmp_path: Path) -> None:
+    directory = save(tmp_path)
+    kill(stopped_writer(tmp_path, "writing"))
+    recover(tmp_path)
+    assert set(verify_checkpoint(directory).files) == set(FILES)
+    assert hidden(tmp_path) == []
+
+
+def test_kill_between_the_two_renames_is_finished_by_recovery(tmp_path: Path) -> None:
+    directory = save(tmp_path)
+    kill(stopped_writer(tmp_path, "between_renames"))
+    assert not directory.exists()
+    recover(tmp_path)
+    assert set(verify_checkpoint(directory).files) == {"new.params"}
+    assert hidden(tmp_path) == []
+
+
+def test_recovery_leaves_a_living_writer_alone(tmp_path: Path) -> None:
+    writer = stopped_writer(tmp_path, "writing")
+    try:
+        recover(tmp_path)
+        assert len(hidden(tmp_path)) == 1
+    finally:
+        kill(writer)
+
+
+def test_recovery_brings_a_replaced_one_back_when_its_successor_is_lost(tmp_path: Path) -> None:
+    directory = save(tmp_path)
+    os.rename(directory, tmp_path / ".replaced-3-0123456789ab")
+    recover(tmp_path)
+    assert set(verify_checkpoint(directory).files) == set(FILES)

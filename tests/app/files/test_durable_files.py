@@ -1,0 +1,115 @@
+"""Files that are wholly there or not at all, and held by one at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from app.domain.names import check_name
+from app.errors import Invalid
+from app.files.durable_files import (
+    digest_file,
+    discard,
+    hidden_sibling,
+    is_locked,
+    locked,
+    rename_durably,
+    sync_file,
+)
+
+
+def test_a_renaming_is_synced_after_it_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    rename, fsync = os.rename, os.fsync
+
+    def note_rename(source: Path, target: Path) -> None:
+        calls.append("rename")
+        rename(source, target)
+
+    def note_fsync(descriptor: int) -> None:
+        calls.append(f"sync {os.readlink(f'/proc/self/fd/{descriptor}')}")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "rename", note_rename)
+    monkeypatch.setattr(os, "fsync", note_fsync)
+    part = tmp_path / "part"
+    part.write_bytes(b"whole")
+    sync_file(part)
+    rename_durably(part, tmp_path / "file")
+    assert calls == [f"sync {part}", "rename", f"sync {tmp_path}"]
+    assert (tmp_path / "file").read_bytes() == b"whole"
+
+
+def test_a_hidden_sibling_is_a_name_that_no_client_can_give(tmp_path: Path) -> None:
+    names = {hidden_sibling(tmp_path / "mnist.npz", "upload") for _ in range(5)}
+    assert len(names) == 5
+    for path in names:
+        assert path.parent == tmp_path
+        with pytest.raises(Invalid):
+            check_name(path.name)
+
+
+def test_a_directory_goes_out_of_sight_before_it_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "3"
+    folder.mkdir()
+    (folder / "net.params").write_bytes(b"x")
+
+    def die(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("shutil.rmtree", die)
+    with pytest.raises(KeyboardInterrupt):
+        discard(folder)
+    (rest,) = tmp_path.iterdir()
+    assert rest.name.startswith(".trash-3-")
+    monkeypatch.undo()
+    discard(rest)
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_are_discarded_and_absent_ones_are_no_error(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"")
+    discard(tmp_path / "a")
+    discard(tmp_path / "a")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("size", [0, 1, (1 << 20) + 7])
+def test_digests(tmp_path: Path, size: int) -> None:
+    content = os.urandom(size)
+    (tmp_path / "a").write_bytes(content)
+    digest = digest_file(tmp_path / "a")
+    assert (digest.size, digest.sha256) == (size, hashlib.sha256(content).hexdigest())
+
+
+def test_what_is_held_is_waited_for(tmp_path: Path) -> None:
+    order: list[str] = []
+
+    def second() -> None:
+        with locked(tmp_path):
+            order.append("second")
+
+    with locked(tmp_path):
+        assert is_locked(tmp_path)
+        thread = threading.Thread(target=second)
+        thread.start()
+        time.sleep(0.05)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+    assert not is_locked(tmp_path)
+
+
+def test_those_who_share_hold_together(tmp_path: Path) -> None:
+    with locked(tmp_path, shared=True), locked(tmp_path, shared=True):
+        assert is_locked(tmp_path)
+    assert not is_locked(tmp_path)

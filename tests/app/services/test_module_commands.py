@@ -1,0 +1,114 @@
+"""Calls on modules: who may make them at once, and what is not asked of an executor."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from app.domain.job import JobKind
+from app.domain.module import SINGLE, ModuleRecord
+from app.errors import AlreadyExists, ExecutorGone, HostError, Invalid, NotFound
+from app.executor.main import make_loop
+from app.link.inprocess import InProcessClient
+from app.services import module_commands as commands_module
+from app.services.executors import Executors
+from app.services.module_commands import ModuleCommands
+
+FIT = {"dataset": "digits", "epochs": 1, "batch_size": 2, "optimizer": {"name": "sgd"}}
+
+
+class Moody(InProcessClient):
+    """An executor that may be gone, or busy for long."""
+
+    mood = "well"
+
+    async def call(self, *args: Any, **options: Any) -> Any:
+        if self.mood == "gone":
+            raise ExecutorGone("cpu(0) died")
+        if self.mood == "busy":
+            await asyncio.sleep(60)
+        return await super().call(*args, **options)
+
+
+@pytest.fixture
+async def executor() -> AsyncIterator[Moody]:
+    client = Moody("cpu(0)", make_loop)
+    await client.start()
+    yield client
+    await client.stop()
+
+
+@pytest.fixture
+def engine(bench: Any, executor: Moody) -> ModuleCommands:
+    executors = Executors()
+    executors.add(executor)
+    return ModuleCommands(bench.modules, bench.checkpoints, executors)
+
+
+async def test_a_job_that_could_only_fail_is_refused(engine: ModuleCommands) -> None:
+    await engine.check_job("a", JobKind.FIT, FIT)
+    with pytest.raises(HostError, match="did you mean 'sgd'"):
+        await engine.check_job("a", JobKind.FIT, {**FIT, "optimizer": {"name": "sgdd"}})
+    score = {"dataset": "digits", "batch_size": 2, "metrics": ["acuracy"]}
+    with pytest.raises(HostError, match="acuracy"):
+        await engine.check_job("a", JobKind.SCORE, score)
+    with pytest.raises(Invalid, match="epochs"):
+        await engine.check_job("a", JobKind.FIT, {**FIT, "epochs": 0})
+    with pytest.raises(NotFound, match="nowhere"):
+        await engine.check_job("nowhere", JobKind.FIT, FIT)
+
+
+@pytest.mark.parametrize("mood", ["gone", "busy"])
+async def test_a_job_may_wait_for_an_executor_that_does_not_answer(
+    engine: ModuleCommands, executor: Moody, monkeypatch: pytest.MonkeyPatch, mood: str
+) -> None:
+    monkeypatch.setattr(commands_module, "_LONGEST_CHECK_SECONDS", 0.05)
+    executor.mood = mood
+    await engine.check_job("a", JobKind.FIT, {**FIT, "optimizer": {"name": "sgdd"}})
+
+
+async def test_a_module_that_another_server_deleted_is_made_anew(
+    bench: Any, engine: ModuleCommands, executor: Moody
+) -> None:
+    first = ModuleRecord(name="net", symbols={SINGLE: symbol("first")}, label_names=())
+    await engine.create(first)
+    with pytest.raises(AlreadyExists):
+        await engine.create(first.evolve(symbols={SINGLE: symbol("second")}))
+    bench.modules.delete("net")
+    await engine.create(first.evolve(symbols={SINGLE: symbol("second")}))
+    _, live = await engine.describe("net")
+    assert live is not None
+    assert live["output_names"] == ["second_output"]
+
+
+def symbol(name: str) -> str:
+    """Return a symbol whose only operator has this name."""
+    nodes = [
+        {"op": "null", "name": "data", "inputs": []},
+        {"op": "relu", "name": name, "inputs": [[0, 0, 0]]},
+    ]
+    return json.dumps({"nodes": nodes, "arg_nodes": [0], "heads": [[1, 0, 0]]})
+
+
+async def test_who_waits_for_a_module_shares_its_lock_and_nothing_is_left(
+    engine: ModuleCommands,
+) -> None:
+    order: list[str] = []
+
+    async def work(name: str) -> None:
+        async with engine._lock("a"):
+            order.append(f"{name} begins")
+            await asyncio.sleep(0.01)
+            order.append(f"{name} ends")
+
+    await asyncio.gather(*(work(name) for name in ("one", "two", "three")))
+    assert order == [
+        f"{name} {what}" for name in ("one", "two", "three") for what in ("begins", "ends")
+    ]
+    gc.collect()
+    assert not engine._locks
