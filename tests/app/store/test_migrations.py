@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,9 @@ import pytest
 from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.exc import IntegrityError
 
-from app.errors import Unavailable
-from app.store.migrations import LATEST, MIGRATIONS, current_version, migrate
+from app.errors import StartError, Unavailable
+from app.store import migrations
+from app.store.migrations import current_revision, latest_revision, migrate, revisions
 from app.store.schema import metadata
 from app.store.store import Store
 
@@ -43,47 +46,67 @@ def test_migrated_schema_is_the_one_that_queries_expect(store: Store) -> None:
     engine = create_engine("sqlite://")
     with store.read() as migrated, engine.begin() as declared:
         metadata.create_all(declared)
-        tables = set(inspect(migrated).get_table_names()) - {"schema_version"}
+        tables = set(inspect(migrated).get_table_names()) - {"alembic_version"}
         assert tables == set(metadata.tables)
         for table in tables:
             assert describe(migrated, table) == describe(declared, table), table
     engine.dispose()
 
 
-@pytest.mark.parametrize("version", range(LATEST + 1))
-def test_every_older_version_is_brought_up_to_date(tmp_path: Path, version: int) -> None:
+@pytest.mark.parametrize("revision", [None, *revisions()])
+def test_every_older_revision_is_brought_up_to_date(tmp_path: Path, revision: str | None) -> None:
     engine = create_engine(f"sqlite:///{tmp_path / 'old.db'}")
     with engine.begin() as connection:
-        if version:
-            migrate(connection, MIGRATIONS[:version])
-        assert current_version(connection) == version
-    with engine.begin() as connection:
-        assert migrate(connection) == (version, LATEST)
-        assert migrate(connection) == (LATEST, LATEST)
+        if revision is not None:
+            migrate(connection, revision)
+        assert current_revision(connection) == revision
+    for _ in range(2):
+        with engine.begin() as connection:
+            migrate(connection)
+            assert current_revision(connection) == latest_revision()
     engine.dispose()
 
 
-def test_later_migration_keeps_the_rows(two_modules: Store) -> None:
-    later = (*MIGRATIONS, ("ALTER TABLE modules ADD COLUMN note TEXT",))
-    with two_modules.write() as connection:
-        assert migrate(connection, later) == (LATEST, LATEST + 1)
-        rows = connection.execute(text("SELECT name, note FROM modules ORDER BY name")).all()
-    assert [tuple(row) for row in rows] == [("a", None), ("b", None)]
+def test_a_database_from_before_alembic_is_taken_over(tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path / 'old.db'}")
+    with engine.begin() as connection:
+        migrate(connection, "0001")
+        connection.execute(text("DROP TABLE alembic_version"))
+        connection.execute(text("CREATE TABLE schema_version (version INTEGER, applied_at REAL)"))
+        connection.execute(text("INSERT INTO schema_version VALUES (1, 0)"))
+        connection.execute(text("UPDATE counters SET value = 7 WHERE name = 'events'"))
+    with engine.begin() as connection:
+        assert current_revision(connection) == "0001"
+        migrate(connection)
+        assert current_revision(connection) == latest_revision()
+        assert connection.scalar(text("SELECT value FROM counters WHERE name = 'events'")) == 7
+        assert not inspect(connection).has_table("schema_version")
+    engine.dispose()
 
 
-def test_failing_migration_changes_nothing(store: Store) -> None:
-    broken = (*MIGRATIONS, ("CREATE TABLE extra (id INTEGER)", "INSERT INTO nowhere VALUES (1)"))
-    with pytest.raises(Unavailable, match="no such table: nowhere"), store.write() as connection:
-        migrate(connection, broken)
-    with store.read() as connection:
-        assert current_version(connection) == LATEST
-        assert not inspect(connection).has_table("extra")
+def test_failing_migration_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = importlib.import_module("app.store.migrations.versions.v0001_initial")
+    broken = (*first._STATEMENTS[:3], "INSERT INTO nowhere VALUES (1)")
+    source = Path(first.__file__ or "").read_text()
+    folder = tmp_path / "migrations"
+    shutil.copytree(Path(migrations.__file__).parent, folder)
+    (folder / "versions" / "v0001_initial.py").write_text(
+        source + f"\n\n_STATEMENTS = {broken!r}\n"
+    )
+    monkeypatch.setattr(migrations, "_FOLDER", folder)
+    url = f"sqlite:///{tmp_path / 'new.db'}"
+    with pytest.raises(StartError, match="no such table: nowhere"):
+        Store(url).open()
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        assert inspect(connection).get_table_names() == []
+    engine.dispose()
 
 
 def test_newer_database_is_refused(store: Store) -> None:
     with store.write() as connection:
-        connection.execute(text("INSERT INTO schema_version VALUES (99, 0)"))
-    with pytest.raises(Unavailable, match="schema 99"):
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(Unavailable, match="schema 9999"):
         store.open()
 
 

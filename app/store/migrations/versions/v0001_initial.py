@@ -1,22 +1,17 @@
-"""How the schema came to be, step by step, forward only.
+"""Modules, checkpoints, datasets, jobs and events.
 
-A migration that has been released is never edited: a change of the schema is a new one. They are
-plain SQL, so that they keep meaning what they meant, with two words that differ by database:
-``{serial}`` numbers rows without reuse, ``{integer}`` refers to such a number.
+Plain SQL, with two words that differ by database: ``{serial}`` numbers rows without reuse,
+``{integer}`` refers to such a number.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from alembic import op
 
-from sqlalchemy import Connection, inspect, text
+revision = "0001"
+down_revision: str | None = None
 
-from app.errors import Unavailable
-
-__all__ = ["LATEST", "MIGRATIONS", "current_version", "migrate"]
-
-_INITIAL = (
+_STATEMENTS = (
     """
     CREATE TABLE modules (
         id {serial},
@@ -161,11 +156,6 @@ _INITIAL = (
     "CREATE INDEX idempotency_age ON idempotency (created_at)",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_INITIAL,)
-"""Migration number n, from 1, is the n-th: SQL statements in order."""
-
-LATEST = len(MIGRATIONS)
-
 _WORDS = {
     "sqlite": {"serial": "INTEGER PRIMARY KEY AUTOINCREMENT", "integer": "INTEGER"},
     "postgresql": {
@@ -174,45 +164,9 @@ _WORDS = {
     },
 }
 
-_LOCKS = {"postgresql": "SELECT pg_advisory_xact_lock(773301)"}
-"""Keeps two servers that start together from migrating together; SQLite's writers do anyway."""
 
-
-def current_version(connection: Connection) -> int:
-    """Return the number of the newest migration applied, 0 for an empty database."""
-    if not inspect(connection).has_table("schema_version"):
-        return 0
-    version = connection.scalar(text("SELECT MAX(version) FROM schema_version"))
-    return int(version or 0)
-
-
-def migrate(
-    connection: Connection, migrations: Sequence[Sequence[str]] = MIGRATIONS
-) -> tuple[int, int]:
-    """Apply what is missing, in the caller's transaction; return the versions before and after.
-
-    Raises:
-        Unavailable: the database was made by a newer modserve.
-    """
-    dialect = connection.dialect.name
-    if dialect in _LOCKS:
-        connection.execute(text(_LOCKS[dialect]))
-    before = current_version(connection)
-    if before > len(migrations):
-        raise Unavailable(
-            f"the database has schema {before}, this modserve knows {len(migrations)}; "
-            f"run a newer modserve or give it another database"
-        )
-    if before == 0:
-        connection.exec_driver_sql(
-            "CREATE TABLE IF NOT EXISTS schema_version "
-            "(version INTEGER NOT NULL PRIMARY KEY, applied_at DOUBLE PRECISION NOT NULL)"
-        )
-    for version, statements in enumerate(migrations[before:], start=before + 1):
-        for statement in statements:
-            connection.exec_driver_sql(statement.format(**_WORDS[dialect]))
-        connection.execute(
-            text("INSERT INTO schema_version (version, applied_at) VALUES (:version, :now)"),
-            {"version": version, "now": time.time()},
-        )
-    return before, len(migrations)
+def upgrade() -> None:
+    """Make all tables."""
+    dialect = op.get_bind().dialect.name
+    for statement in _STATEMENTS:
+        op.execute(statement.format(**_WORDS[dialect]))

@@ -1,0 +1,81 @@
+"""How the schema came to be, step by step, forward only: Alembic's revisions under ``versions``.
+
+alembic revision    is not used: copy the newest file, number it, name what it does
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, inspect, text
+
+from app.errors import Unavailable
+
+__all__ = ["current_revision", "latest_revision", "migrate", "revisions"]
+
+_FOLDER = Path(__file__).parent
+_LOCKS = {"postgresql": "SELECT pg_advisory_xact_lock(773301)"}
+"""Keeps two servers that start together from migrating together; SQLite's writers do anyway."""
+
+
+def revisions() -> list[str]:
+    """Return all revisions, the oldest first."""
+    walked = ScriptDirectory.from_config(_config()).walk_revisions()
+    return [script.revision for script in walked][::-1]
+
+
+def latest_revision() -> str:
+    """Return the revision that the queries expect."""
+    return revisions()[-1]
+
+
+def current_revision(connection: Connection) -> str | None:
+    """Return the newest revision applied, None for an empty database."""
+    tables = inspect(connection)
+    if tables.has_table("alembic_version"):
+        found = connection.scalar(text("SELECT version_num FROM alembic_version"))
+        return None if found is None else str(found)
+    return "0001" if tables.has_table("schema_version") else None
+
+
+def migrate(connection: Connection, target: str = "head") -> None:
+    """Apply the revisions that are missing, in the caller's transaction.
+
+    Raises:
+        Unavailable: the database was made by a newer modserve.
+    """
+    lock = _LOCKS.get(connection.dialect.name)
+    if lock is not None:
+        connection.execute(text(lock))
+    present = current_revision(connection)
+    known = revisions()
+    if present is not None and present not in known:
+        raise Unavailable(
+            f"the database has schema {present}, this modserve knows those up to {known[-1]}; "
+            "run a newer modserve or give it another database"
+        )
+    config = _config()
+    config.attributes["connection"] = connection
+    if inspect(connection).has_table("schema_version"):
+        _adopt(connection, config)
+    command.upgrade(config, target)
+
+
+def _adopt(connection: Connection, config: Config) -> None:
+    """Take over a database from before Alembic, whose one version is the first revision."""
+    version = connection.scalar(text("SELECT MAX(version) FROM schema_version"))
+    if version not in (None, 1):
+        raise Unavailable(f"the database has schema_version {version}, expected 1")
+    if version is not None:
+        command.stamp(config, "0001")
+    connection.execute(text("DROP TABLE schema_version"))
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config

@@ -1,0 +1,15 @@
+"""What Alembic runs around the revisions: within the connection and transaction it is given."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from app.store.schema import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    render_as_batch=True,  # SQLite alters a table by making it anew
+)
+with context.begin_transaction():
+    context.run_migrations()
