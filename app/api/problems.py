@@ -11,15 +11,14 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from app.error_table import ERROR_TABLE, to_problem
 from app.errors import (
-    ERROR_TABLE,
     FieldError,
     HostError,
     Invalid,
     Malformed,
     MethodNotAllowed,
     NotFound,
-    to_problem,
 )
 
 __all__ = ["PROBLEM_JSON", "install_error_handlers", "problem_response"]

@@ -199,7 +199,7 @@ class JobDone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFailed:
-    """The job ended by an error; ``code`` is one of the error table of ``app.errors``."""
+    """The job ended by an error; ``code`` is one of ``app.error_table``."""
 
     type: Literal["failed"] = "failed"
     job_id: int

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.domain.job import Job, JobAction
+from app.error_table import error_code
 from app.errors import (
     ExecutorGone,
     HostError,
@@ -23,7 +24,6 @@ from app.errors import (
     ServiceError,
     StorageFull,
     Unavailable,
-    error_code,
 )
 from app.link.client import ExecutorClient
 from app.link.job_messages import (

@@ -9,13 +9,13 @@ from pathlib import Path
 from app.domain.dataset import DatasetKind
 from app.domain.job import Job, JobKind
 from app.domain.job_params import FitParams, PredictParams, dataset_names, parse_job_params
+from app.error_table import error_code
 from app.errors import (
     NotFound,
     ServiceError,
     StorageFull,
     Superseded,
     Unavailable,
-    error_code,
     refined,
 )
 from app.link.job_messages import (

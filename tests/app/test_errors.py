@@ -7,9 +7,8 @@ import json
 import pytest
 
 from app import errors
+from app.error_table import ENGINE_KINDS, ERROR_TABLE, error_code, error_kind, to_problem
 from app.errors import (
-    ENGINE_KINDS,
-    ERROR_TABLE,
     ExecutorGone,
     FieldError,
     HostError,
@@ -21,9 +20,6 @@ from app.errors import (
     Unavailable,
     UnsupportedMedia,
     WrongStage,
-    error_code,
-    error_kind,
-    to_problem,
 )
 from app.executor.faults import ENGINE_CODES, to_host_error
 from core import errors as engine

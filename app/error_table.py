@@ -1,0 +1,210 @@
+"""The one table that says what each error is over HTTP, and the answer it becomes.
+
+What is in no row is our bug: a 500 that tells the client nothing but the request id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.errors import (
+    AlreadyExists,
+    Conflict,
+    Damaged,
+    ExecutorGone,
+    FieldError,
+    HostError,
+    IdempotencyMismatch,
+    IllegalTransition,
+    InUse,
+    Invalid,
+    Malformed,
+    MethodNotAllowed,
+    NotFound,
+    PreconditionFailed,
+    ServiceError,
+    StorageFull,
+    Superseded,
+    TooLarge,
+    Unavailable,
+    UnsupportedMedia,
+    WrongStage,
+    refined,
+)
+
+__all__ = [
+    "ENGINE_KINDS",
+    "ERROR_TABLE",
+    "ErrorKind",
+    "Problem",
+    "error_code",
+    "error_kind",
+    "to_problem",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorKind:
+    """What an error class is over HTTP.
+
+    Attributes:
+        status, code, title: as answered.
+        expected, hint: of a field that the engine refuses, whose message says what it got.
+    """
+
+    status: int
+    code: str
+    title: str
+    expected: str = ""
+    hint: str = ""
+
+
+ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
+    Malformed: ErrorKind(400, "malformed", "The body cannot be read"),
+    NotFound: ErrorKind(404, "not_found", "Not found"),
+    MethodNotAllowed: ErrorKind(405, "method_not_allowed", "Method not allowed"),
+    Conflict: ErrorKind(409, "conflict", "The present state forbids it"),
+    AlreadyExists: ErrorKind(409, "already_exists", "The name is taken"),
+    InUse: ErrorKind(409, "in_use", "Something unfinished depends on it"),
+    WrongStage: ErrorKind(409, "wrong_stage", "Another call must come first"),
+    IllegalTransition: ErrorKind(409, "illegal_transition", "The job's status does not allow it"),
+    Superseded: ErrorKind(409, "superseded", "Another attempt holds the job"),
+    PreconditionFailed: ErrorKind(412, "precondition_failed", "The state has moved on"),
+    TooLarge: ErrorKind(413, "too_large", "Over the limit"),
+    UnsupportedMedia: ErrorKind(415, "unsupported_media_type", "The content type is not read"),
+    Invalid: ErrorKind(
+        *(422, "invalid", "A field has a value it cannot take"),
+        expected="a value that the field can take",
+        hint="correct the value as the message says",
+    ),
+    Damaged: ErrorKind(422, "damaged", "A file is damaged or of another format"),
+    IdempotencyMismatch: ErrorKind(
+        422, "idempotency_mismatch", "The Idempotency-Key was used for another request"
+    ),
+    Unavailable: ErrorKind(503, "unavailable", "Not available at present"),
+    StorageFull: ErrorKind(507, "storage_full", "The server's disk is full"),
+    ExecutorGone: ErrorKind(503, "executor_gone", "The executor does not answer"),
+}
+"""Every error that is an answer. A class without a row takes the row of its nearest base."""
+
+ENGINE_KINDS: tuple[ErrorKind, ...] = (
+    ErrorKind(
+        *(422, "engine", "The engine refused the request"),
+        expected="what the engine can run",
+        hint="correct what the detail names",
+    ),
+    ErrorKind(
+        *(422, "invalid_graph", "The symbol is no valid graph"),
+        expected="a symbol in MXNet's JSON, whose nodes read earlier nodes",
+        hint="save it anew with Symbol.save or Symbol.tojson",
+    ),
+    ErrorKind(
+        *(422, "unknown_operator", "An operator is not known"),
+        expected="operators of MXNet 1.9.1 that are known here",
+        hint="correct the op of the nodes named; 'modserve doctor' lists all that a model misses",
+    ),
+    ErrorKind(
+        *(422, "invalid_attribute", "An operator attribute has a value it cannot take"),
+        expected="attributes that the operator has, spelled as MXNet does",
+        hint="correct the attribute of the node named",
+    ),
+    ErrorKind(
+        *(422, "invalid_shape", "Shapes contradict each other"),
+        expected="shapes that agree with one another all along the graph",
+        hint="correct the shape given for the input, or the attributes of the node named",
+    ),
+    ErrorKind(
+        *(422, "invalid_dtype", "Dtypes contradict each other"),
+        expected="dtypes that agree with one another all along the graph",
+        hint="give the input the dtype that the node named expects, or put a Cast between",
+    ),
+    ErrorKind(
+        *(422, "damaged", "A file is damaged or of another format"),
+        expected="a whole file, as MXNet writes it",
+        hint="write it anew with MXNet or modserve, and upload it again",
+    ),
+    ErrorKind(422, "invalid_device", "The device does not exist"),
+)
+"""What the engine refuses; ``app.executor.faults`` says which of its errors is which."""
+
+_INTERNAL = ErrorKind(500, "internal", "An error of the server")
+_BY_CODE = {kind.code: kind for kind in (*ERROR_TABLE.values(), *ENGINE_KINDS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An RFC 9457 answer: status, headers and the body of ``application/problem+json``."""
+
+    status: int
+    body: dict[str, Any]
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def error_kind(error: BaseException) -> ErrorKind:
+    """Return the row of an error: by its code for a ``HostError``, else by its class."""
+    if isinstance(error, HostError):
+        return _BY_CODE.get(error.code, _INTERNAL)
+    for base in type(error).__mro__:
+        if base in ERROR_TABLE:
+            return ERROR_TABLE[base]
+    return _INTERNAL
+
+
+def error_code(error: BaseException) -> str:
+    """Return the code of an error; an executor sends it home in a ``HostError``."""
+    return error.code if isinstance(error, HostError) else error_kind(error).code
+
+
+def to_problem(error: BaseException, request_id: str, instance: str) -> Problem:
+    """Turn an error into the answer.
+
+    Args:
+        error: what was raised.
+        request_id: the id under which the log has the details.
+        instance: path of the request.
+    """
+    error = refined(error)
+    kind = error_kind(error)
+    body: dict[str, Any] = {
+        "type": f"urn:modserve:error:{kind.code}",
+        "title": kind.title,
+        "status": kind.status,
+        "detail": _detail(error, kind),
+        "instance": instance,
+        "code": kind.code,
+        "request_id": request_id,
+        "errors": [
+            {"field": row.field, "got": row.got, "expected": row.expected, "hint": row.hint}
+            for row in _field_errors(error)
+        ],
+    }
+    if isinstance(error, ServiceError):
+        return Problem(kind.status, body | error.extensions(), error.headers())
+    if isinstance(error, HostError) and kind is not _INTERNAL:
+        body |= error.extensions
+    retry = {"Retry-After": "1"} if kind.status == 503 else {}
+    return Problem(kind.status, body, retry)
+
+
+def _detail(error: BaseException, kind: ErrorKind) -> str:
+    if kind is _INTERNAL:
+        return "The server failed; its log has the details under this request_id"
+    if isinstance(error, ServiceError | HostError):
+        return error.message
+    return str(error) or kind.title
+
+
+def _field_errors(error: BaseException) -> tuple[FieldError, ...]:
+    if isinstance(error, ServiceError):
+        return error.field_errors()
+    if not isinstance(error, HostError) or error_kind(error) is _INTERNAL:
+        return ()
+    if error.errors:
+        return tuple(FieldError(**row) for row in error.errors)
+    if not error.field_name:
+        return ()
+    kind = error_kind(error)
+    got = error.message.removeprefix(f"{error.field_name}: ")
+    return (FieldError(error.field_name, got, kind.expected, kind.hint),)
