@@ -53,6 +53,7 @@ __all__ = [
     "Unavailable",
     "UnsupportedMedia",
     "WrongStage",
+    "brief",
     "did_you_mean",
     "refined",
 ]
@@ -318,6 +319,43 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def brief(value: object) -> str:
+    """Return the ``repr`` of a value, of a long one the beginning, however large or deep it is."""
+    words: list[str] = []
+    _show(value, words)
+    text = "".join(words)
+    return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}…"
+
+
 def _echo(value: object) -> str:
-    text = str(value) if isinstance(value, str | Exception) else repr(value)
+    if not isinstance(value, str | Exception):
+        return brief(value)
+    text = str(value)
     return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}… ({len(text)} chars)"
+
+
+def _show(value: object, words: list[str], room: int = _LONGEST_ECHO) -> int:
+    """Add words until the room is used up; each level of nesting takes some, so depth ends, too."""
+    if room <= 0:
+        return room
+    if isinstance(value, dict):
+        room = _say("{", words, room)
+        for index, (key, one) in enumerate(value.items()):
+            room = _say(", " if index else "", words, room)
+            room = _say(": ", words, _show(key, words, room))
+            if (room := _show(one, words, room)) <= 0:
+                return room
+        return _say("}", words, room)
+    if isinstance(value, list | tuple):
+        opening, closing = "[]" if isinstance(value, list) else "()"
+        room = _say(opening, words, room)
+        for index, one in enumerate(value):
+            if (room := _show(one, words, _say(", " if index else "", words, room))) <= 0:
+                return room
+        return _say(",)" if len(value) == 1 and closing == ")" else closing, words, room)
+    return _say(repr(value[: room + 1] if isinstance(value, str | bytes) else value), words, room)
+
+
+def _say(word: str, words: list[str], room: int) -> int:
+    words.append(word)
+    return room - len(word)

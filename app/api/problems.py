@@ -19,6 +19,7 @@ from app.errors import (
     Malformed,
     MethodNotAllowed,
     NotFound,
+    brief,
 )
 
 __all__ = ["PROBLEM_JSON", "install_error_handlers", "problem_response"]
@@ -91,6 +92,6 @@ def _request_id(request: Request) -> str:
 
 def _field_error(row: dict[str, Any]) -> FieldError:
     location = [str(part) for part in row["loc"] if part not in ("body", "path", "query")]
-    got = "nothing" if row["type"] == "missing" else repr(row.get("input"))[:120]
+    got = "nothing" if row["type"] == "missing" else brief(row.get("input"))
     message = str(row["msg"]).removeprefix("Input should be ")
     return FieldError(".".join(location) or "body", got, message[:1].lower() + message[1:])

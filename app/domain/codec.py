@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from app.errors import FieldError, Invalid, did_you_mean
+from app.errors import FieldError, Invalid, brief, did_you_mean
 
 __all__ = ["STRICT_FIELDS", "canonical_json", "from_plain", "to_plain"]
 
@@ -96,7 +96,7 @@ def _field_error(cls: type, prefix: str, row: dict[str, Any]) -> FieldError:
             path += f"[{part}]"
         elif "[" not in part and part not in _BRANCHES:  # those name a branch of a union, no field
             path += f".{part}" if path else str(part)
-    got = "nothing" if row["type"] == "missing" else repr(row.get("input"))[:120]
+    got = "nothing" if row["type"] == "missing" else brief(row.get("input"))
     expected = _EXPECTED.get(row["type"]) or _sentence(row["msg"])
     if row["type"] == "unexpected_keyword_argument" and len(row["loc"]) == 1:
         known = [one.name for one in dataclasses.fields(cls)]

@@ -19,6 +19,7 @@ from app.domain.dataset import ArrayInfo
 from app.errors import Damaged
 from app.files.dataset_limits import check_unpacked_size
 from app.tensors.npy import NpyHeader, read_npy_header
+from app.tensors.zip_archives import open_zip
 
 __all__ = [
     "ONLY_ARRAY",
@@ -37,7 +38,6 @@ _MOST_MEMBERS = 1000
 _LONGEST_NAME = 128
 _CHUNK = 1 << 20
 _OTHER_KINDS = "say by ?kind= if it is npy, csv, libsvm, recordio or text"
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def inspect_npy(path: Path, limit: int) -> list[ArrayInfo]:
@@ -117,7 +117,7 @@ def _first_rows(file: IO[bytes], header: NpyHeader, rows: int) -> npt.NDArray[An
 @contextmanager
 def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with path.open("rb") as file, open_zip(file, "file") as archive:
             yield archive
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, struct.error) as error:
         got = str(error) or "a truncated archive"
@@ -140,8 +140,6 @@ def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
             raise Damaged("file", f"member {name!r}", "arrays only, as numpy.savez writes them")
         if not _is_array_name(name) or name in members:
             raise Damaged("file", f"array {name!r}", "distinct names without separators")
-        if member.compress_type not in _METHODS:
-            raise Damaged(name, f"compression {member.compress_type}", "stored or deflated")
         members[name] = member
     return members
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import orjson
-import safetensors
 import safetensors.numpy
 
-from app.errors import Damaged, Invalid, UnsupportedMedia
-from app.tensors.json_ import parse_json, read_tensor, tensor_to_plain
+from app.errors import Invalid, UnsupportedMedia
+from app.tensors.json_ import check_depth, load_json, read_tensor, tensor_to_plain
 from app.tensors.npy import read_npy, read_npz, write_npy, write_npz
+from app.tensors.safetensors_ import read_safetensors
 
 __all__ = [
     "JSON",
@@ -44,16 +44,6 @@ _ALIASES = {
     "application/safetensors": SAFETENSORS,
     "application/vnd.safetensors": SAFETENSORS,
 }
-
-_SAFETENSORS_DTYPES = {
-    **{f"F{8 * size}": f"<f{size}" for size in (2, 4, 8)},
-    **{f"{kind}{8 * size}": f"<{kind.lower()}{size}" for kind in "IU" for size in (1, 2, 4, 8)},
-    "BOOL": "?",
-    "BF16": "bfloat16",
-}
-"""What NumPy calls them; the library itself does not read bfloat16."""
-
-_deserialize: Callable[[bytes], list[tuple[str, dict[str, Any]]]] = safetensors.deserialize
 
 _UNSTATED = ("", "application/x-www-form-urlencoded", "application/octet-stream", "text/plain")
 """What programs write that were not told the type; curl sends everything as a form."""
@@ -131,7 +121,7 @@ def decode(
     if kind == NPZ:
         return read_npz(body, limit, setting), {}
     if kind == SAFETENSORS:
-        return _decode_safetensors(body), {}
+        return read_safetensors(body, "body"), {}
     raise UnsupportedMedia(content_type, MEDIA_TYPES)
 
 
@@ -162,25 +152,14 @@ def encode(
 def _decode_json(
     body: bytes, dtypes: Mapping[str, str], needs_inputs: bool
 ) -> tuple[Tensors, dict[str, Any]]:
-    parsed = parse_json(body)
+    parsed = load_json(body)
     if not isinstance(parsed, dict):
         raise Invalid("body", parsed, 'an object: {"inputs": {"data": [[...]]}}')
     inputs = parsed.pop("inputs", None if needs_inputs else {})
     if not isinstance(inputs, dict):
         raise Invalid("inputs", inputs, 'tensors by name: {"data": [[...]]}')
+    check_depth(parsed)
     return {
         name: read_tensor(value, f"inputs.{name}", dtypes.get(name, "float32"))
         for name, value in inputs.items()
     }, parsed
-
-
-def _decode_safetensors(body: bytes) -> Tensors:
-    try:
-        return {name: _from_safetensors(spec) for name, spec in _deserialize(body)}
-    except (safetensors.SafetensorError, KeyError, ValueError, TypeError) as error:
-        raise Damaged("body", f"no safetensors ({error})", "a safetensors file") from None
-
-
-def _from_safetensors(spec: Mapping[str, Any]) -> HostArray:
-    dtype = np.dtype(_SAFETENSORS_DTYPES[spec["dtype"]])
-    return np.frombuffer(spec["data"], dtype).reshape(spec["shape"])

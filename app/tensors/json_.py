@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ import numpy.typing as npt
 import orjson
 
 from app.errors import FieldError, Invalid, Malformed
+from app.tensors.shapes import MOST_AXES, shape_fault
 
-__all__ = ["parse_json", "read_tensor", "tensor_to_plain"]
+__all__ = ["check_depth", "load_json", "parse_json", "read_tensor", "tensor_to_plain"]
 
 DTYPE_NAMES = (
     *("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool", "int16"),
@@ -21,13 +23,40 @@ DTYPE_NAMES = (
 
 HostArray = npt.NDArray[Any]
 
+DEEPEST = 100
+"""Levels of lists and objects in a body; those of tensors are its axes."""
+
+_NUMBERS = frozenset({int, float, bool})
+
 
 def parse_json(body: bytes) -> Any:
-    """Parse a JSON body; raise Malformed with the position of the fault."""
+    """Parse a JSON body; raise Malformed with the position of the fault, or for its depth."""
+    parsed = load_json(body)
+    if body.count(b"[") + body.count(b"{") > DEEPEST:
+        check_depth(parsed)
+    return parsed
+
+
+def load_json(body: bytes) -> Any:
+    """Parse a JSON body of whatever depth; raise Malformed with the position of the fault."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise Malformed(f"the body is no JSON: {error}") from None
+
+
+def check_depth(parsed: Any) -> None:
+    """Raise Malformed where lists and objects are nested deeper than any body needs.
+
+    What walks over them calls itself for each level, and Python ends that at a thousand.
+    """
+    level = [parsed] if isinstance(parsed, (list, dict)) else []
+    for _ in range(DEEPEST + 1):
+        inside = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [one for one in chain.from_iterable(inside) if isinstance(one, (list, dict))]
+        if not level:
+            return
+    raise Malformed(f"the body nests lists and objects over {DEEPEST} deep, which nothing needs")
 
 
 def read_tensor(value: Any, field: str, dtype: str = "float32") -> HostArray:
@@ -44,7 +73,8 @@ def read_tensor(value: Any, field: str, dtype: str = "float32") -> HostArray:
         value = [value]
     if not isinstance(value, list):
         raise Invalid(field, value, "nested lists of numbers, or {shape, dtype, data}")
-    return _to_array(value, field, dtype)
+    shape, numbers = _flatten(value, field)
+    return _to_array(numbers, field, dtype).reshape(shape)
 
 
 def tensor_to_plain(array: HostArray) -> dict[str, Any]:
@@ -62,39 +92,54 @@ def _read_object(value: dict[str, Any], field: str, dtype: str) -> HostArray:
     if named not in DTYPE_NAMES:
         raise Invalid(f"{field}.dtype", named, f"one of {', '.join(DTYPE_NAMES)}")
     data = value["data"]
-    array = _to_array(data if isinstance(data, list) else [data], f"{field}.data", named)
+    nested, numbers = _flatten(data if isinstance(data, list) else [data], f"{field}.data")
+    array = _to_array(numbers, f"{field}.data", named)
     if "shape" not in value:
-        return array
+        return array.reshape(nested)
     shape = value["shape"]
-    if not isinstance(shape, list) or any(type(d) is not int or d < 0 for d in shape):
+    if not isinstance(shape, list):
         raise Invalid(f"{field}.shape", shape, "a list of sizes of at least 0")
+    if (expected := shape_fault(shape, array.dtype)) is not None:
+        raise Invalid(f"{field}.shape", shape, f"a list with {expected}")
     if math.prod(shape) != array.size:
         raise Invalid(f"{field}.shape", shape, f"sizes whose product is the {array.size} values")
     return array.reshape(shape)
 
 
-def _to_array(data: list[Any], field: str, dtype: str) -> HostArray:
-    try:
-        array = np.array(data)
-    except ValueError:
-        raise Invalid(field, "lists of differing lengths", "lists of equal length") from None
-    if array.size == 0:
-        return array.astype(dtype)
-    if array.dtype.kind not in "biuf":
-        raise Invalid(field, _first_stranger(data), "numbers")
-    if array.dtype.kind == "f" and np.dtype(dtype).kind in "iu":
-        array = _as_integers(data, array)
-    return _cast(array, field, dtype)
+def _flatten(data: list[Any], field: str) -> tuple[tuple[int, ...], list[Any]]:
+    """Return the shape of nested lists and their numbers in one list.
+
+    NumPy is given nothing that is not checked: of text it would make an array as wide as the
+    longest.
+    """
+    shape = [len(data)]
+    while data and isinstance(data[0], list):
+        if len(shape) == MOST_AXES:
+            raise Invalid(field, f"lists nested over {MOST_AXES} deep", f"at most {MOST_AXES} axes")
+        size = len(data[0])
+        if not all(isinstance(row, list) and len(row) == size for row in data):
+            raise _uneven(data, field)
+        shape.append(size)
+        data = list(chain.from_iterable(data))
+    if not _NUMBERS.issuperset(map(type, data)):
+        raise _uneven(data, field)
+    return tuple(shape), data
 
 
-def _as_integers(data: list[Any], array: HostArray) -> HostArray:
-    """Return integers of which NumPy made floats, as it does of 0 beside 2**63, as they were."""
-    exact = np.array(data, dtype=object)
-    return exact if all(type(item) is int for item in exact.flat) else array
+def _uneven(data: list[Any], field: str) -> Invalid:
+    for item in data:
+        if not isinstance(item, (int, float, list)):
+            return Invalid(field, item, "numbers")
+    return Invalid(field, "lists of differing lengths", "lists of equal length")
 
 
-def _cast(array: HostArray, field: str, dtype: str) -> HostArray:
+def _to_array(numbers: list[Any], field: str, dtype: str) -> HostArray:
+    if not numbers:
+        return np.zeros(0, dtype)
     target = np.dtype(dtype)
+    array = np.array(numbers)
+    if array.dtype.kind == "f" and target.kind in "iu" and float not in set(map(type, numbers)):
+        array = np.array(numbers, dtype=object)  # NumPy makes floats of 0 beside 2**63
     if target.kind in "iu":
         if array.dtype.kind == "f":
             raise Invalid(field, "fractions", f"whole numbers for {dtype}")
@@ -102,14 +147,4 @@ def _cast(array: HostArray, field: str, dtype: str) -> HostArray:
         if array.dtype.kind != "b" and (array.min() < bounds.min or array.max() > bounds.max):
             raise Invalid(field, "numbers out of range", f"{bounds.min} to {bounds.max} ({dtype})")
     with np.errstate(over="ignore"):
-        return array.astype(target)
-
-
-def _first_stranger(data: Any) -> Any:
-    if not isinstance(data, list):
-        return data
-    for item in data:
-        found = _first_stranger(item)
-        if not isinstance(found, (int, float)):
-            return found
-    return 0
+        return array.astype(target, copy=False)

@@ -22,10 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from app.errors import Damaged, Invalid, TooLarge
+from app.tensors.shapes import shape_fault
+from app.tensors.zip_archives import open_zip
 
 __all__ = [
     "NpyHeader",
-    "npz_members",
     "read_npy",
     "read_npy_header",
     "read_npz",
@@ -93,11 +94,13 @@ def _parse_header(text: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     if not isinstance(header, dict) or header.keys() != {"descr", "fortran_order", "shape"}:
         raise ValueError("the header is no dict of descr, fortran_order and shape")
     shape, is_fortran, descr = header["shape"], header["fortran_order"], header["descr"]
-    if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
-        raise ValueError(f"the shape is {shape!r}")
     if not isinstance(is_fortran, bool) or not isinstance(descr, str):
         raise ValueError(f"the dtype is {descr!r}, fortran_order {is_fortran!r}")
-    return shape, is_fortran, np.dtype(descr)
+    dtype = np.dtype(descr)
+    fault = shape_fault(shape, dtype) if isinstance(shape, tuple) else "a shape"
+    if fault is not None:
+        raise ValueError(f"it needs {fault}, the shape is {shape!r}")
+    return shape, is_fortran, dtype
 
 
 def read_npy(body: bytes | memoryview, name: str) -> HostArray:
@@ -117,7 +120,7 @@ def read_npy(body: bytes | memoryview, name: str) -> HostArray:
     return flat.reshape(header.shape, order=header.order)
 
 
-def npz_members(archive: zipfile.ZipFile, limit: int, setting: str) -> Iterator[zipfile.ZipInfo]:
+def _members(archive: zipfile.ZipFile, limit: int, setting: str) -> Iterator[zipfile.ZipInfo]:
     """Yield the arrays of an npz file after checking what they unpack to.
 
     Raises:
@@ -142,10 +145,10 @@ def read_npz(body: bytes, limit: int, setting: str) -> dict[str, HostArray]:
         setting: name of the setting with that limit, for the error.
     """
     try:
-        with zipfile.ZipFile(io.BytesIO(body)) as archive:
+        with open_zip(io.BytesIO(body), "body") as archive:
             return {
                 member.filename.removesuffix(".npy"): _read_member(archive, member)
-                for member in npz_members(archive, limit, setting)
+                for member in _members(archive, limit, setting)
             }
     except (
         *(zipfile.BadZipFile, zlib.error, EOFError, struct.error),
@@ -155,9 +158,13 @@ def read_npz(body: bytes, limit: int, setting: str) -> dict[str, HostArray]:
 
 
 def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> HostArray:
+    name = member.filename.removesuffix(".npy")
     with archive.open(member) as stream:
         # The size in the directory is what the limit was checked against: read no byte more.
-        return read_npy(stream.read(member.file_size), member.filename.removesuffix(".npy"))
+        data = stream.read(member.file_size)
+    if len(data) != member.file_size:
+        raise Damaged(name, f"{len(data):,} bytes", f"the {member.file_size:,} of the directory")
+    return read_npy(data, name)
 
 
 def write_npy(array: HostArray) -> bytes:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import struct
 from typing import Any
 
 import httpx
@@ -456,3 +457,92 @@ async def test_a_symbol_as_text(api: httpx.AsyncClient, network: dict) -> None:
     assert symbol.json()["nodes"] == network["nodes"]
     body = {"name": "two", "symbols": {"5": json.dumps(network)}, "default_bucket_key": 5}
     assert (await api.post("/v1/modules", json=body)).status_code == 201
+
+
+def deep(depth: int, inside: str = "1") -> str:
+    return "[" * depth + inside + "]" * depth
+
+
+@pytest.mark.parametrize(
+    ("tensor", "field"),
+    [
+        ('{"shape": [0, 4611686018427387904], "data": []}', "inputs.data.shape"),
+        ('{"shape": [0, 1e30], "data": []}', "inputs.data.shape"),
+        (f'{{"shape": [{"1, " * 64}1], "data": [1]}}', "inputs.data.shape"),
+        (f'{{"shape": [1], "data": {deep(65)}}}', "inputs.data.data"),
+        (deep(65), "inputs.data"),
+        (deep(1000), "inputs.data"),
+        (deep(300, '{"a": 1}'), "inputs.data"),
+        (f'["{"a" * 1000}", "", ""]', "inputs.data"),
+        ("[1, [2]]", "inputs.data"),
+        ("[[1], 2]", "inputs.data"),
+        ('{"data": {"data": [1]}}', "inputs.data.data"),
+        ('{"data": "[1]", "dtype": "int8"}', "inputs.data.data"),
+        ('{"data": [18446744073709551616], "dtype": "uint64"}', "inputs.data.data"),
+        ('{"data": [1e400]}', "body"),
+    ],
+)
+async def test_tensors_that_cannot_be(
+    initialized: httpx.AsyncClient, tensor: str, field: str
+) -> None:
+    body = f'{{"inputs": {{"data": {tensor}}}}}'
+    response = await initialized.post("/v1/modules/net/predict", content=body)
+    assert response.status_code in (400, 422), response.text
+    if response.status_code == 422:
+        assert response.json()["errors"][0]["field"] == field
+    await still_works(initialized)
+
+
+def npy(descr: str, shape: str, data: bytes = b"") -> bytes:
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}}}".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        npy("<f4", f"(0, {10**30})"),
+        npy("<f4", f"({2**62}, 0)"),
+        npy("<f4", f"({'1, ' * 65})", bytes(4)),
+        npy("<f4", "(True, 5)", bytes(20)),
+        npy("<f4", "(1, 5)", bytes(19)),
+        npy("|V99999999", "(0,)"),
+        npy("<U999999999", "(0,)"),
+        npy("<f4" * 2000, "(1,)"),
+    ],
+)
+async def test_npy_that_cannot_be(initialized: httpx.AsyncClient, body: bytes) -> None:
+    response = await initialized.post("/v1/modules/net/predict", content=body)
+    assert response.status_code == 422, response.text
+    assert response.json()["errors"][0]["field"] == "body"
+    response = await initialized.put("/v1/datasets/hostile?kind=npy", content=body)
+    assert response.status_code == 422, response.text
+    await still_works(initialized)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/modules", '{"name": "deep", "symbol": {"nodes": %s}}'),
+        ("/v1/modules", '{"name": "deep", "symbols": {"1": {"nodes": %s}}}'),
+        ("/v1/modules", '{"name": "deep", "compression_params": {"type": %s}}'),
+        ("/v1/modules/net/bind", '{"data_shapes": %s}'),
+        ("/v1/modules/net/bind", "%s"),
+        ("/v1/modules/net/params/init", '{"initializer": "xavier", "options": {"a": %s}}'),
+        ("/v1/modules/net/optimizer", '{"name": "sgd", "options": {"learning_rate": %s}}'),
+        ("/v1/modules/net/fit", '{"dataset": "d", "callbacks": {"speedometer": {"a": %s}}}'),
+        ("/v1/modules/net/forward", '{"inputs": {}, "monitor": %s}'),
+        ("/v1/modules/net/predict", '{"inputs": %s}'),
+        ("/v1/modules/net/load", '{"epoch": %s}'),
+    ],
+)
+@pytest.mark.parametrize("depth", [99, 260, 1000])
+async def test_deep_nesting_is_refused(
+    initialized: httpx.AsyncClient, path: str, body: str, depth: int
+) -> None:
+    for inside in (deep(depth), '{"a":' * depth + "1" + "}" * depth):
+        response = await initialized.post(path, content=body % inside)
+        assert response.status_code in (400, 404, 422), response.text
+    text = json.dumps({"name": "deep", "symbol": body % deep(depth)})
+    assert (await initialized.post("/v1/modules", content=text)).status_code in (400, 422)
+    await still_works(initialized)

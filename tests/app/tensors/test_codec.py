@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import struct
+from contextlib import suppress
 
 import numpy as np
 import pytest
 import safetensors.numpy
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from app.errors import Damaged, Invalid, UnsupportedMedia
 from app.tensors.codec import (
@@ -83,6 +87,62 @@ def test_json_of_another_form_is_refused(body: bytes, field: str) -> None:
     with pytest.raises(Invalid) as refused:
         read(JSON, body)
     assert refused.value.field_errors()[0].field == field
+
+
+def tensors_of(header: object, data: bytes = b"") -> bytes:
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def entry(shape: object, begin: object, end: object, dtype: object = "F32") -> dict[str, object]:
+    return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+
+
+def test_safetensors_are_views_in_the_order_of_their_bytes() -> None:
+    header = {
+        "__metadata__": {"format": "np"},
+        "b": entry([1], 8, 12),
+        "a": entry([2], 0, 8),
+        "none": entry([0, 3], 12, 12),
+    }
+    body = tensors_of(header, np.array([1, 2, 3], "float32").tobytes())
+    got = read(SAFETENSORS, body)
+    assert {name: one.tolist() for name, one in got.items()} == {"a": [1, 2], "b": [3], "none": []}
+    assert got["none"].shape == (0, 3)
+    assert np.shares_memory(got["a"], np.frombuffer(body, "uint8"))
+
+
+@pytest.mark.parametrize(
+    ("header", "text"),
+    [
+        ({"a": entry([2], 0, 4)}, "begin and end of 8 bytes"),
+        ({"a": entry([2], 4, 12)}, "begins at byte 4 instead of 0"),
+        ({"a": entry([1], 0, 4), "b": entry([1], 0, 4)}, "begins at byte 0 instead of 4"),
+        ({"a": entry([1], 0, 4)}, "8 bytes of data for tensors of 4"),
+        ({"a": entry([3], 0, 12)}, "12"),
+        ({"a": entry([-2], 0, 8)}, "sizes of at least 0"),
+        ({"a": entry([0, 2**62], 0, 0)}, "fewer than"),
+        ({"a": entry([1] * 65, 0, 4)}, "at most 32 axes"),
+        ({"a": entry("ab", 0, 8)}, "sizes"),
+        ({"a": entry([2], -8, 0)}, "begin and end"),
+        ({"a": entry([2], 0.0, 8)}, "begin and end"),
+        ({"a": entry([2], 0, 8, "F8_E4M3")}, "one of F16"),
+        ({"a": entry([2], 0, 8, ["F32"])}, "one of F16"),
+        ({"a": [2]}, "no object of dtype"),
+        ([1], "no object"),
+    ],
+)
+def test_safetensors_that_lie_are_refused(header: object, text: str) -> None:
+    with pytest.raises(Damaged, match=text):
+        read(SAFETENSORS, tensors_of(header, bytes(8)))
+
+
+@settings(max_examples=200)
+@given(st.binary(max_size=12), st.integers(0, 300))
+def test_spoilt_safetensors_are_refused_and_nothing_else(noise: bytes, at: int) -> None:
+    whole = encode(SAFETENSORS, PAIR, "")
+    with suppress(Damaged):
+        read(SAFETENSORS, whole[:at] + noise + whole[at + len(noise) :])
 
 
 @pytest.mark.parametrize("body", [b"", b"12345678{", b"\xff" * 20, bytes(8)])

@@ -12,6 +12,13 @@ from app.errors import Invalid, Malformed
 from app.tensors.json_ import parse_json, read_tensor, tensor_to_plain
 
 
+def nested(depth: int) -> list:
+    value: list = [1]
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -27,6 +34,7 @@ from app.tensors.json_ import parse_json, read_tensor, tensor_to_plain
         ({"data": [2**64 - 1, 0], "dtype": "uint64"}, np.array([2**64 - 1, 0], "uint64")),
         ({"data": [0, 2], "dtype": "bool"}, np.array([False, True])),
         ({"data": [], "shape": [0, 3]}, np.zeros((0, 3), "float32")),
+        (nested(32), np.ones((1,) * 32, "float32")),
     ],
 )
 def test_what_is_read(value: object, expected: np.ndarray) -> None:
@@ -51,6 +59,12 @@ def test_what_is_read(value: object, expected: np.ndarray) -> None:
         ({"data": [1, 2], "shape": [3]}, "inputs.x.shape", "product is the 2 values"),
         ({"data": [1], "shape": [-1, -1]}, "inputs.x.shape", "sizes of at least 0"),
         ({"data": [1], "shape": [True]}, "inputs.x.shape", "sizes of at least 0"),
+        ({"data": [], "shape": [0, 2**62]}, "inputs.x.shape", r"fewer than 2\*\*63 bytes"),
+        ({"data": [1], "shape": [1] * 65}, "inputs.x.shape", "at most 32 axes"),
+        (nested(33), "inputs.x", "at most 32 axes"),
+        (nested(1000), "inputs.x", "at most 32 axes"),
+        (["a" * 1000, *[""] * 1000], "inputs.x", "expected numbers"),
+        ([[[1], [2]], [[3], {}]], "inputs.x", "got {}, expected numbers"),
         ({"data": [1], "shape": 1}, "inputs.x.shape", "sizes of at least 0"),
         ({"data": [1.5], "dtype": "int32"}, "inputs.x.data", "whole numbers for int32"),
         ({"data": [-1, 2**63], "dtype": "uint64"}, "inputs.x.data", "numbers out of range"),
@@ -88,3 +102,13 @@ def test_broken_json_says_where() -> None:
     with pytest.raises(Malformed, match=r"no JSON: .*line 2 column 8"):
         parse_json(b'{"a": 1,\n "b": [}]')
     assert parse_json(b"[1, 2.5, null]") == [1, 2.5, None]
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":'])
+def test_what_is_nested_too_deep_is_refused(opening: bytes) -> None:
+    closing = b"]" if opening == b"[" else b"}"
+    parse_json(opening * 100 + b"1" + closing * 100)
+    with pytest.raises(Malformed, match="over 100 deep"):
+        parse_json(opening * 102 + b"1" + closing * 102)
+    with pytest.raises(Malformed, match="over 100 deep"):
+        parse_json(b'[0,{"b":[' + opening * 999 + b"1" + closing * 999 + b"]},2]")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+import warnings
 import zipfile
 from contextlib import suppress
 
@@ -80,11 +81,23 @@ def header(text: str, version: bytes = b"\x01\x00") -> bytes:
         ),
         (
             header("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}"),
-            r"the shape is \(-1,\)",
+            r"sizes of at least 0, the shape is \(-1,\)",
+        ),
+        (
+            header("{'descr': '<f4', 'fortran_order': False, 'shape': (99999, 99999)}"),
+            "bytes for float32",
         ),
         (
             header("{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 9999999999)}"),
-            "bytes for float32",
+            "fewer than 2\\*\\*63 bytes of float32",
+        ),
+        (
+            header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': (0, {10**30})}}"),
+            "fewer than 2\\*\\*63 bytes of float32",
+        ),
+        (
+            header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({'1, ' * 65})}}"),
+            "at most 32 axes",
         ),
         (header("{'descr': '<f4'}"), "no dict of descr, fortran_order and shape"),
         (header("{'descr': 4, 'fortran_order': False, 'shape': ()}"), "the dtype is 4"),
@@ -147,3 +160,41 @@ def test_other_members_and_other_files_are_refused() -> None:
         read_npz(b"PK\x03\x04" + bytes(50), LIMIT, "SETTING")
     with pytest.raises(Damaged):
         read_npz(zipped(a=np.zeros(100))[:-30], LIMIT, "SETTING")
+
+
+def archive_of(*entries: tuple[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
+    stream = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names that come twice
+        with zipfile.ZipFile(stream, "w", method) as archive:
+            for name, content in entries:
+                archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def test_two_arrays_of_one_name_are_refused() -> None:
+    body = archive_of(("a.npy", saved(np.zeros(1))), ("a.npy", saved(np.ones(1))))
+    with pytest.raises(Damaged, match=r"entry 'a.npy' twice"):
+        read_npz(body, LIMIT, "SETTING")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_compressions_are_refused(method: int) -> None:
+    with pytest.raises(Damaged, match="stored or deflated"):
+        read_npz(archive_of(("a.npy", saved(np.zeros(9))), method=method), LIMIT, "SETTING")
+
+
+def test_a_directory_of_very_many_entries_is_not_read() -> None:
+    body = archive_of(*((f"{number}.npy", b"") for number in range(25_000)))
+    with pytest.raises(Damaged, match="directory has over"):
+        read_npz(body, LIMIT, "SETTING")
+
+
+def test_an_entry_that_holds_more_than_it_declares_is_refused() -> None:
+    content = saved(np.zeros(1000))
+    body = archive_of(("a.npy", content), method=zipfile.ZIP_DEFLATED)
+    size = struct.pack("<I", len(content))
+    assert body.count(size) == 2
+    for declared in (len(content) - 800, len(content) + 800):
+        with pytest.raises(Damaged):
+            read_npz(body.replace(size, struct.pack("<I", declared)), LIMIT, "SETTING")
