@@ -24,7 +24,7 @@ demo: $(STAMP) ## Train LeNet on MNIST digits and serve it (ARGS=--once ends by 
 test: $(STAMP) ## Run the whole test suite
 	$(BIN)/python -m pytest -m "not soak" $(ARGS)
 
-soak: $(STAMP) ## Run the endurance and chaos tests
+soak: $(STAMP) ## Run the endurance and chaos tests (an hour)
 	$(BIN)/python -m pytest -m soak $(ARGS)
 
 lint: $(STAMP) ## Check style and types

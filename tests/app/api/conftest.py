@@ -1,30 +1,65 @@
-"""A server in this process, and what most tests of its routes begin with."""
+"""A server, and what most tests of its routes begin with."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from app.client import Client
+from app.client.local_server import ServerProcess, running_server
 from app.main import create_app
 from app.settings import Settings
 from served.network import BIND, NETWORK
+from served.processes import ENVIRONMENT
+
+
+@pytest.fixture(scope="session")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data directory of the server."""
+    return tmp_path_factory.mktemp("api")
+
+
+@pytest.fixture(scope="session")
+def server(data_dir: Path) -> Iterator[ServerProcess]:
+    """A server as users run it, its executor a process of its own, for all tests of routes."""
+    settings = ENVIRONMENT | {"MODSERVE_MAX_BODY_BYTES": str(1 << 20)}
+    with running_server(data_dir, environment=settings) as server:
+        yield server
 
 
 @pytest.fixture
-async def api(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a server whose executor is a thread of this process."""
-    settings = Settings(
-        data_dir=tmp_path, executor_form="in_process", max_body_bytes=1 << 20, log_level="error"
-    )
-    app = create_app(settings)
+async def api(server: ServerProcess) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a server that has no modules, jobs and datasets yet."""
+    async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+        yield client
+    with Client(server.url) as client:
+        remove_all(client)
+
+
+@pytest.fixture
+async def inside(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a server in this process, whose insides a test can reach."""
+    app = create_app(Settings(data_dir=tmp_path, executor_form="in_process", log_level="error"))
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             yield client
+
+
+def remove_all(client: Client) -> None:
+    """Cancel all jobs, and delete all modules and datasets."""
+    for status in ("queued", "running", "paused"):
+        for job in client.jobs(status=status):
+            client.cancel(job["id"])
+            client.wait(job["id"])
+    for module in client.modules():
+        client.delete_module(module["name"])
+    for dataset in client.datasets():
+        client.delete_dataset(dataset["name"])
 
 
 async def post(api: httpx.AsyncClient, path: str, body: Any = None, status: int = 200) -> Any:

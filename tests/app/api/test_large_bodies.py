@@ -15,6 +15,12 @@ from served.network import FEATURES
 MANY = 20_000
 
 
+@pytest.fixture
+def api(inside: httpx.AsyncClient) -> httpx.AsyncClient:
+    """A client of a server whose threads a test can look at."""
+    return inside
+
+
 @pytest.mark.parametrize(("size", "is_here"), [(0, True), (1 << 17, True), (1 << 18, False)])
 async def test_only_what_is_large_goes_into_a_thread(size: int, is_here: bool) -> None:
     thread = await beside_the_loop(size, threading.get_ident)

@@ -123,12 +123,12 @@ async def test_extra_parameters_are_named_or_passed_over(api: httpx.AsyncClient)
     assert (await upload(api, 201, given, allow_extra="true"))["checkpoint"] == "10"
 
 
-async def test_what_is_refused_leaves_nothing(api: httpx.AsyncClient, tmp_path: Path) -> None:
+async def test_what_is_refused_leaves_nothing(api: httpx.AsyncClient, data_dir: Path) -> None:
     given = files(params=("my-0010.params", PARAMS[:-9]))
     refused = await upload(api, 422, given)
     assert refused["code"] == "damaged"
     assert (await api.get("/v1/modules/my")).status_code == 404
-    assert not list((tmp_path / "uploads").iterdir())
+    assert not list((data_dir / "uploads").iterdir())
     assert (await upload(api))["checkpoint"] == "10"
     again = await upload(api, 409)
     assert again["code"] == "already_exists"
