@@ -13,6 +13,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.errors import StartError, StorageFull, Unavailable
+from app.store.group_commit import GroupCommit
 from app.store.migrations import migrate
 
 __all__ = ["Store"]
@@ -38,6 +39,8 @@ class Store:
             url: ``sqlite:///path`` or ``postgresql+psycopg://...``.
         """
         self._engine = _make_engine(url)
+        is_sqlite = self._engine.dialect.name == "sqlite"
+        self._group = GroupCommit(self._engine) if is_sqlite else None
 
     def open(self) -> None:
         """Bring the schema up to date.
@@ -75,13 +78,18 @@ class Store:
     def write(self) -> Iterator[Connection]:
         """Give a connection whose changes become durable together when the block ends.
 
+        With SQLite, writers that come at the same time share a commit; see ``GroupCommit``.
+
         Raises:
             Unavailable: the database does not answer, or others write to it all the time.
             StorageFull: its disk is full.
         """
-        with _translated(), self._engine.connect() as connection:
-            connection = connection.execution_options(writes=True)
-            with connection.begin():
+        with _translated():
+            if self._group is not None:
+                with self._group.write() as connection:
+                    yield connection
+                return
+            with self._engine.begin() as connection:
                 yield connection
 
 

@@ -1,0 +1,157 @@
+"""Writers that come together share a commit, and each still answers for itself alone."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import Connection, event, text
+from sqlalchemy.exc import OperationalError
+
+from app.errors import StorageFull
+from app.store.store import Store
+
+WRITERS = 5
+Write = Callable[[Connection], None]
+
+
+def insert(name: str) -> Write:
+    statement = text("INSERT INTO counters (name, value) VALUES (:name, 1)")
+    return lambda connection: connection.execute(statement, {"name": name}) and None
+
+
+def names(store: Store) -> set[str]:
+    with store.read() as connection:
+        return set(connection.scalars(text("SELECT name FROM counters WHERE value = 1")))
+
+
+@contextmanager
+def together(store: Store, *writes: Write) -> Iterator[list[Future[None]]]:
+    """Let writers run as one group: the first ends its turn when all the others wait."""
+    group = store._group
+    assert group is not None
+    has_begun = threading.Event()
+
+    def run(write: Write, is_first: bool) -> None:
+        with store.write() as connection:
+            has_begun.set()
+            deadline = time.monotonic() + 20
+            while is_first and group._waiting < len(writes) - 1:
+                assert time.monotonic() < deadline
+                time.sleep(0.001)
+            write(connection)
+
+    with ThreadPoolExecutor(len(writes)) as pool:
+        futures = [pool.submit(run, writes[0], True)]
+        assert has_begun.wait(20)
+        futures += [pool.submit(run, write, False) for write in writes[1:]]
+        yield futures
+
+
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a group stay open however long this machine takes."""
+    monkeypatch.setattr("app.store.group_commit._LONGEST_SECONDS", 60.0)
+
+
+@pytest.fixture
+def commits(store: Store, unhurried: None) -> list[int]:
+    """The commits of the store from now on."""
+    counted: list[int] = []
+    event.listen(store._engine, "commit", lambda connection: counted.append(1))
+    return counted
+
+
+def test_writers_that_wait_share_one_commit(store: Store, commits: list[int]) -> None:
+    wanted = {f"writer {number}" for number in range(WRITERS)}
+    with together(store, *map(insert, sorted(wanted))) as futures:
+        for future in futures:
+            future.result(20)
+    assert len(commits) == 1
+    assert names(store) >= wanted
+
+
+def test_nobody_returns_before_the_commit(store: Store, unhurried: None) -> None:
+    done_at_commit: list[bool] = []
+    with together(store, insert("a"), insert("b"), insert("c")) as futures:
+        event.listen(
+            store._engine,
+            "commit",
+            lambda connection: done_at_commit.extend(future.done() for future in futures),
+        )
+        for future in futures:
+            future.result(20)
+    assert done_at_commit
+    assert not any(done_at_commit)
+
+
+def test_a_writer_that_fails_takes_nobody_with_it(store: Store, commits: list[int]) -> None:
+    def fail(connection: Connection) -> None:
+        insert("half")(connection)
+        raise ValueError("a change of mind")
+
+    with together(store, insert("a"), fail, insert("b")) as futures:
+        with pytest.raises(ValueError, match="a change of mind"):
+            futures[1].result(20)
+        futures[0].result(20)
+        futures[2].result(20)
+    assert len(commits) == 1
+    assert {"a", "b"} <= names(store)
+    assert "half" not in names(store)
+
+
+def test_a_failed_commit_fails_all_and_the_next_ones_go_on(store: Store, unhurried: None) -> None:
+    def refuse(connection: Connection) -> None:
+        raise OperationalError("COMMIT", None, Exception("database or disk is full"))
+
+    event.listen(store._engine, "commit", refuse)
+    with together(store, insert("a"), insert("b")) as futures:
+        for future in futures:
+            with pytest.raises(StorageFull):
+                future.result(20)
+    event.remove(store._engine, "commit", refuse)
+    assert not {"a", "b"} & names(store)
+    with store.write() as connection:
+        insert("later")(connection)
+    assert "later" in names(store)
+
+
+def test_what_fills_the_disk_fails_alone(store: Store, commits: list[int]) -> None:
+    def fill(connection: Connection) -> None:
+        connection.exec_driver_sql("PRAGMA max_page_count = 1")
+        connection.exec_driver_sql("CREATE TABLE large AS SELECT zeroblob(10000000) AS data")
+
+    with together(store, insert("a"), fill, insert("b")) as futures:
+        outcomes = [future.exception(20) for future in futures]
+    assert outcomes[0] is outcomes[2] is None
+    assert isinstance(outcomes[1], StorageFull)
+    assert {"a", "b"} <= names(store)
+
+
+def test_a_transaction_that_the_database_gave_up_fails_those_who_shared_it(
+    store: Store, unhurried: None
+) -> None:
+    def lose(connection: Connection) -> None:
+        connection.exec_driver_sql("ROLLBACK")  # as SQLite may do by itself after an I/O error
+        raise OperationalError("INSERT", None, Exception("database or disk is full"))
+
+    with together(store, insert("a"), lose) as futures:
+        for future in futures:
+            with pytest.raises(StorageFull):
+                future.result(20)
+    assert "a" not in names(store)
+    with store.write() as connection:
+        insert("later")(connection)
+    assert "later" in names(store)
+
+
+def test_a_transaction_within_one_of_the_same_thread_is_refused(store: Store) -> None:
+    with store.write(), pytest.raises(RuntimeError, match="within a transaction"), store.write():
+        pass
+    with store.write() as connection:
+        insert("later")(connection)
+    assert "later" in names(store)
