@@ -21,7 +21,7 @@ from app.link.client import ExecutorClient
 from app.link.inprocess import InProcessClient
 from app.link.process import ProcessOptions
 from app.link.supervisor import Restore, Supervisor
-from app.services.bell import Bell
+from app.services.bell import Bells
 from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
 from app.services.dispatcher import Dispatcher
@@ -111,7 +111,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     store = Store(settings.store_url)
     store.open()
     stack.callback(store.close)
-    bell = Bell()
+    bells = Bells()
     modules = ModuleService(store, settings.data_dir)
     checkpoints = CheckpointService(
         store,
@@ -125,7 +125,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     defaults = JobDefaults(
         lease_seconds=settings.lease_seconds, max_attempts=settings.job_max_attempts
     )
-    jobs = JobService(store, bell, defaults)
+    jobs = JobService(store, bells, defaults)
     checkpoints.recover()
     datasets.recover()
     executors = Executors()
@@ -134,12 +134,12 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     presence = Presence(settings.data_dir / "servers")
     presence.enter()
     stack.callback(presence.leave)
-    queue = JobQueue(store, bell, presence, keep_progress_events=settings.keep_progress_events)
+    queue = JobQueue(store, bells, presence, keep_progress_events=settings.keep_progress_events)
     dispatcher = Dispatcher(
         executors,
         queue,
         JobRuns(queue, modules, datasets, checkpoints),
-        bell,
+        bells,
         jobs_per_executor=settings.jobs_per_executor,
         lease_seconds=settings.lease_seconds,
     )

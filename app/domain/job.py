@@ -1,17 +1,22 @@
 """A job and the one table of its transitions.
 
-                  ┌────────── released ───────────┐
+                  ┌───── released, deferred ──────┐
                   ▼                               │
     submit ──▶ queued ── claimed ──▶ running ── succeeded ──▶ succeeded
-                │ ▲ ▲                 │  │ └─── failed, exhausted ──▶ failed ── retried ─┐
-       paused   │ │ └─── resumed ─────┼──┼─────────────────────┐                         │
-                ▼ │                   │  │                     │                         │
-              paused ◀──── paused ────┘  └── cancelled ──▶ cancelled ── retried ─▶ queued ┘
+                │ ▲ ▲                 │  │ └─── failed, exhausted, expired ──▶ failed ── retried ─┐
+       paused   │ │ └─── resumed ─────┼──┼─────────────────────┐                                  │
+                ▼ │                   │  │                     │                                  │
+              paused ◀──── paused ────┘  └── cancelled ──▶ cancelled ── retried ──▶ queued ◀──────┘
 
 A running job that is asked to pause or to be cancelled goes on running until its executor
 says that it has stopped; the request stands in ``Job.requested`` meanwhile, and one to pause
 can be withdrawn. An executor that dies gives its job back: to where the request wanted it,
 else to the queue, else (the attempts used up) to ``failed``.
+
+A job that used up its time is asked to stop as if to pause, so that what it reached is saved,
+and then fails; one that waits fails at once (``expired``). One that failed in a way that
+another attempt may not meet waits until ``not_before`` and is tried again (``deferred``).
+``job_moves`` has what each event does to a job.
 """
 
 from __future__ import annotations
@@ -33,9 +38,13 @@ __all__ = [
     "JobKind",
     "JobStatus",
     "advance",
+    "backoff_seconds",
     "event_after_loss",
     "event_after_release",
 ]
+
+_FIRST_BACKOFF_SECONDS = 1.0
+_LONGEST_BACKOFF_SECONDS = 300.0
 
 
 class JobKind(StrEnum):
@@ -92,7 +101,10 @@ class JobEvent(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     RELEASED = "released"
+    DEFERRED = "deferred"
     EXHAUSTED = "exhausted"
+    EXPIRY_REQUESTED = "expiry_requested"
+    EXPIRED = "expired"
     RETRIED = "retried"
 
 
@@ -103,6 +115,7 @@ _TABLE: Mapping[JobStatus, Mapping[JobEvent, JobStatus]] = {
         _E.CLAIMED: _S.RUNNING,
         _E.PAUSED: _S.PAUSED,
         _E.CANCELLED: _S.CANCELLED,
+        _E.EXPIRED: _S.FAILED,
     },
     _S.RUNNING: {
         _E.PROGRESS: _S.RUNNING,
@@ -118,9 +131,13 @@ _TABLE: Mapping[JobStatus, Mapping[JobEvent, JobStatus]] = {
         _E.SUCCEEDED: _S.SUCCEEDED,
         _E.FAILED: _S.FAILED,
         _E.RELEASED: _S.QUEUED,
+        _E.DEFERRED: _S.QUEUED,
         _E.EXHAUSTED: _S.FAILED,
+        _E.EXPIRY_REQUESTED: _S.RUNNING,
+        _E.EXPIRED: _S.FAILED,
     },
     _S.PAUSED: {
+        _E.EXPIRED: _S.FAILED,
         _E.RESUMED: _S.QUEUED,
         _E.CANCELLED: _S.CANCELLED,
     },
@@ -139,7 +156,9 @@ _OF_AN_ATTEMPT = frozenset(
         _E.SUCCEEDED,
         _E.FAILED,
         _E.RELEASED,
+        _E.DEFERRED,
         _E.EXHAUSTED,
+        _E.EXPIRY_REQUESTED,
     }
 )
 
@@ -153,6 +172,7 @@ _WANTED: Mapping[JobEvent, str] = {
     _E.RETRIED: "only a failed or cancelled job can be retried",
     _E.CLAIMED: "only a queued job can be claimed",
     _E.SUBMITTED: "a job is submitted once",
+    _E.EXPIRED: "only a queued, running or paused job can run out of time",
 }
 
 _ADVICE: Mapping[tuple[JobStatus, JobEvent], str] = {
@@ -198,9 +218,18 @@ class Job:
         params: what the client asked for; see ``app.domain.job_params``.
         priority: a smaller number runs earlier; among equals the older job does.
         requested: pause or cancel, asked of a running job and not yet done.
+        is_expiring: the pause is asked for because its time is used up; it fails then.
         attempt: counts the claims, never goes back: it fences whoever was thought dead.
         lost: attempts lost in a row without a new checkpoint.
         max_attempts: it fails when so many attempts were lost in a row.
+        retries: how often it was tried again by itself after a failure.
+        max_retries: how often it may be; only failures that may pass are met so.
+        not_before: seconds since 1970; a queued job is left alone until then.
+        deadline_seconds: from its submission or retry it has so long to end; None: any time.
+        deadline_at: when that is over.
+        timeout_seconds: so long it may run, all its attempts together; None: any time.
+        ran_seconds: how long the attempts that ended have run, since submission or retry.
+        claimed_at: when the present attempt began, None unless running.
         lease_seconds: a running job not renewed for so long is taken away.
         lease_until: seconds since 1970, None unless running.
         server: id of the server process that claimed it, None unless running.
@@ -217,9 +246,18 @@ class Job:
     params: Mapping[str, Any] = field(default_factory=dict)
     priority: int = 0
     requested: JobAction | None = None
+    is_expiring: bool = False
     attempt: int = 0
     lost: int = 0
     max_attempts: int = 3
+    retries: int = 0
+    max_retries: int = 0
+    not_before: float | None = None
+    deadline_seconds: float | None = None
+    deadline_at: float | None = None
+    timeout_seconds: float | None = None
+    ran_seconds: float = 0.0
+    claimed_at: float | None = None
     lease_seconds: float = 30.0
     lease_until: float | None = None
     server: str | None = None
@@ -236,6 +274,21 @@ class Job:
         """Return a copy with these fields changed."""
         return dataclasses.replace(self, **changes)
 
+    @property
+    def expires_at(self) -> float | None:
+        """When its time is used up; None where it has all the time, or is finished."""
+        if self.status in TERMINAL:
+            return None
+        moments = [] if self.deadline_at is None else [self.deadline_at]
+        if self.timeout_seconds is not None and self.claimed_at is not None:
+            moments.append(self.claimed_at + self.timeout_seconds - self.ran_seconds)
+        return min(moments, default=None)
+
+
+def backoff_seconds(count: int) -> float:
+    """Return how long to wait before trying again for the ``count``-th time, counted from 1."""
+    return float(min(_FIRST_BACKOFF_SECONDS * 2.0 ** min(count - 1, 30), _LONGEST_BACKOFF_SECONDS))
+
 
 def event_after_release(job: Job) -> JobEvent:
     """Return what becomes of a running job whose attempt ends before the job does.
@@ -245,7 +298,7 @@ def event_after_release(job: Job) -> JobEvent:
     if job.requested is JobAction.CANCEL:
         return JobEvent.CANCELLED
     if job.requested is JobAction.PAUSE:
-        return JobEvent.PAUSED
+        return JobEvent.EXPIRED if job.is_expiring else JobEvent.PAUSED
     return JobEvent.RELEASED
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-__all__ = ["Bell"]
+__all__ = ["Bell", "Bells"]
 
 
 class Bell:
@@ -48,3 +48,21 @@ class Bell:
             with self._lock:
                 self._waiters.discard(waiter)
         return True
+
+
+class Bells:
+    """The bells of one server.
+
+    Attributes:
+        events: something happened to a job, which its followers want to know.
+        work: a job may be claimed, or is asked to stop.
+    """
+
+    def __init__(self) -> None:
+        self.events = Bell()
+        self.work = Bell()
+
+    def ring(self) -> None:
+        """Wake everyone."""
+        self.events.ring()
+        self.work.ring()

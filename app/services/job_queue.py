@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from sqlalchemy import Connection
 
+from app.domain import job_moves
 from app.domain.codec import to_plain
-from app.domain.job import Job, JobEvent
+from app.domain.job import Job, JobEvent, JobStatus
+from app.domain.job_moves import Move
 from app.errors import NotFound, Superseded
 from app.link.job_messages import (
     ExecutorEvent,
@@ -24,13 +26,14 @@ from app.link.job_messages import (
     JobProgress,
     JobStatistics,
 )
-from app.services.bell import Bell
+from app.services.bell import Bells
 from app.services.jobs import Clock
 from app.services.presence import Presence
 from app.store import queue
 from app.store.events import thin_out
 from app.store.idempotency import forget_keys_before
 from app.store.jobs import running_jobs
+from app.store.queue import Report
 from app.store.store import Store
 
 __all__ = ["JobQueue"]
@@ -45,6 +48,7 @@ _REPORTS = {
     JobLog: JobEvent.LOG,
     JobCheckpoint: JobEvent.CHECKPOINT,
 }
+_THINNED = (JobEvent.PROGRESS, JobEvent.LOG, JobEvent.STATISTICS)
 _ENVELOPE = frozenset({"type", "job_id", "attempt"})
 
 
@@ -54,62 +58,84 @@ class JobQueue:
     def __init__(
         self,
         store: Store,
-        bell: Bell,
+        bells: Bells,
         presence: Presence,
         *,
         keep_progress_events: int = 500,
         clock: Clock = time.time,
     ) -> None:
         self._store = store
-        self._bell = bell
+        self._bells = bells
         self._presence = presence
         self._keep = keep_progress_events
         self._clock = clock
+        self._reports: dict[int, int] = {}
 
-    def claim(self, executor: str) -> Job | None:
-        """Begin an attempt of the next job for an executor; None where none can begin."""
+    def claim(self, executor: str, count: int = 1) -> list[Job]:
+        """Begin attempts of the next jobs for an executor, as many as there are up to a count."""
+        now = self._clock()
         with self._store.read() as connection:
-            if queue.next_job(connection, executor) is None:
-                return None  # the usual answer, without the writers' lock
+            if not queue.has_next(connection, executor, now):
+                return []  # the usual answer, without the writers' lock
+        claimed: list[Job] = []
         with self._store.write() as connection:
-            job = queue.claim(connection, executor, self._presence.server, self._clock())
-        if job is not None:
-            self._bell.ring()
-        return job
+            while len(claimed) < count:
+                job = queue.claim(connection, executor, self._presence.server, now)
+                if job is None:
+                    break
+                claimed.append(job)
+        if claimed:
+            self._bells.events.ring()
+        return claimed
 
-    def renew(self, claims: Iterable[tuple[int, int]]) -> tuple[list[Job], list[tuple[int, int]]]:
+    def renew(self, claims: Sequence[tuple[int, int]]) -> tuple[list[Job], list[tuple[int, int]]]:
         """Extend the leases of attempts, given as (job, attempt).
 
         Returns:
             The jobs still claimed, with what is requested of them; and the attempts that are void.
         """
-        kept: list[Job] = []
-        void: list[tuple[int, int]] = []
+        if not claims:
+            return [], []
+        now = self._clock()
+        reports = [Report(*claim, lambda job: job_moves.renewed(job, now)) for claim in claims]
         with self._store.write() as connection:
-            for job_id, attempt in claims:
-                try:
-                    kept.append(queue.renew(connection, job_id, attempt, self._clock()))
-                except (Superseded, NotFound):
-                    void.append((job_id, attempt))
-        return kept, void
+            outcomes = queue.enter(connection, reports, now)
+        pairs = list(zip(claims, outcomes, strict=True))
+        kept = [job for job in outcomes if isinstance(job, Job)]
+        return kept, [claim for claim, job in pairs if not isinstance(job, Job)]
 
     def requests(self, job_ids: Iterable[int]) -> list[Job]:
         """Return those of these jobs that are asked to pause or to be cancelled."""
         with self._store.read() as connection:
-            wanted = set(job_ids)
-            return [job for job in running_jobs(connection) if job.id in wanted and job.requested]
+            return queue.requested_jobs(connection, job_ids)
 
-    def record(self, message: ExecutorEvent) -> Job:
-        """Enter what an attempt reports; return the job after it.
+    def record(self, messages: Sequence[ExecutorEvent]) -> list[Job | Superseded | NotFound]:
+        """Enter what attempts report, all of it at once.
 
-        Raises:
-            Superseded: the attempt does not hold the job any more; what it says is void.
-            NotFound: the job is gone with its module.
+        Returns:
+            For each message the job after it; Superseded where the attempt does not hold the job
+            any more and what it says is void, NotFound where the job is gone with its module.
         """
+        now = self._clock()
+        reports = [Report(one.job_id, one.attempt, self._change(one, now)) for one in messages]
         with self._store.write() as connection:
-            job = self._enter(connection, message)
-        self._bell.ring()
-        return job
+            outcomes = queue.enter(connection, reports, now)
+        self._bells.events.ring()
+        if any(isinstance(one, Job) and one.status is not JobStatus.RUNNING for one in outcomes):
+            self._bells.work.ring()  # the next job of its module may begin
+        self._count(messages)
+        return outcomes
+
+    def expire(self) -> list[Job]:
+        """Fail jobs that wait and whose time is used up, and ask those that run to stop."""
+        now = self._clock()
+        with self._store.read() as connection:
+            if not queue.has_late(connection, now):
+                return []
+        with self._store.write() as connection:
+            expired = queue.expire(connection, now)
+        self._bells.ring()
+        return expired
 
     def release(self, job_id: int, attempt: int, reason: str) -> Job | None:
         """End an attempt in good order; None where it did not hold its job any more."""
@@ -117,10 +143,16 @@ class JobQueue:
             lambda connection, now: queue.release(connection, job_id, attempt, reason, now)
         )
 
-    def lose(self, job_id: int, attempt: int, reason: str) -> Job | None:
-        """End an attempt that died; None where it did not hold its job any more."""
+    def lose(self, job_id: int, attempt: int, reason: str, *, waits: bool = False) -> Job | None:
+        """End an attempt that died; None where it did not hold its job any more.
+
+        Args:
+            waits: what ended it may last a while, so the next attempt is put off.
+        """
         job = self._end(
-            lambda connection, now: queue.lose(connection, job_id, attempt, reason, now)
+            lambda connection, now: queue.lose(
+                connection, job_id, attempt, reason, now, waits=waits
+            )
         )
         if job is not None:
             _log.warning("job %d lost attempt %d (%s), is %s", job_id, attempt, reason, job.status)
@@ -158,12 +190,24 @@ class JobQueue:
     def tidy(self, job_ids: Iterable[int]) -> None:
         """Keep only a job's newest progress reports, log lines, statistics; forget old keys."""
         for job_id in job_ids:
-            with self._store.write() as connection:
-                thin_out(connection, job_id, JobEvent.PROGRESS, self._keep)
-                thin_out(connection, job_id, JobEvent.LOG, self._keep)
-                thin_out(connection, job_id, JobEvent.STATISTICS, self._keep)
+            self._thin_out(job_id)
         with self._store.write() as connection:
             forget_keys_before(connection, self._clock() - _KEY_LIFE_SECONDS)
+
+    def tidy_ended(self, job: Job) -> None:
+        """Do so for a job whose attempt ended, if its reports may be too many."""
+        if self._reports.pop(job.id, 0) * job.attempt > self._keep:
+            self._thin_out(job.id)
+
+    def _thin_out(self, job_id: int) -> None:
+        with self._store.write() as connection:
+            for kind in _THINNED:
+                thin_out(connection, job_id, kind, self._keep)
+
+    def _count(self, messages: Sequence[ExecutorEvent]) -> None:
+        for message in messages:
+            if _REPORTS.get(type(message)) in _THINNED:
+                self._reports[message.job_id] = self._reports.get(message.job_id, 0) + 1
 
     def _end(self, change: Callable[[Connection, float], Job]) -> Job | None:
         try:
@@ -171,26 +215,26 @@ class JobQueue:
                 job = change(connection, self._clock())
         except (Superseded, NotFound):
             return None
-        self._bell.ring()
+        self._bells.ring()
         return job
 
-    def _enter(self, connection: Connection, message: ExecutorEvent) -> Job:
-        now = self._clock()
-        job_id, attempt = message.job_id, message.attempt
+    def _change(self, message: ExecutorEvent, now: float) -> Callable[[Job], Move]:
+        """Return what a message makes of its job."""
         match message:
-            case JobDone():
-                return queue.succeed(connection, job_id, attempt, message.result, now)
-            case JobFailed():
-                error = {"code": message.code, "message": message.message, "field": message.field}
-                return queue.fail(connection, job_id, attempt, error, now)
+            case JobDone(result=result):
+                return lambda job: job_moves.succeeded(job, result, now)
+            case JobFailed(code=code, message=text, field=field):
+                error = {"code": code, "message": text, "field": field}
+                return lambda job: job_moves.failed(job, error, now)
             case JobCancelled():
-                return queue.cancel(connection, job_id, attempt, now)
+                return lambda job: job_moves.cancelled(job, now)
             case JobPaused():
                 # One that nobody asked of the job is this server's own, when it stops.
-                return queue.release(connection, job_id, attempt, "stopped in good order", now)
+                return lambda job: job_moves.released(job, "stopped in good order", now)
             case JobPrepared():
-                return queue.renew(connection, job_id, attempt, now)
+                return lambda job: job_moves.renewed(job, now)
             case _:
                 plain = to_plain(message)
                 data = {name: plain[name] for name in plain if name not in _ENVELOPE}
-                return queue.record(connection, job_id, attempt, _REPORTS[type(message)], data, now)
+                kind = _REPORTS[type(message)]
+                return lambda job: job_moves.recorded(job, kind, data, now)

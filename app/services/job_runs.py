@@ -4,6 +4,7 @@ what the executor reports."""
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 from app.domain.dataset import DatasetKind
@@ -11,10 +12,8 @@ from app.domain.job import Job, JobKind
 from app.domain.job_params import FitParams, PredictParams, dataset_names, parse_job_params
 from app.error_table import error_code
 from app.errors import (
-    NotFound,
     ServiceError,
     StorageFull,
-    Superseded,
     Unavailable,
     refined,
 )
@@ -34,11 +33,12 @@ from app.services.datasets import DatasetService
 from app.services.job_queue import JobQueue
 from app.services.modules import ModuleService
 
-__all__ = ["JobRuns"]
+__all__ = ["LAST", "JobRuns"]
 
 _log = logging.getLogger(__name__)
 
-_LAST = JobDone | JobFailed | JobPaused | JobCancelled
+LAST = JobDone | JobFailed | JobPaused | JobCancelled
+"""The messages that end an attempt."""
 
 
 class JobRuns:
@@ -84,29 +84,46 @@ class JobRuns:
             base=None if base is None else str(base),
         )
 
-    def enter(self, message: ExecutorEvent) -> bool:
-        """Enter what an attempt reports, and do what follows from it.
+    def prepare(self, message: ExecutorEvent, job: Job | None) -> ExecutorEvent:
+        """Do what must be done before a message is entered; return it, or what became of it.
+
+        Args:
+            job: whose attempt speaks, as it was claimed; None where the attempt is void.
+
+        Raises:
+            Unavailable, StorageFull: nothing is taken at present; do it again later.
+        """
+        if isinstance(message, JobDone) and job is not None and job.kind is JobKind.PREDICT:
+            return self._take_output(message, job)
+        return message
+
+    def enter(self, messages: Sequence[ExecutorEvent]) -> list[Job | None]:
+        """Enter what attempts report, all of it or nothing.
 
         Returns:
-            True where the attempt is over, by this message or since it lost its job.
+            The job after each message; None where the attempt holds it no more.
 
         Raises:
             Unavailable, StorageFull: the store takes nothing at present; enter it again later.
         """
-        try:
-            if isinstance(message, JobDone):
-                message = self._take_output(message)
-            job = self._queue.record(message)
-        except (Superseded, NotFound) as error:
-            _log.warning("dropped %s of an executor: %s", message.type, error)
-            return True
+        outcomes = self._queue.record(messages)
+        for message, outcome in zip(messages, outcomes, strict=True):
+            if not isinstance(outcome, Job):
+                _log.warning("dropped %s of an executor: %s", message.type, outcome)
+        return [one if isinstance(one, Job) else None for one in outcomes]
+
+    def follow_up(self, job: Job, message: ExecutorEvent) -> None:
+        """Do what follows from a message that was entered; it may be done again.
+
+        Raises:
+            Unavailable, StorageFull: nothing is taken at present; do it again later.
+        """
         try:
             self._follow_up(job, message)
         except (Unavailable, StorageFull):
             raise
         except ServiceError as error:
             _log.error("job %d: after %s: %s", job.id, message.type, error)
-        return isinstance(message, _LAST)
 
     def _follow_up(self, job: Job, message: ExecutorEvent) -> None:
         match message:
@@ -118,19 +135,20 @@ class JobRuns:
                 params = parse_job_params(job.kind, job.params)
                 keep = params.checkpoint.keep if isinstance(params, FitParams) else None
                 self._checkpoints.prune(job.module, keep)
-            case _ if isinstance(message, _LAST):
-                self._checkpoints.let_go(job)
-                self._queue.tidy([job.id])
+            case _ if isinstance(message, LAST):
+                if job.kind is JobKind.FIT:
+                    self._checkpoints.let_go(job)
+                self._queue.tidy_ended(job)
 
-    def _take_output(self, message: JobDone) -> ExecutorEvent:
+    def _take_output(self, message: JobDone, job: Job) -> ExecutorEvent:
         """Make what a predict job wrote a dataset, before the job is said to have succeeded."""
-        kept, void = self._queue.renew([(message.job_id, message.attempt)])
-        if void or kept[0].kind is not JobKind.PREDICT:
-            return message
-        params = parse_job_params(kept[0].kind, kept[0].params)
+        params = parse_job_params(job.kind, job.params)
         assert isinstance(params, PredictParams)
+        _, void = self._queue.renew([(message.job_id, message.attempt)])
+        if void:
+            return message
         try:
-            self._datasets.adopt(self._output_path(kept[0]), params.output, DatasetKind.NPZ)
+            self._datasets.adopt(self._output_path(job), params.output, DatasetKind.NPZ)
         except (ServiceError, OSError) as fault:
             error = refined(fault)
             return JobFailed(

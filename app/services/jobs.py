@@ -23,7 +23,7 @@ from app.domain.job_params import (
 from app.domain.module import ModuleRecord, require
 from app.errors import Invalid
 from app.files.job_inputs import check_arrays, check_named, sources_of
-from app.services.bell import Bell
+from app.services.bell import Bells
 from app.services.followers import Followers
 from app.store import queue
 from app.store.datasets import get_datasets
@@ -65,15 +65,15 @@ class JobService:
     def __init__(
         self,
         store: Store,
-        bell: Bell,
+        bells: Bells,
         defaults: JobDefaults | None = None,
         clock: Clock = time.time,
     ) -> None:
         self._store = store
-        self._bell = bell
+        self._bells = bells
         self._defaults = defaults or JobDefaults()
         self._clock = clock
-        self._followers = Followers(store, bell)
+        self._followers = Followers(store, bells.events)
 
     def submit(
         self,
@@ -124,7 +124,7 @@ class JobService:
             job = insert_job(connection, job, [dataset.id for dataset in datasets], now)
             if idempotency_key is not None:
                 remember(connection, _SCOPE, idempotency_key, fingerprint, str(job.id), now)
-        self._bell.ring()
+        self._bells.ring()
         return job
 
     def get(self, job_id: int) -> Job:
@@ -206,7 +206,7 @@ class JobService:
     def _ask(self, change: Callable[[Connection, int, float], Job], job_id: int) -> Job:
         with self._store.write() as connection:
             job = change(connection, job_id, self._clock())
-        self._bell.ring()
+        self._bells.ring()
         return job
 
 

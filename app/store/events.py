@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -11,35 +12,51 @@ from app.domain.job import EventRow, Job, JobEvent
 from app.store.rows import event_of
 from app.store.schema import counters, events
 
-__all__ = ["append_event", "events_after", "newest_event_id", "thin_out"]
+__all__ = [
+    "EventEntry",
+    "append_events",
+    "events_after",
+    "newest_event_id",
+    "thin_out",
+]
 
 
-def append_event(
-    connection: Connection, job: Job, kind: JobEvent, data: Mapping[str, Any], now: float
-) -> int:
-    """Add an event of a job as it stands after it; return the event's id.
+@dataclass(frozen=True, slots=True)
+class EventEntry:
+    """An event to be added: of a job, as it stands after it."""
+
+    job: Job
+    kind: JobEvent
+    data: Mapping[str, Any]
+
+
+def append_events(connection: Connection, entries: Sequence[EventEntry], now: float) -> None:
+    """Add events, in their order.
 
     Ids come from a row that stays locked until the transaction ends, so they become visible in
     their order and a reader that asks for what came after an id misses nothing.
     """
-    event_id: int = connection.execute(
+    if not entries:
+        return
+    last = connection.execute(
         update(counters)
         .where(counters.c.name == "events")
-        .values(value=counters.c.value + 1)
+        .values(value=counters.c.value + len(entries))
         .returning(counters.c.value)
     ).scalar_one()
-    connection.execute(
-        insert(events).values(
-            id=event_id,
-            job_id=job.id,
-            attempt=job.attempt,
-            kind=kind.value,
-            status=job.status.value,
-            data=dict(data),
-            created_at=now,
-        )
-    )
-    return event_id
+    rows = [
+        {
+            "id": event_id,
+            "job_id": entry.job.id,
+            "attempt": entry.job.attempt,
+            "kind": entry.kind.value,
+            "status": entry.job.status.value,
+            "data": dict(entry.data),
+            "created_at": now,
+        }
+        for event_id, entry in enumerate(entries, last - len(entries) + 1)
+    ]
+    connection.execute(insert(events), rows)
 
 
 def events_after(

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Select, exists, func, insert, 
 
 from app.domain.job import TERMINAL, Job, JobEvent, JobKind, JobStatus
 from app.errors import NotFound
-from app.store.events import append_event
+from app.store.events import EventEntry, append_events
 from app.store.modules import module_id
 from app.store.pages import Page, page_of
 from app.store.rows import job_of, job_values
@@ -24,6 +24,7 @@ __all__ = [
     "has_unfinished",
     "insert_job",
     "list_jobs",
+    "missing_job",
     "running_jobs",
     "select_jobs",
 ]
@@ -72,7 +73,8 @@ def insert_job(connection: Connection, job: Job, dataset_ids: Iterable[int], now
     rows = [{"job_id": job.id, "dataset_id": dataset_id} for dataset_id in set(dataset_ids)]
     if rows:
         connection.execute(insert(job_datasets), rows)
-    append_event(connection, job, JobEvent.SUBMITTED, {"kind": job.kind.value}, now)
+    data = {"kind": job.kind.value}
+    append_events(connection, [EventEntry(job, JobEvent.SUBMITTED, data)], now)
     return job
 
 
@@ -85,8 +87,13 @@ def get_job(connection: Connection, job_id: int, *, lock: bool = False) -> Job:
     query = select_jobs().where(jobs.c.id == job_id)
     row = connection.execute(query.with_for_update(of=jobs) if lock else query).one_or_none()
     if row is None:
-        raise NotFound("job", job_id, "GET /v1/jobs lists those that do")
+        raise missing_job(job_id)
     return job_of(row)
+
+
+def missing_job(job_id: int) -> NotFound:
+    """Return the error of a job that is not there."""
+    return NotFound("job", job_id, "GET /v1/jobs lists those that do")
 
 
 def list_jobs(

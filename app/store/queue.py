@@ -4,40 +4,41 @@
     renew, record                           running → running     the attempt speaks
     succeed, fail, cancel                   running → ...         the attempt ends the job
     release, lose                           running → ...         it ends, the job does not
+    expire                                  any but finished → failed, by way of a request
     request_pause, request_cancel, resume, retry                  what clients ask for
 
 What an attempt says is guarded by (job, attempt, running): whoever was thought dead and comes
-back moves no row and gets Superseded.
+back moves no row and gets Superseded. What each change makes of a job is in ``job_moves``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, exists, update
+from sqlalchemy import Connection, Select, exists, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from app.domain.job import (
-    TERMINAL,
-    Job,
-    JobAction,
-    JobEvent,
-    JobStatus,
-    advance,
-    event_after_loss,
-    event_after_release,
-)
-from app.errors import IllegalTransition, Superseded
-from app.store.events import append_event
-from app.store.jobs import get_job, select_jobs
-from app.store.rows import job_of, job_values
+from app.domain import job_moves
+from app.domain.job import Job, JobAction, JobEvent, JobStatus
+from app.domain.job_moves import Move
+from app.errors import NotFound, Superseded
+from app.store.events import EventEntry, append_events
+from app.store.jobs import get_job, missing_job, select_jobs
+from app.store.rows import job_columns, job_of
 from app.store.schema import jobs, modules
 
 __all__ = [
+    "Report",
     "cancel",
     "claim",
+    "enter",
+    "expire",
     "fail",
+    "has_late",
+    "has_next",
     "lose",
     "next_job",
     "overdue",
@@ -46,21 +47,23 @@ __all__ = [
     "renew",
     "request_cancel",
     "request_pause",
+    "requested_jobs",
     "resume",
     "retry",
     "succeed",
 ]
 
-_NO_LEASE: Mapping[str, Any] = {"lease_until": None, "server": None, "requested": None}
+Change: TypeAlias = Callable[[Job], Move]
 
 
 # -- attempts -------------------------------------------------------------------------------
 
 
-def next_job(connection: Connection, executor: str) -> Job | None:
+def next_job(connection: Connection, executor: str, now: float) -> Job | None:
     """Return the job that an executor would run next, None where none can begin.
 
-    It is the first in order of (priority, id) whose module has no running job.
+    It is the first in order of (priority, id) whose time has come and whose module has no running
+    job.
     """
     other = jobs.alias()
     is_busy = exists().where(
@@ -68,7 +71,12 @@ def next_job(connection: Connection, executor: str) -> Job | None:
     )
     query = (
         select_jobs()
-        .where(jobs.c.status == JobStatus.QUEUED.value, modules.c.executor == executor, ~is_busy)
+        .where(
+            jobs.c.status == JobStatus.QUEUED.value,
+            modules.c.executor == executor,
+            or_(jobs.c.not_before.is_(None), jobs.c.not_before <= now),
+            ~is_busy,
+        )
         .order_by(jobs.c.priority, jobs.c.id)
         .limit(1)
     )
@@ -76,28 +84,61 @@ def next_job(connection: Connection, executor: str) -> Job | None:
     return None if row is None else job_of(row)
 
 
+def has_next(connection: Connection, executor: str, now: float) -> bool:
+    """Tell whether an executor has a job that can begin."""
+    return next_job(connection, executor, now) is not None
+
+
 def claim(connection: Connection, executor: str, server: str, now: float) -> Job | None:
     """Begin an attempt of the next job for an executor; None where none can begin."""
-    job = next_job(connection, executor)
+    job = next_job(connection, executor, now)
     if job is None:
         return None
     try:
         # Since the query another server may have taken it, or another job of its module.
         with connection.begin_nested():
-            return _move(
-                connection,
-                job,
-                JobEvent.CLAIMED,
-                now,
-                {"executor": executor},
-                attempt=job.attempt + 1,
-                executor=executor,
-                server=server,
-                lease_until=now + job.lease_seconds,
-                started_at=now if job.started_at is None else job.started_at,
-            )
+            return _save(connection, job, job_moves.claimed(job, executor, server, now), now)
     except (Superseded, IntegrityError):
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an attempt has to say, as the change that follows from it."""
+
+    job_id: int
+    attempt: int
+    change: Change
+
+
+def enter(
+    connection: Connection, reports: Sequence[Report], now: float
+) -> list[Job | Superseded | NotFound]:
+    """Let attempts speak, in their order; each job is read once and written once.
+
+    Returns:
+        For each report the job after it, or why it is void.
+    """
+    before = _lock_jobs(connection, {report.job_id for report in reports})
+    after = dict(before)
+    entries: list[EventEntry] = []
+    outcomes: list[Job | Superseded | NotFound] = []
+    for report in reports:
+        job = after.get(report.job_id)
+        if job is None:
+            outcomes.append(missing_job(report.job_id))
+        elif job.status is not JobStatus.RUNNING or job.attempt != report.attempt:
+            outcomes.append(_void(job, report.attempt))
+        else:
+            move = report.change(job)
+            after[job.id] = move.job
+            outcomes.append(move.job)
+            if move.event is not None:
+                entries.append(EventEntry(move.job, move.event, move.data))
+    for job_id, job in before.items():
+        _write(connection, job, after[job_id])
+    append_events(connection, entries, now)
+    return outcomes
 
 
 def renew(connection: Connection, job_id: int, attempt: int, now: float) -> Job:
@@ -106,10 +147,7 @@ def renew(connection: Connection, job_id: int, attempt: int, now: float) -> Job:
     Raises:
         Superseded: the attempt does not hold the job any more.
     """
-    job = _claimed(connection, job_id, attempt)
-    renewed = job.evolve(lease_until=now + job.lease_seconds)
-    _write(connection, job, renewed)
-    return renewed
+    return _enter_one(connection, job_id, attempt, now, lambda job: job_moves.renewed(job, now))
 
 
 def record(
@@ -120,75 +158,98 @@ def record(
     data: Mapping[str, Any],
     now: float,
 ) -> Job:
-    """Log what an attempt reports: progress, metrics, a log line or a checkpoint.
-
-    Progress is kept in the job too. A checkpoint forgives the attempts lost before it.
-    """
-    job = _claimed(connection, job_id, attempt)
-    changes: dict[str, Any] = {}
-    if kind is JobEvent.PROGRESS:
-        changes["progress"] = dict(data)
-    elif kind is JobEvent.CHECKPOINT:
-        changes["lost"] = 0
-    return _move(connection, job, kind, now, data, **changes)
+    """Log what an attempt reports: progress, metrics, a log line or a checkpoint."""
+    return _enter_one(
+        connection, job_id, attempt, now, lambda job: job_moves.recorded(job, kind, data, now)
+    )
 
 
 def succeed(
     connection: Connection, job_id: int, attempt: int, result: Mapping[str, Any], now: float
 ) -> Job:
     """End an attempt and its job well."""
-    job = _claimed(connection, job_id, attempt)
-    return _finish(
-        connection, job, JobEvent.SUCCEEDED, now, {"result": dict(result)}, result=result
+    return _enter_one(
+        connection, job_id, attempt, now, lambda job: job_moves.succeeded(job, result, now)
     )
 
 
 def fail(
     connection: Connection, job_id: int, attempt: int, error: Mapping[str, Any], now: float
 ) -> Job:
-    """End an attempt and its job by an error, which another attempt would meet again."""
-    job = _claimed(connection, job_id, attempt)
-    return _finish(connection, job, JobEvent.FAILED, now, {"error": dict(error)}, error=error)
+    """End an attempt by an error, and its job unless that may pass and retries are left."""
+    return _enter_one(
+        connection, job_id, attempt, now, lambda job: job_moves.failed(job, error, now)
+    )
 
 
 def cancel(connection: Connection, job_id: int, attempt: int, now: float) -> Job:
     """End an attempt that was asked to stop for good."""
-    job = _claimed(connection, job_id, attempt)
-    return _finish(connection, job, JobEvent.CANCELLED, now)
+    return _enter_one(connection, job_id, attempt, now, lambda job: job_moves.cancelled(job, now))
 
 
 def release(connection: Connection, job_id: int, attempt: int, reason: str, now: float) -> Job:
     """End an attempt in good order: the job is paused if that was asked of it, else queued."""
-    job = _claimed(connection, job_id, attempt)
-    return _give_back(connection, job, event_after_release(job), reason, now)
+    return _enter_one(
+        connection, job_id, attempt, now, lambda job: job_moves.released(job, reason, now)
+    )
 
 
-def lose(connection: Connection, job_id: int, attempt: int, reason: str, now: float) -> Job:
-    """End an attempt that died, as ``release`` does; after too many in a row the job fails."""
-    job = _claimed(connection, job_id, attempt)
-    return _give_back(connection, job, event_after_loss(job), reason, now, lost=job.lost + 1)
-
-
-def _give_back(
-    connection: Connection, job: Job, event: JobEvent, reason: str, now: float, **changes: Any
+def lose(
+    connection: Connection,
+    job_id: int,
+    attempt: int,
+    reason: str,
+    now: float,
+    *,
+    waits: bool = False,
 ) -> Job:
-    data: dict[str, Any] = {"reason": reason}
-    if event is JobEvent.EXHAUSTED:
-        error = {
-            "code": "attempts_exhausted",
-            "message": f"{job.lost + 1} attempts in a row were lost, the last: {reason}",
-            "field": None,
-        }
-        data, changes = {"error": error}, {**changes, "error": error}
-    if advance(job.status, event) in TERMINAL:
-        changes["finished_at"] = now
-    return _move(connection, job, event, now, data, **{**changes, **_NO_LEASE})
+    """End an attempt that died, as ``release`` does; after too many in a row the job fails."""
+    return _enter_one(
+        connection, job_id, attempt, now, lambda job: job_moves.lost(job, reason, now, waits=waits)
+    )
 
 
 def overdue(connection: Connection, now: float) -> list[Job]:
     """Return running jobs whose lease has expired, oldest first."""
     query = select_jobs().where(jobs.c.status == JobStatus.RUNNING.value, jobs.c.lease_until < now)
     return [job_of(row) for row in connection.execute(query.order_by(jobs.c.id))]
+
+
+def requested_jobs(connection: Connection, job_ids: Iterable[int]) -> list[Job]:
+    """Return those of these jobs that are asked to stop."""
+    query = select_jobs().where(
+        jobs.c.status == JobStatus.RUNNING.value,
+        jobs.c.requested.is_not(None),
+        jobs.c.id.in_(list(job_ids)),
+    )
+    return [job_of(row) for row in connection.execute(query)]
+
+
+# -- time -----------------------------------------------------------------------------------
+
+
+def expire(connection: Connection, now: float) -> list[Job]:
+    """Fail the jobs that wait and whose time is used up; ask those that run to stop for that.
+
+    Returns:
+        All of them, as they are now.
+    """
+    found = _lock_jobs(connection, set(connection.scalars(_late(now)))).values()
+    late = [job for job in found if job.expires_at is not None and job.expires_at <= now]
+    return [_save(connection, job, job_moves.expired(job, now), now) for job in late]
+
+
+def has_late(connection: Connection, now: float) -> bool:
+    """Tell whether there is a job for ``expire``."""
+    return connection.scalar(_late(now).limit(1)) is not None
+
+
+def _late(now: float) -> Select[tuple[int]]:
+    return select(jobs.c.id).where(
+        jobs.c.expires_at <= now,
+        jobs.c.is_expiring.is_(False),
+        or_(jobs.c.requested.is_(None), jobs.c.requested != JobAction.CANCEL.value),
+    )
 
 
 # -- what clients ask for -------------------------------------------------------------------
@@ -199,16 +260,10 @@ def request_pause(connection: Connection, job_id: int, now: float) -> Job:
 
     Raises:
         NotFound: there is no such job.
-        IllegalTransition: it is finished or paused, or is being cancelled.
+        IllegalTransition: it is finished or paused, or is being stopped for another reason.
     """
     job = get_job(connection, job_id, lock=True)
-    if job.status is not JobStatus.RUNNING:
-        return _move(connection, job, JobEvent.PAUSED, now)
-    if job.requested is JobAction.CANCEL:
-        raise IllegalTransition("the job is being cancelled; retry it when it is cancelled")
-    if job.requested is JobAction.PAUSE:
-        return job
-    return _move(connection, job, JobEvent.PAUSE_REQUESTED, now, requested=JobAction.PAUSE)
+    return _save(connection, job, job_moves.pause_requested(job, now), now)
 
 
 def request_cancel(connection: Connection, job_id: int, now: float) -> Job:
@@ -219,11 +274,7 @@ def request_cancel(connection: Connection, job_id: int, now: float) -> Job:
         IllegalTransition: it is finished.
     """
     job = get_job(connection, job_id, lock=True)
-    if job.status is not JobStatus.RUNNING:
-        return _finish(connection, job, JobEvent.CANCELLED, now)
-    if job.requested is JobAction.CANCEL:
-        return job
-    return _move(connection, job, JobEvent.CANCEL_REQUESTED, now, requested=JobAction.CANCEL)
+    return _save(connection, job, job_moves.cancel_requested(job, now), now)
 
 
 def resume(connection: Connection, job_id: int, now: float) -> Job:
@@ -236,9 +287,7 @@ def resume(connection: Connection, job_id: int, now: float) -> Job:
         IllegalTransition: it is neither paused nor asked to pause.
     """
     job = get_job(connection, job_id, lock=True)
-    if job.requested is JobAction.PAUSE:
-        return _move(connection, job, JobEvent.PAUSE_WITHDRAWN, now, requested=None)
-    return _move(connection, job, JobEvent.RESUMED, now, lost=0)
+    return _save(connection, job, job_moves.resumed(job, now), now)
 
 
 def retry(connection: Connection, job_id: int, now: float) -> Job:
@@ -249,50 +298,55 @@ def retry(connection: Connection, job_id: int, now: float) -> Job:
         IllegalTransition: it is neither failed nor cancelled.
     """
     job = get_job(connection, job_id, lock=True)
-    return _move(connection, job, JobEvent.RETRIED, now, lost=0, error=None, finished_at=None)
+    return _save(connection, job, job_moves.retried(job, now), now)
 
 
 # -- guarded writes -------------------------------------------------------------------------
 
 
-def _claimed(connection: Connection, job_id: int, attempt: int) -> Job:
-    job = get_job(connection, job_id, lock=True)
-    if job.status is JobStatus.RUNNING and job.attempt == attempt:
-        return job
-    raise Superseded(
-        f"attempt {attempt} of job {job_id} is void: "
+def _enter_one(
+    connection: Connection, job_id: int, attempt: int, now: float, change: Change
+) -> Job:
+    (outcome,) = enter(connection, [Report(job_id, attempt, change)], now)
+    if isinstance(outcome, Job):
+        return outcome
+    raise outcome
+
+
+def _void(job: Job, attempt: int) -> Superseded:
+    return Superseded(
+        f"attempt {attempt} of job {job.id} is void: "
         f"the job is {job.status}, its newest attempt is {job.attempt}"
     )
 
 
-def _finish(
-    connection: Connection,
-    job: Job,
-    event: JobEvent,
-    now: float,
-    data: Mapping[str, Any] | None = None,
-    **changes: Any,
-) -> Job:
-    changes = {**changes, **_NO_LEASE, "finished_at": now}
-    return _move(connection, job, event, now, data, **changes)
+def _lock_jobs(connection: Connection, job_ids: set[int]) -> dict[int, Job]:
+    """Return jobs by id, kept from change by others until the transaction ends."""
+    if not job_ids:
+        return {}
+    query = select_jobs().where(jobs.c.id.in_(sorted(job_ids))).order_by(jobs.c.id)
+    found = [job_of(row) for row in connection.execute(query.with_for_update(of=jobs))]
+    return {job.id: job for job in found}
 
 
-def _move(
-    connection: Connection,
-    job: Job,
-    event: JobEvent,
-    now: float,
-    data: Mapping[str, Any] | None = None,
-    **changes: Any,
-) -> Job:
-    status = advance(job.status, event)
-    moved = job.evolve(status=status, updated_at=now, **changes)
-    _write(connection, job, moved)
-    append_event(connection, moved, event, data or {}, now)
-    return moved
+def _save(connection: Connection, before: Job, move: Move | None, now: float) -> Job:
+    """Write a change with its event; None changes nothing."""
+    if move is None:
+        return before
+    _write(connection, before, move.job)
+    assert move.event is not None
+    append_events(connection, [EventEntry(move.job, move.event, move.data)], now)
+    return move.job
 
 
 def _write(connection: Connection, before: Job, after: Job) -> None:
+    changed = {
+        field.name
+        for field in dataclasses.fields(Job)
+        if getattr(after, field.name) != getattr(before, field.name)
+    }
+    if not changed:
+        return
     moved = connection.execute(
         update(jobs)
         .where(
@@ -300,7 +354,7 @@ def _write(connection: Connection, before: Job, after: Job) -> None:
             jobs.c.attempt == before.attempt,
             jobs.c.status == before.status.value,
         )
-        .values(**job_values(after))
+        .values(**job_columns(after, changed))
     )
     if moved.rowcount != 1:
         raise Superseded(f"job {before.id} was changed by another while it was {before.status}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from sqlalchemy import Row
@@ -25,6 +26,7 @@ __all__ = [
     "dataset_of",
     "dataset_values",
     "event_of",
+    "job_columns",
     "job_of",
     "job_values",
     "manifest_of",
@@ -97,54 +99,35 @@ def module_values(record: ModuleRecord) -> dict[str, Any]:
 
 def job_of(row: Row[Any]) -> Job:
     """Build a job from its row, which has the module's name as ``module``."""
+    plain = {name: getattr(row, name) for name in _JOB_FIELDS}
     return Job(
-        id=row.id,
+        **plain,
         kind=JobKind(row.kind),
-        module=row.module,
         status=JobStatus(row.status),
-        params=row.params,
-        priority=row.priority,
         requested=None if row.requested is None else JobAction(row.requested),
-        attempt=row.attempt,
-        lost=row.lost,
-        max_attempts=row.max_attempts,
-        lease_seconds=row.lease_seconds,
-        lease_until=row.lease_until,
-        server=row.server,
-        executor=row.executor,
-        progress=row.progress,
-        result=row.result,
-        error=row.error,
-        created_at=row.created_at,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        updated_at=row.updated_at,
     )
 
 
 def job_values(job: Job) -> dict[str, Any]:
     """Return the columns of a job, id and module apart."""
-    return {
-        "kind": job.kind.value,
-        "status": job.status.value,
-        "params": dict(job.params),
-        "priority": job.priority,
-        "requested": None if job.requested is None else job.requested.value,
-        "attempt": job.attempt,
-        "lost": job.lost,
-        "max_attempts": job.max_attempts,
-        "lease_seconds": job.lease_seconds,
-        "lease_until": job.lease_until,
-        "server": job.server,
-        "executor": job.executor,
-        "progress": dict(job.progress),
-        "result": None if job.result is None else dict(job.result),
-        "error": None if job.error is None else dict(job.error),
-        "created_at": job.created_at,
-        "started_at": job.started_at,
-        "finished_at": job.finished_at,
-        "updated_at": job.updated_at,
-    }
+    return job_columns(job, {field.name for field in dataclasses.fields(Job)} - {"id"})
+
+
+def job_columns(job: Job, fields: Collection[str]) -> dict[str, Any]:
+    """Return the columns that hold these fields of a job, its module apart."""
+    columns = {name: getattr(job, name) for name in fields if name != "module"}
+    if not _EXPIRY.isdisjoint(fields):
+        columns["expires_at"] = job.expires_at
+    return columns
+
+
+_JOB_FIELDS = tuple(
+    field.name
+    for field in dataclasses.fields(Job)
+    if field.name not in {"kind", "status", "requested"}
+)
+_EXPIRY = frozenset({"status", "deadline_at", "timeout_seconds", "claimed_at", "ran_seconds"})
+"""The fields that tell when a job's time is used up."""
 
 
 def event_of(row: Row[Any]) -> EventRow:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     Double,
@@ -15,6 +16,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    false,
 )
 
 __all__ = [
@@ -121,6 +123,16 @@ jobs = Table(
     Column("started_at", Double),
     Column("finished_at", Double),
     Column("updated_at", Double, nullable=False),
+    Column("is_expiring", Boolean, nullable=False, server_default=false()),
+    Column("retries", Integer, nullable=False, server_default="0"),
+    Column("max_retries", Integer, nullable=False, server_default="0"),
+    Column("not_before", Double),
+    Column("deadline_seconds", Double),
+    Column("deadline_at", Double),
+    Column("timeout_seconds", Double),
+    Column("ran_seconds", Double, nullable=False, server_default="0"),
+    Column("claimed_at", Double),
+    Column("expires_at", Double),
     CheckConstraint("kind IN ('fit', 'score', 'predict')", name="jobs_kind"),
     CheckConstraint(
         "status IN ('queued', 'running', 'paused', 'succeeded', 'failed', 'cancelled')",
@@ -146,6 +158,7 @@ jobs = Table(
     ),
     Index("jobs_in_order", "status", "priority", "id"),
     Index("jobs_of_module", "module_id", "id"),
+    Index("jobs_by_expiry", "expires_at"),
 )
 
 Index(

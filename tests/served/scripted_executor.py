@@ -25,12 +25,21 @@ __all__ = ["ScriptedExecutor", "dispatching", "of", "until", "until_status"]
 
 
 class ScriptedExecutor:
-    """An ``ExecutorClient`` that notes what it is told; tests send events in its name."""
+    """An ``ExecutorClient`` that notes what it is told; tests send events in its name.
+
+    Attributes:
+        alive: whether it answers; calls fail at once when not.
+        refusal: what calls are refused with, None to take them.
+        replies: cleared, calls arrive and are not answered, as while a long batch runs.
+        starts, controls: what arrived.
+    """
 
     def __init__(self, name: str = "cpu(0)") -> None:
         self.name = name
         self.alive = True
         self.refusal: Exception | None = None
+        self.replies = asyncio.Event()
+        self.replies.set()
         self.starts: list[JobStart] = []
         self.controls: list[JobControl] = []
         self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -63,6 +72,7 @@ class ScriptedExecutor:
         else:
             assert method == "control_job"
             self.controls.append(control_from_wire(params))
+        await self.replies.wait()
         return Reply({})
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
@@ -83,7 +93,7 @@ async def dispatching(
 ) -> AsyncIterator[Dispatcher]:
     """Run a dispatcher over these executors for the length of the block."""
     options = {"jobs_per_executor": 2, "lease_seconds": 0.3} | options
-    dispatcher = Dispatcher(executors, bench.queue, bench.runs, bench.bell, **options)
+    dispatcher = Dispatcher(executors, bench.queue, bench.runs, bench.bells, **options)
     await dispatcher.start()
     try:
         yield dispatcher

@@ -12,7 +12,8 @@ import pytest
 
 from app.domain.dataset import DatasetKind, DatasetRecord
 from app.domain.job import Job, JobKind
-from app.services.bell import Bell
+from app.link.job_messages import ExecutorEvent
+from app.services.bell import Bells
 from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
 from app.services.job_queue import JobQueue
@@ -47,7 +48,7 @@ class Bench:
     store: Store
     data_dir: Path
     clock: Clock
-    bell: Bell
+    bells: Bells
     presence: Presence
     modules: ModuleService
     datasets: DatasetService
@@ -59,6 +60,26 @@ class Bench:
     def fit(self, module: str = "a", **changes: object) -> Job:
         """Queue a fit of a module."""
         return self.jobs.submit(module, JobKind.FIT, FIT | changes)
+
+    def claim(self) -> Job | None:
+        """Begin an attempt of the next job of ``cpu(0)``."""
+        return next(iter(self.queue.claim("cpu(0)")), None)
+
+    def record(self, message: ExecutorEvent) -> Job:
+        """Enter what an attempt reports; raise what makes it void."""
+        (outcome,) = self.queue.record([message])
+        if isinstance(outcome, Job):
+            return outcome
+        raise outcome
+
+    def enter(self, message: ExecutorEvent) -> Job | None:
+        """Enter a message with all that belongs to it, as the dispatcher does."""
+        job = self.jobs.get(message.job_id)
+        message = self.runs.prepare(message, job if job.attempt == message.attempt else None)
+        (entered,) = self.runs.enter([message])
+        if entered is not None:
+            self.runs.follow_up(entered, message)
+        return entered
 
     def upload(self, name: str, data: bytes, kind: DatasetKind) -> DatasetRecord:
         """Make a dataset of bytes."""
@@ -73,7 +94,7 @@ def make_bench(two_modules: Store, tmp_path: Path) -> Iterator[Callable[[], Benc
     entered: list[Presence] = []
 
     def make() -> Bench:
-        clock, bell, data_dir = Clock(), Bell(), tmp_path / "data"
+        clock, bells, data_dir = Clock(), Bells(), tmp_path / "data"
         presence = Presence(data_dir / "servers")
         presence.enter()
         entered.append(presence)
@@ -81,17 +102,17 @@ def make_bench(two_modules: Store, tmp_path: Path) -> Iterator[Callable[[], Benc
         datasets = DatasetService(two_modules, data_dir, 1 << 20, clock)
         checkpoints = CheckpointService(two_modules, modules, data_dir, max_bytes=1 << 20)
         defaults = JobDefaults(lease_seconds=10.0, max_attempts=3)
-        queue = JobQueue(two_modules, bell, presence, keep_progress_events=5, clock=clock)
+        queue = JobQueue(two_modules, bells, presence, keep_progress_events=5, clock=clock)
         return Bench(
             store=two_modules,
             data_dir=data_dir,
             clock=clock,
-            bell=bell,
+            bells=bells,
             presence=presence,
             modules=modules,
             datasets=datasets,
             checkpoints=checkpoints,
-            jobs=JobService(two_modules, bell, defaults, clock),
+            jobs=JobService(two_modules, bells, defaults, clock),
             queue=queue,
             runs=JobRuns(queue, modules, datasets, checkpoints),
         )

@@ -39,7 +39,7 @@ def listed(bench, module: str) -> list[CheckpointTag]:
 
 def running(bench, module: str = "a") -> Job:
     job = bench.fit(module)
-    claimed = bench.queue.claim("cpu(0)")
+    claimed = bench.claim()
     assert claimed.id == job.id
     return claimed
 
@@ -48,7 +48,7 @@ def report(bench, job: Job, tag: CheckpointTag, content: bytes = b"w") -> None:
     """Write a checkpoint and report it, as a fit does."""
     write(bench, job.module, tag, content, job_id=job.id, attempt=job.attempt)
     message = JobCheckpoint(job_id=job.id, attempt=job.attempt, epoch=tag.epoch, batch=tag.batch)
-    assert not bench.runs.enter(message)
+    assert bench.enter(message) is not None
 
 
 def content_of(directory: Path | None) -> bytes | None:
@@ -240,7 +240,7 @@ def test_place_of_a_finished_job_is_let_go(bench, last, is_kept: bool) -> None:
     job = running(bench)
     report(bench, job, T(1))
     more = {"code": "c", "message": "m"} if last is JobFailed else {}
-    assert bench.runs.enter(last(job_id=job.id, attempt=job.attempt, **more))
+    assert bench.enter(last(job_id=job.id, attempt=job.attempt, **more)) is not None
     pinned = bench.data_dir / "modules" / "a" / "resume" / str(job.id)
     assert pinned.exists() == is_kept
 

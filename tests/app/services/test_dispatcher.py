@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ from app.link.job_messages import (
     JobPrepared,
     JobProgress,
 )
-from app.services import dispatcher as dispatcher_module
+from app.services import executor_jobs
 from app.services.dispatcher import Dispatcher
 from app.store import queue
 from served.scripted_executor import ScriptedExecutor, dispatching, of, until, until_status
@@ -150,7 +151,7 @@ async def test_jobs_of_other_modules_run_beside_and_of_the_same_after(bench) -> 
         assert {start.job_id for start in executor.starts} == {first.id, third.id}
         await asyncio.sleep(0.2)
         assert bench.jobs.get(second.id).status is S.QUEUED
-        executor.send(JobDone(**of(executor.starts[0])))
+        executor.send(JobDone(job_id=first.id, attempt=1))
         await until(lambda: len(executor.starts) == 3)
         assert executor.starts[2].job_id == second.id
 
@@ -260,41 +261,32 @@ async def test_job_lost_behind_its_back_begins_again_on_the_same_executor(bench)
 
 
 @pytest.mark.parametrize("code", ["in_use", "unavailable", "storage_full"])
-async def test_passing_refusal_costs_an_attempt_and_not_the_job(bench, code: str) -> None:
+async def test_passing_refusal_puts_the_job_off_and_takes_an_attempt(bench, code: str) -> None:
     executor = ScriptedExecutor()
     executor.refusal = HostError(code, "another job works on the module")
-    async with dispatching(bench, executor):
+    async with dispatching(bench, executor) as dispatcher:
         job = bench.fit()
         await until(lambda: bench.jobs.get(job.id).lost == 1)
+        put_off = bench.jobs.get(job.id)
+        assert (put_off.status, put_off.not_before) == (S.QUEUED, bench.clock.now + 1)
+        assert dispatcher.jobs_by_executor == {"cpu(0)": []}
         executor.refusal = None
-        await until(lambda: executor.starts)
-        assert executor.starts[0].attempt >= 2
-
-
-async def test_passing_refusal_holds_up_no_other_job(bench, monkeypatch) -> None:
-    monkeypatch.setattr(dispatcher_module, "_AFTER_ERROR_SECONDS", 30.0)
-    bench.modules.change("b", lambda b: b.evolve(executor="cpu(1)"))
-    refusing, willing = ScriptedExecutor("cpu(0)"), ScriptedExecutor("cpu(1)")
-    refusing.refusal = HostError("in_use", "another job works on the module")
-    async with dispatching(bench, refusing, willing) as dispatcher:
-        refused = bench.fit("a")
-        await until(lambda: dispatcher.jobs_by_executor["cpu(0)"] == [refused.id])
-        bench.fit("b")
-        await until(lambda: willing.starts)
-        assert bench.jobs.get(refused.id).lost == 0
-    given_back = bench.jobs.get(refused.id)
-    assert (given_back.status, given_back.lost) == (S.QUEUED, 0)
+        beside = bench.fit("b")
+        await until(lambda: [start.job_id for start in executor.starts] == [beside.id])
+        bench.clock.now += 1
+        await until(lambda: len(executor.starts) == 2)
+        assert (executor.starts[1].job_id, executor.starts[1].attempt) == (job.id, 2)
 
 
 async def test_no_report_is_lost_while_the_store_takes_nothing(bench, monkeypatch) -> None:
-    monkeypatch.setattr(dispatcher_module, "_AFTER_ERROR_SECONDS", 0.01)
+    monkeypatch.setattr(executor_jobs, "AFTER_ERROR_SECONDS", 0.01)
     refusals: list[Exception] = [StorageFull(), Unavailable("locked"), StorageFull()]
     record = bench.queue.record
 
-    def refuse_then_record(message: ExecutorEvent) -> Job:
+    def refuse_then_record(messages: list[ExecutorEvent]) -> list[Any]:
         if refusals:
             raise refusals.pop()
-        return record(message)
+        return record(messages)
 
     executor = ScriptedExecutor()
     async with dispatching(bench, executor) as dispatcher:
@@ -312,7 +304,7 @@ async def test_no_report_is_lost_while_the_store_takes_nothing(bench, monkeypatc
 
 async def test_stop_lets_jobs_save_and_gives_them_back(bench) -> None:
     executor = ScriptedExecutor()
-    dispatcher = Dispatcher([executor], bench.queue, bench.runs, bench.bell)
+    dispatcher = Dispatcher([executor], bench.queue, bench.runs, bench.bells)
     await dispatcher.start()
     saves, hangs = bench.fit("a"), bench.fit("b")
     await until(lambda: len(executor.starts) == 2)
@@ -333,14 +325,14 @@ async def test_stop_in_the_middle_of_a_claim_leaves_no_job_running(bench, monkey
     claim = bench.queue.claim
     is_claiming = threading.Event()
 
-    def claim_slowly(name: str) -> Job | None:
+    def claim_slowly(name: str, count: int) -> list[Job]:
         is_claiming.set()
         time.sleep(0.2)
-        return claim(name)
+        return claim(name, count)
 
     monkeypatch.setattr(bench.queue, "claim", claim_slowly)
     job = bench.fit()
-    dispatcher = Dispatcher([executor], bench.queue, bench.runs, bench.bell)
+    dispatcher = Dispatcher([executor], bench.queue, bench.runs, bench.bells)
     await dispatcher.start()
     await until(is_claiming.is_set)
     await dispatcher.stop(grace_seconds=0.1)
@@ -376,12 +368,12 @@ async def test_error_of_the_store_is_survived(bench, monkeypatch, caplog) -> Non
     claim = bench.queue.claim
     calls = 0
 
-    def claim_after_an_error(name: str) -> Job | None:
+    def claim_after_an_error(name: str, count: int) -> list[Job]:
         nonlocal calls
         calls += 1
         if calls == 1:
             raise OSError("disk full")
-        return claim(name)
+        return claim(name, count)
 
     monkeypatch.setattr(bench.queue, "claim", claim_after_an_error)
     async with dispatching(bench, executor):

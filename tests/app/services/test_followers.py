@@ -32,19 +32,19 @@ class Following:
 
 @pytest.fixture
 def followers(bench: Any) -> Followers:
-    return Followers(bench.store, bench.bell)
+    return Followers(bench.store, bench.bells.events)
 
 
 def begin(bench: Any, module: str) -> dict[str, int]:
     """Claim a fit of a module; return what its reports begin with."""
     bench.fit(module)
-    claimed: Job = bench.queue.claim("cpu(0)")
+    claimed: Job = bench.claim()
     return {"job_id": claimed.id, "attempt": claimed.attempt}
 
 
 def log(bench: Any, who: dict[str, int], count: int) -> None:
     for number in range(count):
-        bench.queue.record(JobLog(**who, message=f"line {number}"))
+        bench.record(JobLog(**who, message=f"line {number}"))
 
 
 async def all_have(following: list[Following], ids: list[int]) -> None:
@@ -74,7 +74,7 @@ async def test_an_event_is_read_once_for_all_who_follow(
         await asyncio.to_thread(log, bench, who, 1)
         await asyncio.sleep(0.02)
     await all_have(following, list(range(1, 8)))
-    bench.queue.record(JobDone(**who))
+    bench.record(JobDone(**who))
     await asyncio.gather(*(one.task for one in following[:20]))
     followers.end()
     await asyncio.gather(*(one.task for one in following))
@@ -96,8 +96,8 @@ async def test_nobody_misses_an_event_or_gets_it_twice(
     for _ in range(6):
         await asyncio.to_thread(log, bench, chatty, 5)
         await asyncio.sleep(0.01)
-    bench.queue.record(JobLog(**quiet, message="at last"))
-    bench.queue.record(JobDone(**quiet))
+    bench.record(JobLog(**quiet, message="at last"))
+    bench.record(JobDone(**quiet))
     await asyncio.wait_for(of_quiet.task, 10)
     rows = bench.jobs.events(limit=500)
     await all_have([everything], [row.id for row in rows])
@@ -114,8 +114,8 @@ async def test_what_another_server_enters_is_seen_without_a_bell(
     who = begin(bench, "a")
     following = Following(followers, who["job_id"])
     await all_have([following], [1, 2])
-    monkeypatch.setattr(bench.bell, "ring", lambda: None)
+    monkeypatch.setattr(bench.bells.events, "ring", lambda: None)
     log(bench, who, 2)
-    bench.queue.record(JobDone(**who))
+    bench.record(JobDone(**who))
     await asyncio.wait_for(following.task, 10)
     assert following.ids == [1, 2, 3, 4, 5]

@@ -23,7 +23,7 @@ S = JobStatus
 SERVER = """
     import sys, time
     from pathlib import Path
-    from app.services.bell import Bell
+    from app.services.bell import Bells
     from app.services.job_queue import JobQueue
     from app.services.presence import Presence
     from app.store.store import Store
@@ -31,7 +31,7 @@ SERVER = """
     store = Store(sys.argv[1])
     presence = Presence(Path(sys.argv[2]))
     presence.enter()
-    job = JobQueue(store, Bell(), presence, clock=lambda: 1000.0).claim("cpu(0)")
+    job = JobQueue(store, Bells(), presence, clock=lambda: 1000.0).claim("cpu(0)")[0]
     print(job.id, job.attempt, presence.server, flush=True)
     time.sleep(60)
 """
@@ -68,10 +68,10 @@ def test_job_of_a_killed_server_is_taken_over_at_once(bench, tmp_path: Path) -> 
         recovered = bench.queue.recover()
     assert [(job.id, job.status, job.lost) for job in recovered] == [(job.id, S.QUEUED, 1)]
     assert bench.jobs.events(job.id)[-1].data == {"reason": "its server died"}
-    claimed = bench.queue.claim("cpu(0)")
+    claimed = bench.claim()
     assert (claimed.id, claimed.attempt) == (job.id, 2)
     with pytest.raises(Superseded):
-        bench.queue.record(JobDone(job_id=job.id, attempt=1))
+        bench.record(JobDone(job_id=job.id, attempt=1))
 
 
 def test_server_without_a_file_here_keeps_its_jobs_until_the_lease_expires(
@@ -80,7 +80,7 @@ def test_server_without_a_file_here_keeps_its_jobs_until_the_lease_expires(
     bench, elsewhere = make_bench(), make_bench()
     bench.upload("digits", b"1,2\n", DatasetKind.CSV)
     job = bench.fit()
-    assert elsewhere.queue.claim("cpu(0)").id == job.id
+    assert elsewhere.claim().id == job.id
     (bench.data_dir / "servers" / f"{elsewhere.presence.server}.lock").unlink()
     elsewhere.presence.leave()
     assert bench.queue.recover() == []
@@ -91,7 +91,7 @@ def test_server_without_a_file_here_keeps_its_jobs_until_the_lease_expires(
 
 def test_own_jobs_are_left_alone_while_renewed(bench) -> None:
     job = bench.fit()
-    bench.queue.claim("cpu(0)")
+    bench.claim()
     for _ in range(3):
         bench.clock.now += 8
         kept, void = bench.queue.renew([(job.id, 1), (job.id, 7), (99, 1)])
@@ -135,28 +135,28 @@ def test_presence_ends_with_leaving(tmp_path: Path) -> None:
 )
 def test_last_message_ends_the_attempt(bench, message, status, event) -> None:
     bench.fit()
-    bench.queue.claim("cpu(0)")
-    assert bench.queue.record(message).status is status
+    bench.claim()
+    assert bench.record(message).status is status
     last = bench.jobs.events(1)[-1]
     assert last.kind is event
     if status is S.FAILED:
         assert bench.jobs.get(1).error == {"code": "c", "message": "m", "field": None}
     with pytest.raises(Superseded):
-        bench.queue.record(message)
+        bench.record(message)
 
 
 def test_pause_that_was_asked_for_is_one(bench) -> None:
     job = bench.fit()
-    bench.queue.claim("cpu(0)")
+    bench.claim()
     assert bench.queue.requests([job.id]) == []
     bench.jobs.pause(job.id)
     assert [asked.id for asked in bench.queue.requests([job.id])] == [job.id]
-    assert bench.queue.record(JobPaused(job_id=1, attempt=1)).status is S.PAUSED
+    assert bench.record(JobPaused(job_id=1, attempt=1)).status is S.PAUSED
 
 
 def test_giving_back_is_void_for_an_attempt_that_lost_its_job(bench) -> None:
     bench.fit()
-    bench.queue.claim("cpu(0)")
+    bench.claim()
     assert bench.queue.release(1, 7, "x") is None
     assert bench.queue.lose(1, 7, "x") is None
     assert bench.queue.fail(1, 7, "c", "m") is None
@@ -167,9 +167,9 @@ def test_giving_back_is_void_for_an_attempt_that_lost_its_job(bench) -> None:
 
 def test_tidying_thins_reports_out(bench) -> None:
     bench.fit()
-    bench.queue.claim("cpu(0)")
+    bench.claim()
     for batch in range(9):
-        bench.queue.record(JobProgress(job_id=1, attempt=1, epoch=0, epochs=1, batch=batch))
+        bench.record(JobProgress(job_id=1, attempt=1, epoch=0, epochs=1, batch=batch))
     bench.queue.tidy([1])
     rows = bench.jobs.events(1, kinds=[JobEvent.PROGRESS])
     assert [row.data["batch"] for row in rows] == [4, 5, 6, 7, 8]

@@ -131,10 +131,10 @@ def test_pause_resume_cancel_retry_of_a_waiting_job(bench) -> None:
 
 def test_metrics_come_in_pages(bench) -> None:
     job = bench.fit()
-    claimed = bench.queue.claim("cpu(0)")
+    claimed = bench.claim()
     for epoch in range(5):
         who = {"job_id": claimed.id, "attempt": claimed.attempt}
-        bench.queue.record(JobMetric(**who, epoch=epoch, part="train", metrics={}))
+        bench.record(JobMetric(**who, epoch=epoch, part="train", metrics={}))
     epochs, cursor = [], None
     for size in (2, 2, 1):
         page = bench.jobs.metrics(job.id, cursor, 2)
@@ -149,7 +149,7 @@ def test_metrics_come_in_pages(bench) -> None:
 def test_jobs_are_counted_by_status(bench) -> None:
     for name in ("a", "b"):
         bench.fit(name)
-    bench.queue.claim("cpu(0)")
+    bench.claim()
     counts = bench.jobs.count()
     assert (counts[JobStatus.QUEUED], counts[JobStatus.RUNNING]) == (1, 1)
     assert set(counts) == set(JobStatus)
@@ -174,13 +174,13 @@ async def test_follower_sees_what_was_and_what_comes_until_the_end(bench) -> Non
         await asyncio.sleep(0.01)
 
     def work() -> None:
-        claimed = bench.queue.claim("cpu(0)")
+        claimed = bench.claim()
         who = {"job_id": claimed.id, "attempt": claimed.attempt}
-        bench.queue.record(JobProgress(**who, epoch=0, epochs=2, batch=1))
-        bench.queue.record(JobMetric(**who, epoch=0, part="train", metrics={"accuracy": 0.5}))
-        bench.queue.record(JobLog(**who, message="hello"))
-        bench.queue.record(JobCheckpoint(**who, epoch=1))
-        bench.queue.record(JobDone(**who, result={"accuracy": 0.5}))
+        bench.record(JobProgress(**who, epoch=0, epochs=2, batch=1))
+        bench.record(JobMetric(**who, epoch=0, part="train", metrics={"accuracy": 0.5}))
+        bench.record(JobLog(**who, message="hello"))
+        bench.record(JobCheckpoint(**who, epoch=1))
+        bench.record(JobDone(**who, result={"accuracy": 0.5}))
 
     thread = threading.Thread(target=work)
     thread.start()

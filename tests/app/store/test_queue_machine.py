@@ -31,7 +31,13 @@ ENDS: dict[str, Callable[[Connection, int, int, float], Job]] = {
     "fail": lambda c, job_id, attempt, now: queue.fail(c, job_id, attempt, ERROR, now),
     "cancel": queue.cancel,
     "release": lambda c, job_id, attempt, now: queue.release(c, job_id, attempt, "stop", now),
+    "fail and try again": lambda c, job_id, attempt, now: queue.fail(
+        c, job_id, attempt, ERROR | {"code": "storage_full"}, now
+    ),
     "lose": lambda c, job_id, attempt, now: queue.lose(c, job_id, attempt, "died", now),
+    "refuse": lambda c, job_id, attempt, now: queue.lose(
+        c, job_id, attempt, "in use", now, waits=True
+    ),
 }
 WISHES: dict[str, tuple[Callable[[Connection, int, float], Job], JobEvent]] = {
     "pause": (queue.request_pause, JobEvent.PAUSED),
@@ -114,13 +120,27 @@ class QueueMachine(RuleBasedStateMachine):
         module=st.sampled_from(sorted(EXECUTORS)),
         priority=st.integers(-2, 2),
         attempts=st.integers(1, 3),
+        retries=st.integers(0, 2),
+        times=st.tuples(st.none() | st.floats(1, 30), st.none() | st.floats(1, 30)),
     )
-    def submit(self, module: str, priority: int, attempts: int) -> None:
+    def submit(
+        self,
+        module: str,
+        priority: int,
+        attempts: int,
+        retries: int,
+        times: tuple[float | None, float | None],
+    ) -> None:
+        deadline, timeout = times
         job = Job(
             kind=JobKind.FIT,
             module=module,
             priority=priority,
             max_attempts=attempts,
+            max_retries=retries,
+            deadline_seconds=deadline,
+            deadline_at=None if deadline is None else self.now + deadline,
+            timeout_seconds=timeout,
             lease_seconds=LEASE,
         )
         with self.store.write() as connection:
@@ -136,6 +156,7 @@ class QueueMachine(RuleBasedStateMachine):
             if job.status is JobStatus.QUEUED
             and EXECUTORS[job.module] == executor
             and job.module not in busy
+            and (job.not_before is None or job.not_before <= self.now)
         ]
         with self.store.write() as connection:
             claimed = queue.claim(connection, executor, "server", self.now)
@@ -173,6 +194,30 @@ class QueueMachine(RuleBasedStateMachine):
                 queue.lose(connection, job.id, job.attempt, "its lease expired", self.now)
             assert queue.overdue(connection, self.now) == []
 
+    @rule()
+    def late_jobs_expire(self) -> None:
+        before = {job.id: job for job in self.all_jobs()}
+        late = {
+            job.id
+            for job in before.values()
+            if job.expires_at is not None
+            and job.expires_at <= self.now
+            and not job.is_expiring
+            and job.requested is not JobAction.CANCEL
+        }
+        with self.store.write() as connection:
+            assert queue.has_late(connection, self.now) == bool(late)
+            expired = queue.expire(connection, self.now)
+            assert not queue.has_late(connection, self.now)
+        assert {job.id for job in expired} == late
+        for job in expired:
+            if before[job.id].status is JobStatus.RUNNING:
+                assert (job.requested, job.is_expiring) == (JobAction.PAUSE, True)
+            else:
+                assert job.status is JobStatus.FAILED
+                assert job.error is not None
+                assert job.error["code"] == "deadline_exceeded"
+
     @precondition(lambda self: self.jobs)
     @rule(number=pick, wish=st.sampled_from(sorted(WISHES)))
     def client_asks(self, number: int, wish: str) -> None:
@@ -192,6 +237,10 @@ class QueueMachine(RuleBasedStateMachine):
             assert (job.lease_until is not None) == is_running
             assert (job.server is not None) == is_running
             assert is_running or job.requested is None
+            assert (job.claimed_at is not None) == is_running
+            assert is_running or not job.is_expiring
+            assert job.not_before is None or job.status is not JobStatus.RUNNING
+            assert job.retries <= job.max_retries
             assert (job.finished_at is not None) == (job.status in TERMINAL)
             assert (job.error is not None) == (job.status is JobStatus.FAILED)
             assert (job.result is not None) == (job.status is JobStatus.SUCCEEDED)
@@ -207,7 +256,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert after.attempt >= before.attempt
             if before.requested is JobAction.CANCEL and after.status is JobStatus.RUNNING:
                 assert after.requested is JobAction.CANCEL
-            if before.requested is JobAction.CANCEL:
+            if before.requested is JobAction.CANCEL or before.is_expiring:
                 assert after.status is not JobStatus.QUEUED
         self.before = now
 

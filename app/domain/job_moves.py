@@ -1,0 +1,246 @@
+"""What each event does to a job: pure functions from a job to the job after it.
+
+Guards against stale attempts and the writing are the store's (``app.store.queue``); which event
+may follow which status is in the table of ``job``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.domain.job import (
+    TERMINAL,
+    Job,
+    JobAction,
+    JobEvent,
+    JobStatus,
+    advance,
+    backoff_seconds,
+    event_after_loss,
+    event_after_release,
+)
+from app.errors import IllegalTransition
+
+__all__ = [
+    "PASSING",
+    "Move",
+    "cancel_requested",
+    "cancelled",
+    "claimed",
+    "expired",
+    "failed",
+    "lost",
+    "pause_requested",
+    "recorded",
+    "released",
+    "renewed",
+    "resumed",
+    "retried",
+    "succeeded",
+]
+
+PASSING = frozenset({"executor_gone", "in_use", "storage_full", "unavailable"})
+"""Codes of failures that another attempt may not meet."""
+
+_OVER: Mapping[str, Any] = {
+    "lease_until": None,
+    "server": None,
+    "requested": None,
+    "is_expiring": False,
+    "claimed_at": None,
+}
+_AFRESH: Mapping[str, Any] = {"lost": 0, "retries": 0, "not_before": None, "ran_seconds": 0.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One change of a job.
+
+    Attributes:
+        job: as it is after the change.
+        event: what the log calls it; None for what is not told, as the renewal of a lease.
+        data: what the event carries.
+    """
+
+    job: Job
+    event: JobEvent | None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+# -- attempts -------------------------------------------------------------------------------
+
+
+def claimed(job: Job, executor: str, server: str, now: float) -> Move:
+    """Begin an attempt."""
+    return _move(
+        job,
+        JobEvent.CLAIMED,
+        now,
+        {"executor": executor},
+        attempt=job.attempt + 1,
+        executor=executor,
+        server=server,
+        lease_until=now + job.lease_seconds,
+        claimed_at=now,
+        not_before=None,
+        started_at=now if job.started_at is None else job.started_at,
+    )
+
+
+def renewed(job: Job, now: float) -> Move:
+    """Extend the lease."""
+    return Move(job.evolve(lease_until=now + job.lease_seconds), None)
+
+
+def recorded(job: Job, kind: JobEvent, data: Mapping[str, Any], now: float) -> Move:
+    """Note a report: progress is kept in the job, a checkpoint forgives the attempts lost."""
+    changes: dict[str, Any] = {}
+    if kind is JobEvent.PROGRESS:
+        changes["progress"] = dict(data)
+    elif kind is JobEvent.CHECKPOINT:
+        changes["lost"] = 0
+    return _move(job, kind, now, data, **changes)
+
+
+def succeeded(job: Job, result: Mapping[str, Any], now: float) -> Move:
+    """End attempt and job well."""
+    result = dict(result)
+    return _end(job, JobEvent.SUCCEEDED, now, {"result": result}, result=result)
+
+
+def failed(job: Job, error: Mapping[str, Any], now: float) -> Move:
+    """End an attempt by an error, and the job unless it may be tried again for this one."""
+    error = dict(error)
+    if error["code"] not in PASSING or job.retries >= job.max_retries:
+        return _end(job, JobEvent.FAILED, now, {"error": error}, error=error)
+    event = event_after_release(job)
+    if event is not JobEvent.RELEASED:
+        return _give_back(job, event, str(error["message"]), now)
+    retries = job.retries + 1
+    not_before = now + backoff_seconds(retries)
+    data = {"error": error, "retry": retries, "not_before": not_before}
+    return _end(job, JobEvent.DEFERRED, now, data, retries=retries, not_before=not_before)
+
+
+def cancelled(job: Job, now: float) -> Move:
+    """End a job that was asked to stop for good, whether it runs or waits."""
+    return _end(job, JobEvent.CANCELLED, now)
+
+
+def released(job: Job, reason: str, now: float) -> Move:
+    """End an attempt in good order: what was asked of the job is granted, else it is queued."""
+    return _give_back(job, event_after_release(job), reason, now)
+
+
+def lost(job: Job, reason: str, now: float, *, waits: bool = False) -> Move:
+    """End an attempt that died, as ``released`` does; after too many in a row the job fails.
+
+    Args:
+        waits: what ended it may last: the next attempt begins the later the more were lost.
+    """
+    event, count = event_after_loss(job), job.lost + 1
+    if event is not JobEvent.RELEASED or not waits:
+        return _give_back(job, event, reason, now, lost=count)
+    not_before = now + backoff_seconds(count)
+    data = {"reason": reason, "not_before": not_before}
+    return _end(job, event, now, data, lost=count, not_before=not_before)
+
+
+def expired(job: Job, now: float) -> Move:
+    """Fail a job that waits beyond its time; ask one that runs to save and stop."""
+    if job.status is JobStatus.RUNNING:
+        pause = JobAction.PAUSE
+        return _move(job, JobEvent.EXPIRY_REQUESTED, now, requested=pause, is_expiring=True)
+    return _give_back(job, JobEvent.EXPIRED, "", now)
+
+
+# -- what clients ask for -------------------------------------------------------------------
+
+
+def pause_requested(job: Job, now: float) -> Move | None:
+    """Pause a queued job, ask a running one to; None where that was asked before."""
+    if job.status is not JobStatus.RUNNING:
+        return _move(job, JobEvent.PAUSED, now)
+    if job.requested is JobAction.CANCEL:
+        raise IllegalTransition("the job is being cancelled; retry it when it is cancelled")
+    _refuse_expiring(job)
+    if job.requested is JobAction.PAUSE:
+        return None
+    return _move(job, JobEvent.PAUSE_REQUESTED, now, requested=JobAction.PAUSE)
+
+
+def cancel_requested(job: Job, now: float) -> Move | None:
+    """Cancel a waiting job, ask a running one to stop for good; None where that was asked."""
+    if job.status is not JobStatus.RUNNING:
+        return cancelled(job, now)
+    if job.requested is JobAction.CANCEL:
+        return None
+    return _move(job, JobEvent.CANCEL_REQUESTED, now, requested=JobAction.CANCEL)
+
+
+def resumed(job: Job, now: float) -> Move:
+    """Queue a paused job, or withdraw a pause not carried out yet."""
+    _refuse_expiring(job)
+    if job.requested is JobAction.PAUSE:
+        return _move(job, JobEvent.PAUSE_WITHDRAWN, now, requested=None)
+    return _move(job, JobEvent.RESUMED, now, lost=0, not_before=None)
+
+
+def retried(job: Job, now: float) -> Move:
+    """Queue a failed or cancelled job with all its attempts, retries and time."""
+    deadline = None if job.deadline_seconds is None else now + job.deadline_seconds
+    afresh = {**_AFRESH, "error": None, "finished_at": None, "deadline_at": deadline}
+    return _move(job, JobEvent.RETRIED, now, **afresh)
+
+
+def _refuse_expiring(job: Job) -> None:
+    if job.is_expiring:
+        raise IllegalTransition("the job's time is used up and it is being stopped; retry it then")
+
+
+# -- how they are made ----------------------------------------------------------------------
+
+
+def _give_back(job: Job, event: JobEvent, reason: str, now: float, **changes: Any) -> Move:
+    data: dict[str, Any] = {"reason": reason}
+    if event in {JobEvent.EXHAUSTED, JobEvent.EXPIRED}:
+        error = _exhaustion(job, reason) if event is JobEvent.EXHAUSTED else _expiry(job, now)
+        data, changes = {"error": error}, {**changes, "error": error}
+    return _end(job, event, now, data, **changes)
+
+
+def _exhaustion(job: Job, reason: str) -> dict[str, Any]:
+    message = f"{job.lost + 1} attempts in a row were lost, the last: {reason}"
+    return {"code": "attempts_exhausted", "message": message, "field": None}
+
+
+def _expiry(job: Job, now: float) -> dict[str, Any]:
+    is_late = job.deadline_at is not None and now >= job.deadline_at
+    what = (
+        f"it had not ended {job.deadline_seconds:g} s after its submission"
+        if is_late
+        else f"it had run for {job.timeout_seconds or 0:g} s"
+    )
+    message = f"{what}; its checkpoints are kept, and a retry goes on from the newest"
+    field_name = "deadline_seconds" if is_late else "timeout_seconds"
+    return {"code": "deadline_exceeded", "message": message, "field": field_name}
+
+
+def _end(
+    job: Job, event: JobEvent, now: float, data: Mapping[str, Any] | None = None, **changes: Any
+) -> Move:
+    """End an attempt, if there is one, and the job where the event leads to an end."""
+    if advance(job.status, event) in TERMINAL:
+        changes["finished_at"] = now
+    if job.claimed_at is not None:
+        changes["ran_seconds"] = job.ran_seconds + now - job.claimed_at
+    return _move(job, event, now, data, **{**changes, **_OVER})
+
+
+def _move(
+    job: Job, event: JobEvent, now: float, data: Mapping[str, Any] | None = None, **changes: Any
+) -> Move:
+    status = advance(job.status, event)
+    return Move(job.evolve(status=status, updated_at=now, **changes), event, data or {})

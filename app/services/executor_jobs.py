@@ -1,0 +1,388 @@
+"""The jobs of one executor: claimed, started, told to stop, and entered as they report.
+
+Nothing here waits for a reply of the executor but the job that the reply is about: an executor
+that is busy with a long batch delays neither the others nor what else is to be said to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from app.domain.job import Job, JobAction, JobKind
+from app.domain.job_moves import PASSING
+from app.error_table import error_code
+from app.errors import (
+    ExecutorGone,
+    HostError,
+    Invalid,
+    ServiceError,
+    StorageFull,
+    Unavailable,
+)
+from app.link.client import ExecutorClient
+from app.link.job_messages import (
+    ExecutorEvent,
+    JobCheckpoint,
+    JobControl,
+    JobDone,
+    JobPrepared,
+    JobProgress,
+    JobStart,
+    event_from_wire,
+    to_wire,
+)
+from app.services.bell import Bell
+from app.services.job_queue import JobQueue
+from app.services.job_runs import LAST, JobRuns
+
+__all__ = ["AFTER_ERROR_SECONDS", "ExecutorJobs", "cancel_tasks", "repeat"]
+
+_log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 1.0
+AFTER_ERROR_SECONDS = 1.0
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Assignment:
+    """An attempt that the executor works on.
+
+    Attributes:
+        wish: what the job is asked to do, once known.
+        told: what of that the executor was told.
+        is_started: the executor has taken it.
+        is_over: its last message came; it is still to be entered.
+    """
+
+    job: Job
+    wish: JobAction | None = None
+    told: JobAction | None = None
+    is_started: bool = False
+    is_over: bool = False
+
+
+class ExecutorJobs:
+    """Runs jobs of the store on one executor."""
+
+    def __init__(
+        self, client: ExecutorClient, queue: JobQueue, runs: JobRuns, work: Bell, places: int
+    ) -> None:
+        """Prepare; ``start`` begins to claim.
+
+        Args:
+            places: jobs, of different modules, that it runs in turns.
+        """
+        self.client = client
+        self._queue = queue
+        self._runs = runs
+        self._work = work
+        self._places = places
+        self._assignments: dict[int, _Assignment] = {}
+        self._claiming = asyncio.Lock()
+        self._is_claim_due = False
+        self._claims: set[asyncio.Task[None]] = set()
+        self._calls: set[asyncio.Task[None]] = set()
+        self._loops: list[asyncio.Task[None]] = []
+        self._is_stopping = False
+        self._emptied = asyncio.Event()
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Claim and listen until ``stop``."""
+        name = self.client.name
+        self._loops = [
+            asyncio.create_task(repeat(self._look), name=f"claim for {name}"),
+            asyncio.create_task(repeat(self._listen), name=f"listen to {name}"),
+        ]
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Stop claiming, let running jobs save where they are, and give them back to the queue."""
+        self._is_stopping = True
+        # A claim under way may end: cancelled, it would leave its job running for nobody.
+        async with self._claiming:
+            pass
+        for assignment in list(self._assignments.values()):
+            self._wish(assignment, assignment.wish or JobAction.PAUSE)
+        self._emptied.clear()
+        if self._assignments:
+            try:
+                await asyncio.wait_for(self._emptied.wait(), grace_seconds)
+            except TimeoutError:
+                _log.warning("executor %s: jobs did not stop in time", self.client.name)
+        await cancel_tasks([*self._loops, *self._claims, *self._calls])
+        for assignment in list(self._assignments.values()):
+            job = assignment.job
+            await asyncio.to_thread(self._queue.release, job.id, job.attempt, "its server stopped")
+        self._assignments.clear()
+
+    # -- what the dispatcher asks -------------------------------------------------------------
+
+    @property
+    def job_ids(self) -> list[int]:
+        """Ids of the jobs in work."""
+        return list(self._assignments)
+
+    def attempts(self) -> list[tuple[int, int]]:
+        """Return the attempts in work, as (job, attempt), of an executor that lives."""
+        if not self.client.is_alive():
+            return []
+        return [(one.job.id, one.job.attempt) for one in self._assignments.values()]
+
+    def drop(self, job_id: int, attempt: int) -> None:
+        """Stop an attempt that holds its job no more."""
+        assignment = self._find(job_id, attempt)
+        if assignment is not None:
+            self._forget(assignment)
+            self._wish(assignment, JobAction.CANCEL)
+
+    async def lose_all(self, reason: str) -> None:
+        """Give all jobs back to the queue: who worked on them is dead."""
+        for assignment in list(self._assignments.values()):
+            await self._lose(assignment, reason)
+
+    # -- claim --------------------------------------------------------------------------------
+
+    async def _look(self) -> None:
+        ticket = self._work.ticket()
+        if self.client.is_alive():
+            await self._claim()
+        else:
+            await self.lose_all(f"executor {self.client.name} died")
+        await self._look_for_wishes()
+        await self._work.wait(ticket, _POLL_SECONDS)
+
+    async def _claim(self) -> None:
+        self._is_claim_due = False
+        async with self._claiming:
+            while (places := self._free_places()) > 0:
+                jobs = await asyncio.to_thread(self._queue.claim, self.client.name, places)
+                for job in jobs:
+                    assignment = self._assignments[job.id] = _Assignment(job)
+                    self._call(self._begin(assignment))
+                if len(jobs) < places:
+                    return
+
+    def _claim_soon(self) -> None:
+        """Claim beside what else goes on, once for all the places that are free by then."""
+        if not self._is_claim_due and not self._is_stopping:
+            self._is_claim_due = True
+            self._spawn(self._claims, _safely(self._claim))
+
+    def _free_places(self) -> int:
+        if self._is_stopping or not self.client.is_alive():
+            return 0
+        return self._places - sum(not one.is_over for one in self._assignments.values())
+
+    async def _begin(self, assignment: _Assignment) -> None:
+        job = assignment.job
+        try:
+            message = await asyncio.to_thread(self._runs.start_message, job)
+            await self._tell("start_job", message)
+            assignment.is_started = True
+            if assignment.wish is not None:
+                await self._pass_on(assignment)
+        except ExecutorGone as error:
+            await self._lose(assignment, str(error))
+        except (ServiceError, HostError) as error:
+            code = error_code(error)
+            if code in PASSING:
+                await self._lose(assignment, error.message, waits=True)
+            elif self._forget(assignment):
+                await asyncio.to_thread(self._queue.fail, job.id, job.attempt, code, error.message)
+                self._claim_soon()
+
+    # -- wishes -------------------------------------------------------------------------------
+
+    async def _look_for_wishes(self) -> None:
+        if self._assignments:
+            for job in await asyncio.to_thread(self._queue.requests, list(self._assignments)):
+                assignment = self._find(job.id, job.attempt)
+                if assignment is not None and job.requested is not None:
+                    self._wish(assignment, job.requested)
+
+    def _wish(self, assignment: _Assignment, action: JobAction) -> None:
+        """Tell the executor what a job is to do, when it has taken the job."""
+        assignment.wish = action
+        if assignment.is_started and assignment.told is not action:
+            self._call(self._pass_on(assignment))
+
+    async def _pass_on(self, assignment: _Assignment) -> None:
+        action = assignment.told = assignment.wish
+        assert action is not None
+        job = assignment.job
+        try:
+            await self._tell(
+                "control_job", JobControl(job_id=job.id, attempt=job.attempt, action=action)
+            )
+        except ExecutorGone as error:
+            await self._lose(assignment, str(error))
+        except HostError as error:
+            # Its last message is on the way: the executor has forgotten the job already.
+            _log.info("job %d was not told to %s: %s", job.id, action, error)
+
+    async def _tell(self, method: str, message: JobStart | JobControl) -> None:
+        reply = await self.client.call(method, to_wire(message))
+        reply.release()
+
+    # -- listen -------------------------------------------------------------------------------
+
+    async def _listen(self) -> None:
+        """Enter what the executor reports, in its order."""
+        reports: asyncio.Queue[ExecutorEvent] = asyncio.Queue()
+        entering = asyncio.create_task(
+            repeat(lambda: self._enter_waiting(reports)), name=f"enter of {self.client.name}"
+        )
+        try:
+            async for wire in self.client.events():
+                message = self._read(wire)
+                if message is not None:
+                    reports.put_nowait(message)
+        finally:
+            await cancel_tasks([entering])
+
+    def _read(self, wire: dict[str, Any]) -> ExecutorEvent | None:
+        try:
+            message = event_from_wire(wire)
+        except Invalid as error:
+            _log.error("executor %s sent what is no event: %s", self.client.name, error)
+            return None
+        if isinstance(message, LAST):
+            assignment = self._find(message.job_id, message.attempt)
+            if assignment is not None:
+                assignment.is_over = True  # its place is free before the store knows of it
+                self._claim_soon()
+        return message
+
+    async def _enter_waiting(self, reports: asyncio.Queue[ExecutorEvent]) -> None:
+        messages = [await reports.get()]
+        while not reports.empty():
+            messages.append(reports.get_nowait())
+        for part in self._parts(_without_outdated(messages)):
+            await _safely(lambda part=part: self._enter(part))  # type: ignore[misc]
+
+    def _parts(self, messages: list[ExecutorEvent]) -> list[list[ExecutorEvent]]:
+        """Part messages into those that are entered together.
+
+        One with files to see to is entered by itself, so that all before it has been seen to.
+        """
+        parts: list[list[ExecutorEvent]] = [[]]
+        for message in messages:
+            if self._has_files(message):
+                parts += [[message], []]
+            else:
+                parts[-1].append(message)
+        return [part for part in parts if part]
+
+    def _has_files(self, message: ExecutorEvent) -> bool:
+        if isinstance(message, LAST):
+            assignment = self._find(message.job_id, message.attempt)
+            return assignment is not None and assignment.job.kind is not JobKind.SCORE
+        return isinstance(message, JobPrepared | JobCheckpoint)
+
+    async def _enter(self, messages: list[ExecutorEvent]) -> None:
+        """Enter messages, however long the store takes none: nobody says this again."""
+        if len(messages) == 1:
+            messages = [await self._prepare(messages[0])]
+        jobs = await _persistently(lambda: self._runs.enter(messages))
+        for job, message in zip(jobs, messages, strict=True):
+            if job is not None and isinstance(message, JobPrepared | JobCheckpoint | LAST):
+                await self._follow_up(job, message)
+            if job is None or isinstance(message, LAST):
+                assignment = self._find(message.job_id, message.attempt)
+                if assignment is not None:
+                    self._forget(assignment)
+        self._claim_soon()
+
+    async def _prepare(self, message: ExecutorEvent) -> ExecutorEvent:
+        assignment = self._find(message.job_id, message.attempt)
+        if assignment is None or not isinstance(message, JobDone):
+            return message
+        return await _persistently(lambda: self._runs.prepare(message, assignment.job))
+
+    async def _follow_up(self, job: Job, message: ExecutorEvent) -> None:
+        await _persistently(lambda: self._runs.follow_up(job, message))
+
+    # -- assignments --------------------------------------------------------------------------
+
+    def _find(self, job_id: int, attempt: int) -> _Assignment | None:
+        assignment = self._assignments.get(job_id)
+        return assignment if assignment and assignment.job.attempt == attempt else None
+
+    def _forget(self, assignment: _Assignment) -> bool:
+        """Take a job off this executor; False where it was before."""
+        if self._assignments.get(assignment.job.id) is not assignment:
+            return False
+        del self._assignments[assignment.job.id]
+        if not self._assignments:
+            self._emptied.set()
+        return True
+
+    async def _lose(self, assignment: _Assignment, reason: str, *, waits: bool = False) -> None:
+        self._forget(assignment)
+        job = assignment.job
+        await asyncio.to_thread(self._queue.lose, job.id, job.attempt, reason, waits=waits)
+
+    def _call(self, step: Coroutine[Any, Any, None]) -> None:
+        self._spawn(self._calls, _logged(step))
+
+    def _spawn(self, tasks: set[asyncio.Task[None]], step: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(step)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+
+async def repeat(step: Callable[[], Awaitable[None]]) -> None:
+    """Do a step again and again; an error is logged, and delays what comes next."""
+    while True:
+        await _safely(step)
+
+
+async def cancel_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancel tasks and wait for their ends."""
+    tasks = list(tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _safely(step: Callable[[], Awaitable[None]]) -> None:
+    """Do a step; an error of the store or of ours is logged, and delays what comes next."""
+    try:
+        await step()
+    except Exception:
+        _log.exception("the dispatcher goes on after an error")
+        await asyncio.sleep(AFTER_ERROR_SECONDS)
+
+
+async def _logged(step: Awaitable[None]) -> None:
+    try:
+        await step
+    except Exception:
+        _log.exception("the dispatcher goes on after an error")
+
+
+async def _persistently(step: Callable[[], T]) -> T:
+    """Do a step in a thread, again and again while the store takes nothing."""
+    while True:
+        try:
+            return await asyncio.to_thread(step)
+        except (Unavailable, StorageFull) as error:
+            _log.error("what an executor reports waits: %s", error)
+            await asyncio.sleep(AFTER_ERROR_SECONDS)
+
+
+def _without_outdated(messages: list[ExecutorEvent]) -> list[ExecutorEvent]:
+    """Leave out progress that a later report of the same job outdates."""
+    newest = {m.job_id: i for i, m in enumerate(messages) if isinstance(m, JobProgress)}
+    return [
+        message
+        for i, message in enumerate(messages)
+        if not isinstance(message, JobProgress) or newest[message.job_id] == i
+    ]

@@ -1,0 +1,120 @@
+"""What each event makes of a job: retries with back-off, deadlines, and what is let go."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.domain import job_moves
+from app.domain.job import Job, JobAction, JobEvent, JobKind, JobStatus, backoff_seconds
+from app.errors import IllegalTransition
+
+S, E = JobStatus, JobEvent
+
+
+def queued(**fields: object) -> Job:
+    return Job(id=7, kind=JobKind.FIT, module="m", **fields)
+
+
+def running(now: float = 100.0, **fields: object) -> Job:
+    return job_moves.claimed(queued(**fields), "cpu(0)", "server", now).job
+
+
+def error(code: str) -> dict[str, object]:
+    return {"code": code, "message": "no room", "field": None}
+
+
+def test_waiting_doubles_up_to_five_minutes() -> None:
+    assert [backoff_seconds(count) for count in (1, 2, 3, 9, 10, 5000)] == [1, 2, 4, 256, 300, 300]
+
+
+@pytest.mark.parametrize("code", sorted(job_moves.PASSING))
+def test_failures_that_may_pass_are_tried_again_later_and_later(code: str) -> None:
+    job = running(max_retries=2)
+    for retry, wait in ((1, 1.0), (2, 2.0)):
+        move = job_moves.failed(job, error(code), 110.0)
+        assert (move.event, move.job.status) == (E.DEFERRED, S.QUEUED)
+        assert (move.job.retries, move.job.not_before) == (retry, 110.0 + wait)
+        assert move.data == {"error": error(code), "retry": retry, "not_before": 110.0 + wait}
+        assert move.job.error is move.job.finished_at is move.job.lease_until is None
+        job = job_moves.claimed(move.job, "cpu(0)", "server", 120.0).job
+        assert job.not_before is None
+    last = job_moves.failed(job, error(code), 130.0)
+    assert (last.event, last.job.status, last.job.error) == (E.FAILED, S.FAILED, error(code))
+    again = job_moves.retried(last.job, 140.0).job
+    assert (again.retries, again.not_before, again.error) == (0, None, None)
+
+
+def test_other_failures_end_the_job_whatever_retries_are_left() -> None:
+    move = job_moves.failed(running(max_retries=5), error("invalid"), 110.0)
+    assert (move.event, move.job.finished_at) == (E.FAILED, 110.0)
+
+
+@pytest.mark.parametrize(
+    ("requested", "status"), [(JobAction.PAUSE, S.PAUSED), (JobAction.CANCEL, S.CANCELLED)]
+)
+def test_a_failure_that_may_pass_grants_what_was_asked(
+    requested: JobAction, status: JobStatus
+) -> None:
+    job = running(max_retries=1).evolve(requested=requested)
+    assert job_moves.failed(job, error("storage_full"), 110.0).job.status is status
+
+
+def test_a_refusal_puts_off_and_a_death_does_not() -> None:
+    job = running(lost=1)
+    assert job_moves.lost(job, "died", 110.0).job.not_before is None
+    put_off = job_moves.lost(job, "in use", 110.0, waits=True)
+    assert (put_off.job.lost, put_off.job.not_before) == (2, 112.0)
+    assert put_off.data == {"reason": "in use", "not_before": 112.0}
+
+
+def test_running_time_adds_up_over_attempts_and_waiting_does_not_count() -> None:
+    job = running(100.0, timeout_seconds=30.0)
+    assert job.expires_at == 130.0
+    job = job_moves.released(job, "stopped", 110.0).job
+    assert (job.ran_seconds, job.claimed_at, job.expires_at) == (10.0, None, None)
+    job = job_moves.claimed(job, "cpu(0)", "server", 500.0).job
+    assert job.expires_at == 520.0
+    job = job_moves.lost(job, "died", 505.0).job
+    assert job.ran_seconds == 15.0
+
+
+def test_the_earlier_of_deadline_and_timeout_counts() -> None:
+    job = running(100.0, timeout_seconds=30.0, deadline_at=120.0, deadline_seconds=50.0)
+    assert job.expires_at == 120.0
+    assert job_moves.succeeded(job, {}, 110.0).job.expires_at is None
+
+
+@pytest.mark.parametrize("status", [S.QUEUED, S.PAUSED])
+def test_a_job_that_waits_beyond_its_deadline_fails_at_once(status: JobStatus) -> None:
+    job = queued(status=status, deadline_at=120.0, deadline_seconds=20.0)
+    move = job_moves.expired(job, 121.0)
+    assert (move.event, move.job.status) == (E.EXPIRED, S.FAILED)
+    assert move.job.error is not None
+    assert move.job.error["code"] == "deadline_exceeded"
+    assert move.job.error["field"] == "deadline_seconds"
+    assert "20 s after its submission" in move.job.error["message"]
+    again = job_moves.retried(move.job, 200.0).job
+    assert again.deadline_at == 220.0
+
+
+def test_a_running_job_beyond_its_time_saves_and_then_fails() -> None:
+    job = running(100.0, timeout_seconds=30.0)
+    asked = job_moves.expired(job, 131.0)
+    assert (asked.event, asked.job.status) == (E.EXPIRY_REQUESTED, S.RUNNING)
+    assert asked.job.requested is JobAction.PAUSE, "what the executor is told: save and stop"
+    for change in (job_moves.pause_requested, job_moves.resumed):
+        with pytest.raises(IllegalTransition, match="time is used up"):
+            change(asked.job, 132.0)
+    for move in (
+        job_moves.released(asked.job, "stopped", 133.0),
+        job_moves.lost(asked.job, "died", 133.0),
+    ):
+        assert (move.event, move.job.status) == (E.EXPIRED, S.FAILED)
+        assert move.job.error is not None
+        assert move.job.error["field"] == "timeout_seconds"
+        assert (move.job.requested, move.job.is_expiring) == (None, False)
+    done = job_moves.succeeded(asked.job, {"a": 1}, 133.0)
+    assert done.job.status is S.SUCCEEDED, "it came to its end all the same"
+    cancelled = job_moves.cancel_requested(asked.job, 132.0)
+    assert cancelled is not None
+    assert job_moves.released(cancelled.job, "x", 133.0).job.status is S.CANCELLED

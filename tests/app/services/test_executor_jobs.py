@@ -1,0 +1,116 @@
+"""An executor that does not answer holds nobody else up: neither jobs nor what is asked of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.domain.job import JobAction, JobStatus
+from app.link.job_messages import JobCancelled, JobDone
+from app.link.process import ProcessClient, ProcessOptions
+from app.services.dispatcher import Dispatcher
+from served.scripted_executor import ScriptedExecutor, dispatching, of, until, until_status
+
+S = JobStatus
+
+
+@pytest.fixture
+def apart(bench: Any) -> Any:
+    """The services, module ``a`` on ``cpu(0)`` and ``b`` on ``cpu(1)``."""
+    bench.modules.change("b", lambda b: b.evolve(executor="cpu(1)"))
+    return bench
+
+
+async def test_a_busy_executor_delays_no_job_of_an_idle_one(apart: Any) -> None:
+    busy, idle = ScriptedExecutor("cpu(0)"), ScriptedExecutor("cpu(1)")
+    busy.replies.clear()
+    async with dispatching(apart, busy, idle):
+        stuck = apart.fit("a")
+        await until(lambda: busy.starts)
+        for _ in range(2):
+            job = apart.fit("b")
+            await until(lambda job=job: idle.starts and idle.starts[-1].job_id == job.id)
+            idle.send(JobDone(**of(idle.starts[-1])))
+            await until_status(apart, job, S.SUCCEEDED)
+        assert apart.jobs.get(stuck.id).status is S.RUNNING
+        busy.replies.set()
+
+
+async def test_a_busy_executor_delays_no_request_to_another(apart: Any) -> None:
+    busy, idle = ScriptedExecutor("cpu(0)"), ScriptedExecutor("cpu(1)")
+    async with dispatching(apart, busy, idle):
+        stuck, other = apart.fit("a"), apart.fit("b")
+        await until(lambda: busy.starts and idle.starts)
+        busy.replies.clear()
+        apart.jobs.pause(stuck.id)
+        await until(lambda: busy.controls)
+        apart.jobs.cancel(other.id)
+        await until(lambda: idle.controls)
+        assert idle.controls[0].action is JobAction.CANCEL
+        idle.send(JobCancelled(**of(idle.starts[0])))
+        await until_status(apart, other, S.CANCELLED)
+        busy.replies.set()
+
+
+async def test_one_unanswered_start_delays_nothing_else_of_the_same_executor(bench: Any) -> None:
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor):
+        first = bench.fit("a")
+        await until(lambda: executor.starts)
+        executor.replies.clear()
+        bench.fit("b")
+        await until(lambda: len(executor.starts) == 2)
+        bench.jobs.cancel(first.id)
+        await until(lambda: executor.controls)
+        assert executor.controls[0].job_id == first.id
+        executor.replies.set()
+
+
+async def test_what_is_asked_before_the_start_is_answered_is_passed_on_after_it(
+    bench: Any,
+) -> None:
+    executor = ScriptedExecutor()
+    executor.replies.clear()
+    async with dispatching(bench, executor):
+        job = bench.fit("a")
+        await until(lambda: executor.starts)
+        bench.jobs.cancel(job.id)
+        beside = bench.fit("b")
+        await until(lambda: len(executor.starts) == 2)
+        assert executor.controls == [], "the executor may not know the job yet"
+        executor.replies.set()
+        await until(lambda: executor.controls)
+        assert [control.job_id for control in executor.controls] == [job.id]
+        assert bench.jobs.get(beside.id).status is S.RUNNING
+
+
+async def test_two_processes_of_which_one_is_in_a_long_batch(apart: Any) -> None:
+    options = ProcessOptions(
+        threads=1,
+        program=("app.executor.main", "--host", "served.busy_host:BusyHost"),
+        environ={
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "BUSY": "cpu(0)",
+            "BUSY_SECONDS": "4",
+        },
+    )
+    clients = [ProcessClient("cpu(0)", options), ProcessClient("cpu(1)", options)]
+    await asyncio.gather(*(client.start() for client in clients))
+    dispatcher = Dispatcher(clients, apart.queue, apart.runs, apart.bells)
+    await dispatcher.start()
+    try:
+        slow = apart.fit("a")
+        await until(lambda: dispatcher.jobs_by_executor["cpu(0)"] == [slow.id])
+        began = time.monotonic()
+        for _ in range(3):
+            await until_status(apart, apart.fit("b"), S.SUCCEEDED)
+        assert apart.jobs.get(slow.id).status is S.RUNNING
+        assert time.monotonic() - began < 4
+        await until_status(apart, slow, S.SUCCEEDED)
+    finally:
+        await dispatcher.stop(grace_seconds=0.0)
+        await asyncio.gather(*(client.stop() for client in clients))

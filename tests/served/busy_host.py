@@ -1,0 +1,45 @@
+"""A host whose device may be in the middle of a long batch when a job comes; jobs end at once.
+
+``BUSY`` names the device that is, ``BUSY_SECONDS`` how long it takes.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from app.link.job_messages import JobDone, start_from_wire, to_wire
+from app.link.protocols import Arrays, Emit, Priority
+
+__all__ = ["BusyHost"]
+
+
+class BusyHost:
+    """Takes jobs, and on one device takes its time."""
+
+    def __init__(self, device: str, emit: Emit) -> None:
+        self._emit = emit
+        self._seconds = float(os.environ["BUSY_SECONDS"]) if device == os.environ["BUSY"] else 0.0
+
+    def priority(self, method: str) -> Priority:
+        return Priority.CONTROL
+
+    def handle(
+        self, method: str, params: dict[str, Any], tensors: Arrays
+    ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        time.sleep(self._seconds)
+        if method == "start_job":
+            start = start_from_wire(params)
+            self._emit(to_wire(JobDone(job_id=start.job_id, attempt=start.attempt)))
+        return {}, {}
+
+    def has_work(self) -> bool:
+        return False
+
+    def advance(self) -> None:
+        raise AssertionError("there is no work")
+
+    def close(self) -> None:
+        pass
