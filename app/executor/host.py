@@ -60,12 +60,13 @@ _PRIORITIES: Mapping[type[Any], Priority] = {
 class ModuleHost:
     """Has the modules of one device. Everything here belongs to the device loop's thread."""
 
-    def __init__(self, device: str, emit: Emit) -> None:
+    def __init__(self, device: str, emit: Emit, wake: Callable[[], None]) -> None:
         """Begin with no modules.
 
         Args:
             device: for example ``cpu(0)``.
             emit: where events of jobs go.
+            wake: called, in any thread, when a job that waited for a file can go on.
 
         Raises:
             Invalid: the device is not there.
@@ -75,7 +76,7 @@ class ModuleHost:
         self._modules: dict[str, HostedModule] = {}
         self._steppers: dict[str, Stepper] = {}
         self._random = RandomStreams()
-        self._jobs = JobBoard(self._module_of_job, self._random, emit)
+        self._jobs = JobBoard(self._module_of_job, self._random, emit, wake)
 
     # -- the loop's side ----------------------------------------------------------------------
 

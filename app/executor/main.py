@@ -18,6 +18,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from typing import TypeAlias
 
 from app.errors import ServiceError
 from app.executor.host import ModuleHost
@@ -32,6 +33,8 @@ from core.errors import MXNetError
 __all__ = ["main", "make_loop"]
 
 _PR_SET_PDEATHSIG = 1
+
+MakeHost: TypeAlias = Callable[[str, Emit, Callable[[], None]], Host]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -49,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
         daemon=True,
     ).start()
     try:
-        host = _load(options.host)(options.device, channel.emit)
+        host = _load(options.host)(options.device, channel.emit, channel.wake)
     except (ServiceError, MXNetError) as error:
         channel.fail(str(error))
         return 1
@@ -63,7 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def make_loop(device: str, channel: Channel) -> DeviceLoop:
     """Return the loop of a device that serves a channel within this process."""
-    return DeviceLoop(ModuleHost(device, channel.emit), channel)
+    return DeviceLoop(ModuleHost(device, channel.emit, channel.wake), channel)
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -94,11 +97,11 @@ def _prepare_process(log_level: str) -> None:
     )
 
 
-def _load(path: str | None) -> Callable[[str, Emit], Host]:
+def _load(path: str | None) -> MakeHost:
     if path is None:
         return ModuleHost
     module, _, name = path.partition(":")
-    make_host: Callable[[str, Emit], Host] = getattr(importlib.import_module(module), name)
+    make_host: MakeHost = getattr(importlib.import_module(module), name)
     return make_host
 
 

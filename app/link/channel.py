@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import threading
@@ -20,7 +21,7 @@ __all__ = ["SocketChannel"]
 class SocketChannel:
     """A ``Channel`` over a blocking Unix socket.
 
-    One thread receives and answers; ``beat`` and ``hello`` may be called from any thread.
+    One thread receives and answers; ``beat``, ``hello`` and ``wake`` may be called from any thread.
     """
 
     def __init__(self, sock: socket.socket, limits: SlabLimits) -> None:
@@ -29,6 +30,8 @@ class SocketChannel:
         self._port = SlabPort(limits)
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
+        self._waker = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._poll.register(self._waker, select.POLLIN)
         self._send_lock = threading.Lock()
 
     def receive(self, timeout_seconds: float | None) -> tuple[list[IncomingCall], list[int]]:
@@ -36,8 +39,12 @@ class SocketChannel:
         calls: list[IncomingCall] = []
         dropped: list[int] = []
         wait_ms = None if timeout_seconds is None else timeout_seconds * 1000
-        while self._poll.poll(wait_ms):
+        while ready := self._poll.poll(wait_ms):
             wait_ms = 0
+            if any(descriptor == self._waker for descriptor, _ in ready):
+                os.eventfd_read(self._waker)
+                if len(ready) == 1:
+                    continue
             if not self._read():
                 raise ChannelClosed
             for frame in self._reader.frames():
@@ -73,6 +80,10 @@ class SocketChannel:
         """Report an event of a job."""
         self._send({"event": encode_value(event)})
 
+    def wake(self) -> None:
+        """Let ``receive`` return, though nothing arrived."""
+        os.eventfd_write(self._waker, 1)
+
     def hello(self, facts: Mapping[str, Any]) -> None:
         """Say that this executor is ready."""
         self._write({"hello": encode_value(facts)}, [])
@@ -90,6 +101,7 @@ class SocketChannel:
         self._reader.close()
         self._port.close()
         self._sock.close()
+        os.close(self._waker)
 
     def _read(self) -> bool:
         try:

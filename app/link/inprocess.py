@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import queue
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -18,6 +19,13 @@ from app.link.protocols import ChannelClosed, Emit, IncomingCall, MakeLoop
 __all__ = ["InProcessClient"]
 
 
+class _Signal(enum.Enum):
+    """What is sent to a loop beside calls and the numbers of those given up."""
+
+    STOP = enum.auto()
+    WAKE = enum.auto()
+
+
 class _QueueChannel:
     """A ``Channel`` whose two ends are threads."""
 
@@ -26,7 +34,7 @@ class _QueueChannel:
         answer: Callable[[int, Reply | HostError], None],
         emit: Emit,
     ) -> None:
-        self.inbox: queue.SimpleQueue[IncomingCall | int | None] = queue.SimpleQueue()
+        self.inbox: queue.SimpleQueue[IncomingCall | int | _Signal] = queue.SimpleQueue()
         self._answer = answer
         self._emit = emit
 
@@ -38,11 +46,11 @@ class _QueueChannel:
             while True:
                 item = self.inbox.get(block=block, timeout=timeout_seconds if block else None)
                 block = False
-                if item is None:
+                if item is _Signal.STOP:
                     raise ChannelClosed
                 if isinstance(item, int):
                     dropped.append(item)
-                else:
+                elif isinstance(item, IncomingCall):
                     calls.append(item)
         except queue.Empty:
             return calls, dropped
@@ -61,6 +69,9 @@ class _QueueChannel:
 
     def emit(self, event: dict[str, Any]) -> None:
         self._emit(event)
+
+    def wake(self) -> None:
+        self.inbox.put(_Signal.WAKE)
 
 
 class InProcessClient:
@@ -95,7 +106,7 @@ class InProcessClient:
         """End the thread after the batch under way."""
         if self._thread is None:
             return
-        self._channel.inbox.put(None)
+        self._channel.inbox.put(_Signal.STOP)
         await asyncio.to_thread(self._thread.join)
         self._thread = None
         self._fail_pending("the executor was stopped")

@@ -75,6 +75,10 @@ class Channel(Protocol):
         """Report an event of a job."""
         ...
 
+    def wake(self) -> None:
+        """Let ``receive`` return, though nothing arrived; may be called in any thread."""
+        ...
+
 
 class Host(Protocol):
     """What a device loop runs: answers calls and advances jobs, all in the loop's thread."""

@@ -11,10 +11,11 @@ from core.checkpoint.model_files import (
     save_checkpoint,
     write_atomically,
 )
-from core.checkpoint.states import read_states, write_states
+from core.checkpoint.states import copy_states, read_states, write_states
 
 __all__ = [
     "BatchEndParam",
+    "copy_states",
     "load_checkpoint",
     "load_params",
     "load_params_file",

@@ -6,6 +6,7 @@ states), or, from a Trainer, a pair of that dict and the optimizer itself.
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import pickle
 from typing import Any
@@ -14,8 +15,9 @@ from core.checkpoint.known_names import name_of
 from core.checkpoint.unpickle import unpickle
 from core.errors import FormatError
 from core.ndarray import NDArray
+from core.ndarray.stored import StoredArray, encode_array
 
-__all__ = ["read_states", "write_states"]
+__all__ = ["copy_states", "read_states", "write_states"]
 
 PROTOCOL = 4
 """What Python 3.8 and later write by default, and MXNet's users with them."""
@@ -46,6 +48,29 @@ def write_states(states: Any) -> bytes:
     return out.getvalue()
 
 
+def copy_states(states: Any) -> Any:
+    """Return states as they are now, on the host: ``write_states`` may write them at any time later
+    and in any thread, whatever becomes of the arrays meanwhile."""
+    if isinstance(states, NDArray):
+        stored = states.stored()
+        auxiliary = tuple(one.copy() for one in stored.auxiliary)
+        copied = dataclasses.replace(stored, data=stored.data.copy(), auxiliary=auxiliary)
+        return _Copied(type(states), copied)
+    if isinstance(states, dict):
+        return {key: copy_states(state) for key, state in states.items()}
+    if type(states) in (tuple, list):
+        return type(states)(copy_states(state) for state in states)
+    return states
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Copied:
+    """What an array of some class held when it was copied."""
+
+    cls: type[NDArray]
+    stored: StoredArray
+
+
 class _Pickler(pickle._Pickler):
     """Write our classes under MXNet's names, and no others.
 
@@ -56,6 +81,8 @@ class _Pickler(pickle._Pickler):
         """Reduce an array to what MXNet's NDArray reduces to."""
         if isinstance(obj, NDArray):
             return type(obj), _NOTHING, obj.__getstate__()
+        if isinstance(obj, _Copied):
+            return obj.cls, _NOTHING, {"handle": bytearray(encode_array(obj.stored))}
         return NotImplemented
 
     def save_global(self, obj: Any, name: str | None = None) -> None:

@@ -61,6 +61,11 @@ class KVStore(KVStoreBase):
             raise ValueError(f"Unknown capability: {capability}")
         return True
 
+    @property
+    def updater(self) -> Any:
+        """What updates stored values; None before ``set_optimizer``."""
+        return self._updater
+
     def init(self, key: Any, value: Any) -> None:
         """Store the first value of a key, or of each of a list of keys.
 

@@ -383,6 +383,10 @@ class Module(PrivateNames, BaseModule):
         """Write the optimizer's states to a file in MXNet's form."""
         self._optimizer_of("save_optimizer_states()").save_states(fname)
 
+    def copy_optimizer_states(self) -> Callable[[], bytes]:
+        """Copy the optimizer's states; the result makes the bytes of their file, in any thread."""
+        return self._optimizer_of("copy_optimizer_states()").copy_states()
+
     def load_optimizer_states(self, fname: str) -> None:
         """Read the optimizer's states from a file that MXNet or this class wrote."""
         self._optimizer_of("load_optimizer_states()").load_states(fname)

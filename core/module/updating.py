@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from core import kvstore as kv
 from core import optimizer as opt
-from core.checkpoint import write_atomically
+from core.checkpoint import copy_states, write_atomically, write_states
 from core.errors import UsageError, did_you_mean
 from core.module.group import ExecutorGroup
 from core.ndarray import NDArray
@@ -110,6 +112,21 @@ class GroupUpdater:
             write_atomically(Path(fname), self.updater.get_states())
         elif self.kvstore is not None:
             self.kvstore.save_optimizer_states(fname)
+
+    def copy_states(self) -> Callable[[], bytes]:
+        """Copy the optimizer's states; return what makes the bytes of their file of the copy.
+
+        That may be called at any time later and in any thread.
+        """
+        updater = self.updater
+        if updater is None and isinstance(self.kvstore, kv.KVStore):
+            updater = self.kvstore.updater
+        if isinstance(updater, opt.Updater):
+            return partial(write_states, copy_states(updater.states))
+        with tempfile.TemporaryDirectory(prefix="modserve-") as directory:
+            path = Path(directory) / "optimizer.states"
+            self.save_states(str(path))
+            return partial(bytes, path.read_bytes())
 
     def load_states(self, fname: str) -> None:
         """Read the optimizer's states from a file."""

@@ -10,6 +10,7 @@ from app.domain.codec import canonical_json
 from app.domain.job_params import DatasetSource, FitParams
 from app.domain.module import BindSpec, BucketShapes, InitSpec, InputDesc, ModuleKind, OptimizerSpec
 from app.errors import Conflict, Invalid
+from app.executor.background import Waits, awaited, in_background
 from app.executor.faults import client_fault
 from app.executor.jobs.epoch_plan import bucket_of_lengths
 from app.executor.jobs.examples import Examples, InputForm
@@ -34,8 +35,8 @@ Callback = Callable[[BatchEndParam], None]
 
 def load_examples(
     context: JobContext, source: DatasetSource, field: str, with_labels: bool
-) -> Examples:
-    """Load the examples that a job's module is given; see ``Examples``."""
+) -> Waits[Examples]:
+    """Load the examples that a job's module is given, beside the device's thread."""
     module = context.module
     names = [*module.data_names, *(module.label_names if with_labels else ())]
     bound = {one.name: one for one in _bound_inputs(module)}
@@ -43,7 +44,8 @@ def load_examples(
         InputForm(name, bound[name].dtype, bound[name].layout) if name in bound else InputForm(name)
         for name in names
     ]
-    return Examples(source, context.start.datasets, forms, field)
+    loaded = in_background(Examples, source, context.start.datasets, forms, field)
+    return (yield from awaited(loaded))
 
 
 def bucket_lengths(module: HostedModule, wanted: Sequence[int]) -> list[int]:

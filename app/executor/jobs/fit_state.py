@@ -2,11 +2,12 @@
 
 <module>-0003.params  .states     as MXNet writes them
 state.json                        everything here
-devices.params                    auxiliary states of each device, where there are several
+devices.ndarray                   auxiliary states of each device, where there are several
 """
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,12 @@ from app.errors import Damaged
 from app.executor.modules.engine_optimizer import main_module
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.modules.module_files import read_state, write_state
+from core.device import cpu
+from core.ndarray import NDArray
 from core.ndarray import load as load_arrays
 from core.ndarray import save as save_arrays
 
-__all__ = ["FitState", "read_fit", "write_fit"]
+__all__ = ["FitSnapshot", "FitState", "read_fit"]
 
 _DEVICES_FILE = "devices.ndarray"
 
@@ -58,25 +61,39 @@ class FitState:
         return CheckpointTag(self.epoch, self.batch)
 
 
-def write_fit(state: FitState, module: HostedModule, directory: Path) -> None:
-    """Write the state beside the module's files."""
-    write_state(directory, {name: getattr(state, name) for name in FitState.__slots__})
-    group = main_module(module.engine).executor_group
-    if len(group.execs) > 1:
+@dataclass(frozen=True, slots=True)
+class FitSnapshot:
+    """A copy of a fit's state, to be written in any thread while the fit goes on."""
+
+    state: dict[str, Any]
+    devices: dict[str, NDArray]
+
+    @classmethod
+    def of(cls, state: FitState, module: HostedModule) -> FitSnapshot:
+        """Copy the state, and the auxiliary states of each device where there are several."""
+        plain = {name: copy.deepcopy(getattr(state, name)) for name in FitState.__slots__}
+        group = main_module(module.engine).executor_group
+        if len(group.execs) < 2:
+            return cls(plain, {})
         arrays = {
-            f"{device}:{name}": array
+            f"{device}:{name}": array.copyto(cpu(0))
             for device, executor in enumerate(group.execs)
             for name, array in executor.aux_dict.items()
         }
-        if arrays:
-            save_arrays(str(directory / _DEVICES_FILE), arrays)
+        return cls(plain, arrays)
+
+    def write(self, directory: Path) -> None:
+        """Write it beside the module's files."""
+        write_state(directory, self.state)
+        if self.devices:
+            save_arrays(str(directory / _DEVICES_FILE), self.devices)
 
 
 def read_fit(module: HostedModule, directory: Path) -> FitState:
     """Read the state, and set the auxiliary states of each device.
 
     Raises:
-        Damaged: it is not what ``write_fit`` wrote.
+        Damaged: it is not what ``FitSnapshot`` wrote.
     """
     try:
         state = FitState(**read_state(directory))

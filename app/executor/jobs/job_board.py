@@ -1,16 +1,22 @@
-"""The jobs of an executor, advanced in turns, one batch each."""
+"""The jobs of an executor, advanced in turns, one batch each.
+
+A job that waits for its files, which are read and written beside the device's thread, is passed
+over until they are there.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 from app.domain.job_params import FitParams, PredictParams, ScoreParams, parse_job_params
 from app.domain.module import ModuleRecord
 from app.errors import HostError, NotFound, ServiceError, Superseded, refined
+from app.executor.background import Waits
 from app.executor.faults import to_host_error
 from app.executor.jobs.job_context import JobContext
 from app.executor.jobs.scoring import PredictJob, ScoreJob
@@ -29,7 +35,12 @@ _log = logging.getLogger(__name__)
 @dataclass(slots=True)
 class _Running:
     context: JobContext
-    steps: Generator[None, None, ExecutorEvent]
+    steps: Waits[ExecutorEvent]
+    awaited: Future[Any] | None = None
+
+    @property
+    def can_go_on(self) -> bool:
+        return self.awaited is None or self.awaited.done()
 
 
 class JobBoard:
@@ -40,6 +51,7 @@ class JobBoard:
         module_of: Callable[[ModuleRecord], HostedModule],
         random: RandomStreams,
         emit: Emit,
+        wake: Callable[[], None],
     ) -> None:
         """Begin without jobs.
 
@@ -47,15 +59,17 @@ class JobBoard:
             module_of: finds the module of a record, or makes it.
             random: each job has a stream of its own in it.
             emit: where events go.
+            wake: called, in any thread, when a job that waited can go on.
         """
         self._module_of = module_of
         self._random = random
         self._emit = emit
+        self._wake = wake
         self._running: deque[_Running] = deque()
 
     def has_work(self) -> bool:
-        """Tell whether there is a job."""
-        return bool(self._running)
+        """Tell whether there is a job that can go on at present."""
+        return any(running.can_go_on for running in self._running)
 
     def summarize(self) -> list[dict[str, Any]]:
         """Return id, attempt, kind and module of each job."""
@@ -101,13 +115,14 @@ class JobBoard:
 
     def advance(self) -> None:
         """Run the next step of the job whose turn it is; a job that fails harms no other."""
-        running = self._running[0]
-        self._running.rotate(-1)
+        running = self._next_turn()
         context = running.context
         self._random.enter(_stream_of(context))
         try:
             with context.captured_logs():
-                next(running.steps)
+                running.awaited = next(running.steps)
+            if running.awaited is not None:
+                running.awaited.add_done_callback(lambda _: self._wake())
         except StopIteration as end:
             self._finish(running, end.value)
         except (ServiceError, MXNetError) as error:
@@ -132,7 +147,14 @@ class JobBoard:
         for running in list(self._running):
             self._remove(running)
 
-    def _make_steps(self, context: JobContext) -> Generator[None, None, ExecutorEvent]:
+    def _next_turn(self) -> _Running:
+        """Return the first job that can go on, and put it behind the others."""
+        running = next(one for one in self._running if one.can_go_on)
+        self._running.remove(running)
+        self._running.append(running)
+        return running
+
+    def _make_steps(self, context: JobContext) -> Waits[ExecutorEvent]:
         params = parse_job_params(context.start.kind, dict(context.start.params))
         match params:
             case FitParams():

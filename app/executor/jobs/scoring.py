@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from app.domain.codec import canonical_json
 from app.domain.job_params import PredictParams, ScoreParams
 from app.domain.module import ModuleKind
 from app.errors import Conflict, Invalid
+from app.executor.background import Waits, awaited, in_background
 from app.executor.jobs.epoch_plan import PlannedBatch, plan_epoch
 from app.executor.jobs.examples import Examples
 from app.executor.jobs.fit_setup import load_examples, report_too_long
@@ -26,7 +27,6 @@ from core.ndarray import NDArray
 
 __all__ = ["Evaluation", "PredictJob", "ScoreJob", "as_arrays"]
 
-Steps = Generator[None, None, ExecutorEvent]
 HostArrays = dict[str, npt.NDArray[Any]]
 
 
@@ -118,11 +118,11 @@ class ScoreJob:
         self._context = context
         self._params = params
 
-    def run(self) -> Steps:
+    def run(self) -> Waits[ExecutorEvent]:
         """Yield between two batches; return the last event."""
         context, params = self._context, self._params
         context.module.require("score")
-        examples = load_examples(context, params, "", with_labels=True)
+        examples = yield from load_examples(context, params, "", with_labels=True)
         evaluation = Evaluation(
             context,
             examples,
@@ -131,7 +131,7 @@ class ScoreJob:
             bucket_keys=params.bucket_keys,
             num_batch=params.num_batch,
         )
-        yield
+        yield None
         for done in evaluation.steps():
             if context.progress_is_due() or done == evaluation.batches:
                 context.progress(
@@ -142,7 +142,7 @@ class ScoreJob:
                     samples=evaluation.samples,
                     metrics=evaluation.values(),
                 )
-            yield
+            yield None
             if (stopped := context.stopped()) is not None:
                 return stopped
         result = {"metrics": evaluation.values(), "samples": evaluation.samples}
@@ -161,7 +161,7 @@ class PredictJob:
         self._context = context
         self._params = params
 
-    def run(self) -> Steps:
+    def run(self) -> Waits[ExecutorEvent]:
         """Yield between two batches; return the last event."""
         context, params = self._context, self._params
         module = context.module
@@ -172,10 +172,10 @@ class PredictJob:
                     f"module {module.name!r} has an output without a row per example; such outputs "
                     "cannot be made a dataset"
                 )
-        examples = load_examples(context, params, "", with_labels=False)
+        examples = yield from load_examples(context, params, "", with_labels=False)
         work = _Pass(context, examples, params.batch_size, params.bucket_keys, params.num_batch)
         table = _Table(module.default_symbol.list_outputs(), examples.count)
-        yield
+        yield None
         samples = 0
         for done, batch in enumerate(work.batches, 1):
             count = len(batch.rows) - batch.pad
@@ -190,11 +190,12 @@ class PredictJob:
                     samples=samples,
                     metrics={},
                 )
-            yield
+            yield None
             if (stopped := context.stopped()) is not None:
                 return stopped
         assert context.start.output_path is not None
-        shapes = table.write(Path(context.start.output_path))
+        written = in_background(table.write, Path(context.start.output_path))
+        shapes = yield from awaited(written)
         result = {"output": params.output, "samples": samples, "shapes": shapes}
         return JobDone(job_id=context.job_id, attempt=context.attempt, result=result)
 

@@ -6,20 +6,19 @@ A checkpoint holds all of it: a fit that died goes on from there and ends with t
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
 
-from app.domain.checkpoint import CheckpointTag
 from app.domain.job import JobAction
 from app.domain.job_params import FitParams
 from app.domain.module import InitSpec, ParamsSource
 from app.errors import HostError, Invalid
+from app.executor.background import Waits, awaited, in_background
 from app.executor.jobs.epoch_plan import EpochPlan, PlannedBatch, plan_epoch
 from app.executor.jobs.examples import Examples
+from app.executor.jobs.fit_checkpoints import FitCheckpoints
 from app.executor.jobs.fit_setup import (
     bind_for_fit,
     bucket_lengths,
@@ -29,7 +28,7 @@ from app.executor.jobs.fit_setup import (
     make_callbacks,
     report_too_long,
 )
-from app.executor.jobs.fit_state import FitState, read_fit, write_fit
+from app.executor.jobs.fit_state import FitState, read_fit
 from app.executor.jobs.job_context import JobContext, finite
 from app.executor.jobs.losses import LossMeter, make_metrics, update_metric
 from app.executor.jobs.scoring import Evaluation, as_arrays
@@ -39,15 +38,15 @@ from app.executor.modules.engine_optimizer import (
     optimizer_of,
     update_parameters,
 )
-from app.executor.modules.module_files import read_base, read_values, write_files
+from app.executor.modules.hosted_module import HostedModule, Values
+from app.executor.modules.module_files import read_base, read_values
 from app.executor.modules.module_params import init_params
 from app.executor.modules.optimizer_specs import get_position, set_position
 from app.executor.modules.randomness import RandomStreams
 from app.executor.modules.statistics import parameter_statistics, watched
-from app.files.checkpoint_files import verify_checkpoint, write_checkpoint
+from app.files.checkpoint_files import verify_checkpoint
 from app.link.job_messages import (
     ExecutorEvent,
-    JobCheckpoint,
     JobDone,
     JobPrepared,
     JobStatistics,
@@ -62,7 +61,7 @@ __all__ = ["FitJob"]
 _TRAINING_STREAM = 1 << 32
 """Added to the seed for what training draws, so that it does not depend on who initialized."""
 
-Stop = Generator[None, None, ExecutorEvent | None]
+Stop = Waits[ExecutorEvent | None]
 
 
 class FitJob:
@@ -80,23 +79,29 @@ class FitJob:
         self._lengths: list[int] = []
         self._examples: Examples
         self._validation: Examples | None = None
-        self._saved_tag: CheckpointTag | None = None
+        self._checkpoints = FitCheckpoints(context)
         self._clock = time.monotonic()
-        self._saved_at = self._clock
 
-    def run(self) -> Generator[None, None, ExecutorEvent]:
+    def run(self) -> Waits[ExecutorEvent]:
         """Yield between two batches; return the last event.
 
         Raises:
             ServiceError, MXNetError, HostError: it cannot go on; the message says why.
         """
+        try:
+            return (yield from self._run())
+        finally:
+            self._checkpoints.end()
+
+    def _run(self) -> Waits[ExecutorEvent]:
         context, params = self._context, self._params
-        yield from self._prepare()
+        stopped = yield from self._prepare()
         state = self._state
-        while state.epoch < params.epochs:
+        while stopped is None and state.epoch < params.epochs:
             stopped = yield from self._run_epoch()
-            if stopped is not None:
-                return stopped
+        if stopped is not None:
+            return stopped
+        yield from self._checkpoints.finish(state)
         result = {
             "epochs": params.epochs,
             "train": state.train,
@@ -109,26 +114,22 @@ class FitJob:
 
     # -- before the first batch -------------------------------------------------------------
 
-    def _prepare(self) -> Generator[None, None, None]:
+    def _prepare(self) -> Stop:
         context, params, module = self._context, self._params, self._module
         if params.begin_epoch >= params.epochs:
             raise Invalid("begin_epoch", params.begin_epoch, f"less than epochs, {params.epochs}")
-        self._examples = load_examples(context, params, "", with_labels=True)
-        yield
-        if params.validation is not None:
-            self._validation = load_examples(
-                context, params.validation, "validation", with_labels=True
-            )
-            yield
+        yield from self._load()
+        if context.requested is not None:
+            return context.stopped()
         self._lengths = bucket_lengths(module, params.bucket_keys)
         if self._lengths and params.last_batch == "roll_over":
             raise Invalid("last_batch", "roll_over", "pad or discard where there are buckets")
         report_too_long(context, self._examples, self._lengths)
         has_unsaved = module.has_unsaved
         bind_for_fit(module, self._examples, params.batch_size, self._lengths)
-        yield
+        yield None
         if context.start.resume is not None:
-            self._go_on(Path(context.start.resume))
+            yield from self._go_on(Path(context.start.resume))
             init = None
         else:
             init = self._begin()
@@ -145,10 +146,19 @@ class FitJob:
             )
         )
         if context.start.resume is None and has_unsaved:
-            self._save_beginning()
-        yield
+            yield from self._save_beginning()
+        yield None
+        return None
 
-    def _save_beginning(self) -> None:
+    def _load(self) -> Waits[None]:
+        context, params = self._context, self._params
+        self._examples = yield from load_examples(context, params, "", with_labels=True)
+        if params.validation is not None:
+            self._validation = yield from load_examples(
+                context, params.validation, "validation", with_labels=True
+            )
+
+    def _save_beginning(self) -> Waits[None]:
         """Save what the job begins with, for it is in memory only; replace nobody's checkpoint."""
         tag = self._state.tag
         if (Path(self._context.start.checkpoint_root) / str(tag)).exists():
@@ -158,7 +168,7 @@ class FitJob:
                 "warning",
             )
         else:
-            self._save()
+            yield from self._save()
 
     def _begin(self) -> InitSpec | None:
         context, params, module = self._context, self._params, self._module
@@ -175,14 +185,13 @@ class FitJob:
         self._random.seed(self._stream, params.seed + _TRAINING_STREAM, module.contexts)
         return init
 
-    def _go_on(self, directory: Path) -> None:
+    def _go_on(self, directory: Path) -> Waits[None]:
         """Bring module and state to where a checkpoint was taken."""
         context, module = self._context, self._module
-        manifest = verify_checkpoint(directory)
-        module.install(read_values(module, directory, manifest), ParamsSource.CHECKPOINT)
+        values, content = yield from awaited(in_background(_read, module, directory))
+        module.install(values, ParamsSource.CHECKPOINT)
         module.init_optimizer(choose_optimizer(context, self._params), "optimizer.")
-        states = next(name for name in manifest.files if name.endswith(".states"))
-        content, weights = (directory / states).read_bytes(), module.on_device().arguments
+        weights = module.on_device().arguments
         load_states(module.engine, check_saved(module.engine, content, weights))
         state = self._state = read_fit(module, directory)
         optimizer = optimizer_of(module.engine)
@@ -192,7 +201,7 @@ class FitJob:
         self._metric.set_state(state.metric)
         self._loss.set_state(state.loss)
         module.has_unsaved = False
-        self._saved_tag = state.tag
+        self._checkpoints.newest = state.tag
         context.log(f"going on from checkpoint {state.tag}")
 
     # -- epochs -----------------------------------------------------------------------------
@@ -211,11 +220,12 @@ class FitJob:
             for callback in callbacks:
                 callback(BatchEndParam(state.epoch, state.batch - 1, self._metric, None))
             self._report(len(plan.batches))
+            self._checkpoints.look(state)
             if state.batch < len(plan.batches) and self._is_save_due():
-                self._save()
-            yield
+                yield from self._save()
+            yield None
             if context.requested is not None:
-                return self._stop()
+                return (yield from self._stop())
         self._synchronize_devices()
         state.train = self._train_values()
         context.metric(state.epoch, "train", state.train, time.monotonic() - started)
@@ -225,9 +235,9 @@ class FitJob:
         state.epoch, state.batch, state.rolled = state.epoch + 1, 0, plan.rolled.tolist()
         every = params.checkpoint.epochs
         if state.epoch == params.epochs or (every and state.epoch % every == 0):
-            self._save()
-        yield
-        return self._stop() if context.requested is not None else None
+            yield from self._save()
+        yield None
+        return (yield from self._stop()) if context.requested is not None else None
 
     def _plan(self) -> EpochPlan:
         params, state = self._params, self._state
@@ -261,9 +271,9 @@ class FitJob:
             bucket_keys=self._lengths,
         )
         for _ in evaluation.steps():
-            yield
+            yield None
             if context.requested is not None:
-                return self._stop()
+                return (yield from self._stop())
         state.validation = evaluation.values()
         seconds = time.monotonic() - started
         context.metric(state.epoch, "validation", state.validation, seconds)
@@ -353,62 +363,37 @@ class FitJob:
         cadence = self._params.checkpoint
         if cadence.batches is not None and self._state.batch % cadence.batches == 0:
             return True
-        seconds = time.monotonic() - self._saved_at
+        seconds = time.monotonic() - self._checkpoints.saved_at
         return cadence.seconds is not None and seconds >= cadence.seconds
 
-    def _stop(self) -> ExecutorEvent | None:
+    def _stop(self) -> Stop:
         """Return the last event of a job asked to stop; one that pauses is saved first."""
-        if self._context.requested is JobAction.PAUSE and self._saved_tag != self._state.tag:
-            self._save()
+        if self._context.requested is JobAction.PAUSE:
+            if self._checkpoints.newest != self._state.tag:
+                yield from self._save()
+            yield from self._checkpoints.finish(self._state)
         return self._context.stopped()
 
-    def _save(self) -> None:
-        context, module, state = self._context, self._module, self._state
-        self._refuse_nonfinite()
-        optimizer = optimizer_of(module.engine)
+    def _save(self) -> Waits[None]:
+        state = self._state
+        optimizer = optimizer_of(self._module.engine)
         assert optimizer is not None
         state.random = self._random.position(self._stream)
         state.optimizer = get_position(optimizer)
         state.metric, state.loss = self._metric.get_state(), self._loss.get_state()
         state.seconds = self._seconds()
         self._clock = time.monotonic()
-        with write_checkpoint(
-            Path(context.start.checkpoint_root),
-            state.tag,
-            module=module.name,
-            job_id=context.job_id,
-            attempt=context.attempt,
-        ) as writer:
-            write_files(module, writer.directory, state.epoch, optimizer_states=True)
-            write_fit(state, module, writer.directory)
-            writer.metrics = {"train": state.train, "validation": state.validation}
-        module.has_unsaved = False
-        self._saved_tag, self._saved_at = state.tag, time.monotonic()
-        context.send(
-            JobCheckpoint(
-                job_id=context.job_id,
-                attempt=context.attempt,
-                epoch=state.epoch,
-                batch=state.batch,
-            )
-        )
-
-    def _refuse_nonfinite(self) -> None:
-        """Raise rather than save parameters that no training can go on from."""
-        values = self._module.values()
-        assert values is not None
-        for name, array in (*values[0].items(), *values[1].items()):
-            total = float(array.asnumpy().sum(dtype=np.float64))
-            if not math.isfinite(total):
-                raise HostError(
-                    "invalid",
-                    f"parameter {name!r} holds NaN or infinity after epoch {self._state.epoch}, "
-                    f"batch {self._state.batch}; lower the learning rate or clip gradients",
-                    "optimizer",
-                )
+        yield from self._checkpoints.save(state)
 
     def _seconds(self) -> float:
         return self._state.seconds + time.monotonic() - self._clock
+
+
+def _read(module: HostedModule, directory: Path) -> tuple[Values, bytes]:
+    """Return the parameters and the optimizer's states of a checkpoint that a fit wrote."""
+    manifest = verify_checkpoint(directory)
+    states = next(name for name in manifest.files if name.endswith(".states"))
+    return read_values(module, directory, manifest), (directory / states).read_bytes()
 
 
 def _without_padding(

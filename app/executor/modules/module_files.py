@@ -7,21 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
-from app.domain.module import SINGLE, ParamsSource
-from app.domain.names import check_name
+from app.domain.module import ParamsSource
 from app.errors import Damaged, Invalid
 from app.executor.modules.engine_optimizer import check_saved, load_states, optimizer_of
-from app.executor.modules.hosted_module import HostedModule, Values, parse_key
+from app.executor.modules.hosted_module import HostedModule, Values
 from app.executor.modules.module_params import check_values
 from app.executor.modules.optimizer_specs import get_position, set_position
+from app.executor.modules.snapshot import Snapshot
 from app.files.checkpoint_files import read_manifest, verify_checkpoint, write_checkpoint
 from core.checkpoint import load_params_file, read_states
 from core.errors import FormatError, MXNetError
-from core.ndarray import NDArray, array
-from core.ndarray import save as save_arrays
+from core.ndarray import NDArray
 
 __all__ = [
     "STATE_FILE",
@@ -30,7 +27,6 @@ __all__ = [
     "read_state",
     "read_values",
     "save_module",
-    "write_files",
     "write_state",
 ]
 
@@ -47,31 +43,12 @@ def save_module(
     module.require("save_checkpoint")
     tag = CheckpointTag(epoch)
     with write_checkpoint(root, tag, module=module.name) as writer:
-        write_files(module, writer.directory, epoch, optimizer_states)
+        Snapshot.of(module, optimizer_states).write(writer.directory, epoch)
         optimizer = optimizer_of(module.engine) if optimizer_states else None
         if optimizer is not None:
             write_state(writer.directory, {"optimizer": get_position(optimizer)})
     module.has_unsaved = False
     return read_manifest(root / str(tag))
-
-
-def write_files(module: HostedModule, directory: Path, epoch: int, optimizer_states: bool) -> None:
-    """Write symbols, parameters and, if there is an optimizer, its states on request."""
-    prefix = directory / module.name
-    integers = []
-    for key, symbol in module.symbols.items():
-        if key == SINGLE:
-            symbol.save(f"{prefix}-symbol.json")
-            continue
-        value = parse_key(key, "symbols")
-        if isinstance(value, int):
-            integers.append(value)
-        symbol.save(f"{prefix}-{_file_word(value)}-symbol.json")
-    if integers and len(integers) == len(module.symbols):
-        save_arrays(f"{prefix}.buckets", array(np.array(integers), dtype=np.int32))
-    module.engine.save_params(f"{prefix}-{epoch:04d}.params")
-    if optimizer_states and optimizer_of(module.engine) is not None:
-        module.engine.save_optimizer_states(f"{prefix}-{epoch:04d}.states")
 
 
 def load_module(
@@ -205,9 +182,3 @@ def _only_file(manifest: CheckpointManifest, directory: Path, suffix: str) -> Pa
     if len(names) != 1:
         raise Damaged("checkpoint", f"{len(names)} files {suffix}", "one")
     return directory / names[0]
-
-
-def _file_word(key: Any) -> str:
-    """Return a bucket key as part of a file's name."""
-    text = "-".join(str(one) for one in key) if isinstance(key, tuple) else str(key)
-    return check_name(text, "bucket key")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,8 @@ class Driver:
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
-        self.host = ModuleHost("cpu(0)", self.events.append)
+        self._woken = threading.Event()
+        self.host = ModuleHost("cpu(0)", self.events.append, self._woken.set)
 
     def ask(self, call: Any, /, **tensors: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Make a call; return its result and copies of its tensors."""
@@ -143,9 +145,19 @@ class Driver:
 
     def run_jobs(self) -> dict[str, Any]:
         """Run all jobs to their end and return the last event."""
-        while self.host.has_work():
-            self.host.advance()
+        while self.advance():
+            pass
         return self.events[-1]
+
+    def advance(self) -> bool:
+        """Run the next step of a job, when there is one; return False when there is no job."""
+        while not self.host.has_work():
+            if not self.ask(calls.ExecutorInfo())[0]["jobs"]:
+                return False
+            assert self._woken.wait(60), "a job waits for ever"
+            self._woken.clear()
+        self.host.advance()
+        return True
 
     def of_type(self, kind: str) -> list[dict[str, Any]]:
         """Return the events of a type."""

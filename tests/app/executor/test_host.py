@@ -47,7 +47,7 @@ def test_malformed_parameters_are_refused_with_the_field(driver):
 
 def test_a_device_that_is_not_there_is_refused():
     with pytest.raises(Invalid, match=r"gpu\(63\)"):
-        ModuleHost("gpu(63)", print)
+        ModuleHost("gpu(63)", print, print)
 
 
 def test_executor_info_says_what_is_there(driver):

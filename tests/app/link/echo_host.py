@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ _PRIORITIES = {"control": Priority.CONTROL, "predict": Priority.PREDICT}
 class EchoHost:
     """Answers what it was asked, and counts job batches when told to."""
 
-    def __init__(self, device: str, emit: Emit) -> None:
+    def __init__(self, device: str, emit: Emit, wake: Callable[[], None]) -> None:
         if device == "missing":
             raise RuntimeError("there is no such device")
         if device == "refused":

@@ -18,7 +18,7 @@ from echo_host import EchoHost
 
 
 def make_loop(device: str, channel: Channel) -> DeviceLoop:
-    return DeviceLoop(EchoHost(device, channel.emit), channel)
+    return DeviceLoop(EchoHost(device, channel.emit, channel.wake), channel)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import core as mx
 from core import nd
-from core.checkpoint import read_states, register_pickled, write_states
+from core.checkpoint import copy_states, read_states, register_pickled, write_states
 from core.checkpoint.unpickle import MAX_NESTING
 from core.errors import FormatError
 from core.ndarray import NDArray
@@ -128,6 +128,18 @@ def test_a_trainers_optimizer(shared_dir: Path) -> None:
 )
 def test_round_trip(states: Any) -> None:
     assert numbers(read_states(write_states(states))) == numbers(states)
+
+
+@pytest.mark.parametrize("stype", ["default", "row_sparse"])
+def test_a_copy_writes_what_the_states_were(stype: str) -> None:
+    array = nd.array([[0, 1], [0, 2]]).tostype(stype)
+    states = {0: (array, None), 1: [nd.ones(3), True], "w": nd.ones(2, ctx=mx.cpu(1))}
+    written = write_states(states)
+    copied = copy_states(states)
+    states[1][0][:] = 5
+    array.data[:] = 7
+    assert write_states(states) != written
+    assert write_states(copied) == written
 
 
 def test_optimizers_travel(optimizer: mx.optimizer.Optimizer) -> None:

@@ -113,8 +113,8 @@ def test_a_pass_stops_when_asked(driver, jobs, toy_data, kind, action, event):
         {"output": "o"} if kind is JobKind.PREDICT else {}
     )
     driver.ask(jobs.start(RECORD, params, kind=kind))
-    driver.host.advance()
-    driver.host.advance()
+    driver.advance()
+    driver.advance()
     driver.ask(JobControl(job_id=1, attempt=1, action=action))
     assert driver.run_jobs()["type"] == event
     assert not (jobs.folder / "output.npz").exists()

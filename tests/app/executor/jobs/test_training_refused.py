@@ -21,7 +21,7 @@ def test_a_module_in_training_refuses_what_would_disturb_it(driver, jobs, make_n
     record = driver.create(make_network())
     driver.ask(jobs.start(record, fit_params()))
     for _ in range(6):
-        driver.host.advance()
+        driver.advance()
     batch = {name: array[:BATCH] for name, array in toy_data.items()}
     for call, tensors in (
         (calls.DeleteModule(module="net"), {}),
@@ -109,7 +109,7 @@ def test_unknown_metrics_are_refused_at_once(driver, jobs, make_network, toy_dat
     record = driver.create(make_network())
     refusal = driver.refusal(jobs.start(record, fit_params(metrics=["acuracy"])))
     assert (refusal.code, refusal.field_name) == ("invalid", "metrics[0]")
-    assert not driver.host.has_work()
+    assert not driver.advance()
     driver.ask(jobs.start(record, fit_params()))
 
 

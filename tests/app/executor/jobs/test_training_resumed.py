@@ -74,8 +74,7 @@ def test_what_others_do_in_between_does_not_matter(
     other = driver.create(symbol, name="other")
     driver.ask(jobs.start(record, fit_params()))
     driver.ask(jobs.start(other, fit_params(seed=9), job_id=2))
-    while driver.host.has_work():
-        driver.host.advance()
+    while driver.advance():
         if driver.describe()["stage"] == "READY":
             driver.ask(calls.Predict(module="net"), data=toy_data["data"][:5])
             driver.ask(calls.GetParams(module="net"))
@@ -89,7 +88,7 @@ def test_a_job_that_dies_before_its_first_checkpoint_begins_the_same_again(
     record = driver.create(make_network(dropout=0.4))
     driver.ask(jobs.start(record, fit_params()))
     for _ in range(8):
-        driver.host.advance()
+        driver.advance()
     (prepared,) = driver.of_type("prepared")
 
     # The server brings the module back as the record says, and the job begins anew.
@@ -152,8 +151,7 @@ def test_a_fit_takes_the_modules_own_optimizer_where_it_has_none(
 
 
 def stop_after(driver, batches: int, action: JobAction) -> dict:
-    while driver.host.has_work():
-        driver.host.advance()
+    while driver.advance():
         if sum(event["type"] == "prepared" for event in driver.events):
             if batches == 0:
                 driver.ask(JobControl(job_id=1, attempt=1, action=action))

@@ -1,0 +1,105 @@
+"""The checkpoints of a fit, written while it trains on.
+
+The device's thread only copies what a checkpoint holds. Another thread hashes the files and waits
+for the disk. One checkpoint is under way at a time, and it is reported when it is durable.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.domain.checkpoint import CheckpointTag
+from app.executor.background import Waits, in_background, settled
+from app.executor.jobs.fit_state import FitSnapshot, FitState
+from app.executor.jobs.job_context import JobContext
+from app.executor.modules.snapshot import Snapshot
+from app.files.checkpoint_files import write_checkpoint
+from app.link.job_messages import JobCheckpoint
+
+__all__ = ["FitCheckpoints"]
+
+
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    tag: CheckpointTag
+    written: Future[None]
+
+
+class FitCheckpoints:
+    """Takes and writes the checkpoints of one attempt.
+
+    Attributes:
+        newest: the newest that was begun or gone on from, None before there is one.
+        saved_at: when the newest became durable, on the monotonic clock; at first, when this was
+            made.
+    """
+
+    def __init__(self, context: JobContext) -> None:
+        self.newest: CheckpointTag | None = None
+        self.saved_at = time.monotonic()
+        self._context = context
+        self._under_way: _UnderWay | None = None
+
+    def save(self, state: FitState) -> Waits[None]:
+        """Copy module and state and begin to write them; the one before is finished first.
+
+        Raises:
+            HostError: a parameter of the one before is not finite.
+            OSError: it could not be written.
+        """
+        yield from self.finish(state)
+        module = self._context.module
+        snapshot = Snapshot.of(module, optimizer_states=True)
+        written = in_background(_write, self._context, snapshot, FitSnapshot.of(state, module))
+        self._under_way = _UnderWay(state.tag, written)
+        self.newest = state.tag
+
+    def look(self, state: FitState) -> None:
+        """Report the one under way if it is durable; raise as ``save`` does if it failed."""
+        if self._under_way is not None and self._under_way.written.done():
+            self._report(self._under_way, state)
+
+    def finish(self, state: FitState) -> Waits[None]:
+        """Wait until the one under way is durable; raise as ``save`` does if it failed."""
+        if self._under_way is not None:
+            yield from settled(self._under_way.written)
+            self._report(self._under_way, state)
+
+    def end(self) -> None:
+        """Wait, here, until nothing is written any more, whatever becomes of it."""
+        if self._under_way is not None:
+            wait([self._under_way.written])
+
+    def _report(self, done: _UnderWay, state: FitState) -> None:
+        self._under_way = None
+        done.written.result()
+        self.saved_at = time.monotonic()
+        context = self._context
+        if state.tag == done.tag:  # nothing was trained since
+            context.module.has_unsaved = False
+        context.send(
+            JobCheckpoint(
+                job_id=context.job_id,
+                attempt=context.attempt,
+                epoch=done.tag.epoch,
+                batch=done.tag.batch,
+            )
+        )
+
+
+def _write(context: JobContext, snapshot: Snapshot, fit: FitSnapshot) -> None:
+    epoch, batch = fit.state["epoch"], fit.state["batch"]
+    snapshot.check_finite(f"after epoch {epoch}, batch {batch}", "optimizer")
+    with write_checkpoint(
+        Path(context.start.checkpoint_root),
+        CheckpointTag(epoch, batch),
+        module=snapshot.name,
+        job_id=context.job_id,
+        attempt=context.attempt,
+    ) as writer:
+        snapshot.write(writer.directory, epoch)
+        fit.write(writer.directory)
+        writer.metrics = {"train": fit.state["train"], "validation": fit.state["validation"]}

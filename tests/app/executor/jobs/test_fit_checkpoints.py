@@ -1,0 +1,204 @@
+"""Files of jobs are read and written beside the device's thread."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from app.domain.job import JobAction, JobKind
+from app.executor.jobs import fit_checkpoints, fit_setup
+from app.files.checkpoint_files import list_tags, read_manifest
+from app.link import calls
+from app.link.job_messages import JobControl
+from core.checkpoint import load_params
+from served.fits import fit_params
+
+EACH_BATCH = {"checkpoint": {"batches": 1}}
+
+
+class Gate:
+    """A function that goes on only when it is let; counts how many wait."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.waiting = threading.Semaphore(0)
+        self.passing = threading.Semaphore(0)
+        self.calls = 0
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.calls += 1
+        self.waiting.release()
+        assert self.passing.acquire(timeout=60)
+        return self._function(*args, **kwargs)
+
+    def open(self) -> None:
+        """Let all through from now on."""
+        self.passing.release(10_000)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    """A disk on which checkpoints wait to be written."""
+    gate = Gate(fit_checkpoints._write)
+    monkeypatch.setattr(fit_checkpoints, "_write", gate)
+    yield gate
+    gate.open()
+
+
+def tags(jobs: Any) -> list[str]:
+    return [str(tag) for tag in list_tags(jobs.folder / "checkpoints")]
+
+
+def saved(driver: Any) -> list[str]:
+    return [f"{event['epoch']}.{event['batch']}" for event in driver.of_type("checkpoint")]
+
+
+def start(driver: Any, jobs: Any, symbol: Any, data: Any, **changes: Any) -> None:
+    jobs.dataset("toy", data)
+    driver.ask(jobs.start(driver.create(symbol), fit_params(**changes)))
+
+
+def advance_to_a_wait(driver: Any) -> None:
+    while driver.host.has_work():
+        driver.advance()
+
+
+def test_a_fit_trains_on_while_its_checkpoint_is_written(
+    driver, jobs, make_network, toy_data, disk
+):
+    start(driver, jobs, make_network(), toy_data, checkpoint={"batches": 3})
+    while not disk.calls:
+        driver.advance()
+    before = driver.params()["fc1_weight"].copy()
+    advance_to_a_wait(driver)
+    assert disk.calls == 1  # never two at once: the second waits for the first
+    assert (driver.params()["fc1_weight"] != before).any()
+    assert saved(driver) == []
+    driver.ask(calls.Predict(module="net"), data=toy_data["data"])
+    disk.open()
+    assert driver.run_jobs()["type"] == "done"
+    assert saved(driver)[0] == "0.3"
+    assert tags(jobs)[0] == "0.3"
+
+
+def test_it_is_reported_when_it_is_durable_and_holds_what_was(
+    driver, jobs, make_network, toy_data, disk
+):
+    start(driver, jobs, make_network(), toy_data, **EACH_BATCH)
+    while not disk.calls:
+        driver.advance()
+    weight = driver.params()["fc1_weight"]
+    advance_to_a_wait(driver)
+    assert saved(driver) == tags(jobs) == []
+    disk.passing.release()
+    while not saved(driver):
+        driver.advance()
+    assert (driver.params()["fc1_weight"] != weight).any()
+    assert saved(driver) == ["0.1"]
+    assert "0.1" in tags(jobs)
+    arguments, _ = load_params(str(jobs.folder / "checkpoints" / "0.1" / "net"), 0)
+    assert (arguments["fc1_weight"].asnumpy() == weight).all()
+
+
+def test_a_job_ends_only_when_its_last_checkpoint_is_durable(
+    driver, jobs, make_network, toy_data, disk
+):
+    start(driver, jobs, make_network(), toy_data, epochs=1)
+    while not disk.calls:
+        driver.advance()
+    advance_to_a_wait(driver)
+    assert driver.of_type("done") == []
+    assert driver.describe()["job_id"] == 1
+    disk.open()
+    assert driver.run_jobs()["type"] == "done"
+    assert [event["type"] for event in driver.events[-2:]] == ["checkpoint", "done"]
+
+
+def test_a_paused_job_waits_for_its_checkpoint(driver, jobs, make_network, toy_data, disk):
+    start(driver, jobs, make_network(), toy_data, **EACH_BATCH)
+    while not disk.calls:
+        driver.advance()
+    driver.ask(JobControl(job_id=1, attempt=1, action=JobAction.PAUSE))
+    advance_to_a_wait(driver)
+    assert driver.of_type("paused") == []
+    disk.open()
+    assert driver.run_jobs()["type"] == "paused"
+    assert saved(driver)[-1] == tags(jobs)[-1]
+
+
+def test_nothing_is_written_any_more_when_a_cancelled_job_has_ended(
+    driver, jobs, make_network, toy_data, disk
+):
+    start(driver, jobs, make_network(), toy_data, checkpoint={"batches": 3})
+    while not disk.calls:
+        driver.advance()
+    driver.ask(JobControl(job_id=1, attempt=1, action=JobAction.CANCEL))
+    disk.open()
+    assert driver.run_jobs()["type"] == "cancelled"
+    assert not list((jobs.folder / "checkpoints").glob(".incoming-*"))
+
+
+@pytest.mark.parametrize("failing", ["fsync", "open"])
+def test_a_full_disk_fails_the_fit_with_its_code(
+    driver, jobs, make_network, toy_data, monkeypatch, failing
+):
+    def full(*args: Any, **kwargs: Any) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    target = fit_checkpoints.Snapshot if failing == "open" else fit_checkpoints
+    name = "write" if failing == "open" else "write_checkpoint"
+    monkeypatch.setattr(target, name, full)
+    start(driver, jobs, make_network(), toy_data, **EACH_BATCH)
+    last = driver.run_jobs()
+    assert (last["type"], last["code"]) == ("failed", "storage_full")
+    assert driver.describe()["job_id"] is None
+
+
+def test_a_resumed_fit_reads_its_checkpoint_beside_the_thread(
+    driver, fresh_driver, jobs, make_network, toy_data, monkeypatch
+):
+    start(driver, jobs, make_network(), toy_data)
+    assert driver.run_jobs()["type"] == "done"
+    assert read_manifest(jobs.folder / "checkpoints" / "3").metrics["train"]
+
+    from app.executor.jobs import training
+
+    gate = Gate(training._read)
+    monkeypatch.setattr(training, "_read", gate)
+    other = fresh_driver()
+    resume = jobs.folder / "checkpoints" / "2"
+    record = other.create(make_network())
+    other.ask(jobs.start(record, fit_params(), resume=resume, attempt=2))
+    while not gate.calls:
+        other.advance()
+    assert not other.host.has_work()
+    assert other.describe()["job_id"] == 1
+    gate.open()
+    assert other.run_jobs()["type"] == "done"
+    assert (other.params()["fc1_weight"] == driver.params()["fc1_weight"]).all()
+
+
+@pytest.mark.parametrize("kind", [JobKind.FIT, JobKind.SCORE, JobKind.PREDICT])
+def test_other_work_goes_on_while_a_dataset_is_loaded(
+    driver, jobs, make_network, toy_data, monkeypatch, kind
+):
+    gate = Gate(fit_setup.Examples)
+    monkeypatch.setattr(fit_setup, "Examples", gate)
+    jobs.dataset("toy", toy_data)
+    driver.ready()
+    record = driver.create(make_network(), name="other")
+    params = fit_params() if kind is JobKind.FIT else {"dataset": "toy", "batch_size": 8}
+    if kind is JobKind.PREDICT:
+        params["output"] = "o"
+    named = record if kind is JobKind.FIT else record.evolve(name="net")
+    driver.ask(jobs.start(named, params, kind=kind))
+    driver.advance()
+    assert gate.waiting.acquire(timeout=60)
+    assert not driver.host.has_work()
+    driver.ask(calls.Predict(module="net"), data=toy_data["data"])
+    gate.open()
+    assert driver.run_jobs()["type"] == "done"
