@@ -315,6 +315,8 @@ def refined(error: BaseException) -> BaseException:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the nearest known word, or an empty string."""
+    if len(word) > _LONGEST_ECHO:
+        return ""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""
 

@@ -12,11 +12,12 @@ from typing import Any
 import structlog
 from fastapi import Depends, FastAPI
 
-from app.api import ROUTERS
+from app.api.decoder_pool import DecoderPool
 from app.api.dependencies import refuse_unknown_query
 from app.api.middleware import RequestContext
 from app.api.openapi import build_openapi
 from app.api.problems import install_error_handlers
+from app.api.routers import ROUTERS
 from app.link.client import ExecutorClient
 from app.link.inprocess import InProcessClient
 from app.link.process import ProcessOptions
@@ -99,6 +100,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     configure_logging(settings)
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
+        app.state.decoders = DecoderPool(
+            settings.decoder_processes, settings.decoder_memory_bytes, settings.decoder_seconds
+        )
+        stack.push_async_callback(app.state.decoders.close)
         app.state.services = await _open_services(settings, stack)
         yield
 

@@ -47,6 +47,14 @@ class Settings(BaseSettings):
     """Jobs, of different modules, that one executor runs in turns."""
     max_body_bytes: int = Field(default=64 * _MIB, ge=1024)
     """Largest request body, uploads of datasets and checkpoints excepted."""
+    max_json_bytes: int = Field(default=256 * 1024, ge=1024)
+    """Largest JSON body without tensors and symbols."""
+    decoder_processes: int = Field(default=2, ge=1, le=64)
+    """Processes that decode large JSON bodies, at most; they start when they are first needed."""
+    decoder_memory_bytes: int = Field(default=1024 * _MIB, ge=16 * _MIB)
+    """Memory that one of them may take for one body."""
+    decoder_seconds: int = Field(default=30, ge=1, le=3600)
+    """Time that one of them may take for one body."""
     max_dataset_bytes: int = Field(default=16 * 1024 * _MIB, ge=1024)
     """Largest dataset file, and largest total its arrays may unpack to."""
     max_checkpoint_bytes: int = Field(default=16 * 1024 * _MIB, ge=1024)

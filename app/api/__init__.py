@@ -1,17 +1,1 @@
-"""The REST surface: a router per noun."""
-
-from __future__ import annotations
-
-from app.api import checkpoints, datasets, health, jobs, modules, params, steps
-
-__all__ = ["ROUTERS"]
-
-ROUTERS = (
-    modules.router,
-    params.router,
-    steps.router,
-    checkpoints.router,
-    datasets.router,
-    jobs.router,
-    health.router,
-)
+"""The REST surface: a router per noun, and what arrives before it is theirs."""

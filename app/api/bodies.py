@@ -6,19 +6,35 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import orjson
 from fastapi import Request
 
+from app.api.decoder_pool import DecoderPool
+from app.api.decoding import Work
+from app.api.requests import ModuleBody, canonical_symbol
 from app.domain.codec import from_plain
 from app.errors import Invalid, TooLarge, UnsupportedMedia
 from app.settings import Settings
 from app.tensors.codec import JSON, media_type
 from app.tensors.json_ import parse_json
 
-__all__ = ["announced_bytes", "beside_the_loop", "read_body", "read_json", "read_object"]
+__all__ = [
+    "FEW_BYTES",
+    "announced_bytes",
+    "beside_the_loop",
+    "canonical_text",
+    "check_object",
+    "decoders",
+    "read_body",
+    "read_json",
+    "read_module_body",
+    "read_object",
+]
 
 T = TypeVar("T")
 
-_FEW_BYTES = 1 << 17
+FEW_BYTES = 1 << 14
+"""As much JSON, however hostile, is read and refused within milliseconds."""
 
 
 def announced_bytes(request: Request) -> int | None:
@@ -27,46 +43,108 @@ def announced_bytes(request: Request) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
-async def read_body(request: Request) -> bytes:
-    """Return the whole body; raise TooLarge as soon as it is over the limit."""
+async def read_body(request: Request, limit: int | None = None) -> bytes:
+    """Return the whole body; raise TooLarge as soon as it is over the limit.
+
+    Args:
+        limit: most bytes; as the settings say where None.
+    """
     settings: Settings = request.app.state.settings
-    limit = settings.max_body_bytes
+    limit, setting = limit or settings.max_body_bytes, "MODSERVE_MAX_BODY_BYTES"
+    if limit < settings.max_body_bytes:
+        setting = "MODSERVE_MAX_JSON_BYTES"
     declared = announced_bytes(request)
     if declared is not None and declared > limit:
-        raise TooLarge("body", got=declared, limit=limit, setting="MODSERVE_MAX_BODY_BYTES")
+        raise TooLarge("body", got=declared, limit=limit, setting=setting)
     chunks = []
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
         if size > limit:
-            raise TooLarge("body", got=None, limit=limit, setting="MODSERVE_MAX_BODY_BYTES")
+            raise TooLarge("body", got=None, limit=limit, setting=setting)
         chunks.append(chunk)
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    if len(chunks) == 1:
+        return chunks[0]
+    # Where it is large, join does without the interpreter's lock.
+    return await beside_the_loop(size, lambda: b"".join(chunks))
 
 
-async def beside_the_loop(size: int, work: Callable[[], T]) -> T:
+async def beside_the_loop(size: int, work: Callable[[], T], few: int = FEW_BYTES) -> T:
     """Do what takes time with so many bytes: here where they are few, else in a thread.
 
     A thread costs a prediction of one image a tenth of a millisecond; a large body would keep all
     other requests waiting.
     """
-    return work() if size <= _FEW_BYTES else await asyncio.to_thread(work)
+    return work() if size <= few else await asyncio.to_thread(work)
 
 
-async def read_json(request: Request) -> Any:
-    """Return the parsed JSON body; an empty body is an empty object."""
-    body = await read_body(request)
-    kind = media_type(request.headers.get("content-type"))
-    # curl sends forms unless told otherwise; what parses as JSON was meant as JSON.
-    if body and kind not in (JSON, "application/x-www-form-urlencoded", "text/plain"):
-        raise UnsupportedMedia(kind, [JSON])
-    return await beside_the_loop(len(body), lambda: parse_json(body)) if body else {}
+def decoders(request: Request) -> DecoderPool:
+    """Return the processes that decode what is large."""
+    pool: DecoderPool = request.app.state.decoders
+    return pool
+
+
+async def read_json(request: Request, check: Work) -> Any:
+    """Return the parsed JSON body; an empty body is an empty object.
+
+    Args:
+        check: how another process finds out what is wrong with a body that is large.
+    """
+    settings: Settings = request.app.state.settings
+    body = await _read_stated_json(request, settings.max_json_bytes)
+    if len(body) > FEW_BYTES:
+        await decoders(request).decode(check, body)
+    return parse_json(body) if body else {}
 
 
 async def read_object(request: Request, cls: type[T]) -> T:
     """Return the JSON body as a domain value; every field at fault is named."""
-    parsed = await read_json(request)
+    return _object(cls, await read_json(request, _check(cls)))
+
+
+async def check_object(request: Request, cls: type[T], plain: dict[str, Any]) -> T:
+    """Return plain values, which came in another form than JSON, as a domain value."""
+    text = orjson.dumps(plain)
+    if len(text) > FEW_BYTES:
+        await decoders(request).decode(_check(cls), text)
+    return from_plain(cls, plain)
+
+
+async def read_module_body(request: Request) -> ModuleBody:
+    """Return a module's JSON body; symbols that are large are read in another process."""
+    body = await _read_stated_json(request, None)
+    if len(body) <= FEW_BYTES:
+        return _object(ModuleBody, parse_json(body) if body else {})
+    decoded = await decoders(request).decode({"op": "module"}, body)
+    texts, begin, data = {}, 0, decoded.pieces[0]
+    for key, size in decoded.plain["symbols"]:
+        texts[key] = str(data[begin : begin + size], "utf-8")
+        begin += size
+    return from_plain(ModuleBody, decoded.plain["fields"]).with_texts(texts)
+
+
+async def canonical_text(request: Request, text: bytes, field: str) -> str:
+    """Return the canonical JSON of a symbol's text."""
+    if len(text) <= FEW_BYTES:
+        return canonical_symbol(text, field)
+    decoded = await decoders(request).decode({"op": "symbol", "field": field}, text)
+    return str(decoded.pieces[0], "utf-8")
+
+
+def _object(cls: type[T], parsed: Any) -> T:
     if not isinstance(parsed, dict):
         raise Invalid("body", parsed, "a JSON object")
-    size = announced_bytes(request) or 0
-    return await beside_the_loop(size, lambda: from_plain(cls, parsed))
+    return from_plain(cls, parsed)
+
+
+async def _read_stated_json(request: Request, limit: int | None) -> bytes:
+    body = await read_body(request, limit)
+    kind = media_type(request.headers.get("content-type"))
+    # curl sends forms unless told otherwise; what parses as JSON was meant as JSON.
+    if body and kind not in (JSON, "application/x-www-form-urlencoded", "text/plain"):
+        raise UnsupportedMedia(kind, [JSON])
+    return body
+
+
+def _check(cls: type) -> Work:
+    return {"op": "fields", "cls": f"{cls.__module__}:{cls.__qualname__}"}

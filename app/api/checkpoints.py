@@ -10,7 +10,7 @@ from fastapi.responses import FileResponse
 
 from app.api.bodies import announced_bytes, read_object
 from app.api.dependencies import Cursor, Limit, ModuleName, ServicesOf
-from app.api.forms import is_form
+from app.api.forms import closed_beside_the_loop, is_form
 from app.api.module_forms import checkpoint_form, read_checkpoint_form
 from app.api.open_file import OpenFileResponse
 from app.api.openapi import json_body, problems, raw_body
@@ -58,7 +58,7 @@ async def save_checkpoint(
 
 async def _add_from_form(module: str, request: Request, services: Services) -> CheckpointManifest:
     await services.commands.record(module)
-    with services.checkpoints.begin_whole() as files:
+    async with closed_beside_the_loop(services.checkpoints.begin_whole()) as files:
         tag = await read_checkpoint_form(request, files)
         add = services.checkpoints.add_files
         return await asyncio.to_thread(add, module, tag, files.files, is_whole=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from fastapi import Request
 from python_multipart import MultipartParser
@@ -15,7 +17,9 @@ from app.errors import Invalid, Malformed
 from app.services.uploads import Upload
 from app.tensors.codec import media_type
 
-__all__ = ["FORM", "Form", "is_form", "read_form"]
+__all__ = ["FORM", "Form", "closed_beside_the_loop", "is_form", "read_form"]
+
+T = TypeVar("T")
 
 FORM = "multipart/form-data"
 
@@ -36,6 +40,16 @@ class Form:
         """Take a field out and return its last value; None where it is not there or empty."""
         values = self.fields.pop(name, [""])
         return values[-1] or None
+
+
+@asynccontextmanager
+async def closed_beside_the_loop(files: AbstractContextManager[T]) -> AsyncIterator[T]:
+    """Enter at once, and leave in a thread: the removal of a large file takes its time."""
+    opened = files.__enter__()
+    try:
+        yield opened
+    finally:
+        await asyncio.to_thread(files.__exit__, None, None, None)
 
 
 def is_form(request: Request) -> bool:

@@ -63,7 +63,7 @@ class Submission:
 
     async def as_job(self, kind: JobKind) -> JobView:
         """Queue the job, and answer where it is."""
-        params = await read_json(self._request)
+        params = await read_json(self._request, {"op": "job", "kind": kind.value})
         await self._services.commands.check_job(self._module, kind, params)
         job = await asyncio.to_thread(
             self._services.jobs.submit,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from fastapi import Request
 
-from app.api.bodies import announced_bytes
+from app.api.bodies import announced_bytes, canonical_text, check_object
 from app.api.forms import FORM, Form, read_form
 from app.api.requests import ModuleBody
 from app.domain.checkpoint import CheckpointTag
-from app.domain.codec import from_plain
+from app.domain.module import SINGLE
 from app.errors import Damaged, Invalid, Malformed
 from app.services.incoming_checkpoint import IncomingCheckpoint
 from app.tensors.json_ import parse_json
@@ -47,11 +48,8 @@ async def read_module_form(
     form = await _read(request, files)
     epoch, allow_extra = form.pop("epoch"), _flag(form, "allow_extra")
     plain = {name: _value(name, values) for name, values in form.fields.items()}
-    if (symbol := files.symbol()) is not None:
-        plain["symbol"] = _parse("symbol", symbol)
-    if symbols := files.symbols():
-        plain["symbols"] = {key: _parse(f"symbols[{key}]", text) for key, text in symbols.items()}
-    body = from_plain(ModuleBody, plain)
+    body = await check_object(request, ModuleBody, plain)
+    body = body.with_texts(await _symbols(request, files))
     return body, files.tag(epoch) if files.has_params else None, allow_extra
 
 
@@ -97,6 +95,19 @@ def _content(fields: dict[str, Any], required: list[str]) -> dict[str, Any]:
         "properties": fields,
     }
     return {FORM: {"schema": schema}}
+
+
+async def _symbols(request: Request, files: IncomingCheckpoint) -> dict[str, str]:
+    """Return the canonical text of the symbols by bucket key."""
+    lone = await asyncio.to_thread(files.symbol)
+    by_key = await asyncio.to_thread(files.symbols)
+    if lone is not None and by_key:
+        raise Invalid("symbol", "both", "either symbol, or symbols by bucket key")
+    if lone is not None:
+        return {SINGLE: await canonical_text(request, lone, "symbol")}
+    return {
+        key: await canonical_text(request, text, f"symbols[{key}]") for key, text in by_key.items()
+    }
 
 
 async def _read(request: Request, files: IncomingCheckpoint) -> Form:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from app.api.bodies import read_object
+from app.api.bodies import read_module_body, read_object
 from app.api.dependencies import (
     Cursor,
     IdempotencyKey,
@@ -13,7 +13,7 @@ from app.api.dependencies import (
     ModuleName,
     ServicesOf,
 )
-from app.api.forms import is_form
+from app.api.forms import closed_beside_the_loop, is_form
 from app.api.module_forms import module_form, read_module_form
 from app.api.openapi import json_body, problems
 from app.api.requests import BucketBody, ModuleBody
@@ -86,7 +86,7 @@ async def create_module(
     if is_form(request):
         record = await _create_from_form(request, services, idempotency_key)
     else:
-        body = await read_object(request, ModuleBody)
+        body = await read_module_body(request)
         record = await _create_from_body(body, services, idempotency_key)
     response.headers["Location"] = f"/v1/modules/{record.name}"
     response.headers["ETag"] = record.etag
@@ -110,7 +110,7 @@ async def _create_from_body(
 async def _create_from_form(
     request: Request, services: Services, idempotency_key: str | None
 ) -> ModuleRecord:
-    with services.checkpoints.begin_whole() as files:
+    async with closed_beside_the_loop(services.checkpoints.begin_whole()) as files:
         body, tag, allow_extra = await read_module_form(request, files)
         record = body.to_record(services.executors.names[0])
         if tag is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeAlias
 
@@ -15,7 +17,14 @@ from app.domain.origin import Head
 from app.errors import Invalid, Malformed
 from app.tensors.json_ import parse_json
 
-__all__ = ["BucketBody", "CheckpointBody", "LearningRateBody", "LoadBody", "ModuleBody"]
+__all__ = [
+    "BucketBody",
+    "CheckpointBody",
+    "LearningRateBody",
+    "LoadBody",
+    "ModuleBody",
+    "canonical_symbol",
+]
 
 
 _LARGEST_SYMBOLS = 1 << 27
@@ -30,6 +39,12 @@ _OF_THE_SYMBOL = (
     "state_names",
 )
 Length: TypeAlias = Annotated[int, Field(gt=0, lt=2**31)]
+
+
+class CanonicalText(str):
+    """JSON of a symbol as ``canonical_json`` writes it, which need not be parsed again."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,22 +176,38 @@ class ModuleBody:
             raise Invalid("kind", chosen.value, expected)
         return chosen
 
+    def symbol_texts(self) -> dict[str, str]:
+        """Return the canonical JSON of the symbols by bucket key, of a lone one by ``SINGLE``."""
+        if self.symbols is None:
+            return {} if self.symbol is None else {SINGLE: _symbol_text(self.symbol, "symbol")}
+        return {
+            key: _symbol_text(symbol, f"symbols[{key}]") for key, symbol in self.symbols.items()
+        }
+
+    def with_texts(self, texts: Mapping[str, str]) -> ModuleBody:
+        """Return a copy with symbols that ``symbol_texts`` returned."""
+        canonical: dict[str, dict[str, Any] | str] = {
+            key: CanonicalText(text) for key, text in texts.items()
+        }
+        if canonical.keys() == {SINGLE}:
+            return dataclasses.replace(self, symbol=canonical[SINGLE])
+        return dataclasses.replace(self, symbols=canonical) if canonical else self
+
     def _symbols(self) -> dict[str, str]:
         if (self.symbol is None) == (self.symbols is None):
             got = "neither" if self.symbol is None else "both"
             raise Invalid("symbol", got, "either symbol, or symbols by bucket key")
-        if self.symbols is None:
-            keys = sorted({str(length) for length in self.buckets}) or [SINGLE]
-            text = _symbol_text(self.symbol, "symbol")
-            if len(keys) * len(text) > _LARGEST_SYMBOLS:
-                most = max(1, _LARGEST_SYMBOLS // len(text))
-                raise Invalid("buckets", f"{len(keys)} lengths", f"at most {most} of this symbol")
-            return dict.fromkeys(keys, text)
-        if self.buckets:
+        if self.symbols is not None and self.buckets:
             raise Invalid("buckets", list(self.buckets), "none beside symbols, whose keys they are")
-        return {
-            key: _symbol_text(symbol, f"symbols[{key}]") for key, symbol in self.symbols.items()
-        }
+        texts = self.symbol_texts()
+        if self.symbols is not None:
+            return texts
+        text = texts[SINGLE]
+        keys = sorted({str(length) for length in self.buckets}) or [SINGLE]
+        if len(keys) * len(text) > _LARGEST_SYMBOLS:
+            most = max(1, _LARGEST_SYMBOLS // len(text))
+            raise Invalid("buckets", f"{len(keys)} lengths", f"at most {most} of this symbol")
+        return dict.fromkeys(keys, text)
 
     def _default_key(self) -> str:
         if self.symbols is None and not self.buckets:
@@ -192,12 +223,21 @@ class ModuleBody:
         return self.default_bucket_key
 
 
+def canonical_symbol(text: bytes, field: str) -> str:
+    """Return the canonical JSON of a symbol's text; raise Invalid for this field."""
+    try:
+        symbol = parse_json(text)
+    except Malformed as error:
+        expected = f"the symbol's JSON, parsed or as text ({error})"
+        raise Invalid(field, text[:1000].decode(errors="replace"), expected) from None
+    return _symbol_text(symbol if isinstance(symbol, dict) else None, field)
+
+
 def _symbol_text(symbol: Any, field: str) -> str:
+    if isinstance(symbol, CanonicalText):
+        return symbol
     if isinstance(symbol, str):
-        try:
-            symbol = parse_json(symbol.encode())
-        except (Malformed, UnicodeError):
-            raise Invalid(field, symbol, "the symbol's JSON, parsed or as text") from None
+        return canonical_symbol(symbol.encode(errors="replace"), field)
     if not isinstance(symbol, dict):
         raise Invalid(field, symbol, "a symbol: an object with nodes, arg_nodes and heads")
     return canonical_json(symbol)

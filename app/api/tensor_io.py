@@ -10,12 +10,13 @@ from typing import Any, ClassVar, TypeVar
 from fastapi import Request, Response
 from pydantic import ConfigDict
 
-from app.api.bodies import beside_the_loop, read_body
+from app.api.bodies import FEW_BYTES, beside_the_loop, decoders, read_body
+from app.api.decoding import tensors_of
 from app.domain.codec import STRICT_FIELDS, from_plain
 from app.domain.names import BucketKey, Pattern
 from app.link.client import Reply
 from app.settings import Settings
-from app.tensors.codec import Tensors, decode, encode, negotiate
+from app.tensors.codec import JSON, NPZ, Tensors, body_type, decode, encode_buffer, negotiate
 
 __all__ = [
     "ForwardFields",
@@ -29,6 +30,10 @@ __all__ = [
     "read_tensors",
 ]
 
+
+_LARGEST_JSON_HERE = 1 << 18
+"""Larger JSON is decoded in another process: the parser keeps the interpreter's lock."""
+_FEW_BYTES_OF_NPZ = 1 << 12  # which may unpack to a thousand times as many
 
 F = TypeVar("F")
 
@@ -111,18 +116,23 @@ async def read_tensors(
     """
     settings: Settings = request.app.state.settings
     body = await read_body(request)
-    return await beside_the_loop(
-        len(body),
-        partial(
-            decode,
-            request.headers.get("content-type"),
-            body,
-            names=names,
-            limit=settings.max_body_bytes,
-            setting="MODSERVE_MAX_BODY_BYTES",
-            needs_inputs=needs_inputs,
-        ),
+    content_type = request.headers.get("content-type")
+    kind = body_type(content_type, body)
+    if kind == JSON and len(body) > _LARGEST_JSON_HERE:
+        work = {"op": "tensors", "needs_inputs": needs_inputs}
+        decoded = await decoders(request).decode(work, body)
+        return tensors_of(decoded.plain, decoded.pieces[0])
+    work_here = partial(
+        decode,
+        content_type,
+        body,
+        names=names,
+        limit=settings.max_body_bytes,
+        setting="MODSERVE_MAX_BODY_BYTES",
+        needs_inputs=needs_inputs,
     )
+    few = _FEW_BYTES_OF_NPZ if kind == NPZ else FEW_BYTES
+    return await beside_the_loop(len(body), work_here, few)
 
 
 async def read_step(request: Request, names: Sequence[str], cls: type[F]) -> tuple[Tensors, F]:
@@ -142,7 +152,7 @@ async def answer(
     try:
         kind = negotiate(request.headers.get("accept"), single=len(reply.tensors) == 1)
         size = sum(tensor.nbytes for tensor in reply.tensors.values())
-        make = partial(encode, kind, reply.tensors, key, extra)
+        make = partial(encode_buffer, kind, reply.tensors, key, extra)
         return Response(await beside_the_loop(size, make), media_type=kind)
     finally:
         reply.release()

@@ -44,7 +44,8 @@ def from_plain(cls: type[T], data: Any, field: str = "") -> T:
     except orjson.JSONEncodeError as error:
         raise Invalid(field or "body", data, f"plain JSON values ({error})") from None
     except ValidationError as error:
-        rows = (_field_error(cls, field, dict(row)) for row in error.errors(include_url=False))
+        faults = error.errors(include_url=False, include_context=False)[:_MOST_FAULTS]
+        rows = (_field_error(cls, field, dict(row)) for row in faults)
         raise Invalid.from_errors(_one_a_field(rows)) from None
     return built
 
@@ -79,6 +80,9 @@ _EXAMPLES = {
     "bucket_keys": "[10, 20, 30]",
 }
 """What fields of these names look like, for those who sent something of another form."""
+
+_MOST_FAULTS = 50
+"""Faults that are told; one body can have as many as it has bytes."""
 
 _adapters: dict[type, TypeAdapter[Any]] = {}
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import orjson
-import safetensors.numpy
 
 from app.errors import Invalid, UnsupportedMedia
-from app.tensors.json_ import check_depth, load_json, read_tensor, tensor_to_plain
-from app.tensors.npy import read_npy, read_npz, write_npy, write_npz
-from app.tensors.safetensors_ import read_safetensors
+from app.tensors.json_ import check_depth, load_json, read_tensor
+from app.tensors.npy import npy_pieces, npz_content, read_npy, read_npz
+from app.tensors.safetensors_ import read_safetensors, safetensors_pieces
+from app.tensors.writing import join, json_pieces
 
 __all__ = [
     "JSON",
@@ -23,6 +22,7 @@ __all__ = [
     "body_type",
     "decode",
     "encode",
+    "encode_buffer",
     "media_type",
     "negotiate",
 ]
@@ -34,6 +34,8 @@ JSON = "application/json"
 NPY = "application/x-npy"
 NPZ = "application/x-npz"
 SAFETENSORS = "application/x-safetensors"
+
+MOST_TENSORS = 10_000
 
 MEDIA_TYPES = (JSON, NPY, NPZ, SAFETENSORS)
 
@@ -128,7 +130,14 @@ def decode(
 def encode(
     kind: str, tensors: Mapping[str, HostArray], key: str, extra: Mapping[str, Any] | None = None
 ) -> bytes:
-    """Write named tensors as a body.
+    """Write named tensors as a body; see ``encode_buffer``."""
+    return bytes(encode_buffer(kind, tensors, key, extra))
+
+
+def encode_buffer(
+    kind: str, tensors: Mapping[str, HostArray], key: str, extra: Mapping[str, Any] | None = None
+) -> memoryview:
+    """Write named tensors as a body, however large without stopping other threads for long.
 
     Args:
         kind: one of ``MEDIA_TYPES``; npy takes exactly one tensor.
@@ -138,15 +147,27 @@ def encode(
     """
     if kind == NPY:
         (array,) = tensors.values()
-        return write_npy(array)
+        return join(npy_pieces(array))
     if kind == NPZ:
-        return write_npz(tensors)
+        return npz_content(tensors)
     if kind == SAFETENSORS:
-        return safetensors.numpy.save(
-            {name: np.asarray(array, order="C") for name, array in tensors.items()}
-        )
-    plain = {name: tensor_to_plain(array) for name, array in tensors.items()}
-    return orjson.dumps({key: plain, **(extra or {})})
+        return join(safetensors_pieces(tensors))
+    return join(_json_of(tensors, key, extra or {}))
+
+
+def _json_of(
+    tensors: Mapping[str, HostArray], key: str, extra: Mapping[str, Any]
+) -> Iterator[bytes]:
+    yield b"{%s:{" % orjson.dumps(key)
+    comma = b""
+    for name, array in tensors.items():
+        head = (orjson.dumps(one) for one in (name, array.dtype.name, array.shape))
+        yield comma + b'%s:{"dtype":%s,"shape":%s,"data":' % tuple(head)
+        yield from json_pieces(array)
+        yield b"}"
+        comma = b","
+    rest = orjson.dumps(extra)[1:]
+    yield b"}" + (b"," + rest if extra else b"}")
 
 
 def _decode_json(
@@ -159,6 +180,8 @@ def _decode_json(
     if not isinstance(inputs, dict):
         raise Invalid("inputs", inputs, 'tensors by name: {"data": [[...]]}')
     check_depth(parsed)
+    if len(inputs) > MOST_TENSORS:
+        raise Invalid("inputs", f"{len(inputs):,} tensors", f"at most {MOST_TENSORS:,}")
     return {
         name: read_tensor(value, f"inputs.{name}", dtypes.get(name, "float32"))
         for name, value in inputs.items()

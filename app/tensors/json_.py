@@ -13,7 +13,7 @@ import orjson
 from app.errors import FieldError, Invalid, Malformed
 from app.tensors.shapes import MOST_AXES, shape_fault
 
-__all__ = ["check_depth", "load_json", "parse_json", "read_tensor", "tensor_to_plain"]
+__all__ = ["check_depth", "load_json", "parse_json", "read_tensor"]
 
 DTYPE_NAMES = (
     *("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool", "int16"),
@@ -75,11 +75,6 @@ def read_tensor(value: Any, field: str, dtype: str = "float32") -> HostArray:
         raise Invalid(field, value, "nested lists of numbers, or {shape, dtype, data}")
     shape, numbers = _flatten(value, field)
     return _to_array(numbers, field, dtype).reshape(shape)
-
-
-def tensor_to_plain(array: HostArray) -> dict[str, Any]:
-    """Return the JSON form of an array; NaN and infinity, which JSON lacks, become null."""
-    return {"dtype": array.dtype.name, "shape": list(array.shape), "data": array.tolist()}
 
 
 def _read_object(value: dict[str, Any], field: str, dtype: str) -> HostArray:

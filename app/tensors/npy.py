@@ -23,10 +23,13 @@ import numpy.typing as npt
 
 from app.errors import Damaged, Invalid, TooLarge
 from app.tensors.shapes import shape_fault
+from app.tensors.writing import Joined, as_octets, join
 from app.tensors.zip_archives import open_zip
 
 __all__ = [
     "NpyHeader",
+    "npy_pieces",
+    "npz_content",
     "read_npy",
     "read_npy_header",
     "read_npz",
@@ -42,6 +45,7 @@ _LENGTHS = {b"\x01\x00": "<H", b"\x02\x00": "<I"}
 _PYTHON2_LONG = re.compile(r"(?<=[0-9])L")
 _KINDS = "biuf"
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_ZIP64_BYTES = 1 << 30
 _EXPECTED = "an npy array of numbers or booleans"
 
 
@@ -169,17 +173,31 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> HostArray
 
 def write_npy(array: HostArray) -> bytes:
     """Return the npy file of an array; of float32 for bfloat16, which npy files cannot name."""
-    stream = io.BytesIO()
-    if array.dtype == _BFLOAT16:
-        array = array.astype(np.float32)
-    np.lib.format.write_array(stream, np.asarray(array, order="C"), allow_pickle=False)
-    return stream.getvalue()
+    return bytes(join(npy_pieces(array)))
 
 
 def write_npz(arrays: Mapping[str, HostArray]) -> bytes:
     """Return the (uncompressed) npz file of arrays by name."""
-    stream = io.BytesIO()
+    return bytes(npz_content(arrays))
+
+
+def npy_pieces(array: HostArray) -> tuple[bytes, HostArray]:
+    """Return what the npy file of an array is made of: its header and the array itself."""
+    if array.dtype == _BFLOAT16:
+        array = array.astype(np.float32)
+    array = np.asarray(array, order="C")
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
+    return header.getvalue(), array
+
+
+def npz_content(arrays: Mapping[str, HostArray]) -> memoryview:
+    """Return the (uncompressed) npz file of arrays by name, written without needless copies."""
+    size = sum(array.nbytes * 2 + 8 * len(name) + 1024 for name, array in arrays.items())
+    stream = Joined(size + 1024)
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
-            archive.writestr(f"{name}.npy", write_npy(array))
-    return stream.getvalue()
+            with archive.open(f"{name}.npy", "w", force_zip64=array.nbytes > _ZIP64_BYTES) as entry:
+                for piece in npy_pieces(array):
+                    entry.write(as_octets(piece).data)
+    return stream.content()

@@ -1,20 +1,22 @@
-"""safetensors bodies, read without a copy: the library's own reader copies under the GIL."""
+"""safetensors bodies, read and written without copies that keep the interpreter's lock."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from app.errors import Damaged, Malformed
 from app.tensors.json_ import parse_json
 from app.tensors.shapes import shape_fault
 
-__all__ = ["read_safetensors"]
+__all__ = ["read_safetensors", "safetensors_pieces"]
 
 HostArray = npt.NDArray[Any]
 
@@ -27,6 +29,7 @@ _DTYPES: dict[str, npt.DTypeLike] = {
     "BF16": ml_dtypes.bfloat16,
 }
 """What NumPy calls them."""
+_CODES = {np.dtype(dtype): code for code, dtype in _DTYPES.items()}
 
 
 def read_safetensors(body: bytes, name: str) -> dict[str, HostArray]:
@@ -63,6 +66,25 @@ class _Entry:
     shape: list[int]
     first: int
     last: int
+
+
+def safetensors_pieces(tensors: Mapping[str, HostArray]) -> list[bytes | HostArray]:
+    """Return what the file of tensors is made of; those of large elements first, to be aligned."""
+    header: dict[str, Any] = {}
+    arrays = []
+    end = 0
+    for name, array in sorted(tensors.items(), key=lambda one: (-one[1].itemsize, one[0])):
+        native = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+        begin, end = end, end + native.nbytes
+        header[name] = {
+            "dtype": _CODES[native.dtype],
+            "shape": native.shape,
+            "data_offsets": [begin, end],
+        }
+        arrays.append(native)
+    text = orjson.dumps(header)
+    text += b" " * (-len(text) % _PREFIX)
+    return [len(text).to_bytes(_PREFIX, "little") + text, *arrays]
 
 
 def _read_header(body: bytes, name: str) -> tuple[dict[str, Any], int]:

@@ -12,6 +12,7 @@ import pytest
 import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
 from app.errors import Damaged, Invalid, UnsupportedMedia
 from app.tensors.codec import (
@@ -43,6 +44,33 @@ def test_what_is_encoded_is_decoded(kind: str) -> None:
         for name, array in PAIR.items():
             assert got[name].dtype == array.dtype
             np.testing.assert_array_equal(got[name], array)
+
+
+NUMBERS = arrays.arrays(
+    st.sampled_from(["float32", "float64", "float16", "int8", "uint8", "int64", "uint64", "bool"]),
+    arrays.array_shapes(min_dims=0, min_side=0, max_side=4),
+    elements={"allow_nan": False, "allow_infinity": False},
+)
+
+
+@given(NUMBERS, st.sampled_from([JSON, NPY, NPZ, SAFETENSORS]))
+def test_a_written_tensor_reads_as_the_same(array: np.ndarray, kind: str) -> None:
+    (again,) = read(kind, encode(kind, {"x": array}, "inputs"), "x").values()
+    assert (again.dtype, again.shape) == (array.dtype, array.shape)
+    np.testing.assert_array_equal(again, array)
+
+
+@pytest.mark.parametrize("shape", [(100_000,), (3, 40_000), (5, 7, 3000), (40_000, 0), (9000, 1)])
+def test_large_json_is_what_small_json_is(shape: tuple[int, ...]) -> None:
+    array = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+    written = json.loads(encode(JSON, {"x": array}, "outputs"))["outputs"]["x"]
+    assert written == {"dtype": "float32", "shape": list(shape), "data": array.tolist()}
+
+
+def test_nan_and_infinity_which_json_lacks_become_null() -> None:
+    for array in (np.array([np.nan, np.inf, 1]), np.array(np.nan)):
+        (data,) = (one["data"] for one in json.loads(encode(JSON, {"x": array}, "o"))["o"].values())
+        assert data == ([None, None, 1] if array.ndim else None)
 
 
 def test_others_read_what_is_encoded() -> None:

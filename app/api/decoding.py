@@ -1,0 +1,117 @@
+"""What a decoder process does with a body: nothing of it needs the server.
+
+An answer is plain JSON and pieces of bytes, so that the server has nothing to build from it but
+views of those bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import orjson
+
+from app.api.requests import ModuleBody, canonical_symbol
+from app.domain.codec import from_plain
+from app.domain.job import JobKind
+from app.domain.job_params import parse_job_params
+from app.error_table import error_code
+from app.errors import HostError, Invalid, ServiceError
+from app.tensors.codec import JSON, Tensors, decode
+from app.tensors.json_ import parse_json
+
+__all__ = ["Decoded", "Work", "as_host_error", "decode_body", "tensors_of"]
+
+Work: TypeAlias = Mapping[str, Any]
+"""What to do: ``op`` is the name of a function below, the rest its arguments, as plain JSON."""
+
+_MOST_BESIDE = 1 << 16
+"""Bytes of JSON beside tensors and symbols; the server parses it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What a body holds.
+
+    Attributes:
+        plain: small, as JSON can say it.
+        pieces: large, one after the other.
+    """
+
+    plain: Any = None
+    pieces: Sequence[bytes | memoryview] = field(default=())
+
+
+def decode_body(work: Work, body: bytes) -> Decoded:
+    """Do the work; raise a ServiceError where the body is at fault."""
+    arguments = dict(work)
+    return _OPERATIONS[arguments.pop("op")](body, **arguments)
+
+
+def tensors_of(
+    plain: Mapping[str, Any], data: bytes | memoryview
+) -> tuple[Tensors, dict[str, Any]]:
+    """Return the tensors that ``tensors`` found, as views of its pieces, and the other members."""
+    tensors, begin = {}, 0
+    for name, dtype, shape, size in plain["tensors"]:
+        tensors[name] = np.frombuffer(data[begin : begin + size], dtype).reshape(shape)
+        begin += size
+    return tensors, plain["rest"]
+
+
+def as_host_error(error: ServiceError) -> HostError:
+    """Return an error in the form that goes from process to process."""
+    rows = [dataclasses.asdict(row) for row in error.field_errors()]
+    return HostError(error_code(error), error.message, errors=rows, extensions=error.extensions())
+
+
+def _tensors(body: bytes, needs_inputs: bool) -> Decoded:
+    tensors, rest = decode(
+        JSON, body, names=(), limit=len(body), setting="", needs_inputs=needs_inputs
+    )
+    if len(orjson.dumps(rest)) > _MOST_BESIDE:
+        raise Invalid("body", "large members beside inputs", f"at most {_MOST_BESIDE:,} bytes")
+    table = [(name, array.dtype.name, array.shape, array.nbytes) for name, array in tensors.items()]
+    # As bytes, for there is no buffer of bfloat16.
+    pieces = [array.reshape(-1).view(np.uint8).data for array in tensors.values()]
+    return Decoded({"tensors": table, "rest": rest}, pieces)
+
+
+def _fields(body: bytes, cls: str) -> Decoded:
+    module, _, name = cls.partition(":")
+    from_plain(getattr(importlib.import_module(module), name), parse_json(body))
+    return Decoded()
+
+
+def _job(body: bytes, kind: str) -> Decoded:
+    parse_job_params(JobKind(kind), parse_json(body))
+    return Decoded()
+
+
+def _module(body: bytes) -> Decoded:
+    parsed = parse_json(body)
+    module = from_plain(ModuleBody, parsed)
+    texts = module.symbol_texts()
+    beside = {name: one for name, one in parsed.items() if name not in ("symbol", "symbols")}
+    if len(orjson.dumps(beside)) > _MOST_BESIDE:
+        raise Invalid("body", "large members beside the symbols", f"at most {_MOST_BESIDE:,} bytes")
+    pieces = [text.encode() for text in texts.values()]
+    table = [(key, len(piece)) for key, piece in zip(texts, pieces, strict=True)]
+    return Decoded({"fields": beside, "symbols": table}, pieces)
+
+
+def _symbol(body: bytes, field: str) -> Decoded:
+    return Decoded(None, [canonical_symbol(body, field).encode()])
+
+
+_OPERATIONS: dict[str, Callable[..., Decoded]] = {
+    "tensors": _tensors,
+    "fields": _fields,
+    "job": _job,
+    "module": _module,
+    "symbol": _symbol,
+}

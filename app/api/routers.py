@@ -1,0 +1,17 @@
+"""All routers: one per noun."""
+
+from __future__ import annotations
+
+from app.api import checkpoints, datasets, health, jobs, modules, params, steps
+
+__all__ = ["ROUTERS"]
+
+ROUTERS = (
+    modules.router,
+    params.router,
+    steps.router,
+    checkpoints.router,
+    datasets.router,
+    jobs.router,
+    health.router,
+)
