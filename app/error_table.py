@@ -22,7 +22,9 @@ from app.errors import (
     Invalid,
     Malformed,
     MethodNotAllowed,
+    ModuleFailed,
     NotFound,
+    ParamsLost,
     PreconditionFailed,
     ServiceError,
     StorageFull,
@@ -37,6 +39,7 @@ from app.errors import (
 __all__ = [
     "ENGINE_KINDS",
     "ERROR_TABLE",
+    "HOST_KINDS",
     "ErrorKind",
     "Problem",
     "error_code",
@@ -69,6 +72,8 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     AlreadyExists: ErrorKind(409, "already_exists", "The name is taken"),
     InUse: ErrorKind(409, "in_use", "Something unfinished depends on it"),
     WrongStage: ErrorKind(409, "wrong_stage", "Another call must come first"),
+    ParamsLost: ErrorKind(409, "params_lost", "The parameters are lost"),
+    ModuleFailed: ErrorKind(409, "module_failed", "The module cannot be restored"),
     IllegalTransition: ErrorKind(409, "illegal_transition", "The job's status does not allow it"),
     Superseded: ErrorKind(409, "superseded", "Another attempt holds the job"),
     PreconditionFailed: ErrorKind(412, "precondition_failed", "The state has moved on"),
@@ -129,8 +134,14 @@ ENGINE_KINDS: tuple[ErrorKind, ...] = (
 )
 """What the engine refuses; ``app.executor.faults`` says which of its errors is which."""
 
+HOST_KINDS: tuple[ErrorKind, ...] = (
+    ErrorKind(503, "not_resident", "The module is being moved"),
+    ErrorKind(409, "would_change", "The module must be marked first"),
+)
+"""What executors refuse and the services see to; clients see it when that goes wrong."""
+
 _INTERNAL = ErrorKind(500, "internal", "An error of the server")
-_BY_CODE = {kind.code: kind for kind in (*ERROR_TABLE.values(), *ENGINE_KINDS)}
+_BY_CODE = {kind.code: kind for kind in (*ERROR_TABLE.values(), *ENGINE_KINDS, *HOST_KINDS)}
 
 
 @dataclass(frozen=True, slots=True)

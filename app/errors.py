@@ -8,6 +8,8 @@
     │   ├── AlreadyExists           the name is taken
     │   ├── InUse                   something unfinished depends on it
     │   ├── WrongStage              a call before the call it depends on
+    │   ├── ParamsLost              the parameters were in memory alone and are gone
+    │   ├── ModuleFailed            the module could not be brought back to its device
     │   ├── IllegalTransition       a job's status does not allow this event
     │   └── Superseded              an attempt speaks that no longer holds its job
     ├── PreconditionFailed     412  another generation or version than the caller named
@@ -43,7 +45,9 @@ __all__ = [
     "Invalid",
     "Malformed",
     "MethodNotAllowed",
+    "ModuleFailed",
     "NotFound",
+    "ParamsLost",
     "PreconditionFailed",
     "ServiceError",
     "StartError",
@@ -200,6 +204,46 @@ class WrongStage(Conflict):
     def extensions(self) -> dict[str, Any]:
         """Return ``needs``, ``is`` and ``call``, for programs."""
         return {"needs": self.needs, "is": self.is_, "call": self.call}
+
+
+class ParamsLost(Conflict):
+    """A module's parameters were in memory alone, and their executor died.
+
+    Args:
+        module: its name.
+        checkpoints: tags of those there are, None where the raiser cannot know.
+    """
+
+    def __init__(self, module: str, checkpoints: Sequence[str] | None = None) -> None:
+        there = "" if checkpoints is None else f" (there are: {', '.join(checkpoints) or 'none'})"
+        path = f"/v1/modules/{module}"
+        super().__init__(
+            f"the parameters of module {module!r} were changed without a checkpoint and are lost "
+            f"with their executor; load a checkpoint{there} by POST {path}/load, or "
+            f"begin anew by POST {path}/params/init or PUT {path}/params; what is saved by POST "
+            f"{path}/checkpoints is not lost"
+        )
+        self.module = module
+        self.checkpoints = list(checkpoints or ())
+
+    def extensions(self) -> dict[str, Any]:
+        """Return the tags of the checkpoints there are, for programs."""
+        return {"checkpoints": self.checkpoints}
+
+
+class ModuleFailed(Conflict):
+    """A module cannot be brought back to its device; the reason stays until somebody mends it."""
+
+    def __init__(self, module: str, reason: str) -> None:
+        super().__init__(
+            f"module {module!r} cannot be used: {reason}; when that is mended, try again by POST "
+            f"/v1/modules/{module}/restore"
+        )
+        self.reason = reason
+
+    def extensions(self) -> dict[str, Any]:
+        """Return the reason."""
+        return {"reason": self.reason}
 
 
 class IllegalTransition(Conflict):

@@ -31,10 +31,12 @@ from app.services.executors import Executors
 from app.services.job_queue import JobQueue
 from app.services.job_runs import JobRuns
 from app.services.jobs import JobDefaults, JobService
+from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
 from app.services.modules import ModuleService
 from app.services.presence import Presence
 from app.services.restoration import Restoration
+from app.services.restore_log import RestoreLog
 from app.services.services import Services
 from app.settings import Settings
 from app.store.store import Store
@@ -49,6 +51,9 @@ a body whose Content-Type does not say which is known by its first bytes.
 Errors are RFC 9457 problem details that name the field, what was got, what was expected and what
 to do.
 """
+
+_EXECUTOR = ("app.executor.main",)
+"""The program of executor processes."""
 
 _TAGS = [
     {"name": "modules", "description": "Symbols with their shapes, parameters and optimizer."},
@@ -134,8 +139,10 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     checkpoints.recover()
     datasets.recover()
     executors = Executors()
-    commands = ModuleCommands(modules, checkpoints, executors)
-    restoration = Restoration(modules, checkpoints)
+    restores = RestoreLog(store)
+    restoration = Restoration(restores, modules, checkpoints, executors)
+    access = ModuleAccess(modules, checkpoints, executors, restoration)
+    commands = ModuleCommands(modules, checkpoints, executors, restoration, access)
     presence = Presence(settings.data_dir / "servers")
     presence.enter()
     stack.callback(presence.leave)
@@ -147,19 +154,23 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         bells,
         jobs_per_executor=settings.jobs_per_executor,
         lease_seconds=settings.lease_seconds,
+        restoration=restoration,
     )
 
     async def restore(client: ExecutorClient) -> None:
         await dispatcher.executor_started(client)  # jobs of the process before are lost
-        await restoration.restore(client)
+        await restoration.executor_started(client)
 
     for name in settings.devices:
         executors.add(_make_executor(name, settings, restore))
+        if settings.executor_form == "in_process":
+            restores.executor_started(name)
     await executors.start()
     stack.push_async_callback(executors.stop)
+    stack.push_async_callback(restoration.stop)
     await dispatcher.start()
     stack.push_async_callback(dispatcher.stop)
-    return Services(modules, commands, executors, checkpoints, datasets, jobs)
+    return Services(modules, restores, access, commands, executors, checkpoints, datasets, jobs)
 
 
 def _make_executor(name: str, settings: Settings, restore: Restore) -> ExecutorClient:
@@ -170,7 +181,7 @@ def _make_executor(name: str, settings: Settings, restore: Restore) -> ExecutorC
 
         return InProcessClient(name, make_loop)
     options = ProcessOptions(
-        program=("app.executor.main",),
+        program=_EXECUTOR,
         threads=settings.threads_per_executor,
         log_level=settings.log_level.upper(),
     )

@@ -12,10 +12,11 @@ from app.api.bodies import announced_bytes, read_object
 from app.api.dependencies import Cursor, Limit, ModuleName, ServicesOf
 from app.api.forms import closed_beside_the_loop, is_form
 from app.api.module_forms import checkpoint_form, read_checkpoint_form
+from app.api.module_views import shown
 from app.api.open_file import OpenFileResponse
 from app.api.openapi import json_body, problems, raw_body
 from app.api.requests import CheckpointBody, LoadBody
-from app.api.views import CheckpointView, ModuleView, PageView, checkpoint_view, module_view
+from app.api.views import CheckpointView, ModuleView, PageView, checkpoint_view
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.names import NAME_PATTERN
 from app.services.services import Services
@@ -42,6 +43,9 @@ async def save_checkpoint(
 ) -> CheckpointView:
     """Save the present parameters, optimizer states and random state.
 
+    The module is `durable` then: it comes back from here after its executor's death. Without
+    `optimizer_states` its optimizer begins anew.
+
     A form adds a foreign checkpoint instead, in the place of one of the same tag: `params`, and
     on request `symbol` and `states`; `load` makes use of it.
     """
@@ -57,7 +61,7 @@ async def save_checkpoint(
 
 
 async def _add_from_form(module: str, request: Request, services: Services) -> CheckpointManifest:
-    await services.commands.record(module)
+    await services.access.record(module)
     async with closed_beside_the_loop(services.checkpoints.begin_whole()) as files:
         tag = await read_checkpoint_form(request, files)
         add = services.checkpoints.add_files
@@ -137,9 +141,11 @@ async def load_checkpoint(module: ModuleName, request: Request, services: Servic
     """Take the parameters of a checkpoint, and on request the optimizer's states.
 
     A foreign one may have more or fewer parameters than the module, where `allow_extra` or
-    `allow_missing` says so; a module that kept some of its own should be saved.
+    `allow_missing` says so; with `allow_missing` the module is not `durable` before it is saved.
     """
     body = await read_object(request, LoadBody)
     tag = CheckpointTag.parse(body.epoch)
     services.checkpoints.get(module, tag)
-    return module_view(await services.commands.load_checkpoint(module, tag, body.options()))
+    return await shown(
+        services, await services.commands.load_checkpoint(module, tag, body.options())
+    )

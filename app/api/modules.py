@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from fastapi import APIRouter, Request, Response
 
 from app.api.bodies import read_module_body, read_object
@@ -15,9 +17,10 @@ from app.api.dependencies import (
 )
 from app.api.forms import closed_beside_the_loop, is_form
 from app.api.module_forms import module_form, read_module_form
+from app.api.module_views import shown, shown_all
 from app.api.openapi import json_body, problems
 from app.api.requests import BucketBody, ModuleBody
-from app.api.views import ModuleView, PageView, module_view
+from app.api.views import ModuleView, PageView
 from app.domain.module import SINGLE, BindSpec, BucketShapes, ModuleRecord, require
 from app.errors import NotFound
 from app.services.services import Services
@@ -50,12 +53,12 @@ _BIND = {
 
 
 @router.get("", summary="List modules", responses=problems(422))
-def list_modules(
+async def list_modules(
     services: ServicesOf, cursor: Cursor = None, limit: Limit = 50
 ) -> PageView[ModuleView]:
     """Return a page of modules, by name."""
-    page = services.modules.list_modules(cursor, limit)
-    return PageView(items=[module_view(one) for one in page.items], next_cursor=page.next_cursor)
+    page = await asyncio.to_thread(services.modules.list_modules, cursor, limit)
+    return PageView(items=await shown_all(services, page.items), next_cursor=page.next_cursor)
 
 
 @router.post(
@@ -90,7 +93,7 @@ async def create_module(
         record = await _create_from_body(body, services, idempotency_key)
     response.headers["Location"] = f"/v1/modules/{record.name}"
     response.headers["ETag"] = record.etag
-    return module_view(record)
+    return await shown(services, record)
 
 
 async def _create_from_body(
@@ -122,10 +125,24 @@ async def _create_from_form(
 
 @router.get("/{module}", summary="Describe a module", responses=problems(404, 422))
 async def get_module(module: ModuleName, response: Response, services: ServicesOf) -> ModuleView:
-    """Return a module, with what its executor knows of it."""
+    """Return a module, with what its executor knows of it while it is on its device."""
     record, live = await services.commands.describe(module)
     response.headers["ETag"] = record.etag
-    return module_view(record, live)
+    return await shown(services, record, live)
+
+
+@router.post(
+    "/{module}/restore",
+    summary="Bring a module to its device",
+    responses=problems(404, 409, 422, 503, 507),
+)
+async def restore_module(module: ModuleName, services: ServicesOf) -> ModuleView:
+    """Bring a module to its device now: before its first call, or again after it failed.
+
+    A module comes back by itself when it is first called. One whose restore ended the executor's
+    process twice, or of which no sound checkpoint is left, is `failed` until this is called.
+    """
+    return await shown(services, await services.commands.restore(module))
 
 
 @router.get("/{module}/symbol", summary="Fetch a module's symbol", responses=problems(404, 422))
@@ -160,7 +177,7 @@ async def delete_module(module: ModuleName, services: ServicesOf, if_match: IfMa
 async def bind(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
     """Give a module shapes and memory, or bind it anew; its parameters stay."""
     spec = await read_object(request, BindSpec)
-    return module_view(await services.commands.bind(module, spec))
+    return await shown(services, await services.commands.bind(module, spec))
 
 
 @router.post(
@@ -172,7 +189,7 @@ async def bind(module: ModuleName, request: Request, services: ServicesOf) -> Mo
 async def reshape(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
     """Change the input shapes of a bound module; parameters and optimizer stay."""
     shapes = await read_object(request, BucketShapes)
-    return module_view(await services.commands.reshape(module, shapes))
+    return await shown(services, await services.commands.reshape(module, shapes))
 
 
 @router.get("/{module}/buckets", summary="List bound buckets", responses=problems(404, 409, 422))
@@ -196,4 +213,4 @@ async def bind_bucket(module: ModuleName, request: Request, services: ServicesOf
     """Bind one more bucket of a bucketing module, before it is first needed."""
     body = await read_object(request, BucketBody)
     shapes = BucketShapes(data_shapes=body.data_shapes, label_shapes=body.label_shapes)
-    return module_view(await services.commands.bind_bucket(module, body.key, shapes))
+    return await shown(services, await services.commands.bind_bucket(module, body.key, shapes))

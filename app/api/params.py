@@ -8,10 +8,11 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from app.api.bodies import read_body, read_object
 from app.api.dependencies import ModuleName, ServicesOf
+from app.api.module_views import shown
 from app.api.openapi import json_body, problems, raw_body, tensor_answer, tensor_body
 from app.api.requests import LearningRateBody
 from app.api.tensor_io import NoFields, answer, read_tensors
-from app.api.views import ModuleView, module_view
+from app.api.views import ModuleView
 from app.domain.codec import from_plain
 from app.domain.module import InitSpec, OptimizerSpec
 from app.link import calls
@@ -30,9 +31,13 @@ Flag = Annotated[bool, Query()]
     responses=problems(400, 404, 409, 413, 415, 422, 503),
 )
 async def init_params(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
-    """Give all parameters their first values."""
+    """Give all parameters their first values.
+
+    With a `seed` the module is `durable`: the same values come back after a restart. Without one
+    they are in memory alone until a checkpoint is saved, and are lost with the executor.
+    """
     spec = await read_object(request, InitSpec)
-    return module_view(await services.commands.init_params(module, spec))
+    return await shown(services, await services.commands.init_params(module, spec))
 
 
 @router.get(
@@ -48,7 +53,7 @@ async def get_params(
 ) -> Response:
     """Return parameters and auxiliary states; ask for npz or safetensors where they are large."""
     call = calls.GetParams(module=module, names=tuple(name) if name else None)
-    reply = await services.commands.ask_at(module, "get_params", call)
+    reply = await services.access.ask_at(module, "get_params", call)
     return await answer(request, reply, "params", reply.result)
 
 
@@ -66,7 +71,11 @@ async def set_params(
     allow_extra: Flag = False,
     allow_nonfinite: Flag = False,
 ) -> ModuleView:
-    """Set parameters by name. With `allow_missing` those not given keep their values."""
+    """Set parameters by name. With `allow_missing` those not given keep their values.
+
+    They are in memory alone (`durable` is false) until a checkpoint is saved. If the executor dies
+    before that, calls that need parameters are refused with 409 `params_lost`.
+    """
     tensors, rest = await read_tensors(request, ())
     from_plain(NoFields, rest)
     options = {
@@ -74,7 +83,7 @@ async def set_params(
         "allow_extra": allow_extra,
         "allow_nonfinite": allow_nonfinite,
     }
-    return module_view(await services.commands.set_params(module, tensors, options))
+    return await shown(services, await services.commands.set_params(module, tensors, options))
 
 
 @router.get(
@@ -90,7 +99,7 @@ async def get_param(
 ) -> Response:
     """Return one parameter, as npy or JSON."""
     call = calls.GetParams(module=module, names=(parameter,))
-    reply = await services.commands.ask_at(module, "get_params", call)
+    reply = await services.access.ask_at(module, "get_params", call)
     return await answer(request, reply, "params")
 
 
@@ -103,17 +112,18 @@ async def get_param(
     responses=problems(400, 404, 409, 413, 415, 422, 503),
 )
 async def init_optimizer(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
-    """Install an optimizer, in the place of one that is there."""
+    """Install an optimizer, in the place of one that is there.
+
+    After a restart it begins anew, unless a checkpoint was saved with its states since.
+    """
     spec = await read_object(request, OptimizerSpec)
-    return module_view(await services.commands.init_optimizer(module, spec))
+    return await shown(services, await services.commands.init_optimizer(module, spec))
 
 
 @router.get("/optimizer", summary="Describe the optimizer", responses=problems(404, 409, 422, 503))
 async def get_optimizer(module: ModuleName, services: ServicesOf) -> dict[str, object]:
     """Return name, options, present learning rate and number of updates."""
-    reply = await services.commands.ask_at(
-        module, "get_optimizer", calls.GetOptimizer(module=module)
-    )
+    reply = await services.access.ask_at(module, "get_optimizer", calls.GetOptimizer(module=module))
     reply.release()
     return reply.result
 
@@ -129,7 +139,9 @@ async def set_learning_rate(
 ) -> ModuleView:
     """Set the learning rate; refused where a scheduler gives it."""
     body = await read_object(request, LearningRateBody)
-    return module_view(await services.commands.set_learning_rate(module, body.learning_rate))
+    return await shown(
+        services, await services.commands.set_learning_rate(module, body.learning_rate)
+    )
 
 
 @router.get(
@@ -141,7 +153,7 @@ async def set_learning_rate(
 async def get_states(module: ModuleName, services: ServicesOf) -> Response:
     """Return the states in MXNet's `.states` form."""
     call = calls.GetOptimizerStates(module=module)
-    reply = await services.commands.ask_at(module, "optimizer_states", call)
+    reply = await services.access.ask_at(module, "optimizer_states", call)
     try:
         content = reply.tensors["states"].tobytes()
     finally:
@@ -157,5 +169,8 @@ async def get_states(module: ModuleName, services: ServicesOf) -> Response:
     responses=problems(404, 409, 413, 422, 503),
 )
 async def set_states(module: ModuleName, request: Request, services: ServicesOf) -> None:
-    """Take over states that MXNet or this server wrote."""
+    """Take over states that MXNet or this server wrote.
+
+    Until a checkpoint is saved they are in memory alone, and the module is not `durable`.
+    """
     await services.commands.set_optimizer_states(module, await read_body(request))

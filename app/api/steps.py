@@ -50,7 +50,7 @@ _ERRORS = problems(400, 404, 409, 412, 413, 415, 422, 503)
 async def _forward(
     module: str, request: Request, services: ServicesOf, stage_of: str, backward: bool
 ) -> Response:
-    record = await services.commands.known(module)
+    record = await services.access.known(module)
     names = (*record.data_names, *record.label_names)
     kind = PassFields if backward else ForwardFields
     tensors, fields = await read_step(request, names, kind)
@@ -64,7 +64,7 @@ async def _forward(
         generation=fields.generation,
         sequence=fields.sequence,
     )
-    reply = await services.commands.ask_at(module, stage_of, call, tensors)
+    reply = await services.access.step(module, stage_of, call, tensors)
     return await answer(request, reply, "outputs", reply.result)
 
 
@@ -75,7 +75,11 @@ async def _forward(
     responses={**tensor_answer("outputs"), **_ERRORS},
 )
 async def forward(module: ModuleName, request: Request, services: ServicesOf) -> Response:
-    """Compute the outputs of a batch given by input name."""
+    """Compute the outputs of a batch given by input name.
+
+    A training pass moves auxiliary states, such as the averages of BatchNorm: they are in memory
+    alone (the module's `durable` is false) until a checkpoint is saved.
+    """
     return await _forward(module, request, services, "forward", backward=False)
 
 
@@ -86,7 +90,7 @@ async def forward(module: ModuleName, request: Request, services: ServicesOf) ->
     responses={**tensor_answer("outputs"), **_ERRORS},
 )
 async def forward_backward(module: ModuleName, request: Request, services: ServicesOf) -> Response:
-    """Compute outputs and gradients of a batch."""
+    """Compute outputs and gradients of a batch; see `forward` for auxiliary states."""
     return await _forward(module, request, services, "forward_backward", backward=True)
 
 
@@ -100,7 +104,7 @@ async def backward(module: ModuleName, request: Request, services: ServicesOf) -
     """Compute the gradients of the last training pass; a loss needs no gradients given."""
     tensors, fields = await read_step(request, (), StepFields)
     call = calls.Backward(module=module, generation=fields.generation, sequence=fields.sequence)
-    reply = await services.commands.ask_at(module, "backward", call, tensors)
+    reply = await services.access.ask_at(module, "backward", call, tensors)
     reply.release()
     return reply.result
 
@@ -112,12 +116,17 @@ async def backward(module: ModuleName, request: Request, services: ServicesOf) -
     responses=_ERRORS,
 )
 async def update(module: ModuleName, request: Request, services: ServicesOf) -> dict[str, Any]:
-    """Update the parameters from the gradients of the last backward pass."""
+    """Update the parameters from the gradients of the last backward pass.
+
+    What they become is in memory alone (the module's `durable` is false) until a checkpoint is
+    saved. If the executor dies before that, calls that need parameters are refused with 409
+    `params_lost`, and the module's `generation` changes when it is back on its device.
+    """
     tensors, fields = await read_step(request, (), StepFields)
     if tensors:
         raise Invalid("inputs", sorted(tensors), "none; backward takes the gradients of outputs")
     call = calls.Update(module=module, generation=fields.generation, sequence=fields.sequence)
-    reply = await services.commands.ask_at(module, "update", call)
+    reply = await services.access.step(module, "update", call)
     reply.release()
     return reply.result
 
@@ -130,7 +139,7 @@ async def update(module: ModuleName, request: Request, services: ServicesOf) -> 
 async def get_outputs(module: ModuleName, request: Request, services: ServicesOf) -> Response:
     """Return the outputs of the last forward pass of the step level."""
     call = calls.GetOutputs(module=module)
-    reply = await services.commands.ask_at(module, "get_outputs", call)
+    reply = await services.access.ask_at(module, "get_outputs", call)
     return await answer(request, reply, "outputs")
 
 
@@ -144,7 +153,7 @@ async def get_statistics(
     a `monitor`.
     """
     call = calls.GetStatistics(module=module, pattern=pattern)
-    reply = await services.commands.ask_at(module, "monitor", call)
+    reply = await services.access.ask_at(module, "monitor", call)
     reply.release()
     return PageView(items=[StatisticView(**row) for row in reply.result["statistics"]])
 
@@ -157,7 +166,7 @@ async def get_statistics(
 async def get_input_grads(module: ModuleName, request: Request, services: ServicesOf) -> Response:
     """Return the gradients of the data inputs; bind with `inputs_need_grad` for them."""
     call = calls.GetInputGrads(module=module)
-    reply = await services.commands.ask_at(module, "get_input_grads", call)
+    reply = await services.access.ask_at(module, "get_input_grads", call)
     return await answer(request, reply, "input_grads")
 
 
@@ -168,7 +177,7 @@ async def get_input_grads(module: ModuleName, request: Request, services: Servic
 )
 async def get_states(module: ModuleName, request: Request, services: ServicesOf) -> Response:
     """Return the arrays named in `state_names`; those of several contexts one after the other."""
-    reply = await services.commands.ask_at(module, "states", calls.GetStates(module=module))
+    reply = await services.access.ask_at(module, "states", calls.GetStates(module=module))
     return await answer(request, reply, "states")
 
 
@@ -185,7 +194,7 @@ async def set_states(module: ModuleName, request: Request, services: ServicesOf)
     """Set the arrays named in `state_names`, or all of them to one `value`."""
     tensors, fields = await read_step(request, (), StateFields)
     call = calls.SetStates(module=module, value=fields.value)
-    (await services.commands.ask_at(module, "states", call, tensors)).release()
+    (await services.access.ask_at(module, "states", call, tensors)).release()
 
 
 @router.post(
@@ -199,11 +208,17 @@ async def set_states(module: ModuleName, request: Request, services: ServicesOf)
     },
 )
 async def predict(module: ModuleName, request: Request, services: ServicesOf) -> Response:
-    """Compute the outputs of any number of examples; nothing of the module changes."""
-    record = await services.commands.known(module)
+    """Compute the outputs of any number of examples; nothing of the module changes.
+
+    A module that is not on its device is brought there first. It never answers from parameters
+    other than those set last: 409 `params_lost` where they were in memory alone and their executor
+    died (load a checkpoint, initialize or set parameters), `module_failed` where it cannot be
+    brought back.
+    """
+    record = await services.access.known(module)
     tensors, rest = await read_tensors(request, record.data_names)
     bucket = from_plain(PredictFields, rest).bucket if rest else None
     call = calls.Predict(module=module, bucket=bucket)
-    reply = await services.commands.ask(record, call, tensors)
+    reply = await services.access.ask(record, call, tensors)
     extra = reply.result if record.kind is ModuleKind.BUCKETING else None
     return await answer(request, reply, "outputs", extra)

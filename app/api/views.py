@@ -11,6 +11,7 @@ from app.domain.codec import to_plain
 from app.domain.dataset import DatasetRecord
 from app.domain.job import EventRow, Job
 from app.domain.module import SINGLE, ModuleRecord
+from app.domain.restoration import RestoreStatus
 
 __all__ = [
     "CheckpointView",
@@ -72,6 +73,10 @@ class StatusView(BaseModel):
 
     status: str = Field(examples=["ready"])
     executors: dict[str, str] = Field(default={}, examples=[{"cpu(0)": "ready"}])
+    warnings: list[str] = Field(
+        default=[],
+        description="Modules that failed, or came back from an older checkpoint; the others serve.",
+    )
 
 
 class ModuleView(BaseModel):
@@ -79,6 +84,27 @@ class ModuleView(BaseModel):
 
     name: str = Field(examples=["lenet"])
     kind: str = Field(examples=["module"])
+    state: str = Field(
+        examples=["ready"],
+        description="`ready`: calls are answered, the first of them after the module was brought "
+        "to its device. `params_lost`: its parameters were in memory alone and are lost. "
+        "`failed`: it cannot be brought to its device; `reason` says why, and "
+        "`POST /v1/modules/{module}/restore` tries again.",
+    )
+    reason: str | None = Field(description="Why it is failed; null for all the others.")
+    resident: bool | None = Field(
+        description="Whether it is on its device at present; null where its executor does not "
+        "say so at once."
+    )
+    durable: bool = Field(
+        description="False while parameters or states were changed and no checkpoint, seed or "
+        "file has them: they are lost with the executor, and predict is then 409 `params_lost`."
+    )
+    restored_from: str | None = Field(
+        description="The checkpoint that it was brought back from, where that is not `checkpoint` "
+        "because that one is damaged."
+    )
+    warning: str | None = Field(description="What is wrong with the newer ones.")
     stage: str = Field(examples=["READY"])
     data_names: list[str]
     label_names: list[str]
@@ -203,8 +229,20 @@ class ExecutorView(BaseModel):
     alive: bool
 
 
-def module_view(record: ModuleRecord, live: dict[str, Any] | None = None) -> ModuleView:
-    """Return the view of a module, its symbols left out."""
+def module_view(
+    record: ModuleRecord,
+    restored: RestoreStatus,
+    resident: bool | None,
+    live: dict[str, Any] | None = None,
+) -> ModuleView:
+    """Return the view of a module, its symbols left out.
+
+    Args:
+        record: the module.
+        restored: how its newest restore went.
+        resident: whether it is on its device; None where that is not known.
+        live: what its executor knows of it.
+    """
     plain = to_plain(record)
     has_buckets = list(record.symbols) != [SINGLE]
     return ModuleView(
@@ -217,11 +255,22 @@ def module_view(record: ModuleRecord, live: dict[str, Any] | None = None) -> Mod
         bucket_keys=list(record.symbols) if has_buckets else [],
         default_bucket_key=record.default_bucket_key if has_buckets else None,
         checkpoint=str(record.checkpoint) if record.checkpoint else None,
+        state=_state_of(record, restored),
+        reason=restored.failure,
+        resident=resident,
+        restored_from=str(restored.restored_from) if restored.restored_from else None,
+        warning=restored.warning,
         live=live,
     )
 
 
 _OWN = frozenset({"stage", "bucket_keys", "default_bucket_key", "checkpoint", "live"})
+
+
+def _state_of(record: ModuleRecord, restored: RestoreStatus) -> str:
+    if restored.failure is not None:
+        return "failed"
+    return "params_lost" if record.lost else "ready"
 
 
 def job_view(job: Job) -> JobView:

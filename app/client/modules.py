@@ -68,6 +68,10 @@ class ModuleCalls(Connection):
         """Return a module's description."""
         return self._json("GET", f"/v1/modules/{name}")
 
+    def restore_module(self, name: str) -> dict[str, Any]:
+        """Bring a module to its device now, also one that failed before."""
+        return self._json("POST", f"/v1/modules/{name}/restore")
+
     def delete_module(self, name: str) -> None:
         """Delete a module with its checkpoints."""
         self.request("DELETE", f"/v1/modules/{name}")

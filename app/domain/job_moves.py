@@ -41,7 +41,7 @@ __all__ = [
     "succeeded",
 ]
 
-PASSING = frozenset({"executor_gone", "in_use", "storage_full", "unavailable"})
+PASSING = frozenset({"executor_gone", "in_use", "not_resident", "storage_full", "unavailable"})
 """Codes of failures that another attempt may not meet."""
 
 _OVER: Mapping[str, Any] = {

@@ -22,7 +22,7 @@ from pydantic import BeforeValidator, ConfigDict, WithJsonSchema
 from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import STRICT_FIELDS, canonical_json
 from app.domain.origin import Origin
-from app.errors import Conflict, WrongStage
+from app.errors import Conflict, ParamsLost, WrongStage
 
 __all__ = [
     "CALLS",
@@ -75,7 +75,7 @@ class ParamsSource(StrEnum):
     CHECKPOINT = "checkpoint"
     """Loaded from the checkpoint the record names, or saved to it and trained on since."""
     SET = "set"
-    """Sent by a client: only in memory until a checkpoint is saved."""
+    """Sent by a client: in memory alone until a checkpoint is saved."""
 
 
 class Stage(StrEnum):
@@ -194,6 +194,11 @@ class ModuleRecord:
         bind, init, optimizer: the specifications of the calls made, None before the call.
         params: where the parameters came from, None while there are none.
         checkpoint: the newest durable state of its parameters.
+        durable: False while parameters, auxiliary states or optimizer states were changed and no
+            checkpoint, seed or file has them.
+        lost: they were not durable, and their executor died.
+        saved_states: the optimizer's states are those of ``checkpoint``; else it begins anew when
+            the module is restored.
         generation: changes whenever state that was only in memory is lost.
         version: changes with every change of this record; its ETag.
     """
@@ -218,6 +223,9 @@ class ModuleRecord:
     optimizer: OptimizerSpec | None = None
     params: ParamsSource | None = None
     checkpoint: CheckpointTag | None = None
+    durable: bool = True
+    lost: bool = False
+    saved_states: bool = False
     generation: int = 1
     version: int = 1
     created_at: float = 0.0
@@ -228,7 +236,7 @@ class ModuleRecord:
         """How far it has come."""
         if self.bind is None:
             return Stage.CREATED
-        if self.params is None:
+        if self.params is None or self.lost:
             return Stage.BOUND
         if self.optimizer is None or not self.bind.for_training:
             return Stage.INITIALIZED
@@ -243,18 +251,29 @@ class ModuleRecord:
         """Return a copy with these fields changed."""
         return dataclasses.replace(self, **changes)
 
-    def after_loss(self) -> ModuleRecord:
-        """Return the record after its executor died: what was only in memory is gone."""
-        params = self.params
-        if params is ParamsSource.SET:
-            params = self.durable_params()
-        return self.evolve(params=params, generation=self.generation + 1)
+    def with_set_params(self) -> ModuleRecord:
+        """Return the record after parameters came from nowhere that they could be read again."""
+        return self.evolve(params=ParamsSource.SET, durable=False, lost=False, saved_states=False)
 
-    def durable_params(self) -> ParamsSource | None:
-        """Return what parameters can be restored from when those in memory are gone."""
-        if self.checkpoint is not None:
-            return ParamsSource.CHECKPOINT
-        return ParamsSource.INIT if self.init is not None else None
+    def with_init(self, spec: InitSpec) -> ModuleRecord:
+        """Return the record after an initialization, which a seed repeats."""
+        return self.evolve(
+            init=spec,
+            params=ParamsSource.INIT,
+            durable=spec.seed is not None,
+            lost=False,
+            saved_states=False,
+        )
+
+    def with_checkpoint(self, tag: CheckpointTag, *, saved_states: bool) -> ModuleRecord:
+        """Return the record after its parameters were saved to a checkpoint, or loaded from it."""
+        return self.evolve(
+            params=ParamsSource.CHECKPOINT,
+            checkpoint=tag,
+            durable=True,
+            lost=False,
+            saved_states=saved_states,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,11 +328,14 @@ def require(record: ModuleRecord, call: str) -> None:
     """Raise unless the module is far enough for this call.
 
     Raises:
+        ParamsLost: it had parameters that no checkpoint has, and lost them.
         WrongStage: says the stage needed, the stage that is, and what to call first.
         Conflict: the module is bound for inference only and the call trains.
     """
     wanted = CALLS[call]
     stage = record.stage
+    if record.lost and wanted.needs.rank >= Stage.INITIALIZED.rank:
+        raise ParamsLost(record.name)
     if wanted.training and record.bind is not None and not record.bind.for_training:
         raise Conflict(
             f"{call} trains, module {record.name!r} is bound with for_training false; "

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from app.domain.codec import from_plain, to_plain
 from app.domain.job_params import parse_job_params
 from app.domain.module import BucketShapes, ModuleRecord
-from app.errors import AlreadyExists, HostError, Invalid, NotFound, ServiceError, refined
+from app.errors import AlreadyExists, HostError, Invalid, ServiceError, refined
 from app.executor.faults import to_host_error
 from app.executor.jobs.job_board import JobBoard
 from app.executor.jobs.job_checks import check_job
@@ -25,6 +25,7 @@ from app.executor.modules.module_files import load_module, read_base, save_modul
 from app.executor.modules.module_params import get_params, init_params, set_params
 from app.executor.modules.randomness import RandomStreams
 from app.executor.modules.resident import resident_bytes
+from app.executor.modules.restoring import restore_module
 from app.executor.modules.stepping import Stepper
 from app.link import calls
 from app.link.calls import CALL_NAMES
@@ -41,6 +42,7 @@ Handler = Callable[["ModuleHost", Any, Arrays], Answer]
 _TYPES: Mapping[str, type[Any]] = {name: cls for cls, name in CALL_NAMES.items()}
 _CONTROL = (
     calls.ExecutorInfo,
+    calls.ResidentModules,
     calls.CreateModule,
     calls.DeleteModule,
     calls.CutSymbols,
@@ -52,6 +54,7 @@ _CONTROL = (
 )
 _PRIORITIES: Mapping[type[Any], Priority] = {
     calls.Predict: Priority.PREDICT,
+    calls.RestoreModule: Priority.PREDICT,
     **dict.fromkeys(_CONTROL, Priority.CONTROL),
 }
 """Of all calls that are no steps."""
@@ -130,6 +133,16 @@ class ModuleHost:
         if call.record.name in self._modules:
             raise AlreadyExists("module", call.record.name)
         return describe_module(self._add(call.record)), {}
+
+    def _restore_module(self, call: calls.RestoreModule, tensors: Arrays) -> Answer:
+        if call.record.name not in self._modules:
+            module = HostedModule(call.record)
+            restore_module(module, call, self._random)
+            self._keep(module)
+        return {}, {}
+
+    def _resident_modules(self, call: calls.ResidentModules, tensors: Arrays) -> Answer:
+        return {"names": list(self._modules)}, {}
 
     def _delete_module(self, call: calls.DeleteModule, tensors: Arrays) -> Answer:
         module = self._get(call.module)
@@ -237,6 +250,7 @@ class ModuleHost:
         weights = module.on_device().arguments
         content = tensors["states"].tobytes()
         load_states(module.engine, check_saved(module.engine, content, weights))
+        module.has_unsaved = True
         return {}, {}
 
     # -- steps and predictions ----------------------------------------------------------------
@@ -298,7 +312,7 @@ class ModuleHost:
 
     def _get(self, name: str) -> HostedModule:
         if name not in self._modules:
-            raise NotFound("module", name, "this executor does not have it")
+            raise HostError("not_resident", f"module {name!r} is not on its device at present")
         return self._modules[name]
 
     def _idle(self, name: str, call: str) -> HostedModule:
@@ -312,14 +326,17 @@ class ModuleHost:
 
     def _add(self, record: ModuleRecord) -> HostedModule:
         module = HostedModule(record)
-        self._modules[record.name] = module
-        self._steppers[record.name] = Stepper(module)
+        self._keep(module)
         return module
 
-    def _module_of_job(self, record: ModuleRecord) -> HostedModule:
-        """Return the module a job is to work on, made from its record if it is not there yet."""
-        module = self._modules.get(record.name) or self._add(record)
-        self._steppers[record.name].forget()
+    def _keep(self, module: HostedModule) -> None:
+        self._modules[module.name] = module
+        self._steppers[module.name] = Stepper(module)
+
+    def _module_of_job(self, name: str) -> HostedModule:
+        """Return the module a job is to work on."""
+        module = self._get(name)
+        self._steppers[name].forget()
         return module
 
 

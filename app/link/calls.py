@@ -3,7 +3,8 @@
 A caller sends ``to_call(Predict(module="lenet"))``; the host reads it back with the types checked.
 Bucket keys are canonical JSON text everywhere (``20``, ``[10,20]``). Tensors go by the names of the
 module's inputs, outputs and parameters. A call that names a generation is refused with
-``precondition_failed`` when the module has another one.
+``precondition_failed`` when the module has another one, a call on a module that is not on the
+device with ``not_resident``.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ __all__ = [
     "LoadCheckpoint",
     "Predict",
     "Reshape",
+    "ResidentModules",
+    "RestoreModule",
     "SaveCheckpoint",
     "SetLearningRate",
     "SetOptimizerStates",
@@ -90,6 +93,28 @@ class CreateModule(_Strict):
     """
 
     record: ModuleRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreModule(_Strict):
+    """Bring a module back as its record says, whole or not at all; nothing where it is there.
+
+    Attributes:
+        record: bound, initialized or loaded, and given its optimizer as far as it says. One whose
+            parameters are lost is bound alone.
+        checkpoint: directory of the checkpoint that has its parameters; its files were compared
+            with their digests already.
+        base: directory of the checkpoint whose parameters it keeps when it is initialized.
+    """
+
+    record: ModuleRecord
+    checkpoint: str | None = None
+    base: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResidentModules(_Strict):
+    """Ask for the ``names`` of the modules that are on the device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +276,8 @@ class Forward(StepCall):
         with_outputs: send the outputs with the answer.
         monitor: collect statistics of the operators' outputs whose names match, for
             ``GetStatistics``.
+        is_marked: the module's record says already that it is not durable; without that, a pass
+            that moves auxiliary states is refused with ``would_change``.
     """
 
     is_train: bool | None = None
@@ -258,6 +285,7 @@ class Forward(StepCall):
     backward: bool = False
     with_outputs: bool = True
     monitor: str | None = None
+    is_marked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,11 +383,22 @@ class LoadCheckpoint(OfModule):
     check_states: bool = False
 
 
-Call: TypeAlias = ExecutorInfo | CreateModule | CheckJob | OfModule | JobStart | JobControl
+Call: TypeAlias = (
+    ExecutorInfo
+    | CreateModule
+    | RestoreModule
+    | ResidentModules
+    | CheckJob
+    | OfModule
+    | JobStart
+    | JobControl
+)
 
 CALL_NAMES: Mapping[type[Any], str] = {
     ExecutorInfo: "executor_info",
     CreateModule: "create_module",
+    RestoreModule: "restore_module",
+    ResidentModules: "resident_modules",
     CutSymbols: "cut_symbols",
     CheckJob: "check_job",
     DeleteModule: "delete_module",

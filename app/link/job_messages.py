@@ -199,7 +199,11 @@ class JobDone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFailed:
-    """The job ended by an error; ``code`` is one of ``app.error_table``."""
+    """The job ended by an error; ``code`` is one of ``app.error_table``.
+
+    Attributes:
+        is_unsaved: it leaves the module with parameters that no checkpoint has.
+    """
 
     type: Literal["failed"] = "failed"
     job_id: int
@@ -207,6 +211,7 @@ class JobFailed:
     code: str
     message: str
     field: str | None = None
+    is_unsaved: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,11 +225,12 @@ class JobPaused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCancelled:
-    """The job stopped as asked and does not go on."""
+    """The job stopped as asked and does not go on; see ``JobFailed``."""
 
     type: Literal["cancelled"] = "cancelled"
     job_id: int
     attempt: int
+    is_unsaved: bool = False
 
 
 ExecutorEvent: TypeAlias = (

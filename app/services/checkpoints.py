@@ -141,7 +141,8 @@ class CheckpointService:
         manifest = read_manifest(self.directory(module, tag))
         with self._store.write() as connection:
             put_checkpoint(connection, manifest)
-        self._modules.saved(module, tag)
+        has_states = any(name.endswith(".states") for name in manifest.files)
+        self._modules.saved(module, tag, saved_states=has_states)
         return manifest
 
     async def upload(

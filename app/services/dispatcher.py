@@ -17,6 +17,7 @@ from app.services.bell import Bells
 from app.services.executor_jobs import ExecutorJobs, cancel_tasks, repeat
 from app.services.job_queue import JobQueue
 from app.services.job_runs import JobRuns
+from app.services.restoration import Restoration
 
 __all__ = ["Dispatcher"]
 
@@ -36,6 +37,7 @@ class Dispatcher:
         *,
         jobs_per_executor: int = 2,
         lease_seconds: float = 30.0,
+        restoration: Restoration | None = None,
     ) -> None:
         """Prepare; ``start`` begins to claim.
 
@@ -43,6 +45,7 @@ class Dispatcher:
             clients: the executors; looked at when it starts.
             jobs_per_executor: jobs, of different modules, that each runs in turns.
             lease_seconds: of the jobs; leases are renewed three times as often.
+            restoration: brings the modules of jobs to their devices; None where they are there.
         """
         self._clients = clients
         self._queue = queue
@@ -51,6 +54,7 @@ class Dispatcher:
         self._jobs_per_executor = jobs_per_executor
         self._renew_seconds = lease_seconds / 3
         self._renewals = 0
+        self._restoration = restoration
         self._executors: dict[str, ExecutorJobs] = {}
         self._loops: list[asyncio.Task[None]] = []
 
@@ -59,7 +63,12 @@ class Dispatcher:
         await asyncio.to_thread(self._queue.recover)
         for client in self._clients:
             jobs = ExecutorJobs(
-                client, self._queue, self._runs, self._bells.work, self._jobs_per_executor
+                client,
+                self._queue,
+                self._runs,
+                self._bells.work,
+                self._jobs_per_executor,
+                self._restoration,
             )
             self._executors[client.name] = jobs
             jobs.start()

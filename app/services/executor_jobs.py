@@ -29,6 +29,7 @@ from app.link.job_messages import (
     JobCheckpoint,
     JobControl,
     JobDone,
+    JobLog,
     JobPrepared,
     JobProgress,
     JobStart,
@@ -38,6 +39,7 @@ from app.link.job_messages import (
 from app.services.bell import Bell
 from app.services.job_queue import JobQueue
 from app.services.job_runs import LAST, JobRuns
+from app.services.restoration import Restoration
 
 __all__ = ["AFTER_ERROR_SECONDS", "ExecutorJobs", "cancel_tasks", "repeat"]
 
@@ -71,18 +73,26 @@ class ExecutorJobs:
     """Runs jobs of the store on one executor."""
 
     def __init__(
-        self, client: ExecutorClient, queue: JobQueue, runs: JobRuns, work: Bell, places: int
+        self,
+        client: ExecutorClient,
+        queue: JobQueue,
+        runs: JobRuns,
+        work: Bell,
+        places: int,
+        restoration: Restoration | None = None,
     ) -> None:
         """Prepare; ``start`` begins to claim.
 
         Args:
             places: jobs, of different modules, that it runs in turns.
+            restoration: brings their modules to the device; None where they are there.
         """
         self.client = client
         self._queue = queue
         self._runs = runs
         self._work = work
         self._places = places
+        self._restoration = restoration
         self._assignments: dict[int, _Assignment] = {}
         self._claiming = asyncio.Lock()
         self._is_claim_due = False
@@ -184,7 +194,7 @@ class ExecutorJobs:
         job = assignment.job
         try:
             message = await asyncio.to_thread(self._runs.start_message, job)
-            await self._tell("start_job", message)
+            await self._hand_over(message)
             assignment.is_started = True
             if assignment.wish is not None:
                 await self._pass_on(assignment)
@@ -197,6 +207,23 @@ class ExecutorJobs:
             elif self._forget(assignment):
                 await asyncio.to_thread(self._queue.fail, job.id, job.attempt, code, error.message)
                 self._claim_soon()
+
+    async def _hand_over(self, message: JobStart) -> None:
+        """Give a job to the executor; its module is brought to the device where it is not there."""
+        name = message.module.name
+        try:
+            await self._tell("start_job", message)
+        except HostError as error:
+            if error.code != "not_resident" or self._restoration is None:
+                raise
+            await self._restoration.restore(name)
+            await self._tell("start_job", message)
+        warning = await self._restoration.warning(name) if self._restoration is not None else None
+        if warning is not None:
+            line = JobLog(
+                job_id=message.job_id, attempt=message.attempt, level="warning", message=warning
+            )
+            await self._enter([line])
 
     # -- wishes -------------------------------------------------------------------------------
 

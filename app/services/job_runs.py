@@ -137,6 +137,8 @@ class JobRuns:
                 self._checkpoints.prune(job.module, keep)
             case _ if isinstance(message, LAST):
                 if job.kind is JobKind.FIT:
+                    if isinstance(message, JobFailed | JobCancelled) and message.is_unsaved:
+                        self._modules.mark_unsaved(job.module)
                     self._checkpoints.let_go(job)
                 self._queue.tidy_ended(job)
 

@@ -21,11 +21,12 @@ from app.domain.job_params import (
     parse_job_params,
 )
 from app.domain.module import ModuleRecord, require
-from app.errors import Invalid
+from app.errors import Invalid, ParamsLost
 from app.files.job_inputs import check_arrays, check_named, sources_of
 from app.services.bell import Bells
 from app.services.followers import Followers
 from app.store import queue
+from app.store.checkpoints import indexed_tags
 from app.store.datasets import get_datasets
 from app.store.events import events_after, newest_event_id
 from app.store.idempotency import recall, remember
@@ -222,6 +223,8 @@ def _check_possible(
     """Refuse now what could only fail later, unless a fit before it in the queue changes that."""
     if has_unfinished(connection, module.name, [JobKind.FIT]):
         return
+    if module.lost:
+        raise ParamsLost(module.name, [str(tag) for tag in indexed_tags(connection, module.name)])
     if isinstance(params, FitParams):
         if params.optimizer is None and module.optimizer is None:
             raise Invalid(

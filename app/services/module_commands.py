@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 import structlog
@@ -23,18 +21,17 @@ from app.domain.module import (
     InitSpec,
     ModuleRecord,
     OptimizerSpec,
-    ParamsSource,
-    require,
 )
 from app.domain.origin import Head, Origin
-from app.errors import Conflict, ExecutorGone, HostError, NotFound, ServiceError
+from app.errors import Conflict, ExecutorGone, HostError, ServiceError
 from app.link import calls
-from app.link.client import ExecutorClient, Reply, Tensors
+from app.link.client import ExecutorClient, Tensors
 from app.services.checkpoints import CheckpointService
 from app.services.executors import Executors, tell
 from app.services.incoming_checkpoint import IncomingCheckpoint
+from app.services.module_access import ModuleAccess
 from app.services.modules import ModuleService
-from app.services.restoration import init_call
+from app.services.restoration import Restoration, init_call
 
 __all__ = ["ModuleCommands"]
 
@@ -42,24 +39,28 @@ _log = structlog.get_logger(__name__)
 
 _LONGEST_CHECK_SECONDS = 2.0
 
-Alter = Callable[[ModuleRecord], ModuleRecord]
-
 
 class ModuleCommands:
     """All calls on modules that need their executor.
 
     A call that changes a module is made on its executor first and then written to its record: what
-    was refused leaves no trace, and what the record says can be brought about again.
+    was refused leaves no trace, and what the record says can be brought about again. A call after
+    which that could not be so is noted in the record before it is made.
     """
 
     def __init__(
-        self, modules: ModuleService, checkpoints: CheckpointService, executors: Executors
+        self,
+        modules: ModuleService,
+        checkpoints: CheckpointService,
+        executors: Executors,
+        restoration: Restoration,
+        access: ModuleAccess,
     ) -> None:
         self._modules = modules
         self._checkpoints = checkpoints
         self._executors = executors
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._known: dict[str, ModuleRecord] = {}
+        self._restoration = restoration
+        self._access = access
 
     # -- life -------------------------------------------------------------------------------
 
@@ -71,8 +72,12 @@ class ModuleCommands:
     ) -> ModuleRecord:
         """Create a module: its symbols are parsed by the engine before it is remembered."""
         self._executors.check(record.executor, "executor")
-        async with self._lock(record.name):
+        async with self._access.lock(record.name):
             client = self._executors.get(record.executor)
+            if await self._access.is_there(record.name):  # of this key, or else the name is taken
+                return await asyncio.to_thread(
+                    self._modules.create, record, idempotency_key, digests
+                )
             is_new = await self._place(client, record) or await self._place_anew(client, record)
             try:
                 created = await asyncio.to_thread(
@@ -82,7 +87,7 @@ class ModuleCommands:
                 if is_new:
                     await tell(client, calls.DeleteModule(module=record.name))
                 raise
-            self._known[created.name] = created
+            self._access.remember(created)
             return created
 
     async def create_from_files(
@@ -131,7 +136,7 @@ class ModuleCommands:
         Raises:
             NotFound, Conflict: there is no such checkpoint, or none at all.
         """
-        source = await self.record(module)
+        source = await self._access.record(module)
         tag = tag or source.checkpoint
         if tag is None:
             raise Conflict(
@@ -140,7 +145,7 @@ class ModuleCommands:
             )
         await asyncio.to_thread(self._checkpoints.get, module, tag)
         call = calls.CutSymbols(module=module, output=output, head=head)
-        reply = await self.ask(source, call)
+        reply = await self._access.ask(source, call)
         reply.release()
         return ModuleRecord(
             name=module,
@@ -178,28 +183,34 @@ class ModuleCommands:
 
     async def delete(self, name: str, etag: str | None = None) -> None:
         """Delete a module with its files; refused while it has unfinished jobs."""
-        async with self._lock(name):
-            record = await self.record(name)
+        async with self._access.lock(name):
+            record = await self._access.record(name)
             await asyncio.to_thread(self._modules.delete, name, etag=etag)
-            self._known.pop(name, None)
+            self._access.forget(name)
             try:
                 await tell(self._executors.get(record.executor), calls.DeleteModule(module=name))
             except (HostError, ExecutorGone):
                 _log.info("a deleted module was not on its executor", module=name)
 
-    async def record(self, name: str) -> ModuleRecord:
-        """Return a module's record; raise NotFound."""
-        return await asyncio.to_thread(self._modules.get, name)
-
     async def describe(self, name: str) -> tuple[ModuleRecord, dict[str, Any] | None]:
-        """Return a module's record and what its executor knows of it, None while that is down."""
-        record = await self.record(name)
+        """Return a module's record and what its executor knows of it, None where it is not there.
+
+        Nothing is restored for this.
+        """
+        record = await self._access.record(name)
         try:
-            reply = await self.ask(record, calls.DescribeModule(module=name))
+            call, params = calls.to_call(calls.DescribeModule(module=name))
+            reply = await self._executors.get(record.executor).call(call, params)
         except (ExecutorGone, HostError):
             return record, None
         reply.release()
         return record, reply.result
+
+    async def restore(self, name: str) -> ModuleRecord:
+        """Bring a module back to its device, one that failed before as well."""
+        async with self._access.lock(name):
+            await self._restoration.retry(name)
+            return await self._access.record(name)
 
     # -- binding, parameters, optimizer -----------------------------------------------------
 
@@ -208,9 +219,11 @@ class ModuleCommands:
 
         Axes that are left open make a bucket of each length.
         """
-        spec = fill_lengths(await self.record(name), spec)
+        spec = fill_lengths(await self._access.record(name), spec)
         call = calls.Bind(module=name, spec=spec)
-        return await self._change(name, "bind", call, lambda record: record.evolve(bind=spec))
+        return await self._access.change(
+            name, "bind", call, lambda record: record.evolve(bind=spec)
+        )
 
     async def reshape(self, name: str, shapes: BucketShapes) -> ModuleRecord:
         """Change the input shapes of a bound module."""
@@ -225,7 +238,7 @@ class ModuleCommands:
             )
             return record.evolve(bind=changed)
 
-        return await self._change(name, "reshape", call, alter)
+        return await self._access.change(name, "reshape", call, alter)
 
     async def bind_bucket(self, name: str, key: str, shapes: BucketShapes) -> ModuleRecord:
         """Bind one more bucket of a bucketing module."""
@@ -236,16 +249,18 @@ class ModuleCommands:
             buckets = {**record.bind.buckets, key: shapes}
             return record.evolve(bind=dataclasses.replace(record.bind, buckets=buckets))
 
-        return await self._change(name, "bind_bucket", call, alter)
+        return await self._access.change(name, "bind_bucket", call, alter)
 
     async def init_params(self, name: str, spec: InitSpec) -> ModuleRecord:
         """Initialize a module's parameters, but for those it keeps of another module."""
-        call = init_call(self._checkpoints, await self.record(name), spec)
-        return await self._change(
+        call = init_call(self._checkpoints, await self._access.record(name), spec)
+        return await self._access.change(
             name,
             "init_params",
             call,
-            lambda record: record.evolve(init=spec, params=ParamsSource.INIT),
+            lambda record: record.with_init(spec),
+            is_durable=spec.seed is not None,
+            settles=True,
         )
 
     async def set_params(
@@ -253,19 +268,24 @@ class ModuleCommands:
     ) -> ModuleRecord:
         """Set parameters from tensors by name."""
         call = calls.SetParams(module=name, **options)
-        return await self._change(
+        return await self._access.change(
             name,
             "set_params",
             call,
-            lambda record: record.evolve(params=ParamsSource.SET),
+            ModuleRecord.with_set_params,
             tensors,
+            is_durable=False,
+            settles=True,
         )
 
     async def init_optimizer(self, name: str, spec: OptimizerSpec) -> ModuleRecord:
         """Install an optimizer in the place of one that is there."""
         call = calls.InitOptimizer(module=name, spec=spec)
-        return await self._change(
-            name, "init_optimizer", call, lambda record: record.evolve(optimizer=spec)
+        return await self._access.change(
+            name,
+            "init_optimizer",
+            call,
+            lambda record: record.evolve(optimizer=spec, saved_states=False),
         )
 
     async def set_learning_rate(self, name: str, learning_rate: float) -> ModuleRecord:
@@ -277,14 +297,13 @@ class ModuleCommands:
             options = {**record.optimizer.options, "learning_rate": learning_rate}
             return record.evolve(optimizer=dataclasses.replace(record.optimizer, options=options))
 
-        return await self._change(name, "set_learning_rate", call, alter)
+        return await self._access.change(name, "set_learning_rate", call, alter)
 
     async def set_optimizer_states(self, name: str, states: bytes) -> None:
         """Set the optimizer's states from the bytes of a ``.states`` file."""
-        async with self._lock(name):
-            tensors = {"states": np.frombuffer(states, dtype=np.uint8)}
-            call = calls.SetOptimizerStates(module=name)
-            (await self.ask_at(name, "optimizer_states", call, tensors)).release()
+        tensors = {"states": np.frombuffer(states, dtype=np.uint8)}
+        call = calls.SetOptimizerStates(module=name)
+        (await self._access.step(name, "optimizer_states", call, tensors)).release()
 
     # -- jobs ---------------------------------------------------------------------------------
 
@@ -298,11 +317,11 @@ class ModuleCommands:
             Invalid, HostError: a parameter has a value it cannot take.
         """
         checked = parse_job_params(kind, params)
-        record = await self.record(name)
+        record = await self._access.record(name)
         call = calls.CheckJob(kind=kind, params=to_plain(checked))
         try:
             async with asyncio.timeout(_LONGEST_CHECK_SECONDS):
-                (await self.ask(record, call)).release()
+                await tell(self._executors.get(record.executor), call)
         except (ExecutorGone, TimeoutError) as error:
             _log.info("a job was not checked", module=name, reason=str(error) or "busy")
 
@@ -318,10 +337,8 @@ class ModuleCommands:
             epoch=epoch,
             optimizer_states=optimizer_states,
         )
-        async with self._lock(name):
-            record = await self.record(name)
-            require(record, "save_checkpoint")
-            await tell(self._executors.get(record.executor), call)
+        async with self._access.lock(name):
+            (await self._access.ask_at(name, "save_checkpoint", call)).release()
             return await asyncio.to_thread(self._checkpoints.saved, name, CheckpointTag(epoch))
 
     async def load_checkpoint(
@@ -332,54 +349,13 @@ class ModuleCommands:
         call = calls.LoadCheckpoint(module=name, directory=str(directory), **options)
 
         def alter(record: ModuleRecord) -> ModuleRecord:
-            if call.allow_missing:  # what it lacked is in memory only
-                return record.evolve(params=ParamsSource.SET)
-            return record.evolve(params=ParamsSource.CHECKPOINT, checkpoint=tag)
+            if call.allow_missing:  # what it lacked is in memory alone
+                return record.with_set_params()
+            return record.with_checkpoint(tag, saved_states=call.optimizer_states)
 
-        return await self._change(name, "load", call, alter)
-
-    # -- any call ---------------------------------------------------------------------------
-
-    async def ask(
-        self, record: ModuleRecord, call: calls.Call, tensors: Tensors | None = None
-    ) -> Reply:
-        """Make a call that leaves the record as it is; the caller releases the reply."""
-        method, params = calls.to_call(call)
-        return await self._executors.get(record.executor).call(method, params, tensors)
-
-    async def ask_at(
-        self, name: str, stage_of: str, call: calls.Call, tensors: Tensors | None = None
-    ) -> Reply:
-        """Make such a call after checking that the module is far enough for it."""
-        record = await self.record(name)
-        require(record, stage_of)
-        return await self.ask(record, call, tensors)
-
-    async def known(self, name: str) -> ModuleRecord:
-        """Return a module's record for what never changes of it: executor, kind, names.
-
-        Predictions are looked up here, without a query each.
-        """
-        if name not in self._known:
-            self._known[name] = await self.record(name)
-        return self._known[name]
-
-    async def _change(
-        self,
-        name: str,
-        stage_of: str,
-        call: calls.Call,
-        alter: Alter,
-        tensors: Tensors | None = None,
-    ) -> ModuleRecord:
-        async with self._lock(name):
-            record = await self.record(name)
-            require(record, stage_of)
-            client = self._executors.get(record.executor)
-            method, params = calls.to_call(call)
-            reply = await client.call(method, params, tensors)
-            reply.release()
-            return await asyncio.to_thread(self._modules.change, name, alter)
+        return await self._access.change(
+            name, "load", call, alter, is_durable=not call.allow_missing, settles=True
+        )
 
     async def _place(self, client: ExecutorClient, record: ModuleRecord) -> bool:
         """Put a module on an executor; False where one of the name is there already."""
@@ -396,16 +372,7 @@ class ModuleCommands:
 
         Another server may have deleted it, which could not tell this one's executor.
         """
-        try:
-            await self.record(record.name)
-        except NotFound:
-            await tell(client, calls.DeleteModule(module=record.name))
-            return await self._place(client, record)
-        return False
-
-    @asynccontextmanager
-    async def _lock(self, name: str) -> AsyncIterator[None]:
-        # Who has it or waits for it keeps it alive; the next one after them makes another.
-        lock = self._locks.setdefault(name, asyncio.Lock())
-        async with lock:
-            yield
+        if await self._access.is_there(record.name):
+            return False
+        await tell(client, calls.DeleteModule(module=record.name))
+        return await self._place(client, record)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import canonical_json, to_plain
-from app.domain.module import BindSpec, InitSpec, ModuleRecord, OptimizerSpec, ParamsSource
+from app.domain.module import BindSpec, InitSpec, ModuleRecord, OptimizerSpec
 from app.domain.names import check_name
+from app.domain.restoration import RestoreStatus
 from app.errors import InUse, Invalid, PreconditionFailed
 from app.files.durable_files import discard
 from app.services.jobs import Clock
@@ -22,10 +23,10 @@ from app.store.modules import (
     insert_module,
     list_modules,
     module_id,
-    modules_of_executor,
     save_module,
 )
 from app.store.pages import Page, check_limit
+from app.store.restorations import put_restoration
 from app.store.store import Store
 
 __all__ = ["ModuleService", "module_directory"]
@@ -96,23 +97,21 @@ class ModuleService:
         with self._store.read() as connection:
             return list_modules(connection, cursor, check_limit(limit))
 
-    def of_executor(self, executor: str) -> list[ModuleRecord]:
-        """Return the modules that live on an executor: those to restore when it starts."""
-        with self._store.read() as connection:
-            return modules_of_executor(connection, executor)
-
     def change(
         self,
         name: str,
         alter: Callable[[ModuleRecord], ModuleRecord],
         *,
         etag: str | None = None,
+        settles: bool = False,
     ) -> ModuleRecord:
         """Write a changed record.
 
         Args:
             alter: returns the record as it is to be; symbols and name stay.
             etag: refuse unless the record still has it (``If-Match``).
+            settles: the module has new parameters, so that how it was restored before says
+                nothing of it any more.
 
         Raises:
             NotFound: there is no such module.
@@ -128,6 +127,8 @@ class ModuleService:
                     present=record.etag,
                     hint="read the module again and repeat the change",
                 )
+            if settles:
+                put_restoration(connection, record.id, RestoreStatus())
             return save_module(connection, alter(record), self._clock())
 
     def prepared(
@@ -137,22 +138,30 @@ class ModuleService:
 
         def alter(record: ModuleRecord) -> ModuleRecord:
             changed = record.evolve(bind=bind, optimizer=optimizer)
-            if init is None:
-                return changed
-            return changed.evolve(init=init, params=ParamsSource.INIT)
+            if init is not None:
+                return changed.with_init(init)
+            if optimizer != record.optimizer:
+                changed = changed.evolve(saved_states=False)
+            # One that goes on from its job's own checkpoint has parameters again.
+            return changed.evolve(lost=False)
 
-        return self.change(name, alter)
+        return self.change(name, alter, settles=init is not None)
 
-    def saved(self, name: str, tag: CheckpointTag) -> ModuleRecord:
+    def saved(self, name: str, tag: CheckpointTag, *, saved_states: bool) -> ModuleRecord:
         """Note that a checkpoint now holds the module's parameters."""
         return self.change(
-            name, lambda record: record.evolve(params=ParamsSource.CHECKPOINT, checkpoint=tag)
+            name,
+            lambda record: record.with_checkpoint(tag, saved_states=saved_states),
+            settles=True,
         )
 
-    def lost(self, executor: str) -> list[ModuleRecord]:
-        """Note that an executor died: its modules' generations change; return them."""
-        records = self.of_executor(executor)
-        return [self.change(record.name, ModuleRecord.after_loss) for record in records]
+    def mark_unsaved(self, name: str) -> ModuleRecord:
+        """Note that a module is about to have, or has, parameters that no checkpoint has."""
+        return self.change(name, lambda record: record.evolve(durable=False))
+
+    def unmark(self, name: str) -> ModuleRecord:
+        """Note that nothing was changed after all."""
+        return self.change(name, lambda record: record.evolve(durable=True))
 
     def delete(self, name: str, *, etag: str | None = None) -> None:
         """Remove a module with its finished jobs and all its files.

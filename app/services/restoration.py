@@ -1,22 +1,40 @@
-"""Modules brought back from what is durable, when their executor has a new process."""
+"""Modules brought back to their devices, each when it is first called.
+
+A restore is noted durably before it begins: one in which the process dies twice is not tried
+again unasked, so that one module cannot keep the others of its device from being served.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import structlog
 
+from app.domain.checkpoint import CheckpointTag
 from app.domain.module import InitSpec, ModuleRecord, ParamsSource
-from app.errors import HostError, ServiceError
+from app.domain.restoration import RestoreStatus
+from app.error_table import error_code
+from app.errors import ExecutorGone, HostError, ModuleFailed, ServiceError
+from app.files.checkpoint_files import list_tags
 from app.link import calls
 from app.link.client import ExecutorClient
 from app.services.checkpoints import CheckpointService
-from app.services.executors import tell
+from app.services.executors import Executors, tell
 from app.services.modules import ModuleService
+from app.services.restore_log import RestoreLog
 
 __all__ = ["Restoration", "init_call"]
 
 _log = structlog.get_logger(__name__)
+
+_PASSING = frozenset(
+    {"cancelled", "in_use", "not_resident", "out_of_memory", "storage_full", "unavailable"}
+    | {"too_large"}  # for the memory that is left at present
+)
+"""Codes of refusals that another restore may not meet, and no other checkpoint helps against."""
 
 
 def init_call(
@@ -27,46 +45,153 @@ def init_call(
     return calls.InitParams(module=record.name, spec=spec, base=None if base is None else str(base))
 
 
-class Restoration:
-    """Makes an executor hold its modules again."""
+@dataclass(frozen=True, slots=True)
+class _Restored:
+    """From which checkpoint a module came back, where it is not its newest, and why."""
 
-    def __init__(self, modules: ModuleService, checkpoints: CheckpointService) -> None:
+    tag: CheckpointTag | None = None
+    warning: str | None = None
+
+
+class Restoration:
+    """Brings modules back; those who ask for the same one at the same time share one restore."""
+
+    def __init__(
+        self,
+        log: RestoreLog,
+        modules: ModuleService,
+        checkpoints: CheckpointService,
+        executors: Executors,
+    ) -> None:
+        self._history = log
         self._modules = modules
         self._checkpoints = checkpoints
+        self._executors = executors
+        self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._remarkable: set[str] = set()
 
-    async def restore(self, client: ExecutorClient) -> None:
-        """Bring the modules of an executor back from what is durable, when it has started."""
-        for record in await asyncio.to_thread(self._modules.lost, client.name):
+    async def executor_started(self, client: ExecutorClient) -> None:
+        """Note what was lost with the process before; nothing is restored before it is called."""
+        await asyncio.to_thread(self._history.executor_started, client.name)
+        self._remarkable |= (await asyncio.to_thread(self._history.remarkable)).keys()
+
+    async def restore(self, name: str) -> None:
+        """Bring a module back to its device, where it is not there.
+
+        Raises:
+            NotFound: there is no such module.
+            ModuleFailed: it cannot be brought back until somebody mends it.
+            ExecutorGone: the executor is down, or died of it.
+            HostError: there is no room for it at present.
+        """
+        task = self._under_way.get(name)
+        if task is None:
+            task = asyncio.create_task(self._restore(name), name=f"restore {name}")
+            self._under_way[name] = task
+            task.add_done_callback(self._forget)
+        # Who asked may hang up; the others still wait for it.
+        await asyncio.shield(task)
+
+    async def retry(self, name: str) -> None:
+        """Bring a module back although it failed before; see ``restore``."""
+        await asyncio.to_thread(self._history.forget, name)
+        await self.restore(name)
+
+    async def warning(self, name: str) -> str | None:
+        """Return what the log of a module's job should say of how the module came back."""
+        if name not in self._remarkable:
+            return None
+        status = (await asyncio.to_thread(self._history.remarkable)).get(name)
+        if status is None:
+            self._remarkable.discard(name)
+        return None if status is None else status.warning
+
+    async def resident(self, client: ExecutorClient) -> frozenset[str]:
+        """Return the names of the modules that are on an executor."""
+        method, params = calls.to_call(calls.ResidentModules())
+        reply = await client.call(method, params)
+        reply.release()
+        return frozenset(reply.result["names"])
+
+    async def stop(self) -> None:
+        """Give up the restores under way; that is not held against their modules."""
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._under_way = {name: one for name, one in self._under_way.items() if one is not task}
+        if not task.cancelled():
+            task.exception()  # told to those who waited, if any still do
+
+    # -- one restore --------------------------------------------------------------------------
+
+    async def _restore(self, name: str) -> None:
+        record = await asyncio.to_thread(self._modules.get, name)
+        client = self._executors.get(record.executor)
+        # One at a time on a device: it is the one under way that a death is blamed on.
+        async with self._turns.setdefault(client.name, asyncio.Lock()):
+            if not client.is_alive():
+                raise ExecutorGone(f"executor {client.name} is down; try again in a moment")
+            record = await asyncio.to_thread(self._history.begin, name)
             try:
-                await self._restore_one(client, record)
-            except (ServiceError, HostError) as error:
-                _log.error("module not restored", module=record.name, error=str(error))
+                restored = await self._bring_back(client, record)
+            except ExecutorGone:
+                _log.error("the executor died in the restore of a module", module=name)
+                raise  # as it stands: its restart counts the death
+            except ModuleFailed as error:
+                fault = error.reason
+                _log.error("module not restored", module=name, reason=fault)
+                await asyncio.to_thread(
+                    self._history.end, name, lambda _: RestoreStatus(fault=fault)
+                )
+                raise
+            except BaseException:
+                await asyncio.to_thread(self._history.end, name, _given_up)
+                raise
+            if restored.warning is not None:
+                _log.warning("module restored from an older checkpoint", module=name)
+                self._remarkable.add(name)
+            status = RestoreStatus(restored_from=restored.tag, warning=restored.warning)
+            await asyncio.to_thread(self._history.end, name, lambda _: status)
 
-    async def _restore_one(self, client: ExecutorClient, record: ModuleRecord) -> None:
-        name = record.name
-        await tell(client, calls.CreateModule(record=record))
-        if record.bind is not None:
-            await tell(client, calls.Bind(module=name, spec=record.bind))
-        if record.params is ParamsSource.CHECKPOINT and record.checkpoint is not None:
-            directory = await asyncio.to_thread(self._checkpoints.verify, name, record.checkpoint)
-            # Whatever is not the module's was passed over when this was first loaded.
-            load = calls.LoadCheckpoint(module=name, directory=str(directory), allow_extra=True)
-            await tell(client, load)
-        elif record.params is ParamsSource.INIT and record.init is not None and record.bind:
-            await tell(client, init_call(self._checkpoints, record, record.init))
-        if record.optimizer is not None and record.bind and record.params is not None:
-            await tell(client, calls.InitOptimizer(module=name, spec=record.optimizer))
-            await self._restore_states(client, record)
+    async def _bring_back(self, client: ExecutorClient, record: ModuleRecord) -> _Restored:
+        if record.lost or record.params is not ParamsSource.CHECKPOINT:
+            base = self._checkpoints.base(record)
+            call = calls.RestoreModule(record=record, base=None if base is None else str(base))
+            try:
+                await tell(client, call)
+            except (HostError, ServiceError) as error:
+                if error_code(error) in _PASSING:
+                    raise
+                raise ModuleFailed(record.name, error.message) from error
+            return _Restored()
+        assert record.checkpoint is not None
+        faults: list[str] = []
+        for tag in await asyncio.to_thread(self._candidates, record):
+            try:
+                directory = await asyncio.to_thread(self._checkpoints.verify, record.name, tag)
+                call = calls.RestoreModule(record=record, checkpoint=str(directory))
+                await tell(client, call)
+            except (HostError, ServiceError) as error:
+                if error_code(error) in _PASSING:
+                    raise
+                faults.append(f"checkpoint {tag} cannot be used ({error.message})")
+                continue
+            if tag == record.checkpoint:
+                return _Restored()
+            return _Restored(tag, f"{'; '.join(faults)}; restored from checkpoint {tag}")
+        raise ModuleFailed(record.name, f"{'; '.join(faults)}; no checkpoint before it is left")
 
-    async def _restore_states(self, client: ExecutorClient, record: ModuleRecord) -> None:
-        if record.params is not ParamsSource.CHECKPOINT or record.checkpoint is None:
-            return
-        directory = self._checkpoints.directory(record.name, record.checkpoint)
-        if any(directory.glob("*.states")):
-            call = calls.LoadCheckpoint(
-                module=record.name,
-                directory=str(directory),
-                optimizer_states=True,
-                allow_extra=True,
-            )
-            await tell(client, call)
+    def _candidates(self, record: ModuleRecord) -> Sequence[CheckpointTag]:
+        """Return the module's checkpoint, then those before it in the training."""
+        assert record.checkpoint is not None
+        newest = record.checkpoint
+        tags = list_tags(self._checkpoints.root(record.name))
+        return [newest, *sorted((tag for tag in tags if tag < newest), reverse=True)]
+
+
+def _given_up(status: RestoreStatus) -> RestoreStatus:
+    return dataclasses.replace(status, is_under_way=False)

@@ -8,8 +8,10 @@ from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
 from app.services.executors import Executors
 from app.services.jobs import JobService
+from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
 from app.services.modules import ModuleService
+from app.services.restore_log import RestoreLog
 
 __all__ = ["Services"]
 
@@ -19,6 +21,8 @@ class Services:
     """What the server can do."""
 
     modules: ModuleService
+    restores: RestoreLog
+    access: ModuleAccess
     commands: ModuleCommands
     executors: Executors
     checkpoints: CheckpointService

@@ -19,7 +19,6 @@ __all__ = [
     "insert_module",
     "list_modules",
     "module_id",
-    "modules_of_executor",
     "save_module",
 ]
 
@@ -77,12 +76,6 @@ def list_modules(connection: Connection, after: str | None, limit: int) -> Page[
         query = query.where(modules.c.name > after)
     records = _with_symbols(connection, list(connection.execute(query)))
     return page_of(records, limit, lambda record: record.name)
-
-
-def modules_of_executor(connection: Connection, executor: str) -> list[ModuleRecord]:
-    """Return the modules that live on an executor, by name."""
-    query = select(modules).where(modules.c.executor == executor).order_by(modules.c.name)
-    return _with_symbols(connection, list(connection.execute(query)))
 
 
 def save_module(connection: Connection, record: ModuleRecord, now: float) -> ModuleRecord:

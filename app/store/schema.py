@@ -29,6 +29,7 @@ __all__ = [
     "jobs",
     "metadata",
     "modules",
+    "restorations",
     "symbols",
 ]
 
@@ -54,6 +55,9 @@ modules = Table(
     Column("version", Integer, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
+    Column("durable", Boolean, nullable=False),
+    Column("lost", Boolean, nullable=False),
+    Column("saved_states", Boolean, nullable=False),
     CheckConstraint("generation >= 1 AND version >= 1", name="modules_counts"),
     CheckConstraint(
         "(checkpoint_epoch IS NULL) = (checkpoint_batch IS NULL)", name="modules_checkpoint"
@@ -64,6 +68,18 @@ modules = Table(
         " AND (params <> 'checkpoint' OR checkpoint_epoch IS NOT NULL)",
         name="modules_params",
     ),
+)
+
+restorations = Table(
+    "restorations",
+    metadata,
+    Column("module_id", ForeignKey("modules.id", ondelete="CASCADE"), primary_key=True),
+    Column("is_under_way", Boolean, nullable=False),
+    Column("deaths", Integer, nullable=False),
+    Column("restored_epoch", Integer),
+    Column("restored_batch", Integer),
+    Column("warning", Text),
+    Column("fault", Text),
 )
 
 symbols = Table(

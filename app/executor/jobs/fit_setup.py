@@ -9,7 +9,7 @@ from typing import Any
 from app.domain.codec import canonical_json
 from app.domain.job_params import DatasetSource, FitParams
 from app.domain.module import BindSpec, BucketShapes, InitSpec, InputDesc, ModuleKind, OptimizerSpec
-from app.errors import Conflict, Invalid
+from app.errors import Conflict, Invalid, ParamsLost
 from app.executor.background import Waits, awaited, in_background
 from app.executor.faults import client_fault
 from app.executor.jobs.epoch_plan import bucket_of_lengths
@@ -122,7 +122,13 @@ def bind_for_fit(
 
 
 def choose_init(context: JobContext, params: FitParams) -> InitSpec | None:
-    """Return how parameters are to be initialized, with a seed; None where they are there."""
+    """Return how parameters are to be initialized, with a seed; None where they are there.
+
+    Raises:
+        ParamsLost: they were there; nobody but the client may put others in their place.
+    """
+    if context.module.record.lost:
+        raise ParamsLost(context.module.name)
     if context.module.record.params is not None:
         return None
     spec = params.initializer or context.start.module.init or InitSpec()

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.domain.job_params import FitParams, PredictParams, ScoreParams, parse_job_params
-from app.domain.module import ModuleRecord
 from app.errors import HostError, NotFound, ServiceError, Superseded, refined
 from app.executor.background import Waits
 from app.executor.faults import to_host_error
@@ -48,7 +47,7 @@ class JobBoard:
 
     def __init__(
         self,
-        module_of: Callable[[ModuleRecord], HostedModule],
+        module_of: Callable[[str], HostedModule],
         random: RandomStreams,
         emit: Emit,
         wake: Callable[[], None],
@@ -56,7 +55,7 @@ class JobBoard:
         """Begin without jobs.
 
         Args:
-            module_of: finds the module of a record, or makes it.
+            module_of: finds a module by its name.
             random: each job has a stream of its own in it.
             emit: where events go.
             wake: called, in any thread, when a job that waited can go on.
@@ -99,7 +98,7 @@ class JobBoard:
                     f"attempt {earlier.context.attempt} of job {start.job_id} runs already"
                 )
             self._remove(earlier)
-        module = self._module_of(start.module)
+        module = self._module_of(start.module.name)
         module.require_idle(f"job {start.job_id}")
         context = JobContext(start, module, self._emit)
         steps = self._make_steps(context)
@@ -172,6 +171,7 @@ class JobBoard:
             code=error.code,
             message=error.message,
             field=error.field_name,
+            is_unsaved=context.module.has_unsaved,
         )
         self._finish(running, event)
 

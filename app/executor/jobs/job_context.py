@@ -95,8 +95,11 @@ class JobContext:
         """Return the last event of a job that was asked to stop, None while it was not."""
         if self.requested is None:
             return None
-        cls = JobPaused if self.requested is JobAction.PAUSE else JobCancelled
-        return cls(job_id=self.job_id, attempt=self.attempt)
+        if self.requested is JobAction.PAUSE:
+            return JobPaused(job_id=self.job_id, attempt=self.attempt)
+        return JobCancelled(
+            job_id=self.job_id, attempt=self.attempt, is_unsaved=self.module.has_unsaved
+        )
 
     def progress_is_due(self) -> bool:
         """Tell whether the last progress report is long enough ago."""

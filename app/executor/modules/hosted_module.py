@@ -85,7 +85,8 @@ class HostedModule:
         contexts: its devices.
         data_names, label_names: its inputs.
         engine: the engine's module.
-        has_unsaved: True while its parameters are nowhere else and no seed brings them back.
+        has_unsaved: True while its parameters, auxiliary states or optimizer states are nowhere
+            else and no seed brings them back.
         job_id: the job that works on it, None where none does.
     """
 
@@ -257,7 +258,7 @@ class HostedModule:
         """
         if self.record.bind is None:
             self._early = values
-            self.record = self.record.evolve(params=source)
+            self.record = self.record.evolve(params=source, lost=False)
             return
         with client_fault("params"):
             self.engine.set_params(*values)
@@ -266,7 +267,7 @@ class HostedModule:
     def note_params(self, source: ParamsSource) -> None:
         """Note that the bound parameters have new values; do what could not be done without."""
         had_some = self.record.params is not None
-        self.record = self.record.evolve(params=source)
+        self.record = self.record.evolve(params=source, lost=False)
         if not had_some:
             self._finish_binding()
         elif optimizer_of(self.engine) is not None and main_module(self.engine).kvstore is not None:
@@ -282,6 +283,10 @@ class HostedModule:
             raise Invalid(f"{prefix}kvstore", spec.kvstore, expected)
         install_optimizer(self.engine, spec, prefix)
         self._parked = None
+        self.record = self.record.evolve(optimizer=spec)
+
+    def expect_optimizer(self, spec: OptimizerSpec) -> None:
+        """Install an optimizer when there are parameters and the module is bound for training."""
         self.record = self.record.evolve(optimizer=spec)
 
     # -- inference ----------------------------------------------------------------------------

@@ -10,7 +10,12 @@ from typing import Any
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.module import ParamsSource
 from app.errors import Damaged, Invalid
-from app.executor.modules.engine_optimizer import check_saved, load_states, optimizer_of
+from app.executor.modules.engine_optimizer import (
+    SavedStates,
+    check_saved,
+    load_states,
+    optimizer_of,
+)
 from app.executor.modules.hosted_module import HostedModule, Values
 from app.executor.modules.module_params import check_values
 from app.executor.modules.optimizer_specs import get_position, set_position
@@ -23,6 +28,7 @@ from core.ndarray import NDArray
 __all__ = [
     "STATE_FILE",
     "load_module",
+    "load_optimizer_states",
     "read_base",
     "read_state",
     "read_values",
@@ -69,8 +75,10 @@ def load_module(
         Invalid: the parameters are another model's; the checkpoint has no states.
     """
     manifest = verify_checkpoint(directory)
+    # A module whose parameters were lost gets its optimizer together with new ones.
+    gets_optimizer = module.record.params is None and module.record.optimizer is not None
     states = _states_of(manifest, directory) if optimizer_states else None
-    if optimizer_states:
+    if optimizer_states and not gets_optimizer:
         module.require("optimizer_states")
     values = read_values(
         module, directory, manifest, allow_missing=allow_missing, allow_extra=allow_extra
@@ -78,19 +86,37 @@ def load_module(
     if check_states and any(name.endswith(".states") for name in manifest.files):
         _read_states(_only_file(manifest, directory, ".states"))
     saved = None
-    if states is not None:
+    if states is not None and not gets_optimizer:
         weights = module.on_device().arguments
         saved = check_saved(module.engine, states.read_bytes(), weights)
     module.install(values, ParamsSource.SET if allow_missing else ParamsSource.CHECKPOINT)
     module.has_unsaved = allow_missing
     if saved is not None:
-        load_states(module.engine, saved)
-        optimizer = optimizer_of(module.engine)
-        assert optimizer is not None
-        if STATE_FILE in manifest.files:
-            position = read_state(directory).get("optimizer")
-            if position:
-                set_position(optimizer, position, keep_rates=True)
+        _take_states(module, saved, manifest, directory)
+    elif states is not None:
+        module.require("optimizer_states")
+        load_optimizer_states(module, directory, manifest)
+
+
+def load_optimizer_states(
+    module: HostedModule, directory: Path, manifest: CheckpointManifest
+) -> None:
+    """Take the optimizer's states of a checkpoint whose parameters the module has."""
+    content = _states_of(manifest, directory).read_bytes()
+    saved = check_saved(module.engine, content, module.on_device().arguments)
+    _take_states(module, saved, manifest, directory)
+
+
+def _take_states(
+    module: HostedModule, saved: SavedStates, manifest: CheckpointManifest, directory: Path
+) -> None:
+    load_states(module.engine, saved)
+    optimizer = optimizer_of(module.engine)
+    assert optimizer is not None
+    if STATE_FILE in manifest.files:
+        position = read_state(directory).get("optimizer")
+        if position:
+            set_position(optimizer, position, keep_rates=True)
 
 
 def write_state(directory: Path, state: Mapping[str, Any]) -> None:

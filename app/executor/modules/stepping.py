@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from app.domain.module import InputDesc
-from app.errors import Conflict, Invalid, PreconditionFailed
+from app.errors import Conflict, HostError, Invalid, PreconditionFailed
 from app.executor.faults import client_fault
 from app.executor.modules.engine_optimizer import optimizer_of, update_parameters
 from app.executor.modules.hosted_module import HostedModule, parse_key
@@ -176,11 +176,15 @@ class Stepper:
         assert module.record.bind is not None
         if training is None:
             training = module.record.bind.for_training
+        moves_states = training and bool(module.param_names()[1])
+        if moves_states and not call.is_marked:
+            raise HostError("would_change", "this pass moves auxiliary states")
         batch = make_batch(module, tensors, call.bucket, needs_labels=training)
         self._observed = []
         with client_fault("data"), ExitStack() as stack:
             if call.monitor is not None:
                 self._observed = stack.enter_context(watched(module.engine, call.monitor))
+            module.has_unsaved = module.has_unsaved or moves_states
             module.engine.forward(batch, is_train=training)
             self._forwarded = module.record.bind
             if call.backward:

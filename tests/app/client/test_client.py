@@ -55,6 +55,7 @@ SHAPES_ONLY: dict[str, Any] = {"data_shapes": SHAPES, "label_shapes": []}
 CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
     (lambda c: c.create_module("m", "{}", data_names=["x"]), "POST /v1/modules", None),
     (lambda c: c.module("m"), "GET /v1/modules/m", None),
+    (lambda c: c.restore_module("m"), "POST /v1/modules/m/restore", None),
     (lambda c: c.delete_module("m"), "DELETE /v1/modules/m", None),
     (lambda c: c.init_params("m", "xavier", seed=1), "POST /v1/modules/m/params/init", None),
     (

@@ -21,7 +21,7 @@ from app.domain.module import (
     Stage,
     require,
 )
-from app.errors import Conflict, Invalid, WrongStage
+from app.errors import Conflict, Invalid, ParamsLost, WrongStage
 
 DATA = (InputDesc(name="data", shape=(4, 8)),)
 CREATED = ModuleRecord(name="m", symbols={SINGLE: "{}"})
@@ -81,14 +81,33 @@ def test_training_calls_need_a_module_bound_for_training(call: str) -> None:
         require(record, call)
 
 
-def test_loss_of_memory_changes_the_generation_and_keeps_what_is_durable() -> None:
-    assert READY.after_loss() == READY.evolve(generation=2)
-    only_set = BOUND.evolve(params=ParamsSource.SET)
-    assert only_set.after_loss().stage is Stage.BOUND
-    saved = only_set.evolve(checkpoint=CheckpointTag(1))
-    assert saved.after_loss().params is ParamsSource.CHECKPOINT
-    initialized = INITIALIZED.evolve(params=ParamsSource.SET)
-    assert initialized.after_loss().params is ParamsSource.INIT
+@pytest.mark.parametrize("call", CALLS)
+def test_lost_parameters_are_read_by_nobody(call: str) -> None:
+    lost = READY.evolve(lost=True, durable=False)
+    assert lost.stage is Stage.BOUND
+    if CALLS[call].needs.rank >= Stage.INITIALIZED.rank:
+        with pytest.raises(ParamsLost, match="load a checkpoint"):
+            require(lost, call)
+    else:
+        require(lost, call)
+
+
+@pytest.mark.parametrize(
+    ("record", "is_durable"),
+    [
+        (READY.with_set_params(), False),
+        (READY.with_init(InitSpec(seed=3)), True),
+        (READY.with_init(InitSpec()), False),
+        (READY.with_checkpoint(CheckpointTag(2), saved_states=True), True),
+    ],
+)
+def test_new_parameters_end_a_loss_and_say_whether_they_can_be_had_again(
+    record: ModuleRecord, is_durable: bool
+) -> None:
+    assert record.durable is is_durable
+    assert not record.lost
+    assert record.stage is Stage.READY
+    assert record.saved_states is (record.params is ParamsSource.CHECKPOINT)
 
 
 def test_specification_survives_the_way_through_json() -> None:

@@ -58,7 +58,7 @@ def test_tour(tmp_path: Path) -> None:
     use = use.replace("/12/", "/2/").replace("lenet-0012", "lenet-0002")
     with running_server(tmp_path / "server", environment=ENVIRONMENT) as server:
         ready = paste("curl http://127.0.0.1:8000/readyz", server.url, tmp_path)
-        assert ready == '{"status":"ready","executors":{"cpu(0)":"ready"}}'
+        assert ready == '{"status":"ready","executors":{"cpu(0)":"ready"},"warnings":[]}'
         assert '"status":"queued"' in paste(make, server.url, tmp_path)
         assert "event: succeeded" in paste(follow, server.url, tmp_path)
         answer = paste(use, server.url, tmp_path)

@@ -112,7 +112,7 @@ def test_names_are_taken_once_and_free_again_after_deletion(driver, make_network
     record = driver.create(make_network())
     assert driver.refusal(calls.CreateModule(record=record)).code == "already_exists"
     driver.ask(calls.DeleteModule(module="net"))
-    assert driver.refusal(calls.DescribeModule(module="net")).code == "not_found"
+    assert driver.refusal(calls.DescribeModule(module="net")).code == "not_resident"
     assert driver.ask(calls.ExecutorInfo())[0]["modules"] == []
     driver.create(make_network())
 

@@ -17,7 +17,10 @@ from app.executor.main import make_loop
 from app.link.inprocess import InProcessClient
 from app.services import module_commands as commands_module
 from app.services.executors import Executors
+from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
+from app.services.restoration import Restoration
+from app.services.restore_log import RestoreLog
 
 FIT = {"dataset": "digits", "epochs": 1, "batch_size": 2, "optimizer": {"name": "sgd"}}
 
@@ -44,10 +47,18 @@ async def executor() -> AsyncIterator[Moody]:
 
 
 @pytest.fixture
-def engine(bench: Any, executor: Moody) -> ModuleCommands:
+def access(bench: Any, executor: Moody) -> ModuleAccess:
     executors = Executors()
     executors.add(executor)
-    return ModuleCommands(bench.modules, bench.checkpoints, executors)
+    log = RestoreLog(bench.store)
+    restoration = Restoration(log, bench.modules, bench.checkpoints, executors)
+    return ModuleAccess(bench.modules, bench.checkpoints, executors, restoration)
+
+
+@pytest.fixture
+def engine(bench: Any, access: ModuleAccess) -> ModuleCommands:
+    executors, restoration = access._executors, access._restoration
+    return ModuleCommands(bench.modules, bench.checkpoints, executors, restoration, access)
 
 
 async def test_a_job_that_could_only_fail_is_refused(engine: ModuleCommands) -> None:
@@ -96,12 +107,12 @@ def symbol(name: str) -> str:
 
 
 async def test_who_waits_for_a_module_shares_its_lock_and_nothing_is_left(
-    engine: ModuleCommands,
+    access: ModuleAccess,
 ) -> None:
     order: list[str] = []
 
     async def work(name: str) -> None:
-        async with engine._lock("a"):
+        async with access.lock("a"):
             order.append(f"{name} begins")
             await asyncio.sleep(0.01)
             order.append(f"{name} ends")
@@ -111,4 +122,4 @@ async def test_who_waits_for_a_module_shares_its_lock_and_nothing_is_left(
         f"{name} {what}" for name in ("one", "two", "three") for what in ("begins", "ends")
     ]
     gc.collect()
-    assert not engine._locks
+    assert not access._locks

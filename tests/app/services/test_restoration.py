@@ -1,37 +1,45 @@
-"""Modules brought back: which calls their executor gets, from what the store says of them."""
+"""Modules brought back: which calls their executor gets, what is noted, who shares a restore."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.domain.checkpoint import CheckpointTag
-from app.domain.module import BindSpec, InitSpec, InputDesc, OptimizerSpec, ParamsSource
-from app.errors import ExecutorGone, HostError
+from app.domain.module import BindSpec, InitSpec, InputDesc, OptimizerSpec
+from app.domain.restoration import RestoreStatus
+from app.errors import ExecutorGone, HostError, ModuleFailed, NotFound
 from app.files.checkpoint_files import write_checkpoint
 from app.link.client import Buffers, Reply, Tensors, TensorSpecs
+from app.services.executors import Executors
 from app.services.restoration import Restoration
+from app.services.restore_log import RestoreLog
 
 BIND = BindSpec(data_shapes=(InputDesc(name="data", shape=(2, 3)),))
 
 
 class RecordingExecutor:
-    """An ``ExecutorClient`` that notes calls; ``errors`` are raised by method."""
+    """An ``ExecutorClient`` that notes calls; ``errors`` are raised by turns, then none."""
 
     name = "cpu(0)"
 
-    def __init__(self, **errors: Exception) -> None:
+    def __init__(self) -> None:
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
-        self._errors = errors
+        self.errors: list[BaseException] = []
+        self.is_up = True
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
 
     async def start(self) -> None: ...
 
     async def stop(self) -> None: ...
 
     def is_alive(self) -> bool:
-        return True
+        return self.is_up
 
     def reserve(self, specs: TensorSpecs) -> Buffers:
         raise AssertionError("nothing is restored from tensors")
@@ -44,99 +52,215 @@ class RecordingExecutor:
     ) -> Reply:
         assert params is not None
         self.calls.append((method, params))
-        if method in self._errors:
-            raise self._errors[method]
-        return Reply({})
+        await self.may_answer.wait()
+        if self.errors:
+            raise self.errors.pop(0)
+        return Reply({"names": []})
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
         raise AssertionError("nobody listens")
         yield
 
-    def methods(self, module: str) -> list[str]:
-        """Return the methods called of a module."""
-        names = [
-            (method, params.get("module", params.get("record"))) for method, params in self.calls
+    def restored_from(self) -> list[str | None]:
+        """Return the checkpoint of each restore that was asked for."""
+        found = [
+            params.get("checkpoint") for name, params in self.calls if name == "restore_module"
         ]
-        return [
-            method
-            for method, name in names
-            if (name if isinstance(name, str) else name["name"]) == module
-        ]
+        return [None if path is None else Path(path).name for path in found]
 
 
 @pytest.fixture
-def restoration(bench: Any) -> Restoration:
+async def executor() -> RecordingExecutor:
+    return RecordingExecutor()
+
+
+@pytest.fixture
+def log(bench: Any) -> RestoreLog:
+    return RestoreLog(bench.store, bench.clock)
+
+
+@pytest.fixture
+def restoration(bench: Any, log: RestoreLog, executor: RecordingExecutor) -> Restoration:
     """The restoration of the bench's modules."""
-    return Restoration(bench.modules, bench.checkpoints)
+    executors = Executors()
+    executors.add(executor)
+    return Restoration(log, bench.modules, bench.checkpoints, executors)
 
 
-async def test_only_what_was_done_is_done_again(bench: Any, restoration: Restoration) -> None:
-    bench.modules.change(
-        "a",
-        lambda a: a.evolve(
-            bind=BIND, init=InitSpec(seed=3), params=ParamsSource.INIT, optimizer=OptimizerSpec()
-        ),
-    )
-    executor = RecordingExecutor()
-    await restoration.restore(executor)
-    assert executor.methods("a") == ["create_module", "bind", "init_params", "init_optimizer"]
-    assert executor.methods("b") == ["create_module"]
+def save(bench: Any, *epochs: int) -> None:
+    """Save checkpoints of module ``a``; the last of them is its newest."""
+    for epoch in epochs:
+        root = bench.checkpoints.root("a")
+        with write_checkpoint(root, CheckpointTag(epoch), module="a") as writer:
+            (writer.directory / f"a-{epoch:04d}.params").write_bytes(b"values")
+        bench.checkpoints.saved("a", CheckpointTag(epoch))
 
 
-async def test_parameters_that_no_seed_brings_back_are_gone(
-    bench: Any, restoration: Restoration
+def status(bench: Any, log: RestoreLog) -> RestoreStatus:
+    (found,) = log.statuses([bench.modules.get("a")])
+    return found
+
+
+async def test_a_start_restores_nothing_and_notes_what_is_lost(
+    bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration
 ) -> None:
-    bench.modules.change(
-        "a", lambda a: a.evolve(bind=BIND, params=ParamsSource.SET, optimizer=OptimizerSpec())
-    )
-    executor = RecordingExecutor()
-    await restoration.restore(executor)
-    assert executor.methods("a") == ["create_module", "bind"]
-    assert bench.modules.get("a").params is None
+    save(bench, 1)
+    bench.modules.mark_unsaved("b")
+    before = bench.modules.get("a")
+    await restoration.executor_started(executor)
+    assert executor.calls == []
+    assert bench.modules.get("a") == before
+    assert bench.modules.get("b").lost
 
 
-@pytest.mark.parametrize("has_states", [False, True])
-async def test_a_checkpoint_is_loaded_with_its_states(
-    bench: Any, restoration: Restoration, has_states: bool
+async def test_a_restore_says_all_and_changes_the_generation(
+    bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration
 ) -> None:
-    with write_checkpoint(bench.checkpoints.root("a"), CheckpointTag(4), module="a") as writer:
-        (writer.directory / "a-0004.params").write_bytes(b"values")
-        if has_states:
-            (writer.directory / "a-0004.states").write_bytes(b"states")
-    bench.modules.change(
-        "a",
-        lambda a: a.evolve(
-            bind=BIND,
-            params=ParamsSource.CHECKPOINT,
-            checkpoint=CheckpointTag(4),
-            optimizer=OptimizerSpec(),
-        ),
-    )
-    executor = RecordingExecutor()
-    await restoration.restore(executor)
-    expected = ["create_module", "bind", "load_checkpoint", "init_optimizer"]
-    assert executor.methods("a") == expected + ["load_checkpoint"] * has_states
-    loads = [params for method, params in executor.calls if method == "load_checkpoint"]
-    assert [load.get("optimizer_states", False) for load in loads] == [False, True][: len(loads)]
+    bench.modules.change("a", lambda a: a.evolve(bind=BIND, optimizer=OptimizerSpec()))
+    bench.modules.change("a", lambda a: a.with_init(InitSpec(seed=3)))
+    await restoration.restore("a")
+    ((method, params),) = executor.calls
+    assert method == "restore_module"
+    assert params["record"]["generation"] == 2
+    assert params["record"]["init"]["seed"] == 3
+    assert bench.modules.get("a").generation == 2
+    assert status(bench, log) == RestoreStatus()
 
 
-async def test_a_module_that_cannot_be_restored_harms_no_other(
-    bench: Any, restoration: Restoration
+async def test_those_who_ask_at_the_same_time_share_one_restore(
+    bench: Any, executor: RecordingExecutor, restoration: Restoration
 ) -> None:
-    bench.modules.change(
-        "a",
-        lambda a: a.evolve(params=ParamsSource.CHECKPOINT, checkpoint=CheckpointTag(9)),
-    )
-    executor = RecordingExecutor(bind=HostError("too_large", "no memory"))
-    bench.modules.change("b", lambda b: b.evolve(bind=BIND))
-    await restoration.restore(executor)
-    assert executor.methods("a") == ["create_module"]
-    assert executor.methods("b") == ["create_module", "bind"]
+    executor.may_answer.clear()
+    asked = [asyncio.create_task(restoration.restore("a")) for _ in range(5)]
+    while not executor.calls:
+        await asyncio.sleep(0)
+    asked[0].cancel()  # it hangs up; the others still wait
+    executor.may_answer.set()
+    await asyncio.gather(*asked[1:])
+    assert len(executor.calls) == 1
+    assert not restoration._under_way
 
 
-async def test_an_executor_that_dies_meanwhile_is_no_fault_of_a_module(
-    restoration: Restoration,
+async def test_a_damaged_checkpoint_gives_way_to_the_one_before(
+    bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration
 ) -> None:
-    executor = RecordingExecutor(create_module=ExecutorGone("it died"))
-    with pytest.raises(ExecutorGone, match="it died"):
-        await restoration.restore(executor)
+    save(bench, 2, 9, 5)
+    (bench.checkpoints.root("a") / "5" / "a-0005.params").write_bytes(b"other")
+    await restoration.restore("a")
+    assert executor.restored_from() == ["2"], "9 is none before it"
+    found = status(bench, log)
+    assert found.restored_from == CheckpointTag(2)
+    assert found.warning is not None
+    assert "checkpoint 5" in found.warning
+    assert log.remarkable() == {"a": found}
+    assert found.failure is None
+    assert await restoration.warning("a") == found.warning
+    save(bench, 6)
+    assert await restoration.warning("a") is None
+    assert status(bench, log) == RestoreStatus()
+
+
+async def test_one_that_the_engine_cannot_read_gives_way_too(
+    bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration
+) -> None:
+    save(bench, 1, 2)
+    executor.errors = [HostError("invalid", "fc_weight: got shape (1,), expected (3,)")]
+    await restoration.restore("a")
+    assert executor.restored_from() == ["2", "1"]
+    assert "fc_weight" in str(status(bench, log).warning)
+
+
+async def test_without_any_the_module_fails_until_somebody_mends_it(
+    bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration
+) -> None:
+    save(bench, 1)
+    file = bench.checkpoints.root("a") / "1" / "a-0001.params"
+    content = file.read_bytes()
+    file.write_bytes(b"other")
+    for _ in range(2):
+        with pytest.raises(ModuleFailed, match="no checkpoint before it") as refused:
+            await restoration.restore("a")
+        assert "params/init" not in str(refused.value)
+    assert executor.calls == []
+    file.write_bytes(content)
+    await restoration.retry("a")
+    assert executor.restored_from() == ["1"]
+    assert status(bench, log) == RestoreStatus()
+
+
+@pytest.mark.parametrize("code", ["unavailable", "out_of_memory", "too_large", "storage_full"])
+async def test_what_passes_is_held_against_no_module(
+    bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration, code: str
+) -> None:
+    save(bench, 1, 2)
+    executor.errors = [HostError(code, "not now")]
+    with pytest.raises(HostError, match="not now"):
+        await restoration.restore("a")
+    assert status(bench, log) == RestoreStatus()
+    assert executor.restored_from() == ["2"]
+
+
+async def test_two_deaths_quarantine_a_module(
+    bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration
+) -> None:
+    for deaths in (1, 2):
+        executor.errors = [ExecutorGone("it died")]
+        with pytest.raises(ExecutorGone):
+            await restoration.restore("a")
+        assert status(bench, log).is_under_way
+        await restoration.executor_started(executor)
+        assert status(bench, log) == RestoreStatus(deaths=deaths)
+    with pytest.raises(ModuleFailed, match=r"2 times.*POST /v1/modules/a/restore"):
+        await restoration.restore("a")
+    await restoration.restore("b")
+    await restoration.retry("a")
+    assert status(bench, log) == RestoreStatus()
+
+
+async def test_a_death_between_two_good_restores_is_forgotten(
+    bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration
+) -> None:
+    executor.errors = [ExecutorGone("it died")]
+    with pytest.raises(ExecutorGone):
+        await restoration.restore("a")
+    await restoration.executor_started(executor)
+    await restoration.restore("a")
+    assert status(bench, log) == RestoreStatus()
+
+
+async def test_a_death_in_another_modules_call_is_not_held_against_it(
+    bench: Any, log: RestoreLog, restoration: Restoration
+) -> None:
+    log.begin("a")
+    log.executor_started("cpu(0)", killer="b")
+    assert status(bench, log) == RestoreStatus()
+    log.begin("a")
+    log.executor_started("cpu(0)", killer="a")
+    assert status(bench, log) == RestoreStatus(deaths=1)
+    log.begin("a")
+    log.executor_started("gpu(0)")
+    assert status(bench, log).is_under_way
+
+
+async def test_a_server_that_stops_meanwhile_is_no_death(
+    bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration
+) -> None:
+    executor.may_answer.clear()
+    asked = asyncio.create_task(restoration.restore("a"))
+    while not executor.calls:
+        await asyncio.sleep(0)
+    await restoration.stop()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert status(bench, log) == RestoreStatus()
+
+
+async def test_an_executor_that_is_down_is_no_fault_of_a_module(
+    bench: Any, log: RestoreLog, executor: RecordingExecutor, restoration: Restoration
+) -> None:
+    executor.is_up = False
+    with pytest.raises(ExecutorGone, match="is down"):
+        await restoration.restore("a")
+    assert status(bench, log) == RestoreStatus()
+    with pytest.raises(NotFound):
+        await restoration.restore("nowhere")

@@ -41,7 +41,6 @@ from app.store.modules import (
     get_module,
     insert_module,
     list_modules,
-    modules_of_executor,
     save_module,
 )
 from app.store.pages import check_limit
@@ -107,7 +106,6 @@ def test_lists_are_paged_by_name(two_modules: Store) -> None:
         assert [record.name for record in last.items] == ["full"]
         assert last.items[0].symbols == FULL.symbols
         assert last.next_cursor is None
-        assert [record.name for record in modules_of_executor(connection, "cpu(0)")] == ["a", "b"]
 
 
 @pytest.mark.parametrize("limit", [0, -1, 201])

@@ -152,11 +152,23 @@ def test_a_damaged_checkpoint_is_not_gone_on_from(driver, jobs, make_network, to
     assert (last["type"], last["code"]) == ("failed", "damaged")
 
 
-def test_a_record_is_made_a_module_where_it_is_not_held(driver, jobs, make_network, toy_data):
+def test_a_job_of_a_module_that_is_not_there_waits_for_its_restore(
+    driver, jobs, make_network, toy_data
+):
     jobs.dataset("toy", toy_data)
     record = driver.create(make_network())
     driver.ask(calls.DeleteModule(module="net"))
+    assert driver.refusal(jobs.start(record, fit_params())).code == "not_resident"
+    driver.ask(calls.RestoreModule(record=record))
     assert run_fit(driver, jobs, record)["type"] == "done"
+
+
+def test_a_fit_puts_nothing_in_the_place_of_lost_parameters(driver, jobs, make_network, toy_data):
+    jobs.dataset("toy", toy_data)
+    record = driver.create(make_network())
+    driver.ask(calls.DeleteModule(module="net"))
+    driver.ask(calls.RestoreModule(record=record.with_set_params().evolve(lost=True)))
+    assert run_fit(driver, jobs, record)["code"] == "params_lost"
 
 
 def test_gradients_that_are_added_up_are_refused(driver, jobs, make_network, toy_data):

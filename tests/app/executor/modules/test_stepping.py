@@ -60,7 +60,7 @@ def test_predictions_between_forward_and_backward_disturb_nothing(
         one.ask(calls.InitParams(module="net", spec=InitSpec(seed=3)))
         one.ask(calls.InitOptimizer(module="net", spec=OptimizerSpec(options={"momentum": 0.9})))
         for batch in batches(toy_data):
-            one.ask(calls.Forward(module="net", is_train=True), **batch)
+            one.ask(calls.Forward(module="net", is_train=True, is_marked=True), **batch)
             if disturb:
                 for rows in (1, 3, BATCH, 40):
                     one.ask(calls.Predict(module="net"), data=toy_data["data"][:rows])

@@ -1,0 +1,28 @@
+"""The views of modules, with what is known of them beside their records."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from app.api.views import ModuleView, module_view
+from app.domain.module import ModuleRecord
+from app.services.services import Services
+
+__all__ = ["shown", "shown_all"]
+
+
+async def shown(
+    services: Services, record: ModuleRecord, live: dict[str, Any] | None = None
+) -> ModuleView:
+    """Return the view of a module; ``live`` is what its executor knows of it."""
+    (view,) = await shown_all(services, [record])
+    return view.model_copy(update={"live": live})
+
+
+async def shown_all(services: Services, records: Sequence[ModuleRecord]) -> list[ModuleView]:
+    """Return the views of modules."""
+    statuses = await asyncio.to_thread(services.restores.statuses, records)
+    resident = await services.access.resident(records)
+    return [module_view(*one) for one in zip(records, statuses, resident, strict=True)]

@@ -1,0 +1,63 @@
+"""A module brought back to its device from its record and what is durable of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.domain.module import ParamsSource
+from app.executor.modules.hosted_module import HostedModule
+from app.executor.modules.module_files import load_optimizer_states, read_base, read_values
+from app.executor.modules.module_params import init_params
+from app.executor.modules.randomness import RandomStreams
+from app.files.checkpoint_files import read_manifest
+from app.link.calls import RestoreModule
+
+__all__ = ["restore_module"]
+
+
+def restore_module(module: HostedModule, call: RestoreModule, random: RandomStreams) -> None:
+    """Bring a module that is CREATED as far as its record says.
+
+    Raises:
+        ServiceError, MXNetError: it cannot be; the module is of no use then.
+    """
+    record = call.record
+    if record.bind is not None:
+        module.bind(record.bind)
+    if record.lost:
+        module.record = module.record.evolve(lost=True)
+    elif call.checkpoint is not None:
+        _load(module, Path(call.checkpoint))
+    elif record.params is ParamsSource.INIT and record.init is not None and record.bind is not None:
+        _init(module, call, random)
+    _give_optimizer(module, call)
+
+
+def _load(module: HostedModule, directory: Path) -> None:
+    # Whatever is not the module's was passed over when this was first loaded.
+    values = read_values(module, directory, read_manifest(directory), allow_extra=True)
+    module.install(values, ParamsSource.CHECKPOINT)
+
+
+def _init(module: HostedModule, call: RestoreModule, random: RandomStreams) -> None:
+    spec = call.record.init
+    assert spec is not None
+    assert spec.seed is not None, "what no seed repeats is lost"
+    random.seed(module.name, spec.seed, module.contexts)
+    kept = {} if call.base is None else read_base(module, Path(call.base))
+    init_params(module, spec, {}, "", kept)
+
+
+def _give_optimizer(module: HostedModule, call: RestoreModule) -> None:
+    record, bound = call.record, module.record.bind
+    if record.optimizer is None:
+        return
+    if bound is None or not bound.for_training or module.record.params is None:
+        module.expect_optimizer(record.optimizer)
+        return
+    module.init_optimizer(record.optimizer, "optimizer.")
+    if record.saved_states and call.checkpoint is not None:
+        directory = Path(call.checkpoint)
+        manifest = read_manifest(directory)
+        if any(name.endswith(".states") for name in manifest.files):
+            load_optimizer_states(module, directory, manifest)

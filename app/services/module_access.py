@@ -1,0 +1,202 @@
+"""How calls reach modules: brought back first where they are not on their devices, and marked
+first where what they change is nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+from weakref import WeakValueDictionary
+
+from app.domain.module import ModuleRecord, require
+from app.errors import ExecutorGone, HostError, NotFound, ParamsLost
+from app.link import calls
+from app.link.client import Reply, Tensors
+from app.services.checkpoints import CheckpointService
+from app.services.executors import Executors
+from app.services.modules import ModuleService
+from app.services.restoration import Restoration
+
+__all__ = ["ModuleAccess"]
+
+_LONGEST_LOOK_SECONDS = 0.25
+_MOST_RESTORES = 3
+"""For one call: others may need the memory, and put the module away again before it comes."""
+_MAY_HAVE_CHANGED = frozenset({"internal", "out_of_memory", "unavailable"})
+"""Codes of refusals that may come when a call is half done."""
+
+Alter: TypeAlias = Callable[[ModuleRecord], ModuleRecord]
+
+
+class ModuleAccess:
+    """Makes calls on modules, and changes their records by what the calls did."""
+
+    def __init__(
+        self,
+        modules: ModuleService,
+        checkpoints: CheckpointService,
+        executors: Executors,
+        restoration: Restoration,
+    ) -> None:
+        self._modules = modules
+        self._checkpoints = checkpoints
+        self._executors = executors
+        self._restoration = restoration
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._known: dict[str, ModuleRecord] = {}
+
+    async def record(self, name: str) -> ModuleRecord:
+        """Return a module's record; raise NotFound."""
+        return await asyncio.to_thread(self._modules.get, name)
+
+    def remember(self, record: ModuleRecord) -> None:
+        """Know a new module's record without a query."""
+        self._known[record.name] = record
+
+    def forget(self, name: str) -> None:
+        """Forget a deleted module's record."""
+        self._known.pop(name, None)
+
+    async def ask(
+        self, record: ModuleRecord, call: calls.Call, tensors: Tensors | None = None
+    ) -> Reply:
+        """Make a call that leaves the record as it is; the caller releases the reply.
+
+        A module that is not on its device is brought back first.
+        """
+        method, params = calls.to_call(call)
+        client = self._executors.get(record.executor)
+        for _ in range(_MOST_RESTORES):
+            try:
+                return await client.call(method, params, tensors)
+            except HostError as error:
+                if error.code == "params_lost":
+                    raise await self._explained(record.name) from error
+                if error.code != "not_resident":
+                    raise
+            await self._restoration.restore(record.name)
+        return await client.call(method, params, tensors)
+
+    async def ask_at(
+        self, name: str, stage_of: str, call: calls.Call, tensors: Tensors | None = None
+    ) -> Reply:
+        """Make such a call after checking that the module is far enough for it."""
+        record = await self._require(name, stage_of)
+        return await self.ask(record, call, tensors)
+
+    async def step(
+        self, name: str, stage_of: str, call: calls.Call, tensors: Tensors | None = None
+    ) -> Reply:
+        """Make a call that changes parameters or states, which no record could bring about again.
+
+        A pass that turns out to leave them as they are leaves the module as durable as it was.
+        """
+        async with self.lock(name):
+            record = await self._require(name, stage_of)
+            if not isinstance(call, calls.Forward):
+                return await self._unsettle(record, lambda: self.ask(record, call, tensors))
+            marked = dataclasses.replace(call, is_marked=not record.durable)
+            try:
+                return await self.ask(record, marked, tensors)
+            except HostError as error:
+                if error.code != "would_change":
+                    raise
+            marked = dataclasses.replace(call, is_marked=True)
+            return await self._unsettle(record, lambda: self.ask(record, marked, tensors))
+
+    async def known(self, name: str) -> ModuleRecord:
+        """Return a module's record for what never changes of it: executor, kind, names.
+
+        Predictions are looked up here, without a query each.
+        """
+        if name not in self._known:
+            self._known[name] = await self.record(name)
+        return self._known[name]
+
+    async def change(
+        self,
+        name: str,
+        stage_of: str,
+        call: calls.Call,
+        alter: Alter,
+        tensors: Tensors | None = None,
+        *,
+        is_durable: bool = True,
+        settles: bool = False,
+    ) -> ModuleRecord:
+        """Make a call and change the record.
+
+        Args:
+            is_durable: False where the record afterwards does not tell all that was changed.
+            settles: see ``ModuleService.change``.
+        """
+        async with self.lock(name):
+            record = await self._require(name, stage_of)
+
+            def ask() -> Awaitable[Reply]:
+                return self.ask(record, call, tensors)
+
+            reply = await (ask() if is_durable else self._unsettle(record, ask))
+            reply.release()
+            return await asyncio.to_thread(self._modules.change, name, alter, settles=settles)
+
+    async def _unsettle(self, record: ModuleRecord, ask: Callable[[], Awaitable[Reply]]) -> Reply:
+        """Make a call after which the module is not durable, and note that before.
+
+        Only a refusal, which changes nothing, takes the note back. A server that dies meanwhile
+        leaves it: rather the parameters are lost than others take their place.
+        """
+        if not record.durable:
+            return await ask()
+        await asyncio.to_thread(self._modules.mark_unsaved, record.name)
+        try:
+            return await ask()
+        except HostError as error:
+            if error.code not in _MAY_HAVE_CHANGED:
+                await asyncio.to_thread(self._modules.unmark, record.name)
+            raise
+
+    async def _require(self, name: str, stage_of: str) -> ModuleRecord:
+        record = await self.record(name)
+        try:
+            require(record, stage_of)
+        except ParamsLost:
+            raise await self._explained(name) from None
+        return record
+
+    async def _explained(self, name: str) -> ParamsLost:
+        """Return the error that says from which checkpoints lost parameters can be had."""
+        page = await asyncio.to_thread(self._checkpoints.list_checkpoints, name)
+        return ParamsLost(name, [str(manifest.tag) for manifest in page.items])
+
+    async def _on_device(self, executor: str) -> frozenset[str] | None:
+        try:
+            async with asyncio.timeout(_LONGEST_LOOK_SECONDS):
+                return await self._restoration.resident(self._executors.get(executor))
+        except (ExecutorGone, TimeoutError):
+            return None
+
+    async def is_there(self, name: str) -> bool:
+        try:
+            await self.record(name)
+        except NotFound:
+            return False
+        return True
+
+    async def resident(self, records: Sequence[ModuleRecord]) -> list[bool | None]:
+        """Tell of modules whether they are on their devices; None where that is not known now."""
+        names = {record.executor for record in records}
+        known = dict(
+            zip(names, await asyncio.gather(*(self._on_device(one) for one in names)), strict=True)
+        )
+        found = [(record.name, known[record.executor]) for record in records]
+        return [None if there is None else name in there for name, there in found]
+
+    @asynccontextmanager
+    async def lock(self, name: str) -> AsyncIterator[None]:
+        # Who has it or waits for it keeps it alive; the next one after them makes another.
+        lock = self._locks.setdefault(name, asyncio.Lock())
+        async with lock:
+            yield

@@ -1,0 +1,94 @@
+"""Queries on restores of modules; a module without a row was restored without anything to say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, or_, select, update
+
+from app.domain.checkpoint import CheckpointTag
+from app.domain.restoration import MOST_DEATHS, RestoreStatus
+from app.store.schema import modules, restorations
+
+__all__ = ["get_restorations", "note_losses", "put_restoration", "remarkable_restorations"]
+
+
+def get_restorations(connection: Connection, ids: Collection[int]) -> dict[int, RestoreStatus]:
+    """Return the status of modules by id."""
+    query = select(restorations).where(restorations.c.module_id.in_(ids))
+    found = {row.module_id: _status_of(row) for row in connection.execute(query)}
+    return {identity: found.get(identity, RestoreStatus()) for identity in ids}
+
+
+def put_restoration(connection: Connection, module_id: int, status: RestoreStatus) -> None:
+    """Write the status of a module over what was known of it."""
+    connection.execute(delete(restorations).where(restorations.c.module_id == module_id))
+    if status == RestoreStatus():
+        return
+    tag = status.restored_from
+    connection.execute(
+        insert(restorations).values(
+            module_id=module_id,
+            is_under_way=status.is_under_way,
+            deaths=status.deaths,
+            restored_epoch=None if tag is None else tag.epoch,
+            restored_batch=None if tag is None else tag.batch,
+            warning=status.warning,
+            fault=status.fault,
+        )
+    )
+
+
+def remarkable_restorations(connection: Connection) -> dict[str, RestoreStatus]:
+    """Return by name those modules that failed, or came back from an older checkpoint."""
+    query = (
+        select(modules.c.name, restorations)
+        .join(restorations, restorations.c.module_id == modules.c.id)
+        .where(
+            or_(
+                restorations.c.warning.is_not(None),
+                restorations.c.fault.is_not(None),
+                restorations.c.deaths >= MOST_DEATHS,
+            )
+        )
+        .order_by(modules.c.name)
+    )
+    return {row.name: _status_of(row) for row in connection.execute(query)}
+
+
+def note_losses(connection: Connection, executor: str, killer: str | None) -> None:
+    """Note that an executor has a new process: what was in memory alone is lost.
+
+    Args:
+        executor: its name.
+        killer: the module in whose call the process before died, where that is known; else
+            the restore that was under way is blamed.
+    """
+    here = modules.c.executor == executor
+    connection.execute(
+        update(modules)
+        .where(here, ~modules.c.durable, ~modules.c.lost)
+        .values(lost=True, version=modules.c.version + 1)
+    )
+    ids = select(modules.c.id).where(here)
+    ended = restorations.c.is_under_way & restorations.c.module_id.in_(ids)
+    blamed = ended
+    if killer is not None:
+        killers = select(modules.c.id).where(here, modules.c.name == killer)
+        blamed = ended & restorations.c.module_id.in_(killers)
+    connection.execute(update(restorations).where(blamed).values(deaths=restorations.c.deaths + 1))
+    connection.execute(update(restorations).where(ended).values(is_under_way=False))
+
+
+def _status_of(row: Row[Any]) -> RestoreStatus:
+    tag = None
+    if row.restored_epoch is not None:
+        tag = CheckpointTag(row.restored_epoch, row.restored_batch)
+    return RestoreStatus(
+        is_under_way=row.is_under_way,
+        deaths=row.deaths,
+        restored_from=tag,
+        warning=row.warning,
+        fault=row.fault,
+    )

@@ -1,0 +1,211 @@
+"""Parameters that no checkpoint has: after a death nobody answers from others in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.client import Client
+from app.client.connection import ClientError
+from app.client.local_server import ServerProcess, running_server
+from served.network import (
+    BATCH,
+    BIND,
+    CLASSES,
+    FEATURES,
+    NETWORK,
+    examples_npz,
+    fit_body,
+)
+from served.params_file import write_params
+from served.perceptron import data_shape, label_shape, perceptron, toy_examples
+from served.processes import ENVIRONMENT, executor_pid, kill, wait_until
+
+EXAMPLES = np.random.RandomState(0).rand(BATCH, FEATURES).astype("f")
+BATCH_OF_NET = {"data": EXAMPLES, "softmax_label": np.zeros(BATCH, "f")}
+ONES = {"fc_weight": np.ones((CLASSES, FEATURES), "f"), "fc_bias": np.arange(CLASSES).astype("f")}
+
+
+def make(client: Client, name: str) -> None:
+    """Make a module READY whose parameters are those of its checkpoint 1."""
+    client.create_module(name, NETWORK)
+    client.bind(name, **BIND)
+    client.init_params(name, "xavier", seed=1)
+    client.init_optimizer(name, "sgd", learning_rate=0.5, momentum=0.9)
+    client.save_checkpoint(name, 1)
+    assert client.module(name)["durable"]
+
+
+def set_params(client: Client, name: str) -> None:
+    client.set_params(name, ONES)
+
+
+def update(client: Client, name: str) -> None:
+    client.forward_backward(name, BATCH_OF_NET)
+    client.update(name)
+
+
+def set_states(client: Client, name: str) -> None:
+    client.set_optimizer_states(name, client.optimizer_states(name))
+
+
+def init_without_seed(client: Client, name: str) -> None:
+    client.init_params(name, "xavier")
+
+
+def load_in_part(client: Client, name: str, folder: Path) -> None:
+    file = folder / "part-0002.params"
+    file.write_bytes(write_params({"fc_bias": ONES["fc_bias"]}, {}))
+    client.add_checkpoint(name, [file], epoch=2)
+    client.load(name, 2, allow_missing=True)
+
+
+def move_averages(client: Client, name: str) -> None:
+    batch = {one: array[: data_shape().shape[0]] for one, array in toy_examples().items()}
+    client.forward(name, batch, is_train=True)
+
+
+CHANGES: Mapping[str, Callable[[Client, str], None]] = {
+    "put": set_params,
+    "updated": update,
+    "states": set_states,
+    "unseeded": init_without_seed,
+}
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    """A server of its own, whose executor is killed."""
+    with running_server(tmp_path / "server", environment=ENVIRONMENT) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: ServerProcess) -> Iterator[Client]:
+    with Client(server.url) as client:
+        yield client
+
+
+def kill_executor(client: Client) -> None:
+    """Kill the executor and wait until another one answers."""
+    first = executor_pid(client)
+    kill(first)
+    wait_until(lambda: not client.is_ready(), "the death is noticed")
+    wait_until(client.is_ready, "another executor answers")
+
+
+def refusal(call: Callable[[], Any]) -> Mapping[str, Any]:
+    """Return the problem that a call is refused with."""
+    with pytest.raises(ClientError) as caught:
+        call()
+    assert caught.value.status == 409, caught.value.problem
+    return caught.value.problem
+
+
+def test_whatever_changed_without_a_checkpoint_is_lost_and_says_so(
+    client: Client, tmp_path: Path
+) -> None:
+    names = [*CHANGES, "partial", "averages"]
+    for name in CHANGES:
+        make(client, name)
+        CHANGES[name](client, name)
+    make(client, "partial")
+    load_in_part(client, "partial", tmp_path)
+    client.create_module("averages", perceptron(batch_norm=True).tojson())
+    shapes = [{"name": one.name, "shape": one.shape} for one in (data_shape(), label_shape())]
+    client.bind("averages", shapes[:1], shapes[1:])
+    client.init_params("averages", "xavier", seed=1)
+    client.save_checkpoint("averages", 1)
+    move_averages(client, "averages")
+    make(client, "unchanged")
+    before = client.predict("unchanged", data=EXAMPLES)["softmax_output"]
+    assert {name: client.module(name)["durable"] for name in names} == dict.fromkeys(names, False)
+
+    kill_executor(client)
+    for name in names:
+        data = toy_examples()["data"][:4] if name == "averages" else EXAMPLES
+        problem = refusal(lambda name=name, data=data: client.predict(name, data=data))
+        assert problem["code"] == "params_lost", (name, problem)
+        assert "1" in problem["checkpoints"], (name, problem)
+        assert f"/v1/modules/{name}/load" in problem["detail"]
+        assert client.module(name)["state"] == "params_lost"
+    after = client.predict("unchanged", data=EXAMPLES)["softmax_output"]
+    np.testing.assert_array_equal(after, before)
+
+    for call in (
+        lambda: client.params("put"),
+        lambda: client.param("put", "fc_bias"),
+        lambda: client.forward("put", BATCH_OF_NET),
+        lambda: client.save_checkpoint("put", 3),
+        lambda: client.init_optimizer("put", "sgd"),
+        lambda: client.optimizer_states("put"),
+    ):
+        assert refusal(call)["code"] == "params_lost"
+
+
+def test_a_load_an_initialization_and_new_parameters_end_it(client: Client) -> None:
+    for name in ("loaded", "seeded", "set"):
+        make(client, name)
+    before = client.predict("loaded", data=EXAMPLES)["softmax_output"]
+    for name in ("loaded", "seeded", "set"):
+        set_params(client, name)
+    kill_executor(client)
+    assert client.load("loaded", 1, optimizer_states=False)["durable"]
+    assert client.init_params("seeded", "xavier", seed=1)["durable"]
+    assert not client.set_params("set", ONES)["durable"]
+    for name in ("loaded", "seeded"):
+        assert client.module(name)["state"] == "ready"
+        after = client.predict(name, data=EXAMPLES)["softmax_output"]
+        np.testing.assert_array_equal(after, before)
+        update(client, name)  # the optimizer came back, too
+    for name in ("loaded", "seeded", "set"):
+        client.save_checkpoint(name, 5)
+        assert client.module(name)["durable"]
+    saved = {name: client.params(name) for name in ("loaded", "seeded", "set")}
+    kill_executor(client)
+    for name, params in saved.items():
+        for one, array in client.params(name).items():
+            np.testing.assert_array_equal(array, params[one])
+
+
+def test_a_fit_that_is_cancelled_leaves_what_no_checkpoint_has(
+    client: Client, tmp_path: Path
+) -> None:
+    make(client, "net")
+    examples = tmp_path / "examples.npz"
+    examples.write_bytes(examples_npz(2000))
+    client.put_dataset("examples", examples)
+    job = int(client.fit("net", **fit_body(epochs=1000, checkpoint={"epochs": 1000}))["id"])
+    next(one for one in client.job_events(job) if one["kind"] == "progress")
+    client.cancel(job)
+    assert client.wait(job)["status"] == "cancelled"
+    assert not client.module("net")["durable"]
+    client.load("net", 1)
+    job = int(client.fit("net", **fit_body(epochs=1))["id"])
+    assert client.wait(job)["status"] == "succeeded"
+    assert client.module("net")["durable"]
+
+
+def test_it_is_lost_with_its_server_too(tmp_path: Path) -> None:
+    folder = tmp_path / "server"
+    with running_server(folder, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        make(client, "put")
+        set_params(client, "put")
+        kill(server.process.pid)
+        server.process.wait()
+    with running_server(folder, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        assert refusal(lambda: client.predict("put", data=EXAMPLES))["code"] == "params_lost"
+        assert client.load("put", 1)["state"] == "ready"
+
+
+def test_what_is_refused_leaves_a_module_durable(client: Client) -> None:
+    make(client, "net")
+    with pytest.raises(ClientError):
+        client.set_params("net", {"fc_bias": np.zeros(99, "f")})
+    assert client.module("net")["durable"]
+    client.forward("net", BATCH_OF_NET, is_train=True)  # it has no moving averages
+    assert client.module("net")["durable"]

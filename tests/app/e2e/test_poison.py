@@ -1,0 +1,98 @@
+"""A module that kills the process it is restored in: it is left alone, and the others serve."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import app.main as main
+from app.main import create_app
+from app.settings import Settings
+from served.network import BATCH, BIND, FEATURES, NETWORK
+
+PREDICT = {"inputs": {"data": [[0.5] * FEATURES] * BATCH}}
+
+
+@pytest.fixture(autouse=True)
+def poisonous(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Executors run the host that dies."""
+    monkeypatch.setattr(
+        main, "_EXECUTOR", (*main._EXECUTOR, "--host", "served.poison_host:PoisonHost")
+    )
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.setenv("MODSERVE_THREADS", "1")
+
+
+@asynccontextmanager
+async def server(data_dir: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """A server in this process whose executor is a process of its own."""
+    app = create_app(Settings(data_dir=data_dir, threads=1, log_level="error"))
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            yield client
+
+
+async def make(api: httpx.AsyncClient, *names: str) -> None:
+    for name in names:
+        path = f"/v1/modules/{name}"
+        for call, body in (
+            ("/v1/modules", {"name": name, "symbol": NETWORK}),
+            (f"{path}/bind", BIND),
+            (f"{path}/params/init", {"initializer": "xavier", "seed": 1}),
+        ):
+            answer = await api.post(call, json=body)
+            assert answer.is_success, answer.text
+
+
+async def predict(api: httpx.AsyncClient, name: str) -> tuple[int, dict[str, Any]]:
+    answer = await api.post(f"/v1/modules/{name}/predict", json=PREDICT)
+    return answer.status_code, answer.json()
+
+
+async def until_ready(api: httpx.AsyncClient) -> None:
+    async with asyncio.timeout(60):
+        while (await api.get("/readyz")).status_code != 200:
+            await asyncio.sleep(0.02)
+
+
+async def test_after_two_deaths_in_its_restore_a_module_is_left_alone(tmp_path: Path) -> None:
+    async with server(tmp_path) as api:
+        await make(api, "poison", "good")
+    for _ in range(2):
+        async with server(tmp_path) as api:  # starts, whatever its modules are
+            assert (await predict(api, "good"))[0] == 200
+            status, problem = await predict(api, "poison")
+            assert (status, problem["code"]) == (503, "executor_gone")
+            await until_ready(api)
+            assert (await predict(api, "good"))[0] == 200
+    async with server(tmp_path) as api:
+        module = (await api.get("/v1/modules/poison")).json()
+        assert module["state"] == "failed"
+        assert "2 times" in module["reason"]
+        before = await executor(api)
+        status, problem = await predict(api, "poison")
+        assert (status, problem["code"]) == (409, "module_failed")
+        assert "POST /v1/modules/poison/restore" in problem["detail"]
+        assert problem["reason"] == module["reason"]
+        assert (await predict(api, "good"))[0] == 200
+        ready = await api.get("/readyz")
+        assert ready.status_code == 200
+        assert "module poison" in ready.json()["warnings"][0]
+        assert (await executor(api))["pid"] == before["pid"]
+        assert (await api.post("/v1/modules/poison/restore")).status_code == 503
+        await until_ready(api)
+        assert (await executor(api))["pid"] != before["pid"]
+        assert (await api.delete("/v1/modules/poison")).status_code == 204
+        assert (await api.get("/readyz")).json()["warnings"] == []
+
+
+async def executor(api: httpx.AsyncClient) -> dict[str, Any]:
+    (found,) = (await api.get("/v1/executors")).json()["items"]
+    return dict(found)

@@ -1,0 +1,94 @@
+"""Modules brought back by a real server: from older checkpoints, and around one that kills."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from app.client import Client
+from app.client.connection import ClientError
+from app.client.local_server import running_server
+from served.network import BATCH, BIND, FEATURES, NETWORK, examples_npz, fit_body
+from served.processes import ENVIRONMENT
+
+EXAMPLES = np.random.RandomState(0).rand(BATCH, FEATURES).astype("f")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "server"
+
+
+@pytest.fixture
+def trained(folder: Path) -> list[np.ndarray]:
+    """A data directory with modules ``net`` and ``other``; what ``net`` predicted by epoch."""
+    with running_server(folder, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        for name in ("net", "other"):
+            client.create_module(name, NETWORK)
+            client.bind(name, **BIND)
+        client.init_params("other", "xavier", seed=2)
+        predicted = []
+        for epoch in (0, 1, 2):
+            client.init_params("net", "xavier", seed=epoch)
+            client.save_checkpoint("net", epoch)
+            predicted.append(client.predict("net", data=EXAMPLES)["softmax_output"])
+    return predicted
+
+
+def test_a_damaged_or_missing_checkpoint_gives_way_to_the_one_before(
+    folder: Path, trained: list[np.ndarray], tmp_path: Path
+) -> None:
+    root = folder / "modules" / "net" / "checkpoints"
+    file = root / "2" / "net-0002.params"
+    file.write_bytes(file.read_bytes()[:-1] + b"!")
+    shutil.rmtree(root / "1")
+    with running_server(folder, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        assert client.module("net")["resident"] is False
+        after = client.predict("net", data=EXAMPLES)["softmax_output"]
+        np.testing.assert_array_equal(after, trained[0])
+        net = client.module("net")
+        assert (net["state"], net["restored_from"], net["checkpoint"]) == ("ready", "0", "2")
+        ready = httpx.get(f"{server.url}/readyz")
+        assert ready.status_code == 200
+        (warning,) = ready.json()["warnings"]
+        assert "module net: checkpoint 2" in warning
+        assert "restored from checkpoint 0" in warning
+        examples = tmp_path / "examples.npz"
+        examples.write_bytes(examples_npz())
+        client.put_dataset("examples", examples)
+        job = int(client.fit("net", **fit_body(epochs=1))["id"])
+        assert client.wait(job)["status"] == "succeeded"
+        lines = [one["data"] for one in client.job_events(job) if one["kind"] == "log"]
+        assert any("restored from checkpoint 0" in line["message"] for line in lines)
+        assert client.module("net")["restored_from"] is None
+        assert httpx.get(f"{server.url}/readyz").json()["warnings"] == []
+
+
+def test_a_module_without_a_sound_checkpoint_fails_and_the_others_serve(
+    folder: Path, trained: list[np.ndarray]
+) -> None:
+    saved = folder / "saved"
+    root = folder / "modules" / "net" / "checkpoints"
+    root.rename(saved)
+    with running_server(folder, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        client.predict("other", data=EXAMPLES)
+        for _ in range(2):
+            with pytest.raises(ClientError) as refused:
+                client.predict("net", data=EXAMPLES)
+            problem = refused.value.problem
+            assert (refused.value.status, problem["code"]) == (409, "module_failed")
+            assert "params/init" not in problem["detail"]
+        net = client.module("net")
+        assert net["state"] == "failed"
+        assert "checkpoint 2" in net["reason"]
+        ready = httpx.get(f"{server.url}/readyz")
+        assert ready.status_code == 200
+        assert "module net" in ready.json()["warnings"][0]
+        saved.rename(root)
+        assert client.restore_module("net")["state"] == "ready"
+        after = client.predict("net", data=EXAMPLES)["softmax_output"]
+        np.testing.assert_array_equal(after, trained[2])
