@@ -15,6 +15,8 @@ from app.errors import (
     Damaged,
     ExecutorGone,
     FieldError,
+    ForeignOrigin,
+    HeadersTooLarge,
     HostError,
     IdempotencyMismatch,
     IllegalTransition,
@@ -22,6 +24,7 @@ from app.errors import (
     Invalid,
     Malformed,
     MethodNotAllowed,
+    Misdirected,
     ModuleFailed,
     NotFound,
     ParamsLost,
@@ -30,6 +33,7 @@ from app.errors import (
     StorageFull,
     Superseded,
     TooLarge,
+    TooSlow,
     Unavailable,
     UnsupportedMedia,
     WrongStage,
@@ -66,8 +70,10 @@ class ErrorKind:
 
 ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     Malformed: ErrorKind(400, "malformed", "The body cannot be read"),
+    ForeignOrigin: ErrorKind(403, "foreign_origin", "Not for pages of other sites"),
     NotFound: ErrorKind(404, "not_found", "Not found"),
     MethodNotAllowed: ErrorKind(405, "method_not_allowed", "Method not allowed"),
+    TooSlow: ErrorKind(408, "too_slow", "The request did not come in time"),
     Conflict: ErrorKind(409, "conflict", "The present state forbids it"),
     AlreadyExists: ErrorKind(409, "already_exists", "The name is taken"),
     InUse: ErrorKind(409, "in_use", "Something unfinished depends on it"),
@@ -79,6 +85,7 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     PreconditionFailed: ErrorKind(412, "precondition_failed", "The state has moved on"),
     TooLarge: ErrorKind(413, "too_large", "Over the limit"),
     UnsupportedMedia: ErrorKind(415, "unsupported_media_type", "The content type is not read"),
+    Misdirected: ErrorKind(421, "misdirected", "The host is not served here"),
     Invalid: ErrorKind(
         *(422, "invalid", "A field has a value it cannot take"),
         expected="a value that the field can take",
@@ -88,6 +95,7 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     IdempotencyMismatch: ErrorKind(
         422, "idempotency_mismatch", "The Idempotency-Key was used for another request"
     ),
+    HeadersTooLarge: ErrorKind(431, "headers_too_large", "Header fields over the limit"),
     Unavailable: ErrorKind(503, "unavailable", "Not available at present"),
     StorageFull: ErrorKind(507, "storage_full", "The server's disk is full"),
     ExecutorGone: ErrorKind(503, "executor_gone", "The executor does not answer"),

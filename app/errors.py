@@ -2,8 +2,10 @@
 
     ServiceError
     ├── Malformed              400  a body that cannot be read as what it claims to be
+    ├── ForeignOrigin          403  a browser asks on behalf of another site
     ├── NotFound               404  no such module, job, dataset, checkpoint or file
     ├── MethodNotAllowed       405  the path exists, the verb does not
+    ├── TooSlow                408  the request did not come in time
     ├── Conflict               409  the request is sound, the state of things forbids it
     │   ├── AlreadyExists           the name is taken
     │   ├── InUse                   something unfinished depends on it
@@ -15,9 +17,11 @@
     ├── PreconditionFailed     412  another generation or version than the caller named
     ├── TooLarge               413  more bytes, elements or files than allowed
     ├── UnsupportedMedia       415  a content type this path does not read
+    ├── Misdirected            421  the Host is no name of this server
     ├── Invalid                422  a field has a value it cannot take
     │   ├── Damaged                 a file is truncated, altered or of another format
     │   └── IdempotencyMismatch     an Idempotency-Key came back with another request
+    ├── HeadersTooLarge        431  more, or longer, header fields than allowed
     └── Unavailable            503  cannot be answered now; says when to try again
 
 What an executor refuses comes as a ``HostError`` with the code of a row of the table, the engine's
@@ -38,6 +42,8 @@ __all__ = [
     "Damaged",
     "ExecutorGone",
     "FieldError",
+    "ForeignOrigin",
+    "HeadersTooLarge",
     "HostError",
     "IdempotencyMismatch",
     "IllegalTransition",
@@ -45,6 +51,7 @@ __all__ = [
     "Invalid",
     "Malformed",
     "MethodNotAllowed",
+    "Misdirected",
     "ModuleFailed",
     "NotFound",
     "ParamsLost",
@@ -54,6 +61,7 @@ __all__ = [
     "StorageFull",
     "Superseded",
     "TooLarge",
+    "TooSlow",
     "Unavailable",
     "UnsupportedMedia",
     "WrongStage",
@@ -252,6 +260,33 @@ class IllegalTransition(Conflict):
 
 class Superseded(Conflict):
     """An attempt speaks that no longer holds its job; whatever it says is void."""
+
+
+class ForeignOrigin(ServiceError):
+    """A browser asks on behalf of a page of another site."""
+
+
+class TooSlow(ServiceError):
+    """The request did not come in time."""
+
+
+class Misdirected(ServiceError):
+    """The request names a host that this server is not known to be."""
+
+
+class HeadersTooLarge(ServiceError):
+    """The target and the header fields are more than the limit."""
+
+    def __init__(self, *, limit: int, setting: str) -> None:
+        super().__init__(
+            f"target and header fields are over the limit of {limit:,} bytes, or too many; send "
+            f"less or raise {setting}"
+        )
+        self.limit = limit
+
+    def extensions(self) -> dict[str, Any]:
+        """Return the limit."""
+        return {"limit": self.limit}
 
 
 class PreconditionFailed(ServiceError):

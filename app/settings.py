@@ -55,6 +55,22 @@ class Settings(BaseSettings):
     """Memory that one of them may take for one body."""
     decoder_seconds: int = Field(default=30, ge=1, le=3600)
     """Time that one of them may take for one body."""
+    max_header_bytes: int = Field(default=64 * 1024, ge=1024, le=_MIB)
+    """Largest target and header fields of a request, together."""
+    header_seconds: float = Field(default=20.0, gt=0)
+    """Time in which they must have come."""
+    body_idle_seconds: float = Field(default=30.0, gt=0)
+    """How long nothing of a body may come."""
+    min_body_rate: int = Field(default=1024, ge=0)
+    """Bytes a second at which a body must come, once ``body_idle_seconds`` have passed."""
+    write_idle_seconds: float = Field(default=60.0, gt=0)
+    """How long a client may take nothing of its answer."""
+    max_connections: int = Field(default=1000, ge=1)
+    """Connections at a time, those of followers of events apart."""
+    max_followers: int = Field(default=2000, ge=1)
+    """Followers of events at a time."""
+    max_unsent_bytes: int = Field(default=1024 * _MIB, ge=_MIB)
+    """Answers in memory that clients have not taken; over it, those who take nothing are left."""
     max_dataset_bytes: int = Field(default=16 * 1024 * _MIB, ge=1024)
     """Largest dataset file, and largest total its arrays may unpack to."""
     max_checkpoint_bytes: int = Field(default=16 * 1024 * _MIB, ge=1024)

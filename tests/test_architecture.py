@@ -59,7 +59,7 @@ APP_ARROWS: dict[str, set[str]] = {
     "bench": {"client", "core", "demo", "errors", "tensors"},
     "doctor": {"core", "errors", "executor"},
     "main": {"api", "errors", "executor", "files", "link", "services", "settings", "store"},
-    "serving": {"errors", "link", "main", "settings"},
+    "serving": {"error_table", "errors", "link", "main", "settings"},
     "__main__": {"cli"},
     "cli": {"bench", "demo", "doctor", "errors", "main", "serving", "settings"},
 }

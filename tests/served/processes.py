@@ -10,7 +10,7 @@ from pathlib import Path
 
 from app.client import Client
 
-__all__ = ["ENVIRONMENT", "executor_pid", "is_running", "kill", "wait_until"]
+__all__ = ["ENVIRONMENT", "executor_pid", "is_running", "kill", "resident_bytes", "wait_until"]
 
 ENVIRONMENT = {"MODSERVE_THREADS": "1"}
 """One thread: the numbers of a training can be repeated, and other tests go on beside it."""
@@ -42,3 +42,9 @@ def wait_until(holds: Callable[[], bool], what: str, seconds: float = 60) -> Non
     while not holds():
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         time.sleep(0.005)
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the memory of a process that is in RAM."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")

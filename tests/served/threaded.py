@@ -7,9 +7,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import uvicorn
-
 from app.main import create_app
+from app.serving import make_server
 from app.settings import Settings
 
 __all__ = ["served"]
@@ -18,10 +17,7 @@ __all__ = ["served"]
 @contextmanager
 def served(settings: Settings) -> Iterator[str]:
     """Serve for the length of the block; yield the base URL."""
-    config = uvicorn.Config(
-        create_app(settings), host="127.0.0.1", port=0, log_level="error", access_log=False
-    )
-    server = uvicorn.Server(config)
+    server = make_server(create_app(settings), settings.model_copy(update={"port": 0}))
     thread = threading.Thread(target=server.run, name="server")
     thread.start()
     try:

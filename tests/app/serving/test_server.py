@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -20,6 +21,7 @@ from app.client.local_server import running_server
 from app.serving import listening_sockets
 from served import lenet
 from served.processes import ENVIRONMENT, wait_until
+from served.sockets import connect, head, read_answer
 
 
 def start(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -95,13 +97,34 @@ def test_the_end_does_not_wait_for_those_who_follow_events(tmp_path: Path) -> No
 
 def test_it_says_where_it_listens_and_does_not_wait_for_idle_connections(tmp_path: Path) -> None:
     with running_server(tmp_path, environment=ENVIRONMENT) as server:
-        assert f"INFO app.serving: listening on {server.url} " in server.log.read_text()
+        assert f"INFO app.serving.server: listening on {server.url} " in server.log.read_text()
         with httpx.Client(base_url=server.url) as idle:
             assert idle.get("/livez").status_code == 200
             began = time.monotonic()
             server.process.send_signal(signal.SIGTERM)
             server.process.wait(timeout=30)
         assert time.monotonic() - began < 8.0
+
+
+def test_the_end_does_not_wait_for_uploads_that_stall(tmp_path: Path) -> None:
+    begun = (
+        head("PUT /v1/datasets/half", "Content-Length: 1000") + b"PK",
+        head("POST /v1/modules", "Content-Length: 1000") + b"{",
+        head("POST /v1/modules", "Content-Length: 1000", "Content-Type: multipart/form-data"),
+        b"POST /v1/modules HTTP/1.1",
+    )
+    with running_server(tmp_path, environment=ENVIRONMENT) as server, ExitStack() as stack:
+        stalled = [stack.enter_context(connect(server.url)) for _ in begun]
+        for sock, request in zip(stalled, begun, strict=True):
+            sock.sendall(request)
+        with Client(server.url) as client:
+            wait_until(lambda: (tmp_path / "datasets").exists() and client.is_ready(), "all came")
+        began = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(timeout=30)
+        assert time.monotonic() - began < 8.0
+        assert [read_answer(sock).status for sock in stalled] == [503, 503, 400, 0]
+    assert "Traceback" not in server.log.read_text()
 
 
 def test_who_hangs_up_in_the_middle_of_a_body_leaves_no_traceback(tmp_path: Path) -> None:

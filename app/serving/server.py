@@ -7,24 +7,32 @@ it is for the operator to mend.
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import logging
 import socket
 import sys
+import time
 from collections.abc import Callable
+from typing import cast
 
 import uvicorn
+from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.errors import ExecutorGone, ServiceError, StartError
 from app.link.file_limits import allow_most_files
 from app.main import configure_logging, create_app
+from app.serving.limits import ConnectionLimits, ServerConfig
+from app.serving.protocol import LimitedProtocol, look_at_all
 from app.settings import Settings
 
-__all__ = ["BriefStart", "Server", "listening_sockets", "run_server"]
+__all__ = ["BriefStart", "Server", "listening_sockets", "make_server", "run_server"]
 
 _log = logging.getLogger(__name__)
 
 _DRAIN_SECONDS = 10
+_SECONDS_BETWEEN_LOOKS = 1.0
 _KEEP_ALIVE_SECONDS = 75  # longer than proxies keep a connection to us unused
 _DID_NOT_START = 3
 _FOR_THE_OPERATOR = (StartError, ServiceError, ExecutorGone, OSError)
@@ -39,20 +47,27 @@ def run_server(settings: Settings) -> int:
     sockets = listening_sockets(settings.host, settings.port)
     configure_logging(settings)
     allow_most_files()
-    app = create_app(settings)
-    config = uvicorn.Config(
+    server = make_server(create_app(settings), settings)
+    server.run(sockets)
+    return 0 if server.started else _DID_NOT_START
+
+
+def make_server(app: FastAPI, settings: Settings) -> Server:
+    """Return a server of an application; it listens on the address of the settings."""
+    config = ServerConfig(
         BriefStart(app),
+        ConnectionLimits.of(settings),
         host=settings.host,
         port=settings.port,
+        http=LimitedProtocol,
+        ws="none",
         log_config=None,
         access_log=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_DRAIN_SECONDS,
         lifespan="on",
     )
-    server = Server(config, lambda: app.state.services.jobs.end_streams())
-    server.run(sockets)
-    return 0 if server.started else _DID_NOT_START
+    return Server(config, lambda: app.state.services.jobs.end_streams())
 
 
 def listening_sockets(host: str, port: int) -> list[socket.socket]:
@@ -82,24 +97,55 @@ def listening_sockets(host: str, port: int) -> list[socket.socket]:
 
 
 class Server(uvicorn.Server):
-    """Ends streams of events before it waits for requests to end: they would never."""
+    """Looks at all connections each second, and ends those that would keep it from ending."""
 
-    def __init__(self, config: uvicorn.Config, end_streams: Callable[[], None]) -> None:
+    config: ServerConfig
+
+    def __init__(self, config: ServerConfig, end_streams: Callable[[], None]) -> None:
         super().__init__(config)
         self._end_streams = end_streams
+        self._looked_at = time.monotonic()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application and accept connections."""
         await super().startup(sockets)
+        # What lives from here on to the end need not be looked through for garbage again and again.
+        gc.collect()
+        gc.freeze()
         for one in sockets or () if self.started else ():
             host, port = one.getsockname()[:2]
             shown = f"[{host}]" if one.family == socket.AF_INET6 else host
             _log.info("listening on http://%s:%d (Ctrl-C ends it)", shown, port)
 
+    async def on_tick(self, counter: int) -> bool:
+        """Do what is to be done ten times a second; return whether it is time to end."""
+        if counter % 10 == 0:
+            self._look_at_connections()
+        return await super().on_tick(counter)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer what is under way and close all connections."""
+        self.config.counts.is_ending = True
         self._end_streams()
-        await super().shutdown(sockets)
+        looking = asyncio.create_task(self._keep_looking())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            looking.cancel()
+
+    async def _keep_looking(self) -> None:
+        while True:
+            self._look_at_connections()
+            await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+
+    def _look_at_connections(self) -> None:
+        now = time.monotonic()
+        seconds, self._looked_at = now - self._looked_at, now
+        # A loop that was late is not the fault of those it did not listen to.
+        seconds = min(seconds, 2 * _SECONDS_BETWEEN_LOOKS)
+        connections = [one for one in self.server_state.connections]
+        assert all(isinstance(one, LimitedProtocol) for one in connections)
+        look_at_all(cast("list[LimitedProtocol]", connections), self.config.limits, seconds)
 
 
 class BriefStart:

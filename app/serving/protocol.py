@@ -1,0 +1,333 @@
+"""HTTP connections that cannot take more of the server than they may.
+
+uvicorn's own protocol takes headers of any length, waits for ever for what does not come, and keeps
+what is not fetched. Here each connection is looked at once a second, and counts its bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from app.error_table import to_problem
+from app.errors import HeadersTooLarge, Malformed, ServiceError, TooSlow, Unavailable
+from app.serving.limits import ConnectionLimits, ServerConfig
+
+__all__ = ["LimitedProtocol", "look_at_all"]
+
+_PIECE_BYTES = 1 << 16
+_MOST_FIELDS = 256
+_SPARE_CONNECTIONS = 64  # over the limit, they are told so; beyond, they are closed
+_SECONDS_TO_READ_REFUSAL = 2.0
+_SECONDS_TO_END = 2.0
+_MOST_DISCARDED_BYTES = 1 << 26
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """One connection; ``look`` is to be called about once a second."""
+
+    config: ServerConfig
+
+    def __init__(self, config: ServerConfig, *arguments: Any, **options: Any) -> None:
+        super().__init__(config, *arguments, **options)  # type: ignore[no-untyped-call, unused-ignore]
+        self._limits = config.limits
+        self._is_surplus = False
+        self._is_refused = False
+        self._refused_seconds = 0.0
+        self._in_head = True
+        self._in_body = False
+        self._has_begun = False
+        self._head_bytes = self._head_fields = 0
+        self._silent_bytes = 0  # since the parser last told of a beginning or of body
+        self._discarded_bytes = 0
+        self._head_seconds = self._body_seconds = self._idle_seconds = 0.0
+        self._body_bytes = self._body_bytes_before = 0
+        self._unsent_before = 0
+        self._stalled_seconds = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Count the connection; refuse it where there are too many."""
+        super().connection_made(transport)
+        surplus = self._ordinary_connections() - self._limits.max_connections
+        self._is_surplus = surplus > 0
+        if surplus > _SPARE_CONNECTIONS:
+            self._refuse(self._too_many("connections"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self.config.counts.followers.discard(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, in pieces after each of which the limits are looked at."""
+        if not self._in_body and not self._in_head:
+            self._begin_head()
+        self._has_begun = True
+        for begin in range(0, len(data), _PIECE_BYTES):
+            if self._is_refused:
+                self._discarded_bytes += len(data) - begin
+                if self._discarded_bytes > _MOST_DISCARDED_BYTES:
+                    self.transport.abort()
+            if self._is_refused or self.transport.is_closing():
+                return
+            piece = data[begin : begin + _PIECE_BYTES]
+            self._silent_bytes += len(piece)
+            super().data_received(piece)
+            if self._silent_bytes > self._limits.max_header_bytes + _PIECE_BYTES:
+                self._refuse_head()
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        """Begin the head of a request."""
+        self._begin_head()
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the target."""
+        if self._take_head_bytes(len(url)):
+            super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header field; those that come after the body are dropped."""
+        self._head_fields += 1
+        if self._take_head_bytes(len(name) + len(value)) and self._in_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Hand the request to the application, or answer that there are too many."""
+        if self._is_refused:
+            return
+        self._in_head, self._in_body = False, True
+        self._body_seconds = self._idle_seconds = 0.0
+        self._body_bytes = self._body_bytes_before = 0
+        app = self.app
+        what = self._too_many_of()
+        if what:
+            self.app = _Refusal(self._too_many(what))
+        super().on_headers_complete()
+        self.app = app
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body."""
+        self._silent_bytes = 0
+        self._body_bytes += len(body)
+        if not self._is_refused:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Note that the request has come whole."""
+        self._silent_bytes = 0
+        self._in_head = self._in_body = False
+        if not self._is_refused:
+            super().on_message_complete()
+
+    # What uvicorn calls.
+
+    def on_response_complete(self) -> None:
+        """Note that the answer is sent; the rest of the body may still come, for a while."""
+        self._body_seconds = 0.0
+        self.config.counts.followers.discard(self)
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what the parser cannot read."""
+        self._refuse(Malformed(f"{msg} It is not HTTP/1.1 as RFC 9112 has it"))
+
+    def _unsupported_upgrade_warning(self) -> None:
+        pass  # the request is answered as if it did not ask for another protocol
+
+    # Once a second.
+
+    def look(self, seconds: float) -> None:
+        """End what stalls.
+
+        Args:
+            seconds: since the look before.
+        """
+        if self._is_stalled_in_writing(seconds):
+            self.drop()
+        elif self._is_refused:
+            self._refused_seconds += seconds
+            if self._refused_seconds > _SECONDS_TO_READ_REFUSAL:
+                self.transport.abort()
+        elif self.transport.is_closing():
+            pass
+        elif self._in_head:
+            self._look_at_head(seconds)
+        elif self._in_body and not self.flow.read_paused:
+            self._look_at_body(seconds)
+
+    def drop(self) -> None:
+        """Reset the connection, so that the kernel, too, forgets what the client does not take."""
+        sock = self.transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        self.transport.abort()
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes of answers that the client has not taken."""
+        return self.transport.get_write_buffer_size()
+
+    @property
+    def stalled_seconds(self) -> float:
+        """How long the client has taken nothing of what there is."""
+        return self._stalled_seconds
+
+    def _is_stalled_in_writing(self, seconds: float) -> bool:
+        unsent = self.unsent_bytes
+        is_stuck = unsent > 0 and unsent >= self._unsent_before > 0
+        self._stalled_seconds = self._stalled_seconds + seconds if is_stuck else 0.0
+        self._unsent_before = unsent
+        return self._stalled_seconds > self._limits.write_idle_seconds
+
+    def _look_at_head(self, seconds: float) -> None:
+        if self._is_answering():
+            return
+        self._head_seconds += seconds
+        limit = _SECONDS_TO_END if self._is_surplus else self._limits.header_seconds
+        if self._head_seconds > limit:
+            if self._has_begun:
+                self._refuse(TooSlow(f"the header fields did not come within {limit:g} s"))
+            else:
+                self.transport.close()
+
+    def _look_at_body(self, seconds: float) -> None:
+        is_ending = self.config.counts.is_ending
+        self._body_seconds += seconds
+        came = self._body_bytes - self._body_bytes_before
+        self._body_bytes_before = self._body_bytes
+        self._idle_seconds = 0.0 if came else self._idle_seconds + seconds
+        if not self._is_answering():  # the answer is sent; nobody wants the rest
+            if self._body_seconds > self._limits.body_idle_seconds:
+                self.transport.abort()
+        elif is_ending and self._idle_seconds >= _SECONDS_TO_END:
+            self._refuse(Unavailable("the server is ending; the rest of the body did not come"))
+        elif self._idle_seconds > self._limits.body_idle_seconds:
+            limit = self._limits.body_idle_seconds
+            self._refuse(TooSlow(f"nothing of the body came for {limit:g} s"))
+        elif (
+            self._body_seconds > self._limits.body_idle_seconds
+            and self._body_bytes < self._limits.min_body_rate * self._body_seconds
+        ):
+            rate = self._limits.min_body_rate
+            self._refuse(TooSlow(f"the body came at fewer than {rate:,} bytes a second"))
+
+    # Refusals.
+
+    def _begin_head(self) -> None:
+        self._in_head, self._in_body = True, False
+        self._head_bytes = self._head_fields = 0
+        self._head_seconds = 0.0
+        self._silent_bytes = 0
+
+    def _take_head_bytes(self, count: int) -> bool:
+        self._head_bytes += count
+        if self._head_bytes > self._limits.max_header_bytes or self._head_fields > _MOST_FIELDS:
+            self._refuse_head()
+        return not self._is_refused
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _ordinary_connections(self) -> int:
+        return len(self.connections) - len(self.config.counts.followers)
+
+    def _too_many_of(self) -> str:
+        """Return of what there is too much for this request, an empty string if of nothing."""
+        followers = self.config.counts.followers
+        if self.url.partition(b"?")[0].endswith(b"/events"):
+            if len(followers) >= self._limits.max_followers:
+                return "followers"
+            followers.add(self)
+            self._is_surplus = False
+        elif self._is_surplus:
+            self._is_surplus = self._ordinary_connections() > self._limits.max_connections
+        return "connections" if self._is_surplus else ""
+
+    def _too_many(self, what: str) -> Unavailable:
+        limit = getattr(self._limits, f"max_{what}")
+        hint = f"try again later, or raise MODSERVE_MAX_{what.upper()}"
+        return Unavailable(f"there are {limit:,} {what} already; {hint}")
+
+    def _refuse_head(self) -> None:
+        limit = self._limits.max_header_bytes
+        self._refuse(HeadersTooLarge(limit=limit, setting="MODSERVE_MAX_HEADER_BYTES"))
+
+    def _refuse(self, error: ServiceError) -> None:
+        """Answer in the place of the application, and end the connection.
+
+        What still comes is read and dropped for a moment: to close a connection on which something
+        is unread would take the answer from the client.
+        """
+        if self._is_refused or self.transport.is_closing():
+            return
+        self._is_refused = True
+        self.pipeline.clear()
+        self._unset_keepalive_if_required()
+        was_answering, cycle = self._is_answering(), self.cycle
+        if was_answering:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if was_answering and cycle.response_started:
+            self.transport.close()  # another answer cannot begin in the middle of this one
+            return
+        self.flow.resume_reading()
+        self.transport.write(_raw_answer(error))
+        self.transport.write_eof()
+
+
+def look_at_all(
+    connections: Sequence[LimitedProtocol], limits: ConnectionLimits, seconds: float
+) -> None:
+    """Look at each connection; where too much is unsent in all, end those that take none of it."""
+    unsent = 0
+    for one in connections:
+        one.look(seconds)
+        unsent += one.unsent_bytes
+    if unsent <= limits.max_unsent_bytes:
+        return
+    stalled = [one for one in connections if one.stalled_seconds > 0]
+    for one in sorted(stalled, key=lambda one: one.unsent_bytes, reverse=True):
+        unsent -= one.unsent_bytes
+        one.drop()
+        if unsent <= limits.max_unsent_bytes:
+            return
+
+
+class _Refusal:
+    """An application that refuses each request."""
+
+    def __init__(self, error: ServiceError) -> None:
+        self._error = error
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        status, headers, body = _answer(self._error)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+def _answer(error: ServiceError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    problem = to_problem(error, "", "")
+    body = orjson.dumps(problem.body)
+    headers = [
+        (b"content-type", b"application/problem+json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+        *((name.lower().encode(), value.encode()) for name, value in problem.headers.items()),
+    ]
+    return problem.status, headers, body
+
+
+def _raw_answer(error: ServiceError) -> bytes:
+    status, headers, body = _answer(error)
+    fields = b"".join(b"%s: %s\r\n" % field for field in headers)
+    return b"".join([STATUS_LINE[status], fields, b"\r\n", body])

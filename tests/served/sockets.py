@@ -1,0 +1,59 @@
+"""Raw connections to a server, for what no client library would send."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from dataclasses import dataclass, field
+
+import httpx
+
+__all__ = ["Answer", "connect", "exchange", "head", "read_answer"]
+
+
+@dataclass
+class Answer:
+    """An HTTP answer: status 0 where the connection ended without one."""
+
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+def connect(url: str, seconds: float = 30) -> socket.socket:
+    """Return a connection to a server."""
+    parsed = httpx.URL(url)
+    return socket.create_connection((parsed.host, parsed.port), timeout=seconds)
+
+
+def head(line: str, *fields: str, host: str = "127.0.0.1") -> bytes:
+    """Return the head of a request."""
+    return "\r\n".join([f"{line} HTTP/1.1", f"Host: {host}", *fields, "", ""]).encode()
+
+
+def exchange(url: str, request: bytes, seconds: float = 30) -> Answer:
+    """Send bytes and return the answer, which may come before all of them are sent."""
+    with connect(url, seconds) as sock:
+        with contextlib.suppress(OSError):  # it may be refused before its end
+            sock.sendall(request)
+        return read_answer(sock)
+
+
+def read_answer(sock: socket.socket) -> Answer:
+    """Read one answer from a connection."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        try:
+            piece = sock.recv(1 << 16)
+        except ConnectionResetError:
+            return Answer()
+        if not piece:
+            return Answer()
+        data += piece
+    top, _, body = data.partition(b"\r\n\r\n")
+    line, *fields = top.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (f.partition(":") for f in fields)}
+    wanted = int(headers.get("content-length", 0))
+    while len(body) < wanted and (piece := sock.recv(1 << 16)):
+        body += piece
+    return Answer(int(line.split()[1]), headers, body)
