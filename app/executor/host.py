@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from app.domain.codec import from_plain, to_plain
 from app.domain.job_params import parse_job_params
 from app.domain.module import BucketShapes, ModuleRecord
 from app.errors import AlreadyExists, HostError, Invalid, ServiceError, refined
+from app.executor.background import Waits
 from app.executor.faults import to_host_error
 from app.executor.jobs.job_board import JobBoard
 from app.executor.jobs.job_checks import check_job
@@ -30,14 +31,13 @@ from app.executor.modules.stepping import Stepper
 from app.link import calls
 from app.link.calls import CALL_NAMES
 from app.link.job_messages import JobControl, JobStart
-from app.link.protocols import Arrays, Emit, Priority
+from app.link.protocols import Answer, Arrays, Computation, Emit, Priority
 from core.backends import backend_of
 from core.errors import MXNetError
 
 __all__ = ["ModuleHost"]
 
-Answer = tuple[Mapping[str, Any], Mapping[str, npt.NDArray[Any]]]
-Handler = Callable[["ModuleHost", Any, Arrays], Answer]
+Handler = Callable[["ModuleHost", Any, Arrays], Answer | Computation]
 
 _TYPES: Mapping[str, type[Any]] = {name: cls for cls, name in CALL_NAMES.items()}
 _CONTROL = (
@@ -89,11 +89,30 @@ class ModuleHost:
             raise HostError("not_found", f"an executor has no method {method!r}")
         return _PRIORITIES.get(_TYPES[method], Priority.STEP)
 
-    def handle(self, method: str, params: dict[str, Any], tensors: Arrays) -> Answer:
+    def handle(self, method: str, params: dict[str, Any], tensors: Arrays) -> Answer | Computation:
         """Answer a call; raise HostError for what is the caller's fault."""
+        with self._on_device():
+            answer = _HANDLERS[method](self, from_plain(_TYPES[method], params), tensors)
+        if isinstance(answer, Computation):
+            return Computation(answer.specs, lambda outputs: self._steps(answer, outputs))
+        return answer
+
+    def _steps(self, computation: Computation, outputs: Arrays) -> Waits[Mapping[str, Any]]:
+        steps = computation.run(outputs)
+        while True:
+            with self._on_device():
+                try:
+                    awaited = next(steps)
+                except StopIteration as end:
+                    return dict(end.value)
+            yield awaited
+
+    @contextmanager
+    def _on_device(self) -> Iterator[None]:
+        """Compute on the device; errors that are answers become HostErrors."""
         try:
             with self._backend.scope():
-                return _HANDLERS[method](self, from_plain(_TYPES[method], params), tensors)
+                yield
         except (ServiceError, MXNetError, OSError) as error:
             known = refined(error)
             if not isinstance(known, ServiceError | MXNetError):
@@ -283,11 +302,19 @@ class ModuleHost:
         self._stepper(call.module).set_states(call, tensors)
         return {}, {}
 
-    def _predict(self, call: calls.Predict, tensors: Arrays) -> Answer:
+    def _predict(self, call: calls.Predict, tensors: Arrays) -> Answer | Computation:
         module = self._get(call.module)
         module.require("predict")
-        bucket, outputs = module.inference.run(tensors, call.bucket)
-        return {"bucket": bucket}, outputs
+        prediction = module.inference.prepare(tensors, call.bucket)
+        result = {"bucket": prediction.bucket}
+        if not prediction.is_large:
+            return result, prediction.run()
+
+        def run(outputs: Arrays) -> Waits[Mapping[str, Any]]:
+            yield from prediction.steps(outputs)
+            return result
+
+        return Computation(prediction.specs(), run)
 
     # -- files --------------------------------------------------------------------------------
 

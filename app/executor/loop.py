@@ -1,10 +1,12 @@
 """The one thread that owns a device: answers calls, and advances jobs in between.
 
-Order of service: control (describe, cancel, pause), then predictions, then step calls, then one
-batch of one job. Every call that was waiting when a batch ended is answered before the next batch
-begins, but for large predictions, of which one is; calls that arrive meanwhile wait for the batch
-after it unless they are control. So neither serving nor training starves the other, nor do a few
-large predictions the many small ones.
+Order of service: control (describe, cancel, pause), then predictions, then step calls. Every call
+that was waiting when a turn began is answered in it; calls that arrive meanwhile wait for the next
+turn unless they are control. After a turn comes one piece of one large call, after another turn one
+batch of one job. So nobody starves: small calls wait for a piece or a batch at most, and large
+calls and jobs go on by one of theirs between any two turns.
+
+A call is large when its tensors are, or when the host answers it in pieces (a ``Computation``).
 """
 
 from __future__ import annotations
@@ -12,10 +14,14 @@ from __future__ import annotations
 import heapq
 import logging
 import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from app.errors import HostError
-from app.link.protocols import Channel, ChannelClosed, Host, IncomingCall, Priority
+from app.executor.large_call import LargeCall
+from app.link.protocols import Channel, ChannelClosed, Computation, Host, IncomingCall, Priority
 
 __all__ = ["Activity", "DeviceLoop"]
 
@@ -25,18 +31,11 @@ _LARGE_BYTES = 1 << 20
 
 
 class _Waiting(NamedTuple):
-    """A call in a heap: by priority, predictions of many examples behind those of few."""
+    """A call in a heap: by priority, then as they came."""
 
     priority: Priority
-    is_large: bool
     id: int
     call: IncomingCall
-
-    @classmethod
-    def of(cls, priority: Priority, call: IncomingCall) -> _Waiting:
-        size = sum(tensor.nbytes for tensor in call.tensors.values())
-        is_large = priority is Priority.PREDICT and size > _LARGE_BYTES
-        return cls(priority, is_large, call.id, call)
 
 
 class Activity:
@@ -70,19 +69,29 @@ class DeviceLoop:
         self._activity = activity or Activity()
         self._waiting: list[_Waiting] = []
         self._turn: list[_Waiting] = []
+        self._large: deque[LargeCall] = deque()
 
     def run(self) -> None:
         """Serve until the channel closes; a batch under way is finished first."""
         try:
             while True:
-                self._receive(block=not self._waiting and not self._host.has_work())
+                self._receive(block=not self._has_work())
                 self._answer_turn()
+                if self._can_continue_large():
+                    self._continue_large()
+                    self._receive(block=False)
+                    self._answer_turn()
                 if self._host.has_work():
                     self._advance()
         except ChannelClosed:
             pass
         finally:
+            for large in self._large:
+                large.close()
             self._host.close()
+
+    def _has_work(self) -> bool:
+        return bool(self._waiting) or self._can_continue_large() or self._host.has_work()
 
     def _receive(self, block: bool) -> None:
         calls, dropped = self._channel.receive(None if block else 0.0)
@@ -92,45 +101,86 @@ class DeviceLoop:
             except HostError as error:
                 self._channel.refuse(call, error)
                 continue
-            heapq.heappush(self._waiting, _Waiting.of(priority, call))
+            if priority is Priority.PREDICT and _nbytes(call) > _LARGE_BYTES:
+                self._large.append(LargeCall(call))
+            else:
+                heapq.heappush(self._waiting, _Waiting(priority, call.id, call))
         if dropped:
             self._drop(frozenset(dropped))
 
     def _drop(self, ids: frozenset[int]) -> None:
+        given_up = [large.call for large in self._large if large.call.id in ids]
+        for large in list(self._large):
+            if large.call.id in ids:
+                self._large.remove(large)
+                large.close()
         for queue in (self._turn, self._waiting):
-            given_up = [one for one in queue if one.id in ids]
+            given_up += [one.call for one in queue if one.id in ids]
             queue[:] = [one for one in queue if one.id not in ids]
             heapq.heapify(queue)
-            for one in given_up:
-                error = HostError("cancelled", f"call {one.id} was given up by its caller")
-                self._channel.refuse(one.call, error)
+        for call in given_up:
+            error = HostError("cancelled", f"call {call.id} was given up by its caller")
+            self._channel.refuse(call, error)
+
+    # -- one turn of all that waits -----------------------------------------------------------
 
     def _answer_turn(self) -> None:
-        """Answer what waits now, one large call of it; of what arrives meanwhile only control."""
+        """Answer what waits now; of what arrives meanwhile only control.
+
+        Between two of the calls only the control that has arrived by then is answered, so that a
+        stream of it holds nobody up for ever.
+        """
         self._turn, self._waiting = self._waiting, self._turn
         while self._turn:
-            answered = heapq.heappop(self._turn)
-            self._answer(answered.call)
-            if answered.is_large:
-                self._put_off_large()
+            self._answer(heapq.heappop(self._turn).call)
             if self._turn:
                 self._receive(block=False)
-                while self._waiting and self._waiting[0].priority is Priority.CONTROL:
-                    heapq.heappush(self._turn, heapq.heappop(self._waiting))
+                for call in self._take_control():
+                    self._answer(call)
 
-    def _put_off_large(self) -> None:
-        """Leave the other large calls to the next turns, in their order."""
-        for one in self._turn:
-            if one.is_large:
-                heapq.heappush(self._waiting, one)
-        self._turn[:] = [one for one in self._turn if not one.is_large]
-        heapq.heapify(self._turn)
+    def _take_control(self) -> list[IncomingCall]:
+        calls = []
+        while self._waiting and self._waiting[0].priority is Priority.CONTROL:
+            calls.append(heapq.heappop(self._waiting).call)
+        return calls
 
     def _answer(self, call: IncomingCall) -> None:
+        with self._refusing(call):
+            answer = self._host.handle(call.method, call.params, call.tensors)
+            if isinstance(answer, Computation):
+                large = LargeCall(call)
+                large.begin(answer, self._channel)
+                self._large.append(large)
+            else:
+                self._channel.reply(call, *answer)
+
+    # -- large calls --------------------------------------------------------------------------
+
+    def _can_continue_large(self) -> bool:
+        return any(large.can_go_on for large in self._large)
+
+    def _continue_large(self) -> None:
+        """Do the next piece of the large call whose turn it is."""
+        large = next(one for one in self._large if one.can_go_on)
+        self._large.remove(large)
+        is_over = True
+        with self._refusing(large.call):
+            try:
+                is_over = large.advance(self._host, self._channel)
+            finally:
+                if is_over:
+                    large.close()
+        if not is_over:
+            self._large.append(large)
+
+    # -- inside -------------------------------------------------------------------------------
+
+    @contextmanager
+    def _refusing(self, call: IncomingCall) -> Iterator[None]:
+        """Refuse a call that raises within the block."""
         self._activity.begin(call.method)
         try:
-            result, tensors = self._host.handle(call.method, call.params, call.tensors)
-            self._channel.reply(call, result, tensors)
+            yield
         except HostError as error:
             self._channel.refuse(call, error)
         except MemoryError:
@@ -150,3 +200,7 @@ class DeviceLoop:
             self._host.advance()
         finally:
             self._activity.end()
+
+
+def _nbytes(call: IncomingCall) -> int:
+    return sum(tensor.nbytes for tensor in call.tensors.values())

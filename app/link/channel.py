@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.errors import HostError
+from app.link.client import Buffers, TensorSpecs
 from app.link.frames import Frame, FrameReader, encode_frame, encode_value, send_some
 from app.link.protocols import ChannelClosed, IncomingCall
 from app.link.shm import SlabsExhausted
@@ -59,13 +60,25 @@ class SocketChannel:
             self._send({})
         return calls, dropped
 
+    def reserve(self, specs: TensorSpecs) -> SlabBuffers:
+        """Return tensors in shared memory for an answer; raise HostError for too much."""
+        try:
+            return self._port.reserve(specs)
+        except SlabsExhausted as error:
+            raise HostError("unavailable", f"the answer has no room: {error}") from None
+
     def reply(
-        self, call: IncomingCall, result: Mapping[str, Any], tensors: Mapping[str, Any]
+        self,
+        call: IncomingCall,
+        result: Mapping[str, Any],
+        tensors: Mapping[str, Any] | Buffers,
     ) -> None:
         """Answer a call; HostError when the tensors do not fit into shared memory."""
         value = encode_value(result)
         buffers = None
-        if tensors:
+        if isinstance(tensors, SlabBuffers):
+            buffers = tensors
+        elif isinstance(tensors, Mapping) and tensors:
             try:
                 buffers = self._port.copy(tensors)
             except SlabsExhausted as error:

@@ -55,13 +55,19 @@ class _QueueChannel:
         except queue.Empty:
             return calls, dropped
 
+    def reserve(self, specs: TensorSpecs) -> Buffers:
+        return _buffers_of(specs)
+
     def reply(
         self,
         call: IncomingCall,
         result: Mapping[str, Any],
-        tensors: Mapping[str, npt.NDArray[Any]],
+        tensors: Mapping[str, npt.NDArray[Any]] | Buffers,
     ) -> None:
-        copies = {name: np.array(value, order="C") for name, value in tensors.items()}
+        if isinstance(tensors, Buffers):
+            copies = dict(tensors.tensors)
+        else:
+            copies = {name: np.array(value, order="C") for name, value in tensors.items()}
         self._answer(call.id, Reply(dict(result), copies))
 
     def refuse(self, call: IncomingCall, error: HostError) -> None:
@@ -117,7 +123,7 @@ class InProcessClient:
 
     def reserve(self, specs: TensorSpecs) -> Buffers:
         """Return uninitialised tensors."""
-        return Buffers({name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()})
+        return _buffers_of(specs)
 
     async def call(
         self,
@@ -185,3 +191,7 @@ class InProcessClient:
         for future in pending.values():
             if not future.done():
                 future.set_exception(ExecutorGone(reason))
+
+
+def _buffers_of(specs: TensorSpecs) -> Buffers:
+    return Buffers({name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()})

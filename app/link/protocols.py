@@ -4,18 +4,22 @@ them. An executor implements ``Host`` and runs a ``Loop`` over a ``Channel``."""
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy.typing as npt
 
 from app.errors import HostError
+from app.link.client import Buffers, TensorSpecs
 
 __all__ = [
+    "Answer",
     "Arrays",
     "Channel",
     "ChannelClosed",
+    "Computation",
     "Emit",
     "Host",
     "IncomingCall",
@@ -25,6 +29,8 @@ __all__ = [
 ]
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+Answer: TypeAlias = tuple[Mapping[str, Any], Mapping[str, npt.NDArray[Any]]]
+"""Result and tensors."""
 Emit: TypeAlias = Callable[[dict[str, Any]], None]
 
 
@@ -46,6 +52,21 @@ class IncomingCall:
     tensors: Arrays = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """How a call is answered in pieces, between which others are.
+
+    Attributes:
+        specs: shapes and dtypes of the answer's tensors.
+        run: makes the steps; it is given the answer's tensors, which the steps write, and they
+            return the rest of the answer. After a step that yields a future the next one comes when
+            that is done.
+    """
+
+    specs: TensorSpecs
+    run: Callable[[Arrays], Generator[Future[Any] | None, None, Mapping[str, Any]]]
+
+
 class ChannelClosed(Exception):
     """The API process asked for the end, or is gone."""
 
@@ -61,10 +82,21 @@ class Channel(Protocol):
         """
         ...
 
+    def reserve(self, specs: TensorSpecs) -> Buffers:
+        """Return tensors for an answer, which are given to ``reply`` or released.
+
+        Raises:
+            HostError: there is no memory for so much, or none at present.
+        """
+        ...
+
     def reply(
-        self, call: IncomingCall, result: Mapping[str, Any], tensors: Mapping[str, Any]
+        self,
+        call: IncomingCall,
+        result: Mapping[str, Any],
+        tensors: Mapping[str, Any] | Buffers,
     ) -> None:
-        """Answer a call; tensors are copied before this returns."""
+        """Answer a call; tensors are copied before this returns, buffers are handed over."""
         ...
 
     def refuse(self, call: IncomingCall, error: HostError) -> None:
@@ -87,10 +119,10 @@ class Host(Protocol):
         """Return the place of a method in the order of service; HostError when unknown."""
         ...
 
-    def handle(
-        self, method: str, params: dict[str, Any], tensors: Arrays
-    ) -> tuple[Mapping[str, Any], Mapping[str, npt.NDArray[Any]]]:
-        """Answer a call. The tensors returned need only live until the next call or batch.
+    def handle(self, method: str, params: dict[str, Any], tensors: Arrays) -> Answer | Computation:
+        """Answer a call, or say how it is computed in pieces.
+
+        The tensors returned need only live until the next call or batch.
 
         Raises:
             HostError: the call is refused.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +59,23 @@ class _Pass:
         plan = plan_epoch(examples.count, size, lengths=examples.lengths, bucket_keys=lengths)
         self.batches: list[PlannedBatch] = plan.batches[:num_batch]
 
-    def run(self, batch: PlannedBatch) -> tuple[HostArrays, HostArrays]:
-        """Return the inputs, labels included, and the outputs of a batch without its padding."""
+    def run(self, batch: PlannedBatch) -> Generator[None, None, tuple[HostArrays, HostArrays]]:
+        """Return the inputs, labels included, and the outputs of a batch without its padding.
+
+        Yields between two runs where the batch is more than one.
+        """
         rows = batch.rows[: len(batch.rows) - batch.pad]
         given = self._examples.fill(PlannedBatch(rows, 0, batch.bucket))
         data = {name: given[name] for name in self._module.data_names}
         key = None if batch.bucket is None else canonical_json(batch.bucket)
-        return given, self._module.inference.run(data, key)[1]
+        prediction = self._module.inference.prepare(data, key)
+        if not prediction.is_large:
+            return given, prediction.run()
+        outputs = {
+            name: np.empty(shape, dtype) for name, (shape, dtype) in prediction.specs().items()
+        }
+        yield from prediction.steps(outputs)
+        return given, outputs
 
 
 class Evaluation:
@@ -93,10 +103,10 @@ class Evaluation:
         self.batches = len(self._pass.batches)
         self.samples = 0
 
-    def steps(self) -> Iterator[int]:
-        """Run one batch after the other; yield the number done after each."""
+    def steps(self) -> Iterator[int | None]:
+        """Run one batch after the other; yield the number done after each, None within one."""
         for done, batch in enumerate(self._pass.batches, 1):
-            given, outputs = self._pass.run(batch)
+            given, outputs = yield from self._pass.run(batch)
             labels = as_arrays({name: given[name] for name in self._labels})
             predictions = as_arrays(outputs)
             count = len(batch.rows) - batch.pad
@@ -133,7 +143,7 @@ class ScoreJob:
         )
         yield None
         for done in evaluation.steps():
-            if context.progress_is_due() or done == evaluation.batches:
+            if done is not None and (context.progress_is_due() or done == evaluation.batches):
                 context.progress(
                     epoch=0,
                     epochs=1,
@@ -179,7 +189,8 @@ class PredictJob:
         samples = 0
         for done, batch in enumerate(work.batches, 1):
             count = len(batch.rows) - batch.pad
-            table.put(batch.rows[:count], work.run(batch)[1])
+            _, outputs = yield from work.run(batch)
+            table.put(batch.rows[:count], outputs)
             samples += count
             if context.progress_is_due() or done == len(work.batches):
                 context.progress(

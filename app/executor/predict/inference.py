@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from app.domain.module import BucketShapes, InputDesc
 from app.errors import Invalid
 from app.executor.modules.bind_checks import describe_inputs
 from app.executor.predict.inputs import batch_shape, check_names
+from app.executor.predict.prediction import Prediction
 from app.executor.predict.predictor import Parameters, Predictor, SharedMemory
 from app.link.protocols import Arrays
 from core.io import DataDesc
@@ -70,12 +71,11 @@ class Inference:
             self._predictors[key] = self._make(key, self._buckets[key])
         return self._predictors[key]
 
-    def run(self, tensors: Arrays, bucket: str | None) -> tuple[str, Arrays]:
-        """Return the key of the bucket used and the outputs by name.
+    def prepare(self, tensors: Arrays, bucket: str | None) -> Prediction:
+        """Return what computes the outputs of some examples; nothing of it is computed yet.
 
         Examples smaller than the bucket's are padded with zeros along the axes in which buckets
-        differ; outputs are cut back along the axes that follow the inputs' lengths. The outputs are
-        valid until the next run.
+        differ; outputs are cut back along the axes that follow the inputs' lengths.
 
         Raises:
             Invalid: no bucket fits, or a tensor does not.
@@ -84,13 +84,29 @@ class Inference:
         descs = self._buckets[key].data_shapes
         check_names(tensors, [one.name for one in descs], may_miss=False)
         if self._any_shape:
-            return key, self._predictor_of(key, tensors).run(tensors)
-        padded = {
-            one.name: _pad(tensors[one.name], one, self._ragged_inputs.get(one.name, _NO_AXES))
-            for one in descs
+            predictor = self._predictor_of(key, tensors)
+            rows = predictor.check(tensors)
+            return Prediction(key, predictor, tensors, rows, lambda given: given, _whole)
+        predictor = self.predictor(key)
+        rows = predictor.check({one.name: self._outline(tensors, one) for one in descs})
+        lengths = {name: tensor.shape for name, tensor in tensors.items()}
+        fit, cut = partial(self._fit, key), partial(self._cut, lengths)
+        return Prediction(key, predictor, tensors, rows, fit, cut)
+
+    def _fit(self, key: str, tensors: Arrays) -> Arrays:
+        return {
+            one.name: _pad(tensors[one.name], one, self._ragged(one))
+            for one in self._buckets[key].data_shapes
         }
-        outputs = self.predictor(key).run(padded)
-        return key, {name: self._cut(name, output, tensors) for name, output in outputs.items()}
+
+    def _outline(self, tensors: Arrays, desc: InputDesc) -> np.ndarray:
+        """Return an array as ``_fit`` makes it, but for its elements, which take no memory."""
+        tensor = tensors[desc.name]
+        shape = _padded_shape(tensor, desc, self._ragged(desc))
+        return np.broadcast_to(np.zeros((), tensor.dtype), shape)
+
+    def _ragged(self, desc: InputDesc) -> frozenset[int]:
+        return self._ragged_inputs.get(desc.name, _NO_AXES)
 
     def _predictor_of(self, key: str, tensors: Arrays) -> Predictor:
         """Return what runs examples of any shape, the number of them apart."""
@@ -137,17 +153,18 @@ class Inference:
             axes[name] = axes.get(name, _NO_AXES) | {axis}
         return axes
 
-    def _cut(self, name: str, output: np.ndarray, tensors: Arrays) -> np.ndarray:
-        index = [slice(None)] * output.ndim
+    def _cut(self, lengths: Mapping[str, Shape], name: str, shape: Shape) -> tuple[slice, ...]:
+        """Return what part of an output belongs to inputs of these lengths."""
+        index = [slice(None)] * len(shape)
         for ragged in self.ragged_axes:
             if ragged.output == name:
-                index[ragged.axis] = slice(tensors[ragged.input].shape[ragged.input_axis])
-        return output[tuple(index)]
+                index[ragged.axis] = slice(lengths[ragged.input][ragged.input_axis])
+        return tuple(index)
 
     def _output_shapes(self, key: str) -> dict[str, Shape]:
         predictor = self.predictor(key)
-        shapes = predictor.output_shapes(predictor.bound_size)
-        return dict(zip(predictor.output_names, shapes, strict=True))
+        specs = predictor.output_specs(predictor.bound_size)
+        return {name: shape for name, (shape, _) in specs.items()}
 
     def _lengths(self) -> list[tuple[str, int, dict[str, int]]]:
         """Return (input, axis, length by bucket) for the axes in which buckets differ."""
@@ -243,18 +260,29 @@ def _reshaped(desc: InputDesc, tensor: np.ndarray) -> InputDesc:
     return dataclasses.replace(desc, shape=tuple(dims))
 
 
-def _pad(tensor: np.ndarray, desc: InputDesc, ragged: frozenset[int]) -> np.ndarray:
-    """Return the tensor in the bucket's size; as it is where it has it, or cannot have it."""
+def _padded_shape(tensor: np.ndarray, desc: InputDesc, ragged: frozenset[int]) -> Shape:
+    """Return the shape in the bucket's size; as it is where it has it, or cannot have it."""
+    if not _fits(desc, tensor.shape, ragged):
+        return tensor.shape
     axis = DataDesc.get_batch_axis(desc.layout)
-    wanted = [
+    return tuple(
         have if position == axis else bound
-        for position, (have, bound) in enumerate(zip(tensor.shape, desc.shape, strict=False))
-    ]
-    if list(tensor.shape) == wanted or not _fits(desc, tensor.shape, ragged):
+        for position, (have, bound) in enumerate(zip(tensor.shape, desc.shape, strict=True))
+    )
+
+
+def _pad(tensor: np.ndarray, desc: InputDesc, ragged: frozenset[int]) -> np.ndarray:
+    """Return the tensor in the bucket's size."""
+    shape = _padded_shape(tensor, desc, ragged)
+    if tensor.shape == shape:
         return tensor
-    target = np.zeros(wanted, dtype=tensor.dtype)
+    target = np.zeros(shape, dtype=tensor.dtype)
     target[tuple(slice(length) for length in tensor.shape)] = tensor
     return target
+
+
+def _whole(name: str, shape: Shape) -> tuple[slice, ...]:
+    return (slice(None),) * len(shape)
 
 
 def _dim(shapes: Mapping[str, Shape], name: str, axis: int) -> int | None:

@@ -10,9 +10,8 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from app.executor.modules.symbol_specs import infer_specs, unknown_variables
+from app.errors import Invalid
+from app.executor.modules.symbol_specs import Spec, infer_specs, unknown_variables
 from app.executor.predict.inputs import check_castable, check_names, check_shape, common_rows
 from app.link.protocols import Arrays
 from core.backends import backend_of
@@ -108,28 +107,10 @@ class Predictor:
         self.has_rows = self._find_rows()
         self.sizes = self._choose_sizes() if self.has_rows else []
 
-    def run(self, tensors: Arrays) -> Arrays:
-        """Return the outputs by name.
-
-        They may be this object's own memory, valid until the next run of any predictor that shares
-        it.
-
-        Raises:
-            Invalid: a tensor is missing, unknown, or of another shape or dtype than bound.
-        """
-        rows = self.check(tensors)
-        if not self.has_rows:
-            return self._run_once(tensors, rows, rows)
-        if rows <= self.sizes[-1]:
-            return self._run_once(tensors, rows, self._fitting_size(rows))
-        parts = [
-            {name: output.copy() for name, output in self._run_once(piece, count, size).items()}
-            for piece, count, size in self._pieces(tensors, rows)
-        ]
-        return {
-            name: np.concatenate([part[name] for part in parts], axis=axis)
-            for name, axis in zip(self.output_names, self._output_axes, strict=True)
-        }
+    @property
+    def most_rows(self) -> int:
+        """Examples of one run at most."""
+        return self.sizes[-1] if self.sizes else max(_LARGEST_BATCH, self.bound_size)
 
     def check(self, tensors: Arrays) -> int:
         """Return the number of examples; raise Invalid for tensors that do not fit."""
@@ -138,16 +119,24 @@ class Predictor:
             tensor = tensors[desc.name]
             check_shape(desc.name, tensor.shape, desc.shape, self._axes[desc.name])
             check_castable(desc.name, tensor.dtype, self._dtypes[desc.name])
-        return common_rows(tensors, self._axes.items())
+        rows = common_rows(tensors, self._axes.items())
+        if not self.has_rows and rows > self.most_rows:
+            raise Invalid(
+                self._names[0],
+                f"{rows} examples",
+                f"at most {self.most_rows}, for an output of the module has no row per example and "
+                "so all are computed at once",
+                "bind the module with a larger batch",
+            )
+        return rows
 
-    def output_shapes(self, size: int) -> list[Shape]:
-        """Return the shapes of the outputs for a number of examples; raise ShapeError."""
-        specs = infer_specs(self._symbol, self._input_shapes(size), self._dtypes)
-        return [shape for shape, _ in specs.outputs]
+    def run(self, tensors: Arrays, rows: int) -> Arrays:
+        """Return the outputs by name of up to ``most_rows`` examples that were checked.
 
-    # -- running ------------------------------------------------------------------------------
-
-    def _run_once(self, tensors: Arrays, rows: int, size: int) -> Arrays:
+        They may be this object's own memory, valid until the next run of any predictor that shares
+        it.
+        """
+        size = next(size for size in self.sizes if size >= rows) if self.has_rows else rows
         bound = self._bound(size)
         backend = backend_of(self._parameters.context)
         for name, tensor in tensors.items():
@@ -155,36 +144,55 @@ class Predictor:
         outputs = bound.executor.forward(is_train=False)
         named = zip(self.output_names, outputs, self._output_axes, strict=True)
         return {
-            name: _rows(backend.to_host(output.data), rows, axis)
+            name: rows_of(backend.to_host(output.data), 0, rows, axis)
             if self.has_rows
             else backend.to_host(output.data)
             for name, output, axis in named
         }
+
+    def pieces(self, tensors: Arrays, rows: int) -> Iterator[tuple[int, int, Arrays]]:
+        """Yield start, count and inputs of each run that it takes for so many examples."""
+        for start in range(0, rows, self.most_rows):
+            count = min(self.most_rows, rows - start)
+            piece = {
+                name: rows_of(tensor, start, count, axis)
+                if (axis := self._axes[name]) >= 0
+                else tensor
+                for name, tensor in tensors.items()
+            }
+            yield start, count, piece
+
+    def joined_specs(self, rows: int) -> dict[str, Spec]:
+        """Return shapes and dtypes of the outputs of several runs together."""
+        specs = {}
+        for (name, spec), axis in zip(
+            self.output_specs(self.most_rows).items(), self._output_axes, strict=True
+        ):
+            shape, dtype = spec
+            specs[name] = (*shape[:axis], rows, *shape[axis + 1 :]), dtype
+        return specs
+
+    def put(self, part: Arrays, outputs: Arrays, start: int, count: int) -> None:
+        """Copy the outputs of some of the examples into those of all."""
+        for name, axis in zip(self.output_names, self._output_axes, strict=True):
+            rows_of(outputs[name], start, count, axis)[...] = part[name]
+
+    def output_specs(self, size: int) -> dict[str, Spec]:
+        """Return the outputs' shapes and dtypes for a number of examples; raise ShapeError."""
+        specs = infer_specs(self._symbol, self._input_shapes(size), self._dtypes)
+        return dict(zip(self.output_names, specs.outputs, strict=True))
+
+    # -- running ------------------------------------------------------------------------------
 
     def _write_rows(self, target: Array, tensor: Array, rows: int, axis: int) -> None:
         backend = backend_of(self._parameters.context)
         if axis < 0 or target.shape[axis] == rows:
             backend.copy_into(target, tensor)
             return
-        backend.copy_into(_rows(target, rows, axis), tensor)
+        backend.copy_into(rows_of(target, 0, rows, axis), tensor)
         rest = [slice(None)] * target.ndim
         rest[axis] = slice(rows, None)
         target[tuple(rest)] = 0
-
-    def _pieces(self, tensors: Arrays, rows: int) -> Iterator[tuple[Arrays, int, int]]:
-        largest = self.sizes[-1]
-        for start in range(0, rows, largest):
-            count = min(largest, rows - start)
-            piece = {
-                name: _rows(tensor, start + count, axis, start)
-                if (axis := self._axes[name]) >= 0
-                else tensor
-                for name, tensor in tensors.items()
-            }
-            yield piece, count, self._fitting_size(count)
-
-    def _fitting_size(self, rows: int) -> int:
-        return next(size for size in self.sizes if size >= rows)
 
     # -- binding ------------------------------------------------------------------------------
 
@@ -243,16 +251,16 @@ class Predictor:
             return self._are_rows(self.bound_size)
 
     def _are_rows(self, size: int) -> bool:
-        shapes = self.output_shapes(size)
+        specs = self.output_specs(size).values()
         return all(
             0 <= axis < len(shape) and shape[axis] == size
-            for shape, axis in zip(shapes, self._output_axes, strict=True)
+            for (shape, _), axis in zip(specs, self._output_axes, strict=True)
         )
 
     def _choose_sizes(self) -> list[int]:
         """Return powers of two and the bound size; that alone for a symbol with a fixed one."""
         try:
-            self.output_shapes(self.bound_size + 1)
+            self.output_specs(self.bound_size + 1)
         except ShapeError:
             return [self.bound_size]
         largest = max(_LARGEST_BATCH, self.bound_size)
@@ -260,9 +268,10 @@ class Predictor:
         return sorted({*powers, self.bound_size})
 
 
-def _rows(array: Array, stop: int, axis: int, start: int = 0) -> Array:
+def rows_of(array: Array, start: int, count: int, axis: int) -> Array:
+    """Return a view of some of the rows, which lie along an axis."""
     if axis == 0:
-        return array[start:stop]
+        return array[start : start + count]
     index = [slice(None)] * array.ndim
-    index[axis] = slice(start, stop)
+    index[axis] = slice(start, start + count)
     return array[tuple(index)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from concurrent.futures import wait
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from app.errors import HostError
 from app.executor.host import ModuleHost
 from app.link import calls
 from app.link.job_messages import DatasetFile, JobStart
+from app.link.protocols import Answer, Computation
 from served.perceptron import (
     BATCH,
     CLASSES,
@@ -66,8 +68,22 @@ class Driver:
         """Make a call; return its result and copies of its tensors."""
         method, params = calls.to_call(call)
         arrays = {name: np.asarray(value) for name, value in tensors.items()}
-        result, outputs = self.host.handle(method, params, arrays)
+        answer = self.host.handle(method, params, arrays)
+        if isinstance(answer, Computation):
+            answer = self._compute(answer)
+        result, outputs = answer
         return dict(result), {name: np.array(value) for name, value in outputs.items()}
+
+    def _compute(self, computation: Computation) -> Answer:
+        outputs = {name: np.empty(*spec) for name, spec in computation.specs.items()}
+        steps = computation.run(outputs)
+        while True:
+            try:
+                awaited = next(steps)
+            except StopIteration as end:
+                return end.value, outputs
+            if awaited is not None:
+                wait([awaited])
 
     def refusal(self, call: Any, /, **tensors: Any) -> HostError:
         """Make a call that must be refused, and return the refusal."""

@@ -8,6 +8,7 @@ import pytest
 
 from app.errors import HostError
 from app.executor.loop import Activity, DeviceLoop
+from app.link.client import Buffers
 from app.link.protocols import ChannelClosed, IncomingCall, Priority
 
 KINDS = {"c": Priority.CONTROL, "p": Priority.PREDICT, "s": Priority.STEP}
@@ -34,8 +35,14 @@ class ScriptedChannel:
             [item for item in delivery if isinstance(item, int)],
         )
 
+    def reserve(self, specs: Any) -> Buffers:
+        return Buffers({name: np.empty(*spec) for name, spec in specs.items()})
+
     def reply(self, call: IncomingCall, result: Mapping[str, Any], tensors: Any) -> None:
         self.answers[call.id] = dict(result)
+
+    def wake(self) -> None:
+        pass
 
     def refuse(self, call: IncomingCall, error: HostError) -> None:
         self.answers[call.id] = error.code
@@ -121,8 +128,8 @@ def test_large_predictions_let_the_small_ones_and_a_batch_between_them():
         [incoming(5, "p2"), large(6, "p-large3")],
     )
     order = served(channel, batches=2)
-    assert order[:4] == ["p1", "p-large1", "s1", "batch"]
-    assert order[4:] == ["p2", "p-large2", "batch", "p-large3", "closed"]
+    assert order[:5] == ["p1", "s1", "p-large1", "p2", "batch"]
+    assert order[5:] == ["p-large2", "batch", "p-large3", "closed"]
 
 
 def test_large_calls_of_other_kinds_keep_their_order():

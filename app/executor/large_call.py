@@ -1,0 +1,91 @@
+"""A call that is answered in pieces, between which others are."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+
+from app.errors import HostError
+from app.executor.background import Waits
+from app.link.client import Buffers
+from app.link.protocols import Channel, Computation, Host, IncomingCall
+
+__all__ = ["LARGEST_ANSWER_BYTES", "LargeCall"]
+
+LARGEST_ANSWER_BYTES = 1 << 30
+"""Of the tensors in the answer to one call that is computed in pieces."""
+
+
+class LargeCall:
+    """One such call on its way.
+
+    The tensors of its answer are gathered in the memory that they are sent in. That is taken when
+    the call begins, so one whose answer is too large is refused before anything is computed.
+
+    Attributes:
+        call: the call.
+    """
+
+    def __init__(self, call: IncomingCall) -> None:
+        """Take up a call that nothing was done of yet."""
+        self.call = call
+        self._steps: Waits[Any] | None = None
+        self._buffers: Buffers | None = None
+        self._awaited: Future[Any] | None = None
+
+    @property
+    def can_go_on(self) -> bool:
+        """False while it waits for what is done beside the device's thread."""
+        return self._awaited is None or self._awaited.done()
+
+    def begin(self, computation: Computation, channel: Channel) -> None:
+        """Take the memory for the answer; raise HostError where there is none."""
+        sizes = (
+            math.prod(shape) * np.dtype(dtype).itemsize
+            for shape, dtype in computation.specs.values()
+        )
+        size = sum(sizes)
+        if size > LARGEST_ANSWER_BYTES:
+            raise HostError(
+                "too_large",
+                f"the outputs would take {size:,} bytes, the limit is {LARGEST_ANSWER_BYTES:,}; "
+                "ask for fewer examples at once, or predict a dataset in a job",
+            )
+        if computation.specs:
+            self._buffers = channel.reserve(computation.specs)
+        tensors = self._buffers.tensors if self._buffers is not None else {}
+        self._steps = computation.run(tensors)
+
+    def advance(self, host: Host, channel: Channel) -> bool:
+        """Do its next piece; return True when it is answered.
+
+        Raises:
+            HostError: it is refused.
+        """
+        if self._steps is None:
+            answer = host.handle(self.call.method, self.call.params, self.call.tensors)
+            if not isinstance(answer, Computation):
+                channel.reply(self.call, *answer)
+                return True
+            self.begin(answer, channel)
+            assert self._steps is not None
+        try:
+            self._awaited = next(self._steps)
+        except StopIteration as end:
+            channel.reply(self.call, end.value, self._buffers or {})
+            self._buffers = None
+            return True
+        if self._awaited is not None:
+            self._awaited.add_done_callback(lambda _: channel.wake())
+        return False
+
+    def close(self) -> None:
+        """Give up what is left of it."""
+        if self._steps is not None:
+            self._steps.close()
+        if self._buffers is not None:
+            self._buffers.release()
+            self._buffers = None

@@ -1,0 +1,250 @@
+"""Calls that are answered in pieces, and who waits for whom."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.errors import HostError
+from app.executor.large_call import LARGEST_ANSWER_BYTES
+from app.executor.loop import DeviceLoop
+from app.link.client import Buffers
+from app.link.protocols import ChannelClosed, Computation, IncomingCall, Priority
+
+KINDS = {"c": Priority.CONTROL, "p": Priority.PREDICT, "s": Priority.STEP, "l": Priority.PREDICT}
+
+Delivery = list[IncomingCall | int]
+
+
+class Memory(Buffers):
+    """Tensors of an answer that say whether they were released."""
+
+    released = False
+
+    def release(self) -> None:
+        self.released = True
+
+
+class ScriptedChannel:
+    """Delivers a list of calls a look; closes when the deliveries are over and nothing is left."""
+
+    def __init__(self, deliveries: Iterator[Delivery]) -> None:
+        self.deliveries = deliveries
+        self.answers: dict[int, Any] = {}
+        self.tensors: dict[int, Any] = {}
+        self.reserved: list[Memory] = []
+
+    def receive(self, timeout_seconds: float | None) -> tuple[list[IncomingCall], list[int]]:
+        delivery = next(self.deliveries, None)
+        if delivery is None:
+            if timeout_seconds is None:
+                raise ChannelClosed
+            return [], []
+        return (
+            [item for item in delivery if isinstance(item, IncomingCall)],
+            [item for item in delivery if isinstance(item, int)],
+        )
+
+    def reserve(self, specs: Any) -> Memory:
+        self.reserved.append(Memory({name: np.zeros(*spec) for name, spec in specs.items()}))
+        return self.reserved[-1]
+
+    def reply(self, call: IncomingCall, result: Mapping[str, Any], tensors: Any) -> None:
+        self.answers[call.id] = dict(result)
+        self.tensors[call.id] = tensors
+
+    def refuse(self, call: IncomingCall, error: HostError) -> None:
+        self.answers[call.id] = error.code
+
+    def emit(self, event: dict[str, Any]) -> None:
+        pass
+
+    def wake(self) -> None:
+        pass
+
+
+class PieceHost:
+    """Answers ``l``... in as many pieces as ``params["pieces"]``, all else at once."""
+
+    def __init__(self, batches: int = 0) -> None:
+        self.order: list[str] = []
+        self.batches = batches
+        self.failing: str | None = None
+        self.closed: list[str] = []
+        self.awaited: Future[None] | None = None
+
+    def priority(self, method: str) -> Priority:
+        return KINDS[method[0]]
+
+    def handle(self, method: str, params: dict[str, Any], tensors: Any) -> Any:
+        if method[0] != "l":
+            self.order.append(method)
+            return {"did": method}, {}
+        pieces, shape = params["pieces"], params.get("shape", (params["pieces"],))
+
+        def run(outputs: Any) -> Generator[Future[None] | None, None, Any]:
+            try:
+                for piece in range(pieces):
+                    if piece:
+                        yield self.awaited
+                    if self.failing == method:
+                        raise HostError("invalid", "no")
+                    self.order.append(method)
+                    outputs["out"][piece] = piece
+                return {"did": method}
+            finally:
+                self.closed.append(method)
+
+        return Computation({"out": (shape, np.dtype(np.float32))}, run)
+
+    def has_work(self) -> bool:
+        return self.batches > 0
+
+    def advance(self) -> None:
+        self.batches -= 1
+        self.order.append("batch")
+
+    def close(self) -> None:
+        self.order.append("closed")
+
+
+def call(number: int, method: str, **params: Any) -> IncomingCall:
+    return IncomingCall(number, method, params)
+
+
+def served(*deliveries: Delivery, batches: int = 0) -> tuple[PieceHost, ScriptedChannel]:
+    host, channel = PieceHost(batches), ScriptedChannel(iter(deliveries))
+    DeviceLoop(host, channel).run()
+    return host, channel
+
+
+def test_pieces_of_large_calls_and_batches_take_turns():
+    host, channel = served([call(1, "l1", pieces=3), call(2, "l2", pieces=2)], batches=4)
+    assert host.order == [
+        "l1",
+        "batch",
+        "l2",
+        "batch",
+        "l1",
+        "batch",
+        "l2",
+        "batch",
+        "l1",
+        "closed",
+    ]
+    assert channel.answers == {1: {"did": "l1"}, 2: {"did": "l2"}}
+    assert channel.tensors[1].tensors["out"].tolist() == [0, 1, 2]
+    assert not any(memory.released for memory in channel.reserved)
+
+
+def test_small_calls_come_between_any_two_pieces():
+    host, _ = served(
+        [call(1, "l1", pieces=4)], [call(2, "p1")], [call(3, "s1")], [call(4, "c1")], batches=1
+    )
+    assert host.order == ["l1", "p1", "batch", "s1", "l1", "c1", "l1", "l1", "closed"]
+
+
+def test_a_large_call_given_up_by_its_caller_stops_where_it_is():
+    host, channel = served([call(1, "l1", pieces=9), call(2, "l2", pieces=2)], [], [], [1])
+    assert host.order.count("l1") < 3
+    assert "l1" in host.closed
+    assert host.order.count("l2") == 2
+    assert channel.answers == {1: "cancelled", 2: {"did": "l2"}}
+    assert [memory.released for memory in channel.reserved] == [True, False]
+
+
+def test_a_large_call_that_fails_in_the_middle_is_refused_and_gives_its_memory_back():
+    host, channel = PieceHost(), ScriptedChannel(iter([[call(1, "l1", pieces=3)]]))
+    host.failing = "l1"
+    DeviceLoop(host, channel).run()
+    assert channel.answers == {1: "invalid"}
+    assert channel.reserved[0].released
+
+
+def test_an_answer_that_is_too_large_is_refused_before_anything_is_computed():
+    shape = (LARGEST_ANSWER_BYTES // 4 + 1,)
+    host, channel = served([call(1, "l1", pieces=3, shape=shape), call(2, "p1")])
+    assert host.order == ["p1", "closed"]
+    assert channel.answers[1] == "too_large"
+    assert channel.reserved == []
+
+
+def test_memory_of_calls_under_way_is_given_back_at_the_end():
+    def deliveries() -> Iterator[Delivery]:
+        yield [call(1, "l1", pieces=100)]
+        yield []
+        raise ChannelClosed
+
+    host, channel = PieceHost(), ScriptedChannel(deliveries())
+    DeviceLoop(host, channel).run()
+    assert channel.reserved[0].released
+    assert host.closed == ["l1"]
+
+
+def test_a_call_that_waits_for_a_file_holds_nobody_up():
+    file: Future[None] = Future()
+
+    def deliveries() -> Iterator[Delivery]:
+        yield [call(1, "l1", pieces=2)]
+        yield []
+        yield [call(2, "l2", pieces=1)]
+        yield []
+        yield [call(3, "p1")]
+        yield []
+        assert sorted(host.order) == ["batch", "l1", "l2", "p1"]
+        file.set_result(None)
+        yield []
+
+    host = PieceHost(batches=1)
+    host.awaited = file
+    channel = ScriptedChannel(deliveries())
+    DeviceLoop(host, channel).run()
+    assert sorted(channel.answers) == [1, 2, 3]
+
+
+def test_a_stream_of_control_holds_nobody_up():
+    def deliveries() -> Iterator[Delivery]:
+        yield [call(0, "p1"), call(1, "p2"), call(2, "s1"), call(3, "l1", pieces=2)]
+        for number in range(4, 40):
+            yield [call(number, f"c{number}")]
+
+    host, channel = PieceHost(batches=1), ScriptedChannel(deliveries())
+    DeviceLoop(host, channel).run()
+    assert len(channel.answers) == 40
+    others = [name for name in host.order if not name[1:].isdecimal() or name[0] != "c"]
+    assert others == ["p1", "p2", "s1", "l1", "batch", "l1", "closed"]
+    assert host.order.index("l1") < 12
+
+
+@pytest.mark.parametrize("clients", [1, 3])
+def test_no_class_starves_when_all_are_always_there(clients: int):
+    """Each client calls again as soon as it is answered, and each gets its share."""
+    numbers = itertools.count()
+    waiting: dict[int, str] = {}
+    looks = 400
+
+    def submit(kind: str) -> IncomingCall:
+        number = next(numbers)
+        waiting[number] = kind
+        return call(number, f"{kind}{number}", pieces=5)
+
+    def deliveries() -> Iterator[Delivery]:
+        yield [submit(kind) for kind in "cpsl" for _ in range(clients)]
+        for _ in range(looks):
+            answered = [number for number in waiting if number in channel.answers]
+            yield [submit(waiting.pop(number)) for number in answered]
+
+    host, channel = PieceHost(batches=10_000), ScriptedChannel(deliveries())
+    host.has_work = lambda: host.batches > 0 and len(host.order) < 300  # type: ignore[method-assign]
+    DeviceLoop(host, channel).run()
+    done = Counter(name[0] for name in host.order[:300])
+    assert done["b"] >= 300 // (25 * clients)
+    assert done["l"] >= 300 // (25 * clients)
+    for kind in "cps":
+        assert done[kind] >= done["b"]
