@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from app.api.dependencies import ModuleName, NamePattern, ServicesOf
+from app.api.hangup import unless_hung_up
 from app.api.openapi import problems, tensor_answer, tensor_body
 from app.api.tensor_io import (
     ForwardFields,
@@ -210,6 +211,10 @@ async def set_states(module: ModuleName, request: Request, services: ServicesOf)
 async def predict(module: ModuleName, request: Request, services: ServicesOf) -> Response:
     """Compute the outputs of any number of examples; nothing of the module changes.
 
+    More examples than a batch (64, or as many as bound) are computed in pieces, between which other
+    predictions are answered and a fit goes on: each piece sees the parameters of its time. A client
+    that hangs up ends it.
+
     A module that is not on its device is brought there first. It never answers from parameters
     other than those set last: 409 `params_lost` where they were in memory alone and their executor
     died (load a checkpoint, initialize or set parameters), `module_failed` where it cannot be
@@ -219,6 +224,6 @@ async def predict(module: ModuleName, request: Request, services: ServicesOf) ->
     tensors, rest = await read_tensors(request, record.data_names)
     bucket = from_plain(PredictFields, rest).bucket if rest else None
     call = calls.Predict(module=module, bucket=bucket)
-    reply = await services.access.ask(record, call, tensors)
+    reply = await unless_hung_up(request, services.access.ask(record, call, tensors))
     extra = reply.result if record.kind is ModuleKind.BUCKETING else None
     return await answer(request, reply, "outputs", extra)
