@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 from fastapi import Depends, FastAPI
+from fastapi.middleware.cors import CORSMiddleware
 
 from app.api.decoder_pool import DecoderPool
 from app.api.dependencies import refuse_unknown_query
@@ -18,6 +19,7 @@ from app.api.middleware import RequestContext
 from app.api.openapi import build_openapi
 from app.api.problems import install_error_handlers
 from app.api.routers import ROUTERS
+from app.api.sites import SiteGuard
 from app.link.client import ExecutorClient
 from app.link.inprocess import InProcessClient
 from app.link.process import ProcessOptions
@@ -79,12 +81,24 @@ def create_app(settings: Settings) -> FastAPI:
         dependencies=[Depends(refuse_unknown_query)],
     )
     app.state.settings = settings
+    if settings.allowed_origins:
+        app.add_middleware(CORSMiddleware, **_cors(settings))
+    app.add_middleware(SiteGuard, settings=settings)
     app.add_middleware(RequestContext)
     install_error_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
     app.openapi = lambda: _cached_openapi(app)  # type: ignore[method-assign]
     return app
+
+
+def _cors(settings: Settings) -> dict[str, Any]:
+    return {
+        "allow_origins": settings.allowed_origins,
+        "allow_methods": ["GET", "POST", "PUT", "PATCH", "DELETE"],
+        "allow_headers": ["*"],
+        "expose_headers": ["ETag", "Location", "Retry-After", "X-Request-Id"],
+    }
 
 
 def openapi_text() -> str:

@@ -18,6 +18,8 @@ __all__ = ["Settings", "unknown_variables"]
 _MIB = 2**20
 _PREFIX = "MODSERVE_"
 _DEVICE = re.compile(r"(cpu|gpu)\([0-9]{1,4}\)")
+_HOST = re.compile(r"\*|(\*\.)?[A-Za-z0-9_.-]+|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*")
+_ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#@\s]+")
 _KUBERNETES = re.compile(_PREFIX + r"(SERVICE|PORT)_.+")
 """What Kubernetes tells the containers beside a Service named modserve."""
 
@@ -33,6 +35,10 @@ class Settings(BaseSettings):
     """Address to listen on."""
     port: int = Field(default=8000, ge=0, le=65535)
     """Port to listen on; 0 takes a free one."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names, beside those of the address, that clients may reach the server by; as JSON."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins of other sites whose pages may ask: ``https://lab.example``; as JSON."""
     data_dir: Path = Path("var")
     """Everything durable lies here: the database, datasets, checkpoints."""
     database_url: str | None = None
@@ -95,6 +101,22 @@ class Settings(BaseSettings):
             if devices.count(device) > 1:
                 raise ValueError(f"got {device!r} twice, expected each device once")
         return devices
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _check_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        for host in hosts:
+            if not _HOST.fullmatch(host):
+                raise ValueError(f"got {host!r}, expected a host without a port, *.NAME or *")
+        return hosts
+
+    @field_validator("allowed_origins")
+    @classmethod
+    def _check_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in origins:
+            if not _ORIGIN.fullmatch(origin):
+                raise ValueError(f"got {origin!r}, expected SCHEME://HOST[:PORT], null or *")
+        return origins
 
     @property
     def threads_per_executor(self) -> int:

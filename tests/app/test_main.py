@@ -29,7 +29,7 @@ async def test_the_lifespan_opens_and_closes_everything(tmp_path: Path) -> None:
     before = threading.active_count()
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             assert (await client.get("/readyz")).json()["status"] == "ready"
         assert (tmp_path / "var" / "modserve.db").exists()
         assert threading.active_count() > before
@@ -42,7 +42,9 @@ async def test_one_data_directory_serves_one_life_after_the_other(tmp_path: Path
         app = create_app(settings(tmp_path))
         async with app.router.lifespan_context(app):
             transport = httpx.ASGITransport(app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://127.0.0.1"
+            ) as client:
                 symbol = {
                     "nodes": [{"op": "null", "name": "data", "inputs": []}],
                     "arg_nodes": [0],
@@ -64,7 +66,7 @@ async def test_a_data_directory_that_cannot_be_made_is_an_error(tmp_path: Path) 
 @pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
 async def test_the_documentation_is_served(tmp_path: Path, path: str) -> None:
     transport = httpx.ASGITransport(create_app(settings(tmp_path)))
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         assert (await client.get(path)).status_code == 200
 
 
@@ -72,7 +74,7 @@ async def test_misspelt_query_parameters_are_refused(tmp_path: Path) -> None:
     app = create_app(settings(tmp_path))
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             answer = await client.get("/v1/modules?limt=5")
             assert answer.status_code == 422
             assert answer.json()["errors"][0]["field"] == "limt"

@@ -190,7 +190,7 @@ async def server(settings: Settings) -> AsyncIterator[tuple[httpx.AsyncClient, S
     app = create_app(settings)
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app=app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as api:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as api:
             yield api, app.state.services
 
 

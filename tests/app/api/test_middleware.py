@@ -19,7 +19,7 @@ from app.api.middleware import RequestContext
 
 async def ask(application: Any, path: str = "/", **options: Any) -> httpx.Response:
     transport = httpx.ASGITransport(RequestContext(application), raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         return await client.get(path, **options)
 
 

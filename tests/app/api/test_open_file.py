@@ -14,7 +14,7 @@ CONTENT = bytes(range(256)) * 1024
 
 async def fetch(response: OpenFileResponse, **headers: str) -> httpx.Response:
     transport = httpx.ASGITransport(response)
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         return await client.get("/", headers=headers)
 
 

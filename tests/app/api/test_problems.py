@@ -44,7 +44,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
         raise ERRORS[name]
 
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         yield client
 
 

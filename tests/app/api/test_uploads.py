@@ -214,7 +214,7 @@ async def test_limits_hold_before_and_while_files_come(tmp_path: Path) -> None:
     app = create_app(settings)
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app=app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as api:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as api:
             small = ("my-symbol.json", symbol[1][:-1])
             refused = await upload(
                 api, 413, files(symbol=small, params=("my-0010.params", PARAMS + b"  "))

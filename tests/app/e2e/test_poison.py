@@ -35,7 +35,7 @@ async def server(data_dir: Path) -> AsyncIterator[httpx.AsyncClient]:
     app = create_app(Settings(data_dir=data_dir, threads=1, log_level="error"))
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             yield client
 
 

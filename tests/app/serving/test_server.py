@@ -132,8 +132,7 @@ def test_who_hangs_up_in_the_middle_of_a_body_leaves_no_traceback(tmp_path: Path
         lenet.create(client, "lenet")
         address = ("127.0.0.1", httpx.URL(server.url).port)
         with socket.create_connection(address) as half:
-            head = "POST /v1/modules/lenet/bind HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
-            half.sendall(f"{head}{{".encode())
+            half.sendall(head("POST /v1/modules/lenet/bind", "Content-Length: 100") + b"{")
             time.sleep(0.1)  # the route reads by now
 
         def is_counted() -> bool:

@@ -1,0 +1,126 @@
+"""Who may ask: not the pages of other sites, which reach loopback addresses through browsers.
+
+A page of any site can make a browser send a POST of ``text/plain``, or, once a name of its own
+leads to 127.0.0.1, anything. The first shows in ``Origin`` and ``Sec-Fetch-Site``, the second in
+``Host``. Programs that are no browsers send the host that they connect to, and no origin.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.api.problems import problem_response
+from app.errors import ForeignOrigin, Malformed, Misdirected, ServiceError
+from app.settings import Settings
+
+__all__ = ["SiteGuard"]
+
+_OPEN_TO_ALL = frozenset({"/livez", "/readyz", "/docs", "/redoc", "/openapi.json"})
+"""What pages of other sites may fetch, or lead to: nothing of it is secret."""
+
+_HOST_FIELD = re.compile(r"(\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:@/?#]+))(:[0-9]*)?")
+_SAFE = frozenset({"GET", "HEAD"})
+_OWN_SITE = (None, "same-origin", "none")  # what is typed in, or a bookmark, has "none"
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class SiteGuard:
+    """Refuses requests to hosts that are not this server, and those made for other sites."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app = app
+        self._hosts = _Hosts(settings)
+        self._origins = frozenset(settings.allowed_origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        app = self.app
+        if scope["type"] == "http":
+            fault = self._fault(scope)
+            if fault is not None:
+                app = problem_response(Request(scope), fault)
+        await app(scope, receive, send)
+
+    def _fault(self, scope: Scope) -> ServiceError | None:
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        if len(hosts) > 1 or (not hosts and scope.get("http_version") != "1.0"):
+            return Malformed(f"a request has one Host field, this one has {len(hosts)}")
+        if hosts and not self._hosts.has(hosts[0]):
+            return Misdirected(
+                f"host {hosts[0][:100]!r} is not known to be this server; if it is, add it to "
+                "MODSERVE_ALLOWED_HOSTS"
+            )
+        if self._is_own(headers) or self._is_open(scope):
+            return None
+        return ForeignOrigin(
+            f"a page of {headers.get('origin', 'another site')[:100]!r} may not ask this server; "
+            "if it should, add its origin to MODSERVE_ALLOWED_ORIGINS"
+        )
+
+    def _is_own(self, headers: Headers) -> bool:
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+        if origin is None:
+            return site in _OWN_SITE or "*" in self._origins
+        if origin in self._origins or "*" in self._origins or site == "same-origin":
+            return True
+        # Behind a proxy that ends TLS the scheme is another one here: only the host is compared.
+        scheme, found, _ = origin.partition("://")
+        own = _authority(f"{scheme}://{headers.get('host', '')}")
+        return site is None and bool(found) and _authority(origin) == own != (None, None)
+
+    @staticmethod
+    def _is_open(scope: Scope) -> bool:
+        return scope["method"] in _SAFE and scope["path"] in _OPEN_TO_ALL
+
+
+class _Hosts:
+    """The names of a server: those of its address, and those that the settings add."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._listed = {host.lower() for host in settings.allowed_hosts}
+        bound = settings.host.lower()
+        address = _address(bound)
+        self._is_loopback = bound == "localhost" or (address is not None and address.is_loopback)
+        self._names = {bound}
+        if not self._is_loopback:
+            self._names |= {"localhost", socket.gethostname().lower()}
+
+    def has(self, field: str) -> bool:
+        """Tell whether a Host field names this server."""
+        if "*" in self._listed:
+            return True
+        found = _HOST_FIELD.fullmatch(field)
+        if found is None:
+            return False
+        name = (found["address"] or found["name"]).lower().removesuffix(".")
+        if name in self._names or name in self._listed:
+            return True
+        if any(one.startswith("*.") and name.endswith(one[1:]) for one in self._listed):
+            return True
+        address = _address(name)
+        if self._is_loopback:
+            return name == "localhost" or (address is not None and address.is_loopback)
+        return address is not None  # to lead here, a name of another site is needed
+
+
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None
+
+
+def _authority(url: str) -> tuple[str | None, int | None]:
+    try:
+        parts = urlsplit(url)
+        return parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme)
+    except ValueError:
+        return None, None
