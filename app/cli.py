@@ -144,6 +144,20 @@ def doctor(
 
 
 @app.command()
+def recover(
+    data_dir: Annotated[Path | None, typer.Option(help="Where everything durable lies.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Only look; change nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Take what lies in a data directory into the database; say what could not be and why."""
+    from app.main import storage_options
+    from app.maintenance import run_recover
+
+    settings = _read_settings({} if data_dir is None else {"data_dir": data_dir})
+    raise typer.Exit(run_recover(storage_options(settings), check=check, as_json=as_json))
+
+
+@app.command()
 def openapi(path: Annotated[Path, typer.Argument(help="File to write.")]) -> None:
     """Write the OpenAPI document of the REST surface."""
     from app.main import openapi_text

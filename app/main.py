@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
@@ -25,8 +26,6 @@ from app.link.inprocess import InProcessClient
 from app.link.process import ProcessOptions
 from app.link.supervisor import Restore, Supervisor
 from app.services.bell import Bells
-from app.services.checkpoints import CheckpointService
-from app.services.datasets import DatasetService
 from app.services.dispatcher import Dispatcher
 from app.services.executor_locks import ExecutorLocks
 from app.services.executors import Executors
@@ -35,15 +34,16 @@ from app.services.job_runs import JobRuns
 from app.services.jobs import JobDefaults, JobService
 from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
-from app.services.modules import ModuleService
-from app.services.presence import Presence
+from app.services.recovery_report import RecoveryReport
 from app.services.restoration import Restoration
 from app.services.restore_log import RestoreLog
 from app.services.services import Services
+from app.services.storage import Storage, StorageOptions, open_storage
 from app.settings import Settings
-from app.store.store import Store
 
-__all__ = ["configure_logging", "create_app", "openapi_text"]
+__all__ = ["configure_logging", "create_app", "openapi_text", "storage_options"]
+
+_log = logging.getLogger(__name__)
 
 _DESCRIPTION = """Train, fine-tune and serve MXNet Module models.
 
@@ -132,39 +132,28 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     locks = ExecutorLocks(settings.data_dir / "executors")
     locks.take(settings.devices)
     stack.callback(locks.release)
-    store = Store(settings.store_url)
-    store.open()
-    stack.callback(store.close)
+    storage = open_storage(storage_options(settings), stack.enter_context(ExitStack()))
+    recovered = await asyncio.to_thread(_recover, storage)
     bells = Bells()
-    modules = ModuleService(store, settings.data_dir)
-    checkpoints = CheckpointService(
-        store,
-        modules,
-        settings.data_dir,
-        max_bytes=settings.max_checkpoint_bytes,
-        max_symbol_bytes=settings.max_body_bytes,
-        keep=settings.keep_checkpoints,
-    )
-    datasets = DatasetService(store, settings.data_dir, settings.max_dataset_bytes)
     defaults = JobDefaults(
         lease_seconds=settings.lease_seconds, max_attempts=settings.job_max_attempts
     )
-    jobs = JobService(store, bells, defaults)
-    checkpoints.recover()
-    datasets.recover()
+    jobs = JobService(storage.store, bells, defaults)
     executors = Executors()
-    restores = RestoreLog(store)
+    restores = RestoreLog(storage.store)
+    modules, checkpoints = storage.modules, storage.checkpoints
     restoration = Restoration(restores, modules, checkpoints, executors)
     access = ModuleAccess(modules, checkpoints, executors, restoration)
     commands = ModuleCommands(modules, checkpoints, executors, restoration, access)
-    presence = Presence(settings.data_dir / "servers")
-    presence.enter()
-    stack.callback(presence.leave)
-    queue = JobQueue(store, bells, presence, keep_progress_events=settings.keep_progress_events)
+    queue = JobQueue(
+        *(storage.store, bells, storage.presence),
+        keep_progress_events=settings.keep_progress_events,
+        before_loss=checkpoints.lose_attempt,
+    )
     dispatcher = Dispatcher(
         executors,
         queue,
-        JobRuns(queue, modules, datasets, checkpoints),
+        JobRuns(queue, modules, storage.datasets, checkpoints),
         bells,
         jobs_per_executor=settings.jobs_per_executor,
         lease_seconds=settings.lease_seconds,
@@ -184,7 +173,31 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     stack.push_async_callback(restoration.stop)
     await dispatcher.start()
     stack.push_async_callback(dispatcher.stop)
-    return Services(modules, restores, access, commands, executors, checkpoints, datasets, jobs)
+    return Services(
+        *(modules, restores, access, commands, executors, checkpoints, storage.datasets, jobs),
+        recovered=recovered,
+    )
+
+
+def storage_options(settings: Settings) -> StorageOptions:
+    """Return what the settings say of store and data directory."""
+    return StorageOptions(
+        url=settings.store_url,
+        data_dir=settings.data_dir,
+        executor=settings.devices[0],
+        max_dataset_bytes=settings.max_dataset_bytes,
+        max_checkpoint_bytes=settings.max_checkpoint_bytes,
+        max_symbol_bytes=settings.max_body_bytes,
+        keep_checkpoints=settings.keep_checkpoints,
+    )
+
+
+def _recover(storage: Storage) -> RecoveryReport:
+    if storage.knows_nothing:
+        _log.info("the database is empty: taking in what lies in the data directory")
+    report = storage.recovery.run(rebuild=storage.knows_nothing)
+    report.log()
+    return report
 
 
 def _make_executor(name: str, settings: Settings, restore: Restore) -> ExecutorClient:

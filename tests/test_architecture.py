@@ -59,9 +59,10 @@ APP_ARROWS: dict[str, set[str]] = {
     "bench": {"client", "core", "demo", "errors", "tensors"},
     "doctor": {"core", "errors", "executor"},
     "main": {"api", "errors", "executor", "files", "link", "services", "settings", "store"},
+    "maintenance": {"errors", "services", "store"},
     "serving": {"error_table", "errors", "link", "main", "settings"},
     "__main__": {"cli"},
-    "cli": {"bench", "demo", "doctor", "errors", "main", "serving", "settings"},
+    "cli": {"bench", "demo", "doctor", "errors", "main", "maintenance", "serving", "settings"},
 }
 
 

@@ -7,14 +7,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.client import Client
 
-__all__ = ["ServerProcess", "free_port", "running_server", "start_server"]
+__all__ = ["PROGRAM", "ServerProcess", "free_port", "running_server", "start_server"]
+
+PROGRAM = ("-m", "app")
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,12 @@ def start_server(
     port: int = 0,
     environment: Mapping[str, str] | None = None,
     start_seconds: float = 60.0,
+    program: Sequence[str] = PROGRAM,
 ) -> ServerProcess:
     """Start ``modserve serve`` with its data in a folder and wait until it is ready.
+
+    Args:
+        program: what Python is to run in the place of modserve.
 
     Raises:
         RuntimeError: it ended or was not ready in time; the log is in the message.
@@ -48,7 +54,7 @@ def start_server(
     folder.mkdir(parents=True, exist_ok=True)
     port = port or free_port()
     log = folder / "server.log"
-    command = [sys.executable, "-m", "app", "serve", "--port", str(port)]
+    command = [sys.executable, *program, "serve", "--port", str(port)]
     with log.open("ab") as output:
         process = subprocess.Popen(
             [*command, "--data-dir", str(folder), "--log-level", "info"],
@@ -70,10 +76,14 @@ def start_server(
 
 @contextmanager
 def running_server(
-    folder: Path, *, port: int = 0, environment: Mapping[str, str] | None = None
+    folder: Path,
+    *,
+    port: int = 0,
+    environment: Mapping[str, str] | None = None,
+    program: Sequence[str] = PROGRAM,
 ) -> Iterator[ServerProcess]:
     """A server that ends with the block."""
-    server = start_server(folder, port=port, environment=environment)
+    server = start_server(folder, port=port, environment=environment, program=program)
     try:
         yield server
     finally:

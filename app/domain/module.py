@@ -251,6 +251,11 @@ class ModuleRecord:
         """Return a copy with these fields changed."""
         return dataclasses.replace(self, **changes)
 
+    def is_restored_from(self, tag: CheckpointTag) -> bool:
+        """Tell whether it comes back, after a death, with the parameters of this checkpoint."""
+        is_kept = self.durable and not self.lost
+        return is_kept and (self.params, self.checkpoint) == (ParamsSource.CHECKPOINT, tag)
+
     def with_set_params(self) -> ModuleRecord:
         """Return the record after parameters came from nowhere that they could be read again."""
         return self.evolve(params=ParamsSource.SET, durable=False, lost=False, saved_states=False)

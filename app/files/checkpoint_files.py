@@ -8,8 +8,9 @@
     <root>/3.120/...                  taken after 120 batches of the next epoch
 
 A checkpoint is written under a hidden name, synced, and renamed; ``recover`` finishes or removes
-what a death left between. Who creates or renames holds the root meanwhile, who reads shares it,
-and so a reader finds the old one or the new one. Who fills a hidden directory holds that too.
+what a death left between. Who creates or renames has the root locked meanwhile, who reads shares
+the lock, and so a reader finds the old one or the new one. Who fills a hidden directory locks that
+too. A job's attempt puts its checkpoint in place only while ``attempt_fence`` admits it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,12 +33,16 @@ from app.domain.checkpoint import (
 from app.domain.codec import from_plain, to_plain
 from app.domain.names import check_name
 from app.errors import Damaged, Invalid, NotFound
+from app.files.attempt_fence import Admitted, admit, check_admitted, read_fence, shut_out
 from app.files.durable_files import (
+    Hidden,
     digest_file,
     discard,
     hidden_sibling,
     is_locked,
+    list_hidden,
     locked,
+    remove_unlocked,
     rename_durably,
     sync_directory,
     sync_file,
@@ -46,13 +51,16 @@ from app.files.durable_files import (
 __all__ = [
     "MANIFEST",
     "CheckpointWriter",
+    "admit_attempt",
     "copy_checkpoint",
     "link_files",
     "list_tags",
     "open_checkpoint_file",
+    "promote_checkpoints",
     "read_manifest",
     "recover",
     "remove_checkpoint",
+    "shut_out_attempt",
     "verify_checkpoint",
     "write_checkpoint",
 ]
@@ -90,13 +98,21 @@ def write_checkpoint(
     One of the same tag is replaced.
 
     Args:
-        root: directory of the module's checkpoints; made if need be.
+        root: directory of the module's checkpoints; made if need be, in the module's own.
         tag: its place in the training.
         module: name of the module.
         prefix: of the file names in MXNet's manner; None takes the module's name.
         job_id, attempt: who writes it, if a job does.
+
+    Raises:
+        Superseded: the attempt may write no more; nothing was put in place.
     """
-    with _incoming(root, str(tag)) as directory:
+
+    def check() -> None:
+        if job_id is not None:
+            check_admitted(root, job_id, attempt)
+
+    with _incoming(root, str(tag), check) as directory:
         writer = CheckpointWriter(directory)
         yield writer
         manifest = CheckpointManifest(
@@ -115,7 +131,10 @@ def write_checkpoint(
 
 def copy_checkpoint(source: Path, root: Path) -> None:
     """Put a checkpoint under another root as well, by hard links: no byte is copied."""
-    with _incoming(root, source.name) as directory, locked(source.parent, shared=True):
+    with (
+        _incoming(root, source.name, lambda: None) as directory,
+        locked(source.parent, shared=True),
+    ):
         for file in sorted(source.iterdir(), key=lambda path: path.name == MANIFEST):
             os.link(file, directory / file.name)
         sync_directory(directory)
@@ -177,27 +196,33 @@ def _not_found(tag: object) -> NotFound:
 def _read_manifest(directory: Path) -> CheckpointManifest:
     if not directory.is_dir():
         raise _not_found(directory.name)
+    manifest = _manifest_in(directory)
+    if manifest.format != MANIFEST_FORMAT or str(manifest.tag) != directory.name:
+        raise Damaged(
+            f"checkpoint {directory.name}: {MANIFEST}",
+            f"format {manifest.format} of checkpoint {manifest.tag}",
+            f"format {MANIFEST_FORMAT} of checkpoint {directory.name}",
+            _REMEDY,
+        )
+    return manifest
+
+
+def _manifest_in(directory: Path) -> CheckpointManifest:
+    """Read the manifest in a directory, which may still be hidden."""
     path = directory / MANIFEST
     where = f"checkpoint {directory.name}: {MANIFEST}"
     try:
         if path.stat().st_size > _LARGEST_MANIFEST:
             raise Damaged(where, "an oversized file", f"at most {_LARGEST_MANIFEST} bytes")
         manifest = from_plain(CheckpointManifest, json.loads(path.read_bytes()), where)
+        for name in manifest.files:
+            check_name(name, where)
     except FileNotFoundError:
         raise Damaged(
             where, "no such file", "a manifest; the checkpoint is half-written", _REMEDY
         ) from None
-    except (ValueError, RecursionError, Invalid) as error:
+    except (OSError, ValueError, RecursionError, Invalid) as error:
         raise Damaged(where, error, "a manifest as it was written", _REMEDY) from None
-    if manifest.format != MANIFEST_FORMAT or str(manifest.tag) != directory.name:
-        raise Damaged(
-            where,
-            f"format {manifest.format} of checkpoint {manifest.tag}",
-            f"format {MANIFEST_FORMAT} of checkpoint {directory.name}",
-            _REMEDY,
-        )
-    for name in manifest.files:
-        check_name(name, where)
     return manifest
 
 
@@ -238,46 +263,119 @@ def remove_checkpoint(root: Path, tag: CheckpointTag) -> None:
         discard(directory)
 
 
+def admit_attempt(root: Path, job_id: int, attempt: int) -> None:
+    """Let an attempt of a job write checkpoints, and none before it any more.
+
+    What an attempt before it left complete under a hidden name is put in place first.
+    """
+    root.mkdir(exist_ok=True)
+    recover(root)
+    with locked(root):
+        admit(root, job_id, attempt)
+
+
+def shut_out_attempt(root: Path, job_id: int, attempt: int) -> None:
+    """Let an attempt write no more; what it has written until now stands."""
+    if root.is_dir():
+        recover(root)
+        with locked(root):
+            shut_out(root, job_id, attempt)
+
+
+def promote_checkpoints(source: Path, root: Path) -> list[CheckpointManifest]:
+    """Move checkpoints under a module's root, but for those whose tags are there; return them.
+
+    Of those, what has the same files is removed, and what differs stays where it is.
+    """
+    promoted = []
+    root.mkdir(exist_ok=True)
+    for tag in list_tags(source):
+        try:
+            manifest = read_manifest(source / str(tag))
+        except (Damaged, NotFound):
+            continue
+        with locked(root):
+            target = root / str(tag)
+            if not target.exists():
+                os.rename(source / str(tag), target)
+                sync_directory(root)
+                promoted.append(manifest)
+            elif _has_manifest(target, manifest):
+                discard(source / str(tag))
+    recover(source)
+    if not any(source.iterdir()):
+        source.rmdir()
+    return promoted
+
+
 def recover(root: Path) -> None:
     """Finish or remove what a death left behind under a root.
 
-    What a living process is writing at the moment is left alone, so this may run at any time.
+    What a living process is writing at the moment is left alone, so this may run at any time; and
+    so is what nobody here named.
     """
     if not root.is_dir():
         return
     with locked(root):
-        for path in sorted(root.glob(".incoming-*")):
-            if not is_locked(path):
-                _put_or_discard(path, is_complete=(path / MANIFEST).exists())
-        for path in sorted(root.glob(".replaced-*")):
-            _put_or_discard(path, is_complete=True)
-        for path in root.glob(".trash-*"):
-            discard(path)
-        for path in root.glob(".upload-*"):
-            if not is_locked(path):
-                discard(path)
+        for hidden in list_hidden(root):
+            if hidden.purpose == "incoming" and not is_locked(hidden.path):
+                _put_or_discard(hidden, is_complete=_is_complete(root, hidden.path))
+            elif hidden.purpose == "replaced":
+                _put_or_discard(hidden, is_complete=True)
+            elif hidden.purpose in ("trash", "part"):
+                discard(hidden.path)
+            elif hidden.purpose == "upload":
+                remove_unlocked(hidden.path)
 
 
 _REMEDY = "delete it and use another, or upload it again"
 
 
 @contextmanager
-def _incoming(root: Path, name: str) -> Iterator[Path]:
-    root.mkdir(parents=True, exist_ok=True)
+def _incoming(root: Path, name: str, check: Callable[[], None]) -> Iterator[Path]:
+    """Give a hidden directory that is renamed at the end, unless ``check`` raises then."""
+    root.mkdir(exist_ok=True)  # without its parent: the module may have been deleted
     target = root / name
     directory = hidden_sibling(target, "incoming")
     with ExitStack() as stack:
         with locked(root):
+            check()
             directory.mkdir()
             stack.enter_context(locked(directory))
         try:
             yield directory
             with locked(root):
+                check()
                 _put_in_place(directory, target)
         except BaseException:
-            with locked(root):
-                discard(directory)
+            _discard_incoming(root, directory)
             raise
+
+
+def _discard_incoming(root: Path, directory: Path) -> None:
+    try:
+        with locked(root):
+            discard(directory)
+    except FileNotFoundError:
+        pass  # deleted with its module meanwhile
+
+
+def _is_complete(root: Path, directory: Path) -> bool:
+    """Tell whether a hidden directory needs only its renaming, and may have it."""
+    try:
+        manifest = _manifest_in(directory)
+        admitted = read_fence(root)
+    except (Damaged, NotFound):
+        return False
+    is_free = manifest.job_id is None or admitted is None
+    return is_free or admitted == Admitted(manifest.job_id, manifest.attempt)
+
+
+def _has_manifest(directory: Path, manifest: CheckpointManifest) -> bool:
+    try:
+        return _manifest_in(directory) == manifest
+    except (Damaged, NotFound):
+        return False
 
 
 def _digest_all(directory: Path) -> dict[str, FileDigest]:
@@ -323,14 +421,9 @@ def _verify_file(directory: Path, name: str, expected: FileDigest) -> None:
         raise Damaged(where, f"SHA-256 {got.sha256}", f"SHA-256 {expected.sha256}", _REMEDY)
 
 
-def _put_or_discard(path: Path, is_complete: bool) -> None:
-    target = _target_of(path)
+def _put_or_discard(hidden: Hidden, is_complete: bool) -> None:
+    target = hidden.path.parent / hidden.target
     if is_complete and not target.exists():
-        rename_durably(path, target)
+        rename_durably(hidden.path, target)
     else:
-        discard(path)
-
-
-def _target_of(hidden: Path) -> Path:
-    _, tag, _ = hidden.name.split("-", 2)
-    return hidden.parent / tag
+        discard(hidden.path)

@@ -5,26 +5,44 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from app.domain.checkpoint import FileDigest
+from app.errors import refined
 
 __all__ = [
+    "Hidden",
     "digest_file",
     "discard",
     "hidden_sibling",
     "is_locked",
+    "list_hidden",
     "locked",
+    "remove_unlocked",
     "rename_durably",
+    "replaced",
     "sync_directory",
     "sync_file",
+    "tell_full_disk",
+    "write_durably",
 ]
 
 _CHUNK = 1 << 20
+_HIDDEN = re.compile(r"\.(incoming|replaced|trash|upload|part|undo|deleting)-(.+)-[0-9a-f]{12}")
+
+
+class Hidden(NamedTuple):
+    """What ``hidden_sibling`` named: why it is there, and the name it stands beside."""
+
+    purpose: str
+    target: str
+    path: Path
 
 
 def sync_file(path: Path) -> None:
@@ -51,9 +69,63 @@ def rename_durably(source: Path, target: Path) -> None:
     sync_directory(target.parent)
 
 
+@contextmanager
+def tell_full_disk() -> Iterator[None]:
+    """Raise a disk without room as an error of ours, which is an answer."""
+    try:
+        yield
+    except OSError as error:
+        known = refined(error)
+        if known is error:
+            raise
+        raise known from error
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Write a file over the one that is there; whenever the power goes, one of them is whole."""
+    part = hidden_sibling(path, "part")
+    try:
+        with part.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+@contextmanager
+def replaced(path: Path, data: bytes) -> Iterator[None]:
+    """Write a file durably; if the block raises, what was there before is there again."""
+    undo = hidden_sibling(path, "undo")
+    is_there = path.exists()
+    if is_there:
+        os.link(path, undo)
+    try:
+        write_durably(path, data)
+        yield
+    except BaseException:
+        if is_there:
+            rename_durably(undo, path)
+        else:
+            path.unlink(missing_ok=True)
+            sync_directory(path.parent)
+        raise
+    finally:
+        undo.unlink(missing_ok=True)  # of two names of one file a renaming leaves both
+
+
 def hidden_sibling(path: Path, purpose: str) -> Path:
     """Return a path beside this one that no client can name: names have no leading dot."""
     return path.parent / f".{purpose}-{path.name}-{uuid.uuid4().hex[:12]}"
+
+
+def list_hidden(directory: Path) -> list[Hidden]:
+    """Return what lies in a directory under a name of ``hidden_sibling``; nothing else is ours."""
+    found = [(_HIDDEN.fullmatch(path.name), path) for path in sorted(directory.iterdir())]
+    return [Hidden(name[1], name[2], path) for name, path in found if name is not None]
 
 
 def discard(path: Path) -> None:
@@ -65,7 +137,13 @@ def discard(path: Path) -> None:
         hidden = hidden_sibling(path, "trash")
         rename_durably(path, hidden)
         path = hidden
-    shutil.rmtree(path)
+    shutil.rmtree(path, onerror=_unless_gone)
+
+
+def _unless_gone(function: Any, path: str, error: Any) -> None:
+    """Go on where another server removes the same: both of them found it."""
+    if not issubclass(error[0], FileNotFoundError):
+        raise error[1]
 
 
 def digest_file(path: Path) -> FileDigest:
@@ -104,3 +182,22 @@ def is_locked(path: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def remove_unlocked(path: Path) -> bool:
+    """Remove a file or directory unless a living process has it locked; tell whether it did.
+
+    It is locked meanwhile: who was about to lock it finds afterwards that it is gone.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        discard(path)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True

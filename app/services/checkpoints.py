@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
-from app.domain.job import TERMINAL, Job, JobStatus
+from app.domain.job import TERMINAL, Job, JobKind, JobStatus
 from app.domain.module import ModuleRecord
 from app.domain.names import check_name
-from app.errors import Damaged, InUse, Invalid, NotFound
+from app.errors import Damaged, InUse, Invalid, NotFound, ServiceError
 from app.files.checkpoint_files import (
     MANIFEST,
+    admit_attempt,
     copy_checkpoint,
     link_files,
     list_tags,
@@ -31,20 +32,19 @@ from app.files.checkpoint_files import (
     read_manifest,
     recover,
     remove_checkpoint,
+    shut_out_attempt,
     verify_checkpoint,
     write_checkpoint,
 )
-from app.files.durable_files import discard, is_locked
+from app.files.durable_files import discard, tell_full_disk
 from app.services.incoming_checkpoint import IncomingCheckpoint
-from app.services.modules import ModuleService, module_directory
+from app.services.modules import ModuleService
 from app.services.uploads import Upload
 from app.store.checkpoints import (
     forget_checkpoint,
-    indexed_tags,
     list_checkpoints,
     put_checkpoint,
 )
-from app.store.jobs import get_job
 from app.store.pages import Page, check_limit
 from app.store.store import Store
 
@@ -87,7 +87,7 @@ class CheckpointService:
 
     def root(self, module: str) -> Path:
         """Return the directory of a module's checkpoints, which may not be there yet."""
-        return module_directory(self._data_dir, module) / "checkpoints"
+        return self._modules.directories.path(module) / "checkpoints"
 
     def directory(self, module: str, tag: CheckpointTag) -> Path:
         """Return the directory of one checkpoint, which may not be there."""
@@ -97,7 +97,7 @@ class CheckpointService:
         """Return the directory of what a module keeps of another one; None for all the others."""
         if record.origin is None or record.origin.head is None:
             return None
-        return module_directory(self._data_dir, record.name) / "base" / record.origin.epoch
+        return self._modules.directories.path(record.name) / "base" / record.origin.epoch
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -136,13 +136,15 @@ class CheckpointService:
 
     # -- writing ------------------------------------------------------------------------------
 
+    @tell_full_disk()
     def saved(self, module: str, tag: CheckpointTag) -> CheckpointManifest:
         """Enter a checkpoint that an executor has written: the module is now restored from it."""
         manifest = read_manifest(self.directory(module, tag))
-        with self._store.write() as connection:
-            put_checkpoint(connection, manifest)
+        # The index comes last: what it lacks at a start, the module may not have heard of either.
         has_states = any(name.endswith(".states") for name in manifest.files)
         self._modules.saved(module, tag, saved_states=has_states)
+        with self._store.write() as connection:
+            put_checkpoint(connection, manifest)
         return manifest
 
     async def upload(
@@ -165,6 +167,7 @@ class CheckpointService:
             await upload.receive(body)
             return await asyncio.to_thread(self.add_files, module, tag, {name: upload})
 
+    @tell_full_disk()
     def begin_upload(self, module: str, tag: CheckpointTag, name: str) -> Upload:
         """Open an upload of one file; give it to ``add_files`` within a ``with``."""
         if check_name(name, "file") == MANIFEST:
@@ -189,6 +192,7 @@ class CheckpointService:
             directory, max_bytes=self._max_bytes, max_symbol_bytes=self._max_symbol_bytes
         )
 
+    @tell_full_disk()
     def add_files(
         self,
         module: str,
@@ -222,6 +226,7 @@ class CheckpointService:
             put_checkpoint(connection, manifest)
         return manifest
 
+    @tell_full_disk()
     def take_over(self, record: ModuleRecord) -> None:
         """Link the parameters that a module was made from: no byte is copied.
 
@@ -243,6 +248,7 @@ class CheckpointService:
             with self._store.write() as connection:
                 put_checkpoint(connection, read_manifest(root / str(tag)))
 
+    @tell_full_disk()
     def delete(self, module: str, tag: CheckpointTag) -> None:
         """Remove a checkpoint; a damaged one as well.
 
@@ -279,19 +285,46 @@ class CheckpointService:
 
     # -- jobs ---------------------------------------------------------------------------------
 
+    @tell_full_disk()
     def keep_for(self, job: Job, tag: CheckpointTag) -> None:
         """Make a checkpoint the one that a job goes on from."""
         root = self._resume_root(job)
+        root.parent.mkdir(exist_ok=True)
         copy_checkpoint(self.directory(job.module, tag), root)
         for other in list_tags(root):
             if other != tag:
                 remove_checkpoint(root, other)
 
-    def resume_from(self, job: Job) -> Path | None:
-        """Return the directory of the furthest sound checkpoint a job wrote; None for a new job.
+    @tell_full_disk()
+    def begin_attempt(self, job: Job) -> Path | None:
+        """Let an attempt of a fit write checkpoints, and none before it; return where it goes on.
 
-        One that was written just before a death, and that nobody was told of, counts as well.
+        That is the furthest sound checkpoint the job wrote; None for a new job. One that was
+        written just before a death, and that nobody was told of, counts as well.
         """
+        admit_attempt(self.root(job.module), job.id, job.attempt)
+        directory = self._furthest(job)
+        if directory is not None:
+            self._adopt(job, directory)
+        return directory
+
+    def end_attempt(self, job: Job, tag: CheckpointTag) -> None:
+        """Make sure that a fit's last checkpoint is what its module is restored from."""
+        self._adopt(job, self.directory(job.module, tag))
+
+    def lose_attempt(self, job: Job) -> None:
+        """Let an attempt that is taken for dead write no more; what it has written counts."""
+        if job.kind is not JobKind.FIT:
+            return
+        try:
+            shut_out_attempt(self.root(job.module), job.id, job.attempt)
+            directory = self._furthest(job)
+            if directory is not None:
+                self._adopt(job, directory)
+        except (ServiceError, OSError) as error:  # the loss itself must not be lost
+            _log.error("job %d: after attempt %d: %s", job.id, job.attempt, error)
+
+    def _furthest(self, job: Job) -> Path | None:
         found: dict[CheckpointTag, Path] = {}
         for root in (self._resume_root(job), self.root(job.module)):
             recover(root)
@@ -306,49 +339,26 @@ class CheckpointService:
             return found[tag]
         return None
 
+    def _adopt(self, job: Job, directory: Path) -> None:
+        """Restore a module from what a job wrote, unless it is already, or another's is there."""
+        tag = CheckpointTag.parse(directory.name)
+        try:
+            manifest = read_manifest(self.directory(job.module, tag))
+        except (Damaged, NotFound):
+            return
+        record = self._modules.get(job.module)
+        if manifest.job_id == job.id and not record.is_restored_from(tag):
+            self.saved(job.module, tag)
+
+    def resume_roots(self, module: str) -> list[Path]:
+        """Return the directories of what a module's jobs go on from, named by the jobs' ids."""
+        found = self._modules.directories.path(module).glob("resume/*")
+        return sorted(path for path in found if path.name.isdecimal() and path.is_dir())
+
     def let_go(self, job: Job) -> None:
         """Let go of what a job would go on from, when it is over; a failed one may be retried."""
         if job.status in TERMINAL and job.status is not JobStatus.FAILED:
             discard(self._resume_root(job))
-
-    # -- recovery -----------------------------------------------------------------------------
-
-    def recover(self) -> None:
-        """Make index and disk agree, and finish what a death left; to be called at the start."""
-        for path in (self._data_dir / "uploads").glob(".upload-*"):
-            if not is_locked(path):
-                discard(path)
-        modules = self._data_dir / "modules"
-        if not modules.is_dir():
-            return
-        for directory in sorted(modules.iterdir()):
-            if directory.name.startswith("."):
-                discard(directory)
-            else:
-                self._recover_module(directory.name)
-
-    def _recover_module(self, module: str) -> None:
-        try:
-            self._modules.get(module)
-        except NotFound:
-            discard(module_directory(self._data_dir, module))
-            return
-        recover(self.root(module))
-        present = {manifest.tag: manifest for manifest in self._manifests(module)}
-        with self._store.write() as connection:
-            for tag in indexed_tags(connection, module) - present.keys():
-                forget_checkpoint(connection, module, tag)
-            for manifest in present.values():
-                put_checkpoint(connection, manifest)
-        for pinned in module_directory(self._data_dir, module).glob("resume/*"):
-            self._recover_pinned(pinned)
-
-    def _recover_pinned(self, directory: Path) -> None:
-        try:
-            with self._store.read() as connection:
-                self.let_go(get_job(connection, int(directory.name)))
-        except (ValueError, NotFound):
-            discard(directory)
 
     # -- helpers ------------------------------------------------------------------------------
 
@@ -362,7 +372,7 @@ class CheckpointService:
         return [directory / name for name in read_manifest(directory).files]
 
     def _resume_root(self, job: Job) -> Path:
-        return module_directory(self._data_dir, job.module) / "resume" / str(job.id)
+        return self._modules.directories.path(job.module) / "resume" / str(job.id)
 
     def _remove(self, module: str, tag: CheckpointTag) -> None:
         remove_checkpoint(self.root(module), tag)

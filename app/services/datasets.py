@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncIterable
 from pathlib import Path
@@ -12,13 +11,14 @@ from typing import Any, BinaryIO
 from app.domain.dataset import DatasetKind, DatasetRecord
 from app.domain.names import check_name
 from app.errors import Invalid, NotFound
+from app.files.dataset_directory import DatasetDirectory
 from app.files.dataset_formats import inspect_file, preview_file
 from app.files.dataset_limits import SETTING
-from app.files.durable_files import is_locked, sync_directory
+from app.files.durable_files import tell_full_disk
 from app.services.jobs import Clock
 from app.services.uploads import Upload
 from app.store.datasets import (
-    all_datasets,
+    check_unused,
     delete_dataset,
     get_dataset,
     insert_dataset,
@@ -45,7 +45,7 @@ class DatasetService:
             max_bytes: most bytes of a file, and most bytes that its arrays may unpack to.
         """
         self._store = store
-        self._directory = data_dir / "datasets"
+        self._directory = DatasetDirectory(data_dir)
         self._max_bytes = max_bytes
         self._clock = clock
 
@@ -68,16 +68,18 @@ class DatasetService:
             Damaged: the file is not of its kind.
             InUse: an unfinished job reads the dataset that was to be replaced.
         """
-        with self.begin(name) as upload:
+        with await asyncio.to_thread(self.begin, name) as upload:
             upload.expect(announced_bytes)
             await upload.receive(body)
             return await asyncio.to_thread(self.commit, upload, name, kind)
 
+    @tell_full_disk()
     def begin(self, name: str) -> Upload:
         """Open an upload; write to it and ``commit`` it within a ``with``."""
-        target = self._directory / check_name(name)
+        target = self._directory.root / check_name(name)
         return Upload(target, limit=self._max_bytes, what=f"dataset {name!r}", setting=SETTING)
 
+    @tell_full_disk()
     def commit(self, upload: Upload, name: str, kind: DatasetKind) -> DatasetRecord:
         """Check what was uploaded and make it the dataset; raises as ``put`` does."""
         digest = upload.finish()
@@ -91,28 +93,33 @@ class DatasetService:
             sha256=digest.sha256,
             created_at=self._clock(),
         )
-        replaced = None
-        with self._store.write() as connection:
-            try:
-                present = get_dataset(connection, name)
-            except NotFound:
-                pass
-            else:
+        with self._directory.locked():
+            present = self._find(name)
+            if present is not None:
                 if (present.sha256, present.kind) == (record.sha256, record.kind):
                     return present
-                replaced = delete_dataset(connection, name)
-            record = insert_dataset(connection, record)
-            os.replace(upload.path, self.path(record))
-            sync_directory(self._directory)
-        if replaced is not None:
-            self.path(replaced).unlink(missing_ok=True)
-        return record
+                with self._store.read() as connection:
+                    check_unused(connection, name)
+            with (
+                self._directory.placed(record, upload.path, present),
+                self._store.write() as connection,
+            ):
+                if present is not None:
+                    delete_dataset(connection, name)
+                return insert_dataset(connection, record)
+
+    def _find(self, name: str) -> DatasetRecord | None:
+        try:
+            return self.get(name)
+        except NotFound:
+            return None
 
     def output_path(self, job_id: int, attempt: int) -> Path:
         """Return where a job is to write a dataset, for ``adopt``."""
-        self._directory.mkdir(parents=True, exist_ok=True)
-        return self._directory / f".output-{job_id}-{attempt}"
+        self._directory.root.mkdir(parents=True, exist_ok=True)
+        return self._directory.root / f".output-{job_id}-{attempt}"
 
+    @tell_full_disk()
     def adopt(self, path: Path, name: str, kind: DatasetKind) -> DatasetRecord:
         """Make a file of our own a dataset; raises as ``put`` does."""
         with self.begin(name) as upload, path.open("rb") as file:
@@ -136,7 +143,7 @@ class DatasetService:
 
     def path(self, record: DatasetRecord) -> Path:
         """Return where a dataset's file lies."""
-        return self._directory / record.file_name
+        return self._directory.file(record)
 
     def open_file(self, name: str) -> tuple[DatasetRecord, BinaryIO]:
         """Open a dataset's file, which stays readable when it is replaced; raise NotFound."""
@@ -158,6 +165,7 @@ class DatasetService:
         record = self.get(name)
         return preview_file(self.path(record), record.kind, rows)
 
+    @tell_full_disk()
     def delete(self, name: str) -> None:
         """Remove a dataset.
 
@@ -165,16 +173,9 @@ class DatasetService:
             NotFound: there is none.
             InUse: an unfinished job reads it.
         """
-        with self._store.write() as connection:
-            record = delete_dataset(connection, check_name(name))
-        self.path(record).unlink(missing_ok=True)
-
-    def recover(self) -> None:
-        """Remove files that no dataset names and uploads that died; to be called at the start."""
-        if not self._directory.is_dir():
-            return
-        with self._store.write() as connection:  # no upload is committed meanwhile
-            known = {record.file_name for record in all_datasets(connection)}
-            for path in self._directory.iterdir():
-                if path.name not in known and not is_locked(path):
-                    path.unlink()
+        with self._directory.locked():
+            record = self.get(name)
+            with self._store.read() as connection:
+                check_unused(connection, name)
+            with self._directory.deleted(record), self._store.write() as connection:
+                delete_dataset(connection, name)  # nothing that reads it was submitted meanwhile

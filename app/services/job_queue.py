@@ -32,7 +32,7 @@ from app.services.presence import Presence
 from app.store import queue
 from app.store.events import thin_out
 from app.store.idempotency import forget_keys_before
-from app.store.jobs import running_jobs
+from app.store.jobs import get_job, running_jobs
 from app.store.queue import Report
 from app.store.store import Store
 
@@ -62,12 +62,19 @@ class JobQueue:
         presence: Presence,
         *,
         keep_progress_events: int = 500,
+        before_loss: Callable[[Job], None] = lambda job: None,
         clock: Clock = time.time,
     ) -> None:
+        """Prepare.
+
+        Args:
+            before_loss: called with the job of an attempt that is about to be taken for dead.
+        """
         self._store = store
         self._bells = bells
         self._presence = presence
         self._keep = keep_progress_events
+        self._before_loss = before_loss
         self._clock = clock
         self._reports: dict[int, int] = {}
 
@@ -149,6 +156,7 @@ class JobQueue:
         Args:
             waits: what ended it may last a while, so the next attempt is put off.
         """
+        self._prepare_loss(job_id, attempt)
         job = self._end(
             lambda connection, now: queue.lose(
                 connection, job_id, attempt, reason, now, waits=waits
@@ -157,6 +165,15 @@ class JobQueue:
         if job is not None:
             _log.warning("job %d lost attempt %d (%s), is %s", job_id, attempt, reason, job.status)
         return job
+
+    def _prepare_loss(self, job_id: int, attempt: int) -> None:
+        try:
+            with self._store.read() as connection:
+                job = get_job(connection, job_id)
+        except NotFound:
+            return
+        if (job.status, job.attempt) == (JobStatus.RUNNING, attempt):
+            self._before_loss(job)
 
     def fail(self, job_id: int, attempt: int, code: str, message: str) -> Job | None:
         """End an attempt and its job by an error; None where it did not hold its job any more."""

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.domain.checkpoint import CheckpointTag
 from app.domain.dataset import DatasetKind
 from app.domain.job import Job, JobKind
 from app.domain.job_params import FitParams, PredictParams, dataset_names, parse_job_params
@@ -64,7 +65,7 @@ class JobRuns:
         """
         params = parse_job_params(job.kind, job.params)
         records = [self._datasets.get(name) for name in dataset_names(params)]
-        resume = self._checkpoints.resume_from(job) if job.kind is JobKind.FIT else None
+        resume = self._checkpoints.begin_attempt(job) if job.kind is JobKind.FIT else None
         is_predict = isinstance(params, PredictParams)
         module = self._modules.get(job.module)
         base = self._checkpoints.base(module)
@@ -93,8 +94,15 @@ class JobRuns:
         Raises:
             Unavailable, StorageFull: nothing is taken at present; do it again later.
         """
-        if isinstance(message, JobDone) and job is not None and job.kind is JobKind.PREDICT:
+        if not isinstance(message, JobDone) or job is None or job.kind is JobKind.SCORE:
+            return message
+        _, void = self._queue.renew([(message.job_id, message.attempt)])
+        if void:
+            return message
+        if job.kind is JobKind.PREDICT:
             return self._take_output(message, job)
+        if (tag := message.result.get("checkpoint")) is not None:
+            self._checkpoints.end_attempt(job, CheckpointTag.parse(tag))
         return message
 
     def enter(self, messages: Sequence[ExecutorEvent]) -> list[Job | None]:
@@ -146,9 +154,6 @@ class JobRuns:
         """Make what a predict job wrote a dataset, before the job is said to have succeeded."""
         params = parse_job_params(job.kind, job.params)
         assert isinstance(params, PredictParams)
-        _, void = self._queue.renew([(message.job_id, message.attempt)])
-        if void:
-            return message
         try:
             self._datasets.adopt(self._output_path(job), params.output, DatasetKind.NPZ)
         except (ServiceError, OSError) as fault:

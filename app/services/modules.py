@@ -1,4 +1,8 @@
-"""Modules as rows: created, read, changed and deleted. What runs them is elsewhere."""
+"""Modules as records: created, read, changed and deleted. What runs them is elsewhere.
+
+Every change is in the module's file before it is in the database, and no file is written under the
+database's writers' lock.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,18 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from sqlalchemy import Connection
+
 from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import canonical_json, to_plain
 from app.domain.module import BindSpec, InitSpec, ModuleRecord, OptimizerSpec
 from app.domain.names import check_name
 from app.domain.restoration import RestoreStatus
-from app.errors import InUse, Invalid, PreconditionFailed
-from app.files.durable_files import discard
+from app.errors import AlreadyExists, InUse, Invalid, NotFound, PreconditionFailed, Unavailable
+from app.files.durable_files import tell_full_disk
+from app.files.module_directories import CreationRequest, ModuleDirectories
 from app.services.jobs import Clock
+from app.services.module_recovery import MODULE_SCOPE
 from app.store.idempotency import recall, remember
 from app.store.jobs import has_unfinished
 from app.store.modules import (
@@ -29,25 +37,25 @@ from app.store.pages import Page, check_limit
 from app.store.restorations import put_restoration
 from app.store.store import Store
 
-__all__ = ["ModuleService", "module_directory"]
+__all__ = ["ModuleService"]
 
-_SCOPE = "modules"
 _LONGEST_BUCKET_KEY = 256
-
-
-def module_directory(data_dir: Path, module: str) -> Path:
-    """Return where a module's files lie; raise Invalid for what is no name."""
-    return data_dir / "modules" / check_name(module, "module")
+_MOST_TRIES = 10
 
 
 class ModuleService:
-    """All that can be done with a module's record. Its methods block."""
+    """All that can be done with a module's record. Its methods block.
+
+    Attributes:
+        directories: the modules' files.
+    """
 
     def __init__(self, store: Store, data_dir: Path, clock: Clock = time.time) -> None:
+        self.directories = ModuleDirectories(data_dir)
         self._store = store
-        self._data_dir = data_dir
         self._clock = clock
 
+    @tell_full_disk()
     def create(
         self,
         record: ModuleRecord,
@@ -73,16 +81,38 @@ class ModuleService:
         said = [to_plain(record), dict(digests)] if digests else to_plain(record)
         fingerprint = hashlib.sha256(canonical_json(said).encode()).hexdigest()
         now = self._clock()
-        with self._store.write() as connection:
-            if idempotency_key is not None:
-                earlier = recall(connection, _SCOPE, idempotency_key, fingerprint)
+        record = record.evolve(created_at=now, updated_at=now)
+        request = None
+        if idempotency_key is not None:
+            request = CreationRequest(key=idempotency_key, fingerprint=fingerprint)
+        with self.directories.locked(record.name):
+            earlier = self._earlier(record.name, request)
+            if earlier is not None:
+                return earlier
+            with self.directories.created(record, request):
+                return self._insert(record, request)
+
+    def _earlier(self, name: str, request: CreationRequest | None) -> ModuleRecord | None:
+        """Return what the same request made before; raise AlreadyExists for another's module."""
+        with self._store.read() as connection:
+            if request is not None:
+                earlier = recall(connection, MODULE_SCOPE, request.key, request.fingerprint)
                 if earlier is not None:
                     return get_module(connection, earlier)
-            created = insert_module(connection, record.evolve(created_at=now, updated_at=now))
-            # Files of an earlier module of this name, if the server died while deleting it.
-            discard(module_directory(self._data_dir, record.name))
-            if idempotency_key is not None:
-                remember(connection, _SCOPE, idempotency_key, fingerprint, record.name, now)
+            try:
+                get_module(connection, name)
+            except NotFound:
+                return None
+        raise AlreadyExists("module", name)
+
+    def _insert(self, record: ModuleRecord, request: CreationRequest | None) -> ModuleRecord:
+        with self._store.write() as connection:
+            one = None if request is None else (MODULE_SCOPE, request.key, request.fingerprint)
+            if one is not None:
+                recall(connection, *one)  # of another name it may have come meanwhile
+            created = insert_module(connection, record)
+            if one is not None:
+                remember(connection, *one, record.name, record.created_at)
         return created
 
     def get(self, name: str) -> ModuleRecord:
@@ -97,6 +127,7 @@ class ModuleService:
         with self._store.read() as connection:
             return list_modules(connection, cursor, check_limit(limit))
 
+    @tell_full_disk()
     def change(
         self,
         name: str,
@@ -117,19 +148,19 @@ class ModuleService:
             NotFound: there is no such module.
             PreconditionFailed: the record has another ETag.
         """
-        with self._store.write() as connection:
-            module_id(connection, name, lock=True)
-            record = get_module(connection, name)
-            if etag is not None and etag != record.etag:
-                raise PreconditionFailed(
-                    f"the ETag of module {name!r}",
-                    got=etag,
-                    present=record.etag,
-                    hint="read the module again and repeat the change",
-                )
-            if settles:
-                put_restoration(connection, record.id, RestoreStatus())
-            return save_module(connection, alter(record), self._clock())
+        with self.directories.locked(name):
+            for _ in range(_MOST_TRIES):
+                record = self.get(name)
+                _check_etag(record, etag, "read the module again and repeat the change")
+                altered = alter(record).evolve(version=record.version + 1, updated_at=self._clock())
+                try:
+                    with self.directories.replaced(altered), self._store.write() as connection:
+                        if settles:
+                            put_restoration(connection, record.id, RestoreStatus())
+                        return save_module(connection, altered, record.version)
+                except PreconditionFailed:
+                    continue  # the database counted a loss of memory meanwhile
+        raise Unavailable(f"module {name!r} is changed by others all the time")
 
     def prepared(
         self, name: str, bind: BindSpec, init: InitSpec | None, optimizer: OptimizerSpec
@@ -163,6 +194,7 @@ class ModuleService:
         """Note that nothing was changed after all."""
         return self.change(name, lambda record: record.evolve(durable=True))
 
+    @tell_full_disk()
     def delete(self, name: str, *, etag: str | None = None) -> None:
         """Remove a module with its finished jobs and all its files.
 
@@ -171,23 +203,29 @@ class ModuleService:
             InUse: it has unfinished jobs.
             PreconditionFailed: it has another ETag.
         """
-        with self._store.write() as connection:
-            identity = module_id(connection, name, lock=True)
-            record = get_module(connection, name)
-            if etag is not None and etag != record.etag:
-                raise PreconditionFailed(
-                    f"the ETag of module {name!r}",
-                    got=etag,
-                    present=record.etag,
-                    hint="read the module again",
-                )
-            if has_unfinished(connection, name):
-                raise InUse(
-                    f"module {name!r} has unfinished jobs; "
-                    f"cancel those that GET /v1/jobs?module={name} lists"
-                )
-            delete_module(connection, identity)
-        discard(module_directory(self._data_dir, name))
+        with self.directories.locked(name):
+            record = self.get(name)
+            _check_etag(record, etag, "read the module again")
+            with self._store.read() as connection:
+                _check_unused(connection, name)
+            with self.directories.deleted(name), self._store.write() as connection:
+                module_id(connection, name, lock=True)
+                _check_unused(connection, name)  # nothing was submitted meanwhile
+                delete_module(connection, record.id)
+
+
+def _check_etag(record: ModuleRecord, etag: str | None, hint: str) -> None:
+    if etag is not None and etag != record.etag:
+        what = f"the ETag of module {record.name!r}"
+        raise PreconditionFailed(what, got=etag, present=record.etag, hint=hint)
+
+
+def _check_unused(connection: Connection, name: str) -> None:
+    if has_unfinished(connection, name):
+        raise InUse(
+            f"module {name!r} has unfinished jobs; "
+            f"cancel those that GET /v1/jobs?module={name} lists"
+        )
 
 
 def _check_buckets(record: ModuleRecord) -> None:

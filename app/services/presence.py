@@ -56,6 +56,11 @@ class Presence:
         except FileNotFoundError:
             return False
 
+    def others(self) -> list[str]:
+        """Return the ids of the other servers that live."""
+        ids = [path.stem for path in self._directory.glob("*.lock")]
+        return [one for one in ids if one != self.server and not self.is_dead(one)]
+
     def forget_dead(self, needed: set[str]) -> None:
         """Remove the files of dead servers, those apart that a job still names."""
         for path in self._directory.glob("*.lock"):

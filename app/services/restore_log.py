@@ -66,8 +66,13 @@ class RestoreLog:
             begun = dataclasses.replace(status, is_under_way=True)
             put_restoration(connection, identity, begun)
             record = get_module(connection, name)
-            following = record.evolve(generation=record.generation + 1)
-            return save_module(connection, following, self._clock())
+            # In the database alone: a generation is no part of what a module's file must say.
+            following = record.evolve(
+                generation=record.generation + 1,
+                version=record.version + 1,
+                updated_at=self._clock(),
+            )
+            return save_module(connection, following, record.version)
 
     def end(self, name: str, ended: Callable[[RestoreStatus], RestoreStatus]) -> None:
         """Note how a restore ended; nothing where the module was deleted meanwhile."""

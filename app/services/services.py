@@ -11,6 +11,7 @@ from app.services.jobs import JobService
 from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
 from app.services.modules import ModuleService
+from app.services.recovery_report import RecoveryReport
 from app.services.restore_log import RestoreLog
 
 __all__ = ["Services"]
@@ -18,7 +19,11 @@ __all__ = ["Services"]
 
 @dataclass(frozen=True)
 class Services:
-    """What the server can do."""
+    """What the server can do.
+
+    Attributes:
+        recovered: what was found in the data directory at the start.
+    """
 
     modules: ModuleService
     restores: RestoreLog
@@ -28,3 +33,4 @@ class Services:
     checkpoints: CheckpointService
     datasets: DatasetService
     jobs: JobService
+    recovered: RecoveryReport

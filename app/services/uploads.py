@@ -9,10 +9,11 @@ import os
 from collections.abc import AsyncIterable
 from pathlib import Path
 from types import TracebackType
+from typing import BinaryIO
 
 from app.domain.checkpoint import FileDigest
 from app.errors import TooLarge
-from app.files.durable_files import hidden_sibling
+from app.files.durable_files import hidden_sibling, tell_full_disk
 
 __all__ = ["Upload"]
 
@@ -28,6 +29,7 @@ class Upload:
         path: the temporary file.
     """
 
+    @tell_full_disk()
     def __init__(self, target: Path, *, limit: int, what: str, setting: str) -> None:
         """Open the temporary file beside its target.
 
@@ -38,9 +40,7 @@ class Upload:
             setting: the setting that holds the limit.
         """
         target.parent.mkdir(parents=True, exist_ok=True)
-        self.path = hidden_sibling(target, "upload")
-        self._file = self.path.open("xb")
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        self.path, self._file = _open_locked(target)
         self._limit = limit
         self._what = what
         self._setting = setting
@@ -69,6 +69,7 @@ class Upload:
         if size is not None and size > self._limit:
             raise self._too_large(size)
 
+    @tell_full_disk()
     def write(self, data: bytes) -> None:
         """Append bytes; raise TooLarge past the limit."""
         self._size += len(data)
@@ -87,6 +88,7 @@ class Upload:
                 block.clear()
         await asyncio.to_thread(self.write, bytes(block))
 
+    @tell_full_disk()
     def finish(self) -> FileDigest:
         """Bring all bytes to the disk; return size and digest."""
         self._file.flush()
@@ -97,3 +99,13 @@ class Upload:
         return TooLarge(
             f"{self._what}, in bytes", got=got, limit=self._limit, setting=self._setting
         )
+
+
+def _open_locked(target: Path) -> tuple[Path, BinaryIO]:
+    while True:
+        path = hidden_sibling(target, "upload")
+        file = path.open("xb")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if path.exists():  # else another server's recovery came between
+            return path, file
+        file.close()

@@ -11,7 +11,13 @@ from app.store.pages import Page, page_of
 from app.store.rows import manifest_of
 from app.store.schema import checkpoints, modules
 
-__all__ = ["forget_checkpoint", "indexed_tags", "list_checkpoints", "put_checkpoint"]
+__all__ = [
+    "all_checkpoints",
+    "forget_checkpoint",
+    "indexed_tags",
+    "list_checkpoints",
+    "put_checkpoint",
+]
 
 
 def put_checkpoint(connection: Connection, manifest: CheckpointManifest) -> None:
@@ -48,6 +54,20 @@ def indexed_tags(connection: Connection, module: str) -> set[CheckpointTag]:
         checkpoints.c.module_id == identity
     )
     return {CheckpointTag(row.epoch, row.batch) for row in connection.execute(query)}
+
+
+def all_checkpoints(
+    connection: Connection,
+) -> dict[str, dict[CheckpointTag, CheckpointManifest]]:
+    """Return the whole index: the manifests by module and tag."""
+    query = select(checkpoints, modules.c.name).join(
+        modules, checkpoints.c.module_id == modules.c.id
+    )
+    found: dict[str, dict[CheckpointTag, CheckpointManifest]] = {}
+    for row in connection.execute(query):
+        tag = CheckpointTag(row.epoch, row.batch)
+        found.setdefault(row.name, {})[tag] = manifest_of(row)
+    return found
 
 
 def list_checkpoints(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from app.domain.dataset import DatasetRecord
@@ -16,11 +16,13 @@ from app.store.schema import datasets
 
 __all__ = [
     "all_datasets",
+    "check_unused",
     "delete_dataset",
     "get_dataset",
     "get_datasets",
     "insert_dataset",
     "list_datasets",
+    "put_dataset",
 ]
 
 
@@ -37,6 +39,14 @@ def insert_dataset(connection: Connection, record: DatasetRecord) -> DatasetReco
         raise AlreadyExists("dataset", record.name) from None
     assert result.inserted_primary_key is not None
     return get_dataset(connection, record.name)
+
+
+def put_dataset(connection: Connection, record: DatasetRecord) -> DatasetRecord:
+    """Make a dataset's row what its file says, whether there is one or not."""
+    changed = update(datasets).where(datasets.c.name == record.name)
+    if connection.execute(changed.values(**dataset_values(record))).rowcount:
+        return get_dataset(connection, record.name)
+    return insert_dataset(connection, record)
 
 
 def get_dataset(connection: Connection, name: str) -> DatasetRecord:
@@ -76,7 +86,12 @@ def delete_dataset(connection: Connection, name: str) -> DatasetRecord:
     locked = select(datasets.c.id).where(datasets.c.name == name).with_for_update()
     connection.execute(locked)
     record = get_dataset(connection, name)
-    if dataset_is_used(connection, name):
-        raise InUse(f"dataset {name!r} is read by an unfinished job; cancel that or wait for it")
+    check_unused(connection, name)
     connection.execute(delete(datasets).where(datasets.c.id == record.id))
     return record
+
+
+def check_unused(connection: Connection, name: str) -> None:
+    """Raise InUse where an unfinished job reads a dataset."""
+    if dataset_is_used(connection, name):
+        raise InUse(f"dataset {name!r} is read by an unfinished job; cancel that or wait for it")

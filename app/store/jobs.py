@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, exists, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, exists, func, insert, select, text
 
 from app.domain.job import TERMINAL, Job, JobEvent, JobKind, JobStatus
 from app.errors import NotFound
@@ -25,6 +25,7 @@ __all__ = [
     "insert_job",
     "list_jobs",
     "missing_job",
+    "reserve_job_ids",
     "running_jobs",
     "select_jobs",
 ]
@@ -118,6 +119,28 @@ def running_jobs(connection: Connection) -> list[Job]:
     """Return all running jobs, oldest first."""
     query = select_jobs().where(jobs.c.status == JobStatus.RUNNING.value).order_by(jobs.c.id)
     return [job_of(row) for row in connection.execute(query)]
+
+
+def reserve_job_ids(connection: Connection, least: int) -> None:
+    """Give later jobs greater ids than this one, which another database gave to a job.
+
+    Files name the job that wrote them; no other job must seem to have.
+    """
+    newest = connection.scalar(select(func.max(jobs.c.id))) or 0
+    if least <= newest:
+        return
+    if connection.dialect.name == "sqlite":
+        row = {"least": least}
+        given = connection.scalar(text("SELECT seq FROM sqlite_sequence WHERE name = 'jobs'"))
+        if given is None:
+            connection.execute(text("INSERT INTO sqlite_sequence VALUES ('jobs', :least)"), row)
+        elif given < least:
+            connection.execute(
+                text("UPDATE sqlite_sequence SET seq = :least WHERE name = 'jobs'"), row
+            )
+        return
+    sequence = func.pg_get_serial_sequence("jobs", "id")
+    connection.execute(select(func.setval(sequence, func.greatest(least, func.nextval(sequence)))))
 
 
 def has_unfinished(

@@ -14,11 +14,13 @@ from app.store.rows import module_of, module_values
 from app.store.schema import modules, symbols
 
 __all__ = [
+    "all_modules",
     "delete_module",
     "get_module",
     "insert_module",
     "list_modules",
     "module_id",
+    "put_module",
     "save_module",
 ]
 
@@ -38,13 +40,7 @@ def insert_module(connection: Connection, record: ModuleRecord) -> ModuleRecord:
         raise AlreadyExists("module", record.name) from None
     identity = result.inserted_primary_key
     assert identity is not None
-    connection.execute(
-        insert(symbols),
-        [
-            {"module_id": identity[0], "bucket_key": key, "json": text}
-            for key, text in record.symbols.items()
-        ],
-    )
+    _insert_symbols(connection, identity[0], record)
     return record.evolve(id=identity[0])
 
 
@@ -78,28 +74,53 @@ def list_modules(connection: Connection, after: str | None, limit: int) -> Page[
     return page_of(records, limit, lambda record: record.name)
 
 
-def save_module(connection: Connection, record: ModuleRecord, now: float) -> ModuleRecord:
+def all_modules(connection: Connection) -> list[ModuleRecord]:
+    """Return all modules, by name."""
+    query = select(modules).order_by(modules.c.name)
+    return _with_symbols(connection, list(connection.execute(query)))
+
+
+def put_module(connection: Connection, record: ModuleRecord) -> ModuleRecord:
+    """Make a module's row what its file says, whether there is one or not; return it with its id.
+
+    Its jobs stay.
+    """
+    present = _find(connection, record.name)
+    if present is None:
+        return insert_module(connection, record)
+    connection.execute(
+        update(modules).where(modules.c.id == present.id).values(**module_values(record))
+    )
+    connection.execute(delete(symbols).where(symbols.c.module_id == present.id))
+    _insert_symbols(connection, present.id, record)
+    return record.evolve(id=present.id)
+
+
+def save_module(connection: Connection, record: ModuleRecord, before: int) -> ModuleRecord:
     """Write a changed module over the version it was changed from; symbols never change.
+
+    Args:
+        record: with its new version.
+        before: the version that it was changed from.
 
     Raises:
         NotFound: it was deleted meanwhile.
         PreconditionFailed: it was changed meanwhile.
     """
-    saved = record.evolve(version=record.version + 1, updated_at=now)
     moved = connection.execute(
         update(modules)
-        .where(modules.c.id == record.id, modules.c.version == record.version)
-        .values(**module_values(saved))
+        .where(modules.c.id == record.id, modules.c.version == before)
+        .values(**module_values(record))
     )
     if moved.rowcount != 1:
         present = get_module(connection, record.name)
         raise PreconditionFailed(
             f"the version of module {record.name!r}",
-            got=record.version,
+            got=before,
             present=present.version,
             hint="read it again and repeat the change",
         )
-    return saved
+    return record
 
 
 def delete_module(connection: Connection, identity: int) -> None:
@@ -107,6 +128,16 @@ def delete_module(connection: Connection, identity: int) -> None:
     moved = connection.execute(delete(modules).where(modules.c.id == identity))
     if moved.rowcount != 1:
         raise NotFound("module", identity)
+
+
+def _insert_symbols(connection: Connection, identity: int, record: ModuleRecord) -> None:
+    connection.execute(
+        insert(symbols),
+        [
+            {"module_id": identity, "bucket_key": key, "json": text}
+            for key, text in record.symbols.items()
+        ],
+    )
 
 
 def _find(connection: Connection, name: str) -> Row[Any] | None:

@@ -22,6 +22,7 @@ from sqlalchemy import (
 __all__ = [
     "checkpoints",
     "counters",
+    "data_directory",
     "datasets",
     "events",
     "idempotency",
@@ -211,6 +212,14 @@ counters = Table(
     metadata,
     Column("name", String(32), primary_key=True),
     Column("value", BigInteger, nullable=False),
+)
+
+data_directory = Table(
+    "data_directory",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("directory", String(64), nullable=False),
+    CheckConstraint("number = 1", name="data_directory_one"),
 )
 
 idempotency = Table(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -16,7 +18,7 @@ from app.errors import StartError, StorageFull, Unavailable
 from app.store.group_commit import GroupCommit
 from app.store.migrations import migrate
 
-__all__ = ["Store"]
+__all__ = ["Store", "database_file"]
 
 _log = logging.getLogger(__name__)
 
@@ -53,12 +55,30 @@ class Store:
             with self._engine.connect() as connection:
                 connection = connection.execution_options(writes=True)
                 with connection.begin():
+                    self._check(connection)
                     migrate(connection)
         except SQLAlchemyError as error:
+            if _is_corrupt(error):
+                raise self._corrupt(_cause(error)) from error
             url = self._engine.url.render_as_string(hide_password=True)
             raise StartError(
                 f"database {url}: {_cause(error)}; set MODSERVE_DATABASE_URL"
             ) from error
+
+    def _check(self, connection: Connection) -> None:
+        """Refuse a SQLite file with damaged pages: a query would find them in a week."""
+        if connection.dialect.name == "sqlite":
+            found = connection.scalar(text("PRAGMA quick_check(1)"))
+            if found != "ok":
+                raise self._corrupt(str(found))
+
+    def _corrupt(self, cause: str) -> StartError:
+        path = database_file(str(self._engine.url))
+        return StartError(
+            f"the database {path} is damaged ({' '.join(cause.split())}): move {path}, {path}-wal "
+            f"and {path}-shm away and start again; modules, checkpoints and datasets are then "
+            "taken in from the data directory, and only the history of jobs is lost"
+        )
 
     def close(self) -> None:
         """Close every connection."""
@@ -93,6 +113,14 @@ class Store:
                 yield connection
 
 
+def database_file(url: str) -> Path | None:
+    """Return the file of a SQLite database; None for one in memory and for other databases."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
+        return None
+    return Path(str(parsed.database))
+
+
 @contextmanager
 def _translated() -> Iterator[None]:
     """Raise what the database cannot do at present as errors of ours; all else is a bug."""
@@ -104,6 +132,11 @@ def _translated() -> Iterator[None]:
         if "full" in cause:
             raise StorageFull from error
         raise Unavailable(f"the server's database does not answer: {cause}") from error
+
+
+def _is_corrupt(error: SQLAlchemyError) -> bool:
+    code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _cause(error: SQLAlchemyError) -> str:

@@ -26,6 +26,7 @@ from app.domain.module import (
 )
 from app.errors import HostError
 from app.executor.host import ModuleHost
+from app.files.checkpoint_files import admit_attempt
 from app.link import calls
 from app.link.job_messages import DatasetFile, JobStart
 from app.link.protocols import Answer, Computation
@@ -246,8 +247,12 @@ class JobMaker:
         job_id: int = 1,
         attempt: int = 1,
         resume: str | None = None,
+        is_admitted: bool = True,
     ) -> JobStart:
-        """Return the message that starts a job."""
+        """Return the message that starts a job; a fit may write checkpoints from now on."""
+        root = self.root if record.name == "net" else self.folder / record.name
+        if kind is JobKind.FIT and is_admitted:
+            admit_attempt(root, job_id, attempt)
         return JobStart(
             job_id=job_id,
             attempt=attempt,
@@ -255,7 +260,7 @@ class JobMaker:
             params=params,
             module=record,
             datasets=self._datasets,
-            checkpoint_root=str(self.root),
+            checkpoint_root=str(root),
             resume=None if resume is None else str(self.root / resume),
             output_path=str(self.folder / "output.npz") if kind is JobKind.PREDICT else None,
         )

@@ -14,8 +14,10 @@ import pytest
 
 from app.domain.checkpoint import CheckpointTag
 from app.errors import Damaged, Invalid, NotFound
+from app.files.attempt_fence import FENCE
 from app.files.checkpoint_files import (
     MANIFEST,
+    admit_attempt,
     copy_checkpoint,
     list_tags,
     read_manifest,
@@ -29,6 +31,8 @@ FILES = {"lenet-symbol.json": b"{}", "lenet-0003.params": bytes(range(256)) * 8}
 
 
 def save(root: Path, tag: CheckpointTag = TAG, files: dict[str, bytes] = FILES, **who: int) -> Path:
+    if who:
+        admit_attempt(root, who["job_id"], who["attempt"])
     with write_checkpoint(root, tag, module="lenet", **who) as writer:
         writer.metrics = {"accuracy": 0.5}
         for name, content in files.items():
@@ -37,7 +41,8 @@ def save(root: Path, tag: CheckpointTag = TAG, files: dict[str, bytes] = FILES, 
 
 
 def hidden(root: Path) -> list[str]:
-    return [path.name for path in root.iterdir() if path.name.startswith(".")]
+    names = {path.name for path in root.iterdir() if path.name.startswith(".")}
+    return sorted(names - {FENCE})
 
 
 def test_written_checkpoint_is_complete_and_describes_itself(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_a_directory_goes_out_of_sight_before_it_is_removed(
     folder.mkdir()
     (folder / "net.params").write_bytes(b"x")
 
-    def die(path: Path) -> None:
+    def die(path: Path, **options: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("shutil.rmtree", die)

@@ -21,6 +21,7 @@ from app.services.job_runs import JobRuns
 from app.services.jobs import JobDefaults, JobService
 from app.services.modules import ModuleService
 from app.services.presence import Presence
+from app.services.recovery import Recovery
 from app.store.store import Store
 
 FIT = {
@@ -56,6 +57,7 @@ class Bench:
     jobs: JobService
     queue: JobQueue
     runs: JobRuns
+    recovery: Recovery
 
     def fit(self, module: str = "a", **changes: object) -> Job:
         """Queue a fit of a module."""
@@ -88,47 +90,87 @@ class Bench:
             return self.datasets.commit(upload, name, kind)
 
 
+def make_services(store: Store, data_dir: Path) -> Bench:
+    """Return the services of one server; its presence is known until ``leave``."""
+    clock, bells = Clock(), Bells()
+    presence = Presence(data_dir / "servers")
+    presence.enter()
+    modules = ModuleService(store, data_dir, clock)
+    datasets = DatasetService(store, data_dir, 1 << 20, clock)
+    checkpoints = CheckpointService(store, modules, data_dir, max_bytes=1 << 20)
+    defaults = JobDefaults(lease_seconds=10.0, max_attempts=3)
+    queue = JobQueue(
+        *(store, bells, presence),
+        keep_progress_events=5,
+        before_loss=checkpoints.lose_attempt,
+        clock=clock,
+    )
+    recovery = Recovery(
+        *(store, modules, checkpoints, data_dir, presence),
+        executor="cpu(0)",
+        max_dataset_bytes=1 << 20,
+    )
+    return Bench(
+        store=store,
+        data_dir=data_dir,
+        clock=clock,
+        bells=bells,
+        presence=presence,
+        modules=modules,
+        datasets=datasets,
+        checkpoints=checkpoints,
+        jobs=JobService(store, bells, defaults, clock),
+        queue=queue,
+        runs=JobRuns(queue, modules, datasets, checkpoints),
+        recovery=recovery,
+    )
+
+
 @pytest.fixture
 def make_bench(two_modules: Store, tmp_path: Path) -> Iterator[Callable[[], Bench]]:
     """Return a function that makes the services of one more server on the same store."""
-    entered: list[Presence] = []
+    made: list[Bench] = []
 
     def make() -> Bench:
-        clock, bells, data_dir = Clock(), Bells(), tmp_path / "data"
-        presence = Presence(data_dir / "servers")
-        presence.enter()
-        entered.append(presence)
-        modules = ModuleService(two_modules, data_dir, clock)
-        datasets = DatasetService(two_modules, data_dir, 1 << 20, clock)
-        checkpoints = CheckpointService(two_modules, modules, data_dir, max_bytes=1 << 20)
-        defaults = JobDefaults(lease_seconds=10.0, max_attempts=3)
-        queue = JobQueue(two_modules, bells, presence, keep_progress_events=5, clock=clock)
-        return Bench(
-            store=two_modules,
-            data_dir=data_dir,
-            clock=clock,
-            bells=bells,
-            presence=presence,
-            modules=modules,
-            datasets=datasets,
-            checkpoints=checkpoints,
-            jobs=JobService(two_modules, bells, defaults, clock),
-            queue=queue,
-            runs=JobRuns(queue, modules, datasets, checkpoints),
-        )
+        bench = make_services(two_modules, tmp_path / "data")
+        for record in bench.modules.list_modules().items:
+            bench.modules.directories.write(record)
+        made.append(bench)
+        return bench
 
     yield make
-    for presence in entered:
-        presence.leave()
+    for bench in made:
+        bench.presence.leave()
+
+
+@pytest.fixture
+def make_fresh(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
+    """Return a function that makes a server with a store of its own, and a directory if asked."""
+    made: list[Bench] = []
+
+    def make(data_dir: Path | None = None, *, again: Bench | None = None) -> Bench:
+        """Return the services; ``again`` is a server that died, whose store this one opens."""
+        number = len(made)
+        store = Store(f"sqlite:///{tmp_path / f'fresh-{number}.db'}")
+        if again is not None:
+            again.presence.leave()
+            store, data_dir = Store(str(again.store._engine.url)), again.data_dir
+        store.open()
+        bench = make_services(store, data_dir or tmp_path / f"data-{number}")
+        made.append(bench)
+        return bench
+
+    yield make
+    for bench in made:
+        bench.presence.leave()
+        bench.store.close()
 
 
 @pytest.fixture
 def bench(make_bench: Callable[[], Bench]) -> Bench:
     """Return the services with modules ``a``, ``b`` and dataset ``digits``."""
     bench = make_bench()
-    bench.upload(
-        "digits", npz(data=np.zeros((4, 3), "f"), softmax_label=np.arange(4)), DatasetKind.NPZ
-    )
+    bench.upload("digits", DIGITS, DatasetKind.NPZ)
     return bench
 
 
@@ -137,3 +179,6 @@ def npz(**arrays: np.ndarray) -> bytes:
     file = io.BytesIO()
     np.savez(file, **arrays)
     return file.getvalue()
+
+
+DIGITS = npz(data=np.zeros((4, 3), "f"), softmax_label=np.arange(4))

@@ -13,7 +13,7 @@ from app.domain.checkpoint import CheckpointTag
 from app.domain.job import Job
 from app.domain.module import ParamsSource
 from app.errors import Damaged, InUse, Invalid, NotFound, TooLarge
-from app.files.checkpoint_files import MANIFEST, link_files, write_checkpoint
+from app.files.checkpoint_files import MANIFEST, admit_attempt, link_files, write_checkpoint
 from app.link.job_messages import JobCancelled, JobCheckpoint, JobDone, JobFailed
 
 T = CheckpointTag
@@ -22,6 +22,8 @@ T = CheckpointTag
 def write(bench, module: str, tag: CheckpointTag, content: bytes = b"w", **who: int) -> Path:
     """Write a checkpoint as an executor does."""
     root = bench.checkpoints.root(module)
+    if who:
+        admit_attempt(root, who["job_id"], who["attempt"])
     with write_checkpoint(root, tag, module=module, **who) as writer:
         (writer.directory / f"{module}-{tag.epoch:04}.params").write_bytes(content)
     return root / str(tag)
@@ -208,17 +210,17 @@ def test_pruning_keeps_the_newest_and_what_is_in_use(bench) -> None:
 
 def test_job_goes_on_from_its_furthest_sound_checkpoint(bench) -> None:
     job = running(bench)
-    assert bench.checkpoints.resume_from(job) is None
+    assert bench.checkpoints.begin_attempt(job) is None
     report(bench, job, T(1), b"one")
     report(bench, job, T(1, 5), b"one and a bit")
-    assert content_of(bench.checkpoints.resume_from(job)) == b"one and a bit"
-    written_before_death = write(bench, "a", T(2), b"two", job_id=job.id)
-    assert bench.checkpoints.resume_from(job) == written_before_death
+    assert content_of(bench.checkpoints.begin_attempt(job)) == b"one and a bit"
+    written_before_death = write(bench, "a", T(2), b"two", job_id=job.id, attempt=1)
+    assert bench.checkpoints.begin_attempt(job) == written_before_death
     (written_before_death / "a-0002.params").write_bytes(b"cut")
     (written_before_death / "a-0002.params").write_bytes(b"tw")
-    assert content_of(bench.checkpoints.resume_from(job)) == b"one and a bit"
-    write(bench, "a", T(9), b"of another job", job_id=job.id + 1)
-    assert content_of(bench.checkpoints.resume_from(job)) == b"one and a bit"
+    assert content_of(bench.checkpoints.begin_attempt(job)) == b"one and a bit"
+    write(bench, "a", T(9), b"of another job", job_id=job.id + 1, attempt=1)
+    assert content_of(bench.checkpoints.begin_attempt(job)) == b"one and a bit"
 
 
 def test_paused_job_keeps_its_place_when_another_writes_over_it(bench) -> None:
@@ -229,8 +231,8 @@ def test_paused_job_keeps_its_place_when_another_writes_over_it(bench) -> None:
     other = running(bench)
     report(bench, other, T(1), b"theirs")
     assert content_of(bench.checkpoints.directory("a", T(1))) == b"theirs"
-    assert content_of(bench.checkpoints.resume_from(job)) == b"mine"
-    assert content_of(bench.checkpoints.resume_from(other)) == b"theirs"
+    assert content_of(bench.checkpoints.begin_attempt(job)) == b"mine"
+    assert content_of(bench.checkpoints.begin_attempt(other)) == b"theirs"
 
 
 @pytest.mark.parametrize(
@@ -243,23 +245,3 @@ def test_place_of_a_finished_job_is_let_go(bench, last, is_kept: bool) -> None:
     assert bench.enter(last(job_id=job.id, attempt=job.attempt, **more)) is not None
     pinned = bench.data_dir / "modules" / "a" / "resume" / str(job.id)
     assert pinned.exists() == is_kept
-
-
-def test_recovery_makes_index_and_disk_agree(bench) -> None:
-    save(bench, "a", T(1), T(2))
-    write(bench, "a", T(3))
-    bench.checkpoints.directory("a", T(1)).rename(bench.data_dir / "elsewhere")
-    gone = running(bench, "a")
-    report(bench, gone, T(5))
-    bench.queue.release(gone.id, gone.attempt, "x")
-    bench.jobs.cancel(gone.id)
-    stranger = bench.data_dir / "modules" / "stranger"
-    stranger.mkdir()
-    (bench.data_dir / "modules" / ".trash-b-0123").mkdir()
-    (bench.checkpoints.root("a") / ".upload-x-0123").write_bytes(b"half")
-    bench.checkpoints.recover()
-    assert listed(bench, "a") == [T(5), T(3), T(2)]
-    assert not stranger.exists()
-    assert sorted(path.name for path in bench.checkpoints.root("a").iterdir()) == ["2", "3", "5"]
-    assert list((bench.data_dir / "modules" / "a" / "resume").iterdir()) == []
-    assert [path.name for path in (bench.data_dir / "modules").iterdir()] == ["a"]

@@ -72,9 +72,7 @@ async def test_fit_leaves_module_prepared_and_restorable(bench) -> None:
             JobPrepared(**who, bind=BIND, init=InitSpec(seed=1), optimizer=OptimizerSpec())
         )
         await until(lambda: bench.modules.get("a").stage is Stage.READY)
-        with write_checkpoint(
-            bench.checkpoints.root("a"), CheckpointTag(1), module="a", job_id=job.id
-        ):
+        with write_checkpoint(bench.checkpoints.root("a"), CheckpointTag(1), module="a", **who):
             pass
         executor.send(JobCheckpoint(**who, epoch=1), JobDone(**who))
         await until_status(bench, job, S.SUCCEEDED)
@@ -90,7 +88,7 @@ async def test_dead_executor_loses_its_job_which_goes_on_from_its_checkpoint(ben
         job = bench.fit()
         await until(lambda: executor.starts)
         root = bench.checkpoints.root("a")
-        with write_checkpoint(root, CheckpointTag(1), module="a", job_id=job.id):
+        with write_checkpoint(root, CheckpointTag(1), module="a", **of(executor.starts[0])):
             pass
         executor.send(JobCheckpoint(**of(executor.starts[0]), epoch=1))
         executor.alive = False

@@ -39,7 +39,7 @@ async def test_predict_job_makes_a_dataset(bench) -> None:
     answers = bench.datasets.get("answers")
     assert answers.kind is DatasetKind.NPZ
     assert answers.arrays[0].shape == (4, 2)
-    assert len(list((bench.data_dir / "datasets").iterdir())) == 2
+    assert len(list((bench.data_dir / "datasets").iterdir())) == 4
 
 
 async def test_predict_job_whose_output_cannot_be_kept_fails(bench) -> None:

@@ -15,7 +15,15 @@ from app.domain.module import (
     ParamsSource,
     Stage,
 )
-from app.errors import AlreadyExists, IdempotencyMismatch, InUse, Invalid, PreconditionFailed
+from app.errors import (
+    AlreadyExists,
+    IdempotencyMismatch,
+    InUse,
+    Invalid,
+    PreconditionFailed,
+    Unavailable,
+)
+from app.store.modules import save_module
 
 BIND = BindSpec(data_shapes=(InputDesc(name="data", shape=(2, 3)),))
 
@@ -86,11 +94,37 @@ def test_deleting_takes_the_files_and_waits_for_jobs(bench) -> None:
         bench.modules.delete("a", etag='"other"')
     bench.jobs.cancel(job.id)
     bench.modules.delete("a")
-    assert list((bench.data_dir / "modules").iterdir()) == []
+    assert bench.modules.directories.names() == ["b"]
+    assert bench.modules.directories.hidden() == []
     assert bench.jobs.list_jobs().items == ()
 
 
-def test_new_module_does_not_inherit_files_of_an_old_one(bench) -> None:
-    (bench.data_dir / "modules" / "new" / "checkpoints" / "1").mkdir(parents=True)
-    bench.modules.create(record())
-    assert not (bench.data_dir / "modules" / "new").exists()
+def test_files_that_nobody_knows_are_in_the_way_of_a_module_of_their_name(bench) -> None:
+    stranger = bench.data_dir / "modules" / "new" / "checkpoints" / "1"
+    stranger.mkdir(parents=True)
+    with pytest.raises(AlreadyExists, match="modserve recover"):
+        bench.modules.create(record())
+    assert stranger.exists()
+
+
+def test_every_change_is_in_the_file(bench) -> None:
+    created = bench.modules.create(record(), "key")
+    assert bench.modules.directories.read("new") == created.evolve(id=0)
+    changed = bench.modules.change("new", lambda new: new.evolve(bind=BIND))
+    assert bench.modules.directories.read("new") == changed.evolve(id=0)
+    bench.modules.delete("new")
+    assert "new" not in bench.modules.directories.names()
+
+
+def test_what_the_database_refuses_is_not_in_the_file(bench) -> None:
+    before = bench.modules.directories.read("a")
+    with pytest.raises(Unavailable, match="all the time"):
+        bench.modules.change("a", lambda a: counted(bench, a))
+    assert bench.modules.directories.read("a") == before
+
+
+def counted(bench, record: ModuleRecord) -> ModuleRecord:
+    """Change a record while another server counts a loss of memory."""
+    with bench.store.write() as connection:
+        save_module(connection, record.evolve(version=record.version + 1), record.version)
+    return record.evolve(bind=BIND)

@@ -89,11 +89,12 @@ def test_taken_name_is_refused_and_leaves_the_transaction_whole(two_modules: Sto
 def test_change_over_a_change_is_refused(two_modules: Store) -> None:
     with two_modules.write() as connection:
         seen = get_module(connection, "a")
-        saved = save_module(connection, seen.evolve(init=InitSpec()), 5.0)
-        assert (saved.version, saved.updated_at) == (seen.version + 1, 5.0)
+        changed = seen.evolve(init=InitSpec(), version=seen.version + 1, updated_at=5.0)
+        saved = save_module(connection, changed, seen.version)
+        assert get_module(connection, "a") == saved == changed
         assert saved.etag != seen.etag
         with pytest.raises(PreconditionFailed, match="version of module 'a' is 2"):
-            save_module(connection, seen, 6.0)
+            save_module(connection, changed, seen.version)
 
 
 def test_lists_are_paged_by_name(two_modules: Store) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from app.domain.module import SINGLE, ModuleRecord
+from app.files.attempt_fence import FENCE
 from app.files.checkpoint_files import list_tags, recover
 from app.link import calls
 from app.link.process import ProcessClient, ProcessOptions
@@ -108,7 +109,7 @@ async def test_killed_again_and_again_a_fit_ends_with_the_same_bits(
     for name, value in resumed.items():
         assert value.tobytes() == params[name].tobytes(), name
     hidden = [path.name for path in jobs.root.iterdir() if path.name.startswith(".")]
-    assert hidden == []
+    assert hidden == [FENCE]
 
 
 async def test_a_fit_serves_predictions_meanwhile(jobs, make_network, toy_data):

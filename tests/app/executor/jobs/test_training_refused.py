@@ -10,6 +10,7 @@ import pytest
 from app.domain.job import JobAction
 from app.domain.module import InitSpec, OptimizerSpec
 from app.files import checkpoint_files
+from app.files.attempt_fence import FENCE
 from app.link import calls
 from app.link.job_messages import JobControl
 from served.fits import fit_params, run_fit
@@ -30,7 +31,7 @@ def test_a_module_in_training_refuses_what_would_disturb_it(driver, jobs, make_n
         (calls.SetParams(module="net"), driver.params()),
         (calls.InitParams(module="net", spec=InitSpec()), {}),
         (calls.InitOptimizer(module="net", spec=OptimizerSpec()), {}),
-        (jobs.start(record, fit_params(), job_id=2), {}),
+        (jobs.start(record, fit_params(), job_id=2, is_admitted=False), {}),
     ):
         refusal = driver.refusal(call, **tensors)
         assert refusal.code == "in_use"
@@ -134,7 +135,7 @@ def test_a_full_disk_ends_a_fit_with_what_to_do(
     last = run_fit(driver, jobs, record)
     assert (last["type"], last["code"]) == ("failed", "storage_full")
     assert "give it more room" in last["message"]
-    assert not [path for path in jobs.root.iterdir() if path.name.startswith(".")]
+    assert [path.name for path in jobs.root.iterdir()] == [FENCE]
     assert driver.describe()["job_id"] is None
 
 

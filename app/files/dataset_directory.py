@@ -1,0 +1,205 @@
+"""Datasets on the disk: the truth of which there are.
+
+    <data>/datasets/<dataset>.json                the record
+    <data>/datasets/<dataset>-<digest>.<kind>     the file
+
+The record is written when its file is there, and before the database; it is put back if that
+refuses. A file that comes or goes has a second, hidden name until all is done, which tells the
+recovery after a death that the file is ours and that nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from app.domain.dataset import DatasetRecord
+from app.domain.names import check_name
+from app.errors import Damaged, Invalid, NotFound
+from app.files.durable_files import (
+    hidden_sibling,
+    list_hidden,
+    locked,
+    remove_unlocked,
+    rename_durably,
+    replaced,
+    sync_directory,
+    write_durably,
+)
+from app.files.json_records import encode_record, read_record
+
+__all__ = ["DatasetDirectory"]
+
+_SUFFIX = ".json"
+_ASIDE = ".json.damaged-"
+
+
+class DatasetDirectory:
+    """The datasets' files. Who changes any has the lock meanwhile."""
+
+    def __init__(self, data_dir: Path) -> None:
+        """Prepare; nothing is made before a dataset is."""
+        self.root = data_dir / "datasets"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Have the lock for a block, waiting for it."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with locked(self.root):
+            yield
+
+    def file(self, record: DatasetRecord) -> Path:
+        """Return where a dataset's file lies."""
+        return self.root / record.file_name
+
+    def names(self) -> list[str]:
+        """Return the names of all datasets that have a record."""
+        found = []
+        for path in sorted(self.root.glob(f"*{_SUFFIX}")) if self.root.is_dir() else ():
+            try:
+                found.append(check_name(path.name.removesuffix(_SUFFIX)))
+            except Invalid:
+                continue
+        return found
+
+    def read(self, name: str) -> DatasetRecord:
+        """Return a dataset as its record says it is.
+
+        Raises:
+            NotFound: there is no record.
+            Damaged: it is not as it was written, or another dataset's.
+        """
+        record = read_record(DatasetRecord, self._record(name))
+        if record.name != name:
+            raise Damaged(f"{name}{_SUFFIX}", f"dataset {record.name!r}", f"dataset {name!r}")
+        return record
+
+    def strangers(self) -> list[Path]:
+        """Return the files that no record names, but for hidden ones and those set aside."""
+        if not self.root.is_dir():
+            return []
+        named = {self._record(name).name for name in self.names()} | self._named()
+        shown = (path for path in sorted(self.root.iterdir()) if not path.name.startswith("."))
+        return [path for path in shown if path.name not in named and _ASIDE not in path.name]
+
+    # -- changes ------------------------------------------------------------------------------
+
+    @contextmanager
+    def placed(
+        self, record: DatasetRecord, upload: Path, before: DatasetRecord | None
+    ) -> Iterator[None]:
+        """Put a file and its record in place; all is as before if the block raises.
+
+        Args:
+            record: the dataset.
+            upload: the file under a hidden name, which it has until the caller removes that.
+            before: the dataset of the same name that it replaces.
+        """
+        target = self.file(record)
+        incoming = hidden_sibling(target, "incoming")
+        os.link(upload, incoming)
+        os.replace(incoming, target)
+        sync_directory(self.root)
+        going = self._second_name(before, "replaced") if before is not None else None
+        try:
+            with replaced(self._record(record.name), _content(record)):
+                yield
+            if before is not None:
+                self.file(before).unlink(missing_ok=True)
+        except BaseException:
+            target.unlink()
+            raise
+        finally:
+            if going is not None:
+                going.unlink(missing_ok=True)
+
+    def write(self, record: DatasetRecord) -> None:
+        """Write a dataset's record, whatever is there."""
+        write_durably(self._record(record.name), _content(record))
+
+    @contextmanager
+    def deleted(self, record: DatasetRecord) -> Iterator[None]:
+        """Remove a dataset's record and file; both are back if the block raises."""
+        path = self._record(record.name)
+        hidden = hidden_sibling(path, "deleting")
+        going = self._second_name(record, "deleting")
+        rename_durably(path, hidden)
+        try:
+            yield
+        except BaseException:
+            rename_durably(hidden, path)
+            raise
+        else:
+            self.file(record).unlink(missing_ok=True)
+            hidden.unlink()
+        finally:
+            if going is not None:
+                going.unlink(missing_ok=True)
+
+    # -- after a death ------------------------------------------------------------------------
+
+    def clean(self, is_known: Callable[[str], bool]) -> None:
+        """Finish what dead servers left: deletions, replacements and uploads.
+
+        Args:
+            is_known: tells whether the database has a dataset: its deletion was never answered.
+        """
+        if not self.root.is_dir():
+            return
+        for hidden in list_hidden(self.root):
+            name = hidden.target.removesuffix(_SUFFIX)
+            is_record = hidden.purpose == "deleting" and hidden.target.endswith(_SUFFIX)
+            if is_record and is_known(name) and not self._record(name).exists():
+                rename_durably(hidden.path, self._record(name))
+        for hidden in list_hidden(self.root):
+            twin = self._twin(hidden.path)
+            if remove_unlocked(hidden.path) and twin is not None:
+                twin.unlink(missing_ok=True)
+
+    def set_aside(self, name: str) -> Path:
+        """Give a damaged record another name and return that; nothing is lost."""
+        path = self._record(name)
+        number = 1
+        while (aside := path.with_name(f"{name}{_ASIDE}{number}")).exists():
+            number += 1
+        rename_durably(path, aside)
+        return aside
+
+    # -- helpers ------------------------------------------------------------------------------
+
+    def _record(self, name: str) -> Path:
+        return self.root / f"{check_name(name)}{_SUFFIX}"
+
+    def _second_name(self, record: DatasetRecord, purpose: str) -> Path | None:
+        path = self.file(record)
+        hidden = hidden_sibling(path, purpose)
+        try:
+            os.link(path, hidden)
+        except FileNotFoundError:
+            return None
+        return hidden
+
+    def _named(self) -> set[str]:
+        """Return the names of files that a record needs, or may need where it is not readable."""
+        found: set[str] = set()
+        for name in self.names():
+            try:
+                found.add(self.read(name).file_name)
+            except (Damaged, NotFound):
+                found.update(path.name for path in self.root.glob(f"{name}-*"))
+        return found
+
+    def _twin(self, hidden: Path) -> Path | None:
+        """Return the other name of a hidden file, if no dataset needs what is under it."""
+        if not hidden.is_file():
+            return None
+        shown = (path for path in self.root.iterdir() if not path.name.startswith("."))
+        twins = [path for path in shown if path.samefile(hidden)]
+        return twins[0] if twins and twins[0].name not in self._named() else None
+
+
+def _content(record: DatasetRecord) -> bytes:
+    return encode_record(dataclasses.replace(record, id=0))

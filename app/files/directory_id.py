@@ -1,0 +1,56 @@
+"""The id of a data directory: a database that belongs to another must not be used with it.
+
+<data>/directory-id              the id, once the database has it too
+<data>/.directory-id-new         the id, before that
+"""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+from app.errors import StartError
+from app.files.durable_files import rename_durably, write_durably
+
+__all__ = ["new_id", "proposed_id", "read_id", "settle_id"]
+
+_FILE = "directory-id"
+_NEW = ".directory-id-new"
+
+
+def read_id(data_dir: Path) -> str | None:
+    """Return the id, None where the directory has none yet; raise StartError for what is none."""
+    return _read(data_dir / _FILE)
+
+
+def proposed_id(data_dir: Path) -> str | None:
+    """Return the id that ``new_id`` wrote and ``settle_id`` did not confirm; None without one."""
+    return _read(data_dir / _NEW)
+
+
+def new_id(data_dir: Path) -> str:
+    """Write an id for a directory that has none, to be confirmed when the database has it."""
+    identity = proposed_id(data_dir) or uuid.uuid4().hex
+    write_durably(data_dir / _NEW, f"{identity}\n".encode())
+    return identity
+
+
+def settle_id(data_dir: Path) -> None:
+    """Confirm the id that was written last."""
+    rename_durably(data_dir / _NEW, data_dir / _FILE)
+
+
+def _read(path: Path) -> str | None:
+    try:
+        text = path.read_text(errors="replace").strip()
+    except FileNotFoundError:
+        return None
+    try:
+        return uuid.UUID(hex=text).hex
+    except ValueError:
+        raise StartError(
+            f"{path} is damaged: got {text[:40]!r}, expected the directory's id, 32 hexadecimal "
+            "digits. Put the id there that the database names (SELECT directory FROM "
+            "data_directory); or move the file and the database away, and the next start takes in "
+            "what lies in the directory"
+        ) from None

@@ -1,0 +1,158 @@
+"""Datasets after a start: what lies on the disk is what there is; the database learns of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from app.domain.dataset import DatasetKind, DatasetRecord
+from app.errors import Damaged, NotFound, ServiceError
+from app.files.dataset_directory import DatasetDirectory
+from app.files.dataset_formats import inspect_file
+from app.files.durable_files import digest_file
+from app.services.recovery_report import Finding, Outcome
+from app.store.datasets import all_datasets, put_dataset
+from app.store.store import Store
+
+__all__ = ["DatasetRecovery"]
+
+_FILE = re.compile(r"(.+)-([0-9a-f]{16})\.([a-z]+)", re.DOTALL)
+_OUTPUT = re.compile(r"\.output-(\d+)-(\d+)")
+
+IsRunning = Callable[[int, int], bool]
+
+
+class DatasetRecovery:
+    """Makes database and dataset files agree."""
+
+    def __init__(self, store: Store, directory: DatasetDirectory, max_bytes: int) -> None:
+        """Prepare.
+
+        Args:
+            max_bytes: most bytes that a dataset without a record may unpack to.
+        """
+        self._store = store
+        self._directory = directory
+        self._max_bytes = max_bytes
+
+    def run(self, is_running: IsRunning, *, rebuild: bool) -> list[Finding]:
+        """Finish what died half done, then compare all datasets.
+
+        Args:
+            is_running: tells whether an attempt of a job may be writing its output.
+            rebuild: make datasets of files that no record names.
+        """
+        if not self._directory.root.is_dir() and not self._rows():
+            return []
+        findings: list[Finding] = []
+        with self._directory.locked():
+            rows = self._rows()
+            self._directory.clean(rows.__contains__)
+            self._remove_outputs(is_running)
+            for name in sorted({*self._directory.names(), *rows}):
+                findings += self._compare(name, rows.get(name))
+            for path in self._directory.strangers():
+                findings.append(self._take_in_stranger(path, rebuild))
+        return findings
+
+    def look(self) -> list[Finding]:
+        """Return what ``run`` would have something to do about, and change nothing."""
+        rows = self._rows()
+        findings = []
+        for name in sorted({*self._directory.names(), *rows}):
+            try:
+                record = self._directory.read(name)
+            except (Damaged, NotFound) as error:
+                findings.append(_finding(name, Outcome.DAMAGED, str(error)))
+                continue
+            if name not in rows or not _agree(record, rows[name]):
+                detail = "the database does not know it, or knows an older state of it"
+                findings.append(_finding(name, Outcome.LEFT, detail))
+            findings += self._check_file(record)
+        for path in self._directory.strangers():
+            findings.append(_finding(path.name, Outcome.LEFT, "no record names it"))
+        return findings
+
+    def _compare(self, name: str, row: DatasetRecord | None) -> list[Finding]:
+        try:
+            record = self._directory.read(name)
+        except NotFound:
+            assert row is not None
+            self._directory.write(row)
+            return [_finding(name, Outcome.WRITTEN), *self._check_file(row)]
+        except Damaged as error:
+            return [self._mend_record(name, row, error)]
+        findings = self._check_file(record)
+        if row is None or not _agree(record, row):
+            with self._store.write() as connection:
+                put_dataset(connection, record)
+            findings.append(_finding(name, Outcome.IMPORTED if row is None else Outcome.UPDATED))
+        return findings
+
+    def _mend_record(self, name: str, row: DatasetRecord | None, error: Damaged) -> Finding:
+        if row is None:
+            return _finding(name, Outcome.LEFT, str(error))
+        aside = self._directory.set_aside(name)
+        self._directory.write(row)
+        detail = f"{error}; it is now {aside.name}, and written anew from the database"
+        return _finding(name, Outcome.DAMAGED, detail)
+
+    def _check_file(self, record: DatasetRecord) -> list[Finding]:
+        """Compare a file's size with its record: reading all of them would take too long."""
+        path = self._directory.file(record)
+        try:
+            size = path.stat().st_size
+        except OSError:
+            return [_finding(record.name, Outcome.DAMAGED, f"its file {path.name} is missing")]
+        if size == record.size:
+            return []
+        detail = f"its file {path.name} has {size:,} bytes, expected {record.size:,}"
+        return [_finding(record.name, Outcome.DAMAGED, detail)]
+
+    def _take_in_stranger(self, path: Path, rebuild: bool) -> Finding:
+        found = _FILE.fullmatch(path.name)
+        if not rebuild or found is None or found[3] not in list(DatasetKind):
+            return _finding(path.name, Outcome.LEFT, "no record names it")
+        name, kind = found[1], DatasetKind(found[3])
+        if name in self._directory.names():
+            return _finding(path.name, Outcome.LEFT, f"dataset {name} has another file")
+        digest = digest_file(path)
+        if not digest.sha256.startswith(found[2]):
+            return _finding(path.name, Outcome.LEFT, f"its SHA-256 begins {digest.sha256[:16]}")
+        try:
+            contents = inspect_file(path, kind, self._max_bytes)
+        except ServiceError as error:
+            return _finding(path.name, Outcome.LEFT, str(error))
+        record = DatasetRecord(
+            name=name,
+            kind=kind,
+            arrays=contents.arrays,
+            examples=contents.examples,
+            size=digest.size,
+            sha256=digest.sha256,
+            created_at=path.stat().st_mtime,
+        )
+        self._directory.write(record)
+        with self._store.write() as connection:
+            put_dataset(connection, record)
+        return _finding(name, Outcome.IMPORTED)
+
+    def _remove_outputs(self, is_running: IsRunning) -> None:
+        for path in self._directory.root.iterdir():
+            if (found := _OUTPUT.fullmatch(path.name)) and not is_running(
+                int(found[1]), int(found[2])
+            ):
+                path.unlink(missing_ok=True)
+
+    def _rows(self) -> dict[str, DatasetRecord]:
+        with self._store.read() as connection:
+            return {record.name: record for record in all_datasets(connection)}
+
+
+def _agree(file: DatasetRecord, row: DatasetRecord) -> bool:
+    return (file.kind, file.size, file.sha256) == (row.kind, row.size, row.sha256)
+
+
+def _finding(name: str, outcome: Outcome, detail: str = "") -> Finding:
+    return Finding(kind="dataset", name=name, outcome=outcome, detail=detail)

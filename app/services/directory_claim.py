@@ -1,0 +1,79 @@
+"""Whether this server's database and data directory belong together, before either is touched."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from app.errors import StartError
+from app.files.directory_id import new_id, proposed_id, read_id, settle_id
+from app.files.durable_files import locked
+from app.services.presence import Presence
+from app.store.data_directory import directory_of, is_empty, set_directory
+from app.store.store import Store
+
+__all__ = ["claim_directory"]
+
+_log = logging.getLogger(__name__)
+
+
+def claim_directory(store: Store, data_dir: Path, presence: Presence) -> bool:
+    """Enter a directory, if the store belongs to it; an empty store adopts it.
+
+    Args:
+        presence: of this server, which enters.
+
+    Returns:
+        True where the store knows nothing of what lies in the directory.
+
+    Raises:
+        StartError: they do not belong together, or another server has the directory with
+            another store. Nothing was changed.
+    """
+    with locked(data_dir):  # of two servers that start together the second finds the first
+        knows_nothing = _claim(store, data_dir, presence)
+        presence.enter()
+    return knows_nothing
+
+
+def _claim(store: Store, data_dir: Path, presence: Presence) -> bool:
+    with store.read() as connection:
+        named, knows_nothing = directory_of(connection), is_empty(connection)
+    present = read_id(data_dir)
+    if present is not None and present == named:
+        return knows_nothing
+    if named is not None:
+        if present is None and named == proposed_id(data_dir):
+            settle_id(data_dir)  # died between the two
+            return knows_nothing
+        raise _foreign(data_dir, present)
+    if present is not None and not knows_nothing:
+        raise _foreign(data_dir, present)
+    if knows_nothing and (others := presence.others()):
+        raise StartError(
+            f"data directory {data_dir} is in use by {len(others)} other server(s) with "
+            "another database, and this server's database is empty. Give this server the same "
+            "MODSERVE_DATABASE_URL as the other, or a MODSERVE_DATA_DIR of its own"
+        )
+    _adopt(store, data_dir, present)
+    return knows_nothing
+
+
+def _adopt(store: Store, data_dir: Path, present: str | None) -> None:
+    identity = present or new_id(data_dir)
+    with store.write() as connection:
+        set_directory(connection, identity)
+    if present is None:
+        settle_id(data_dir)
+    _log.info("the database now belongs to data directory %s, id %s", data_dir, identity)
+
+
+def _foreign(data_dir: Path, present: str | None) -> StartError:
+    what = "which has no id" if present is None else f"which has id {present}"
+    return StartError(
+        f"the database belongs to another data directory than {data_dir}, {what}. Set "
+        "MODSERVE_DATA_DIR or MODSERVE_DATABASE_URL so that they belong together (is the disk "
+        "mounted?); or give an empty database (for SQLite, move modserve.db, modserve.db-wal and "
+        "modserve.db-shm away): modules, checkpoints and datasets are then taken in from the "
+        "directory, and only the history of jobs is left behind"
+    )

@@ -1,0 +1,187 @@
+"""Modules after a start: what lies on the disk is what there is; the database learns of it.
+
+Between the file and the database a server may have died: the file is newer then, and wins. A module
+of an older modserve has no file yet and gets one from the database.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from app.domain.module import ModuleRecord
+from app.errors import Damaged, IdempotencyMismatch, NotFound
+from app.files.durable_files import list_hidden
+from app.files.module_directories import MODULE_FILE, ModuleDirectories
+from app.files.module_rebuilding import rebuild_module
+from app.services.recovery_report import Finding, Outcome
+from app.store.idempotency import recall, remember
+from app.store.modules import all_modules, get_module, put_module
+from app.store.store import Store
+
+__all__ = ["MODULE_SCOPE", "ModuleRecovery"]
+
+MODULE_SCOPE = "modules"
+"""Of idempotency keys."""
+
+_MOST_LOSSES = 1_000_000
+"""More than executors die between two writes of a file. A generation that a client knows from
+before the database was lost must not come again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _OnDisk:
+    record: ModuleRecord | None = None
+    damage: Damaged | None = None
+
+
+class ModuleRecovery:
+    """Makes database and module files agree."""
+
+    def __init__(self, store: Store, directories: ModuleDirectories, executor: str) -> None:
+        """Prepare.
+
+        Args:
+            executor: where modules go of which only a checkpoint is left.
+        """
+        self._store = store
+        self._directories = directories
+        self._executor = executor
+
+    def run(self, *, rebuild: bool) -> list[Finding]:
+        """Finish what died half done, then compare all modules.
+
+        Args:
+            rebuild: make modules of checkpoints where no record says what they belong to.
+        """
+        for hidden in self._directories.hidden():
+            with self._directories.locked(hidden.target):
+                if hidden.path.exists():
+                    self._directories.finish(hidden, self._row(hidden.target) is not None)
+        with self._store.read() as connection:
+            rows = {record.name: record for record in all_modules(connection)}
+        names = sorted({*self._directories.names(), *rows})
+        findings = (self._compare(name, rows.get(name), rebuild) for name in names)
+        return [finding for finding in findings if finding is not None]
+
+    def look(self) -> list[Finding]:
+        """Return what ``run`` would have something to do about, and change nothing."""
+        with self._store.read() as connection:
+            rows = {record.name: record for record in all_modules(connection)}
+        findings = []
+        for name in sorted({*self._directories.names(), *rows}):
+            file, row = self._read(name), rows.get(name)
+            if file.damage is not None:
+                findings.append(_finding(name, Outcome.DAMAGED, str(file.damage)))
+            elif file.record is None:
+                findings.append(_finding(name, Outcome.LEFT, f"there is no {MODULE_FILE}"))
+            elif row is None or not _agree(file.record, row):
+                detail = "the database does not know it, or knows an older state of it"
+                findings.append(_finding(name, Outcome.LEFT, detail))
+        return findings
+
+    def _compare(self, name: str, row: ModuleRecord | None, rebuild: bool) -> Finding | None:
+        file = self._read(name)
+        is_same = row is not None and file.record is not None and _agree(file.record, row)
+        if is_same and not list_hidden(self._directories.path(name)):
+            return None
+        with self._directories.locked(name):
+            row, file = self._row(name), self._read(name)  # as nobody else changes them
+            if self._directories.path(name).is_dir():
+                self._directories.clean(name)
+            if file.record is not None:
+                return self._take_in(file.record, row)
+            if row is not None:
+                return self._write_file(row, file)
+            return self._rebuild(name, file, rebuild)
+
+    def _take_in(self, file: ModuleRecord, row: ModuleRecord | None) -> Finding | None:
+        if row is not None and _agree(file, row):
+            return None
+        if row is None:
+            file = file.evolve(generation=file.generation + _MOST_LOSSES)
+        else:
+            version = file.version if file.version > row.version else row.version + 1
+            generation = max(file.generation, row.generation)
+            lost = file.lost or (row.lost and file.version <= row.version)
+            file = file.evolve(generation=generation, version=version, lost=lost)
+        try:
+            with self._directories.replaced(file), self._store.write() as connection:
+                put_module(connection, file)
+                if row is None:
+                    self._remember_request(connection, file.name)
+        except IntegrityError as error:
+            return _finding(file.name, Outcome.LEFT, f"its record contradicts itself: {error.orig}")
+        return _finding(file.name, Outcome.IMPORTED if row is None else Outcome.UPDATED)
+
+    def _remember_request(self, connection: Connection, name: str) -> None:
+        request = self._directories.read_request(name)
+        if request is None:
+            return
+        try:
+            if recall(connection, MODULE_SCOPE, request.key, request.fingerprint) is None:
+                one = (MODULE_SCOPE, request.key, request.fingerprint, name)
+                remember(connection, *one, time.time())
+        except IdempotencyMismatch:
+            pass  # the key was used again since
+
+    def _write_file(self, row: ModuleRecord, file: _OnDisk) -> Finding | None:
+        aside = None
+        if file.damage is not None:
+            aside = self._directories.set_aside(row.name)
+        self._directories.write(row)
+        if aside is None:
+            return _finding(row.name, Outcome.WRITTEN)
+        detail = f"{file.damage}; it is now {aside.name}, and written anew from the database"
+        return _finding(row.name, Outcome.DAMAGED, detail)
+
+    def _rebuild(self, name: str, file: _OnDisk, rebuild: bool) -> Finding | None:
+        directory = self._directories.path(name)
+        if not directory.is_dir():
+            return None  # deleted meanwhile
+        what = str(file.damage or f"there is no {MODULE_FILE}")
+        if not rebuild:
+            hint = "'modserve recover' makes a module of its checkpoint, if there is one"
+            return _finding(name, Outcome.LEFT, f"{what}; {hint}")
+        try:
+            record = rebuild_module(name, directory, self._executor)
+        except (NotFound, Damaged) as error:
+            return _finding(name, Outcome.LEFT, f"{what}; {error}")
+        if file.damage is not None:
+            self._directories.set_aside(name)
+        with self._directories.replaced(record), self._store.write() as connection:
+            put_module(connection, record)
+        detail = f"{what}; made of checkpoint {record.checkpoint}, unbound: bind it"
+        return _finding(name, Outcome.REBUILT, detail)
+
+    def _row(self, name: str) -> ModuleRecord | None:
+        try:
+            with self._store.read() as connection:
+                return get_module(connection, name)
+        except NotFound:
+            return None
+
+    def _read(self, name: str) -> _OnDisk:
+        try:
+            return _OnDisk(self._directories.read(name))
+        except NotFound:
+            return _OnDisk()
+        except Damaged as error:
+            return _OnDisk(damage=error)
+
+
+def _agree(file: ModuleRecord, row: ModuleRecord) -> bool:
+    """Tell whether two records say the same; of losses of memory the database alone knows."""
+    is_newer = file.version > row.version and file.lost != row.lost
+    return _essence(file) == _essence(row) and not is_newer
+
+
+def _essence(record: ModuleRecord) -> ModuleRecord:
+    return record.evolve(id=0, version=1, generation=1, updated_at=0.0, lost=False)
+
+
+def _finding(name: str, outcome: Outcome, detail: str = "") -> Finding:
+    return Finding(kind="module", name=name, outcome=outcome, detail=detail)

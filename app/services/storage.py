@@ -1,0 +1,86 @@
+"""Store and data directory of one server, opened together: they belong together or are not used."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.services.checkpoints import CheckpointService
+from app.services.datasets import DatasetService
+from app.services.directory_claim import claim_directory
+from app.services.modules import ModuleService
+from app.services.presence import Presence
+from app.services.recovery import Recovery
+from app.store.store import Store
+
+__all__ = ["Storage", "StorageOptions", "open_storage"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageOptions:
+    """What is to be opened, and its limits.
+
+    Attributes:
+        executor: where modules go of which only a checkpoint is left.
+        keep_checkpoints: of a module when a job does not say; None keeps all.
+    """
+
+    url: str
+    data_dir: Path
+    executor: str
+    max_dataset_bytes: int
+    max_checkpoint_bytes: int
+    max_symbol_bytes: int
+    keep_checkpoints: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """What is durable, and the services for it.
+
+    Attributes:
+        knows_nothing: the store was empty when it was opened, whatever lies in the directory.
+    """
+
+    store: Store
+    presence: Presence
+    modules: ModuleService
+    checkpoints: CheckpointService
+    datasets: DatasetService
+    recovery: Recovery
+    knows_nothing: bool
+
+
+def open_storage(options: StorageOptions, stack: ExitStack, *, claim: bool = True) -> Storage:
+    """Open store and directory; the stack closes them.
+
+    Args:
+        claim: make sure that they belong together and enter the directory; False only looks.
+
+    Raises:
+        StartError: they do not belong together, or one of them cannot be used.
+    """
+    data_dir = options.data_dir
+    presence = Presence(data_dir / "servers")
+    stack.callback(presence.leave)
+    store = Store(options.url)
+    store.open()
+    stack.callback(store.close)
+    knows_nothing = claim and claim_directory(store, data_dir, presence)
+    modules = ModuleService(store, data_dir)
+    checkpoints = CheckpointService(
+        store,
+        modules,
+        data_dir,
+        max_bytes=options.max_checkpoint_bytes,
+        max_symbol_bytes=options.max_symbol_bytes,
+        keep=options.keep_checkpoints,
+    )
+    recovery = Recovery(
+        *(store, modules, checkpoints, data_dir, presence),
+        executor=options.executor,
+        max_dataset_bytes=options.max_dataset_bytes,
+    )
+    datasets = DatasetService(store, data_dir, options.max_dataset_bytes)
+    return Storage(store, presence, modules, checkpoints, datasets, recovery, knows_nothing)

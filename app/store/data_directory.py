@@ -1,0 +1,26 @@
+"""Which data directory the database belongs to, and whether it knows anything at all."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, insert, select
+
+from app.store.schema import data_directory, datasets, jobs, modules
+
+__all__ = ["directory_of", "is_empty", "set_directory"]
+
+
+def directory_of(connection: Connection) -> str | None:
+    """Return the id of the database's data directory, None before a server has claimed one."""
+    found = connection.scalar(select(data_directory.c.directory))
+    return None if found is None else str(found)
+
+
+def set_directory(connection: Connection, directory: str) -> None:
+    """Note which data directory the database belongs to; it has none yet."""
+    connection.execute(insert(data_directory).values(number=1, directory=directory))
+
+
+def is_empty(connection: Connection) -> bool:
+    """Tell whether the database has no module, no dataset and no job."""
+    tables = (modules, datasets, jobs)
+    return all(connection.execute(select(one.c.id).limit(1)).first() is None for one in tables)

@@ -1,0 +1,21 @@
+"""Which data directory the database belongs to."""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0004"
+down_revision = "0003"
+
+
+def upgrade() -> None:
+    """Make the table, which has no row before a server has claimed a directory."""
+    op.execute(
+        """
+        CREATE TABLE data_directory (
+            number INTEGER NOT NULL PRIMARY KEY,
+            directory VARCHAR(64) NOT NULL,
+            CONSTRAINT data_directory_one CHECK (number = 1)
+        )
+        """
+    )

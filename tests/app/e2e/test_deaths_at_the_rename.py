@@ -1,0 +1,87 @@
+"""Who dies between the renaming of a checkpoint and its report loses no trained model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.client import Client
+from app.client.local_server import ServerProcess, running_server
+from app.demo.tour import MNIST
+from served import lenet
+from served.processes import ENVIRONMENT, kill, wait_until
+
+TESTS = Path(__file__).parents[2]
+
+
+@contextmanager
+def dying(data_dir: Path, host: str) -> Iterator[ServerProcess]:
+    program = ("-m", "served.dying_host", f"served.dying_host:{host}")
+    environment = {**ENVIRONMENT, "PYTHONPATH": f"{TESTS}:{TESTS.parent}"}
+    with running_server(data_dir, environment=environment, program=program) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def expected(client: Client) -> dict[int, np.ndarray]:
+    """What undisturbed trainings of one and of two epochs predict."""
+    found = {}
+    for epochs in (1, 2):
+        lenet.create(client, "lenet")
+        assert client.wait(lenet.fit(client, "lenet", epochs=epochs))["status"] == "succeeded"
+        found[epochs] = predicted(client)
+        client.delete_module("lenet")
+    return found
+
+
+def predicted(client: Client) -> np.ndarray:
+    return client.predict("lenet", data=lenet.digits(5)[0])["softmax_output"]
+
+
+def pid(client: Client) -> int | None:
+    """Return the process id of the executor, None while there is none that answers."""
+    (executor,) = client.request("GET", "/v1/executors").json()["items"]
+    return executor["pid"] if executor["state"] == "ready" else None
+
+
+def begin(client: Client, epochs: int) -> int:
+    client.put_dataset("mnist", MNIST)
+    lenet.create(client, "lenet")
+    return lenet.fit(client, "lenet", epochs=epochs)
+
+
+def check(client: Client, job: int, epochs: int, expected: np.ndarray) -> None:
+    """Check that the trained module is there, now and after one more death of the executor."""
+    assert client.wait(job)["status"] == "succeeded"
+    assert client.job(job)["attempt"] == epochs + 1, "it died at each checkpoint"
+    module = client.module("lenet")
+    assert (module["params"], module["checkpoint"]) == ("checkpoint", str(epochs))
+    assert next(one["tag"] for one in client.checkpoints("lenet")) == str(epochs)
+    np.testing.assert_array_equal(predicted(client), expected)
+    first = pid(client)
+    assert first is not None
+    kill(first)
+    wait_until(lambda: pid(client) not in (first, None), "another executor")
+    np.testing.assert_array_equal(predicted(client), expected)
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_an_executor_dies(tmp_path: Path, expected: dict[int, np.ndarray], epochs: int) -> None:
+    with dying(tmp_path, "ExecutorDies") as server, Client(server.url) as client:
+        check(client, begin(client, epochs), epochs, expected[epochs])
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_the_server_dies(tmp_path: Path, expected: dict[int, np.ndarray], epochs: int) -> None:
+    with dying(tmp_path, "ServerDies") as server, Client(server.url) as client:
+        job = begin(client, epochs)
+        server.process.wait(timeout=60)
+    for _ in range(epochs - 1):
+        with dying(tmp_path, "ServerDies") as server:
+            server.process.wait(timeout=60)
+    with running_server(tmp_path, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        check(client, job, epochs, expected[epochs])

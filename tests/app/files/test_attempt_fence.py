@@ -1,0 +1,79 @@
+"""Who was thought dead and wakes up replaces no checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.domain.checkpoint import CheckpointTag
+from app.errors import Damaged, Superseded
+from app.files.attempt_fence import FENCE
+from app.files.checkpoint_files import (
+    admit_attempt,
+    list_tags,
+    read_manifest,
+    shut_out_attempt,
+    write_checkpoint,
+)
+
+TAG = CheckpointTag(1)
+
+
+def write(root: Path, job_id: int, attempt: int, content: bytes = b"w") -> None:
+    with write_checkpoint(root, TAG, module="a", job_id=job_id, attempt=attempt) as writer:
+        (writer.directory / "a-0001.params").write_bytes(content)
+
+
+def test_only_the_attempt_that_was_admitted_writes(tmp_path: Path) -> None:
+    with pytest.raises(Superseded, match="the attempt that may is none"):
+        write(tmp_path, 1, 1)
+    admit_attempt(tmp_path, 1, 1)
+    write(tmp_path, 1, 1)
+    for job_id, attempt in ((1, 2), (2, 1)):
+        with pytest.raises(Superseded, match="the attempt that may is 1 of 1"):
+            write(tmp_path, job_id, attempt)
+    with write_checkpoint(tmp_path, CheckpointTag(2), module="a"):
+        pass  # a call, no job's attempt
+    assert list_tags(tmp_path) == [TAG, (2, 0)]
+
+
+def test_an_attempt_that_sleeps_while_it_writes_replaces_nothing(tmp_path: Path) -> None:
+    admit_attempt(tmp_path, 1, 1)
+    writing = write_checkpoint(tmp_path, TAG, module="a", job_id=1, attempt=1)
+    zombie = writing.__enter__()
+    (zombie.directory / "a-0001.params").write_bytes(b"of a zombie")
+    admit_attempt(tmp_path, 1, 2)
+    write(tmp_path, 1, 2, b"of the living")
+    with pytest.raises(Superseded, match="attempt 1 of job 1 may write no checkpoint any more"):
+        writing.__exit__(None, None, None)
+    assert read_manifest(tmp_path / "1").attempt == 2
+    assert (tmp_path / "1" / "a-0001.params").read_bytes() == b"of the living"
+    assert {path.name for path in tmp_path.iterdir()} == {"1", FENCE}
+
+
+def test_an_attempt_that_was_taken_for_dead_writes_nothing_before_there_is_another(
+    tmp_path: Path,
+) -> None:
+    admit_attempt(tmp_path, 1, 1)
+    shut_out_attempt(tmp_path, 1, 2)  # not the one that may
+    write(tmp_path, 1, 1)
+    shut_out_attempt(tmp_path, 1, 1)
+    with pytest.raises(Superseded):
+        write(tmp_path, 1, 1)
+
+
+def test_a_deleted_module_does_not_come_back_by_a_zombie(tmp_path: Path) -> None:
+    root = tmp_path / "modules" / "a" / "checkpoints"
+    with pytest.raises(FileNotFoundError):
+        write(root, 1, 1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_damaged_fence_lets_nobody_write(tmp_path: Path) -> None:
+    admit_attempt(tmp_path, 1, 1)
+    (tmp_path / FENCE).write_bytes(b"{")
+    with pytest.raises(Damaged, match="attempt"):
+        write(tmp_path, 1, 1)
+    admit_attempt(tmp_path, 1, 2)
+    write(tmp_path, 1, 2)

@@ -1,0 +1,79 @@
+"""A process that dies at a chosen step without dying: what it would do later does not happen.
+
+Every call that changes the disk is a step, and so is every commit. From the chosen one on all of
+them raise, those of ``except`` and ``finally`` too, as after ``kill -9``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from app.store.store import Store
+
+__all__ = ["Died", "Victim", "dying_at"]
+
+_STEPS = ("rename", "replace", "link", "unlink", "mkdir", "rmdir", "fsync")
+
+
+class Died(BaseException):
+    """The process is dead."""
+
+
+class Victim:
+    """Counts steps; dead from one of them on."""
+
+    def __init__(self, last: int) -> None:
+        self.steps = 0
+        self._last = last
+
+    def step(self) -> None:
+        """Take a step, unless dead."""
+        self.steps += 1
+        if self.steps > self._last:
+            raise Died
+
+
+@contextmanager
+def dying_at(step: int, store: Store) -> Iterator[Victim]:
+    """Let what happens within the block die when this many steps are done; swallow its death.
+
+    The store is dead with it: open another one on the same database to go on.
+    """
+    victim = Victim(step)
+
+    def wrap(function: Any) -> Any:
+        def wrapped(*arguments: Any, **options: Any) -> Any:
+            victim.step()
+            return function(*arguments, **options)
+
+        return wrapped
+
+    def before_commit(connection: object) -> None:
+        if connection.get_execution_options().get("writes"):  # type: ignore[attr-defined]
+            victim.step()
+
+    connections: list[Any] = []
+
+    def note(connection: object, *_: object) -> None:
+        connections.append(connection)
+
+    engine = store._engine
+    event.listen(engine, "checkout", note)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in _STEPS:
+            patch.setattr(os, name, wrap(getattr(os, name)))
+        event.listen(engine, "commit", before_commit)
+        try:
+            yield victim
+        except Died:
+            for connection in connections:
+                connection.close()  # as the kernel does; what is not committed is gone
+        finally:
+            event.remove(engine, "commit", before_commit)
+            event.remove(engine, "checkout", note)

@@ -1,0 +1,71 @@
+"""Executors that end a process between the renaming of a checkpoint and the report of it.
+
+Each does so at the first renaming of each tag between epochs; a file beside the checkpoints notes
+that it was done. Run a whole server with one of them by
+
+    python -m served.dying_host served.dying_host:ExecutorDies serve ...
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from app import main
+from app.cli import app
+from app.executor.host import ModuleHost
+from app.files import checkpoint_files
+from app.link.process import ProcessOptions
+
+__all__ = ["ExecutorDies", "ServerDies"]
+
+
+class _DyingHost(ModuleHost):
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        rename = checkpoint_files.rename_durably
+
+        def rename_and_die(source: Path, target: Path) -> None:
+            rename(source, target)
+            done = target.parent.parent / f"died-at-{target.name}"
+            is_seen = target.name.isdecimal() and target.parent.name == "checkpoints"
+            if is_seen and not done.exists():
+                done.touch()
+                self.die()
+
+        checkpoint_files.rename_durably = rename_and_die
+
+    def die(self) -> None:
+        """End a process, this one at the latest when the server is gone."""
+        raise NotImplementedError
+
+
+class ExecutorDies(_DyingHost):
+    """Ends itself."""
+
+    def die(self) -> None:
+        """End this process as the kernel does when memory runs out."""
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class ServerDies(_DyingHost):
+    """Ends its server, and itself by that."""
+
+    def die(self) -> None:
+        """End the server; wait for the end that follows for this process."""
+        os.kill(os.getppid(), signal.SIGKILL)
+        signal.pause()
+
+
+if __name__ == "__main__":
+    host = sys.argv.pop(1)
+
+    def options(**given: object) -> ProcessOptions:
+        program = ("app.executor.main", "--host", host)
+        return ProcessOptions(**{**given, "program": program})  # type: ignore[arg-type]
+
+    main.ProcessOptions = options  # type: ignore[assignment, misc]
+    app()
