@@ -42,4 +42,7 @@ def settled(future: Future[Any]) -> Waits[None]:
 def awaited(future: Future[T]) -> Waits[T]:
     """Wait within work in steps; return or raise what the future has."""
     yield from settled(future)
-    return future.result()
+    try:
+        return future.result()
+    finally:
+        del future  # see in_background

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from app.error_table import error_code
-from app.errors import HostError, ServiceError
+from app.errors import HostError, ServiceError, refined
 from core import errors
 from core.errors import MXNetError, StageError, UsageError
 
-__all__ = ["ENGINE_CODES", "client_fault", "engine_code", "to_host_error"]
+__all__ = ["ENGINE_CODES", "client_fault", "engine_code", "refusal_of", "to_host_error"]
 
 ENGINE_CODES: Mapping[type[MXNetError], str] = {
     MXNetError: "engine",
@@ -51,6 +51,16 @@ def client_fault(field: str) -> Iterator[None]:
         raise HostError(engine_code(error), _text(error), field) from error
     except (ValueError, TypeError, RuntimeError) as error:
         raise HostError("invalid", _of_field(field, error), field) from error
+
+
+def refusal_of(error: BaseException) -> HostError | None:
+    """Return the refusal for an error, None where it is no answer but a fault of ours.
+
+    Callers keep no name for the error that this takes for it: a frame that had one would be in its
+    traceback, and all that the frames below hold would live until the collector runs.
+    """
+    known = refined(error)
+    return to_host_error(known) if isinstance(known, ServiceError | MXNetError) else None
 
 
 def to_host_error(error: ServiceError | MXNetError) -> HostError:

@@ -13,9 +13,9 @@ import numpy as np
 from app.domain.codec import from_plain, to_plain
 from app.domain.job_params import parse_job_params
 from app.domain.module import BucketShapes, ModuleRecord
-from app.errors import AlreadyExists, HostError, Invalid, ServiceError, refined
+from app.errors import AlreadyExists, HostError, Invalid, ServiceError
 from app.executor.background import Waits
-from app.executor.faults import to_host_error
+from app.executor.faults import refusal_of
 from app.executor.jobs.job_board import JobBoard
 from app.executor.jobs.job_checks import check_job
 from app.executor.modules.describe import describe_module, describe_optimizer, summarize
@@ -25,7 +25,7 @@ from app.executor.modules.memory_limits import available_bytes
 from app.executor.modules.module_files import load_module, read_base, save_module
 from app.executor.modules.module_params import get_params, init_params, set_params
 from app.executor.modules.randomness import RandomStreams
-from app.executor.modules.resident import resident_bytes
+from app.executor.modules.resident import resident_bytes, return_free_memory
 from app.executor.modules.restoring import restore_module
 from app.executor.modules.stepping import Stepper
 from app.link import calls
@@ -114,10 +114,13 @@ class ModuleHost:
             with self._backend.scope():
                 yield
         except (ServiceError, MXNetError, OSError) as error:
-            known = refined(error)
-            if not isinstance(known, ServiceError | MXNetError):
+            refusal = refusal_of(error)
+            if refusal is None:
                 raise
-            raise to_host_error(known) from error
+            try:
+                raise refusal from error
+            finally:
+                del refusal  # see refusal_of
 
     def has_work(self) -> bool:
         """Tell whether a job can be advanced."""
@@ -169,6 +172,8 @@ class ModuleHost:
         del self._modules[module.name]
         del self._steppers[module.name]
         self._random.forget(module.name)
+        del module
+        return_free_memory()
         return {}, {}
 
     def _describe_module(self, call: calls.DescribeModule, tensors: Arrays) -> Answer:

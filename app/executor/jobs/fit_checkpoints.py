@@ -75,7 +75,11 @@ class FitCheckpoints:
 
     def _report(self, done: _UnderWay, state: FitState) -> None:
         self._under_way = None
-        done.written.result()
+        try:
+            done.written.result()
+        except BaseException:
+            del done  # see in_background
+            raise
         self.saved_at = time.monotonic()
         context = self._context
         if state.tag == done.tag:  # nothing was trained since

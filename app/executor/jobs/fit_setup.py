@@ -44,8 +44,8 @@ def load_examples(
         InputForm(name, bound[name].dtype, bound[name].layout) if name in bound else InputForm(name)
         for name in names
     ]
-    loaded = in_background(Examples, source, context.start.datasets, forms, field)
-    return (yield from awaited(loaded))
+    files = context.start.datasets
+    return (yield from awaited(in_background(Examples, source, files, forms, field)))
 
 
 def bucket_lengths(module: HostedModule, wanted: Sequence[int]) -> list[int]:

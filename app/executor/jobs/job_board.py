@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.domain.job_params import FitParams, PredictParams, ScoreParams, parse_job_params
-from app.errors import HostError, NotFound, ServiceError, Superseded, refined
+from app.errors import HostError, NotFound, ServiceError, Superseded
 from app.executor.background import Waits
-from app.executor.faults import to_host_error
+from app.executor.faults import refusal_of, to_host_error
 from app.executor.jobs.job_context import JobContext
 from app.executor.jobs.scoring import PredictJob, ScoreJob
 from app.executor.jobs.training import FitJob
@@ -118,6 +118,7 @@ class JobBoard:
         context = running.context
         self._random.enter(_stream_of(context))
         try:
+            running.awaited = None
             with context.captured_logs():
                 running.awaited = next(running.steps)
             if running.awaited is not None:
@@ -130,11 +131,8 @@ class JobBoard:
             self._fail(running, error)
         except OSError as error:
             _log.exception("job %d failed", context.job_id)
-            known = refined(error)
-            if isinstance(known, ServiceError):
-                self._fail(running, to_host_error(known))
-            else:
-                self._fail(running, HostError("unavailable", f"a file cannot be used: {error}"))
+            unknown = HostError("unavailable", f"a file cannot be used: {error}")
+            self._fail(running, refusal_of(error) or unknown)
         except MemoryError:
             self._fail(running, HostError("unavailable", "out of memory; use a smaller batch_size"))
         except Exception as error:

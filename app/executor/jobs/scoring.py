@@ -205,8 +205,8 @@ class PredictJob:
             if (stopped := context.stopped()) is not None:
                 return stopped
         assert context.start.output_path is not None
-        written = in_background(table.write, Path(context.start.output_path))
-        shapes = yield from awaited(written)
+        path = Path(context.start.output_path)
+        shapes = yield from awaited(in_background(table.write, path))
         result = {"output": params.output, "samples": samples, "shapes": shapes}
         return JobDone(job_id=context.job_id, attempt=context.attempt, result=result)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from app.domain.codec import canonical_json
@@ -297,23 +298,20 @@ class HostedModule:
         if self._inference is None:
             is_mutable = self.record.kind is ModuleKind.MUTABLE
             self._inference = Inference(
-                self.symbols, self.buckets(), self.on_device, any_shape=is_mutable
+                self.symbols, self.buckets(), self.on_device(), any_shape=is_mutable
             )
         return self._inference
 
     # -- inside -------------------------------------------------------------------------------
 
     def _make_engine(self) -> Engine:
-        return make_engine(self.record, self._generate, self.default_key, self.contexts)
-
-    def _generate(self, key: Any) -> tuple[Symbol, list[str], list[str]]:
-        return self._symbol_of(key, "bucket"), self.data_names, self.label_names
+        # Nothing that the engine keeps may lead back here: the cycle would keep all memory of a
+        # deleted module until the collector runs.
+        generate = partial(_generate, self.symbols, self.data_names, self.label_names)
+        return make_engine(self.record, generate, self.default_key, self.contexts)
 
     def _symbol_of(self, key: Any, field: str) -> Symbol:
-        text = canonical_json(key)
-        if text not in self.symbols:
-            raise Invalid(field, text, f"a key that has a symbol: {', '.join(self.symbols)}")
-        return self.symbols[text]
+        return _symbol_of(self.symbols, key, field)
 
     def _with(self, **changes: Any) -> BindSpec:
         assert self.record.bind is not None
@@ -349,6 +347,19 @@ class HostedModule:
         if self._parked is not None:
             unpark_optimizer(self.engine, self._parked)
             self._parked = None
+
+
+def _generate(
+    symbols: Mapping[str, Symbol], data_names: list[str], label_names: list[str], key: Any
+) -> tuple[Symbol, list[str], list[str]]:
+    return _symbol_of(symbols, key, "bucket"), data_names, label_names
+
+
+def _symbol_of(symbols: Mapping[str, Symbol], key: Any, field: str) -> Symbol:
+    text = canonical_json(key)
+    if text not in symbols:
+        raise Invalid(field, text, f"a key that has a symbol: {', '.join(symbols)}")
+    return symbols[text]
 
 
 def _hashable(value: Any) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 
-__all__ = ["resident_bytes"]
+__all__ = ["resident_bytes", "return_free_memory"]
 
+_LIBC = ctypes.CDLL(None)
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -13,3 +15,10 @@ def resident_bytes() -> int:
     """Return the bytes of memory that this process has, shared memory included."""
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * _PAGE_BYTES
+
+
+def return_free_memory() -> None:
+    """Give what the C library keeps of freed memory back to the system, where it can."""
+    trim = getattr(_LIBC, "malloc_trim", None)
+    if trim is not None:
+        trim(0)

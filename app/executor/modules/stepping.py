@@ -27,6 +27,8 @@ from core.types import to_dtype
 __all__ = ["Stepper"]
 
 Answer = tuple[dict[str, Any], Arrays]
+Recall = Callable[["Stepper"], Answer]
+"""Gives the last answer again, of the stepper it is given: a cycle would keep deleted modules."""
 
 
 class Stepper:
@@ -40,7 +42,7 @@ class Stepper:
     def __init__(self, module: HostedModule) -> None:
         self._module = module
         self._last_sequence = 0
-        self._last_answer: Callable[[], Answer] | None = None
+        self._last_answer: Recall | None = None
         self._forwarded: Any = None
         self._observed: list[Row] = []
 
@@ -138,7 +140,7 @@ class Stepper:
 
     # -- inside -----------------------------------------------------------------------------
 
-    def _once(self, call: StepCall, name: str, act: Callable[[], Callable[[], Answer]]) -> Answer:
+    def _once(self, call: StepCall, name: str, act: Callable[[], Recall]) -> Answer:
         module = self._module
         present = module.record.generation
         if call.generation is not None and call.generation != present:
@@ -150,7 +152,7 @@ class Stepper:
             )
         if call.sequence is not None:
             if call.sequence == self._last_sequence and self._last_answer is not None:
-                return self._number(self._last_answer())
+                return self._number(self._last_answer(self))
             if call.sequence != self._last_sequence + 1:
                 raise Conflict(
                     f"{name} of module {module.name!r} has sequence {call.sequence}, expected "
@@ -159,7 +161,7 @@ class Stepper:
         module.require_idle(name)
         self._last_answer = act()
         self._last_sequence += 1
-        return self._number(self._last_answer())
+        return self._number(self._last_answer(self))
 
     def _number(self, answer: Answer) -> Answer:
         result, tensors = answer
@@ -169,7 +171,7 @@ class Stepper:
         }
         return result | position, tensors
 
-    def _forward(self, call: Forward, tensors: Arrays) -> Callable[[], Answer]:
+    def _forward(self, call: Forward, tensors: Arrays) -> Recall:
         module = self._module
         module.require("forward_backward" if call.backward else "forward")
         training = call.backward or call.is_train
@@ -190,10 +192,10 @@ class Stepper:
             if call.backward:
                 module.engine.backward()
         if not call.with_outputs:
-            return lambda: ({}, {})
-        return lambda: ({}, self.outputs())
+            return lambda _: ({}, {})
+        return lambda stepper: ({}, stepper.outputs())
 
-    def _backward(self, tensors: Arrays) -> Callable[[], Answer]:
+    def _backward(self, tensors: Arrays) -> Recall:
         module = self._module
         module.require("backward")
         if self._forwarded is not module.record.bind:
@@ -206,9 +208,9 @@ class Stepper:
             grads = [array(tensors[name]) for name in names]
         with client_fault("out_grads"):
             module.engine.backward(grads)
-        return lambda: ({}, {})
+        return lambda _: ({}, {})
 
-    def _update(self) -> Callable[[], Answer]:
+    def _update(self) -> Recall:
         module = self._module
         module.require("update")
         if not module.engine.has_gradients:
@@ -219,7 +221,7 @@ class Stepper:
         optimizer = optimizer_of(module.engine)
         assert optimizer is not None
         count = optimizer.num_update
-        return lambda: ({"num_update": count}, {})
+        return lambda _: ({"num_update": count}, {})
 
 
 def make_batch(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -45,7 +45,7 @@ class Inference:
         self,
         symbols: Mapping[str, Symbol],
         buckets: Mapping[str, BucketShapes],
-        parameters: Callable[[], Parameters],
+        parameters: Parameters,
         *,
         any_shape: bool = False,
     ) -> None:
@@ -54,7 +54,7 @@ class Inference:
         Args:
             symbols: by bucket key.
             buckets: shapes by bucket key.
-            parameters: returns the arrays to compute with.
+            parameters: the arrays to compute with.
             any_shape: examples may have other shapes than bound; each has a predictor.
         """
         self._any_shape = any_shape
@@ -124,7 +124,7 @@ class Inference:
     def _make(self, key: str, shapes: BucketShapes) -> Predictor:
         inputs = describe_inputs(shapes.data_shapes)
         labels = describe_inputs(shapes.label_shapes)
-        return Predictor(self._symbols[key], self._parameters(), inputs, self._memory, labels)
+        return Predictor(self._symbols[key], self._parameters, inputs, self._memory, labels)
 
     def nbytes(self) -> int:
         """Return the bytes of the memory that all predictors share."""
