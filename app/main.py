@@ -29,6 +29,7 @@ from app.services.bell import Bells
 from app.services.dispatcher import Dispatcher
 from app.services.executor_locks import ExecutorLocks
 from app.services.executors import Executors
+from app.services.history import History
 from app.services.job_queue import JobQueue
 from app.services.job_runs import JobRuns
 from app.services.jobs import JobDefaults, JobService
@@ -173,6 +174,9 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     stack.push_async_callback(restoration.stop)
     await dispatcher.start()
     stack.push_async_callback(dispatcher.stop)
+    history = History(jobs, settings.keep_jobs, settings.keep_job_days)
+    history.start()
+    stack.push_async_callback(history.stop)
     return Services(
         *(modules, restores, access, commands, executors, checkpoints, storage.datasets, jobs),
         recovered=recovered,

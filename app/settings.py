@@ -89,6 +89,10 @@ class Settings(BaseSettings):
     """Checkpoints kept per module, the newest ones; None keeps all."""
     keep_progress_events: int = Field(default=500, ge=1)
     """Progress reports and log lines kept per job, each; metrics and transitions all stay."""
+    keep_jobs: int | None = Field(default=10_000, ge=1)
+    """Finished jobs kept, the last ones; None (``null``) keeps all. Their checkpoints stay."""
+    keep_job_days: float | None = Field(default=None, gt=0)
+    """Finished jobs are removed so many days after their end; None keeps them."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe log line that is written."""
 

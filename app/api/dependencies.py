@@ -37,7 +37,8 @@ async def refuse_unknown_query(request: Request) -> None:
             raise Invalid(name, request.query_params[name], expected)
 
 
-def _services(request: Request) -> Services:
+async def _services(request: Request) -> Services:
+    # Not a plain function: FastAPI runs those in a thread, once more for every request.
     services: Services = request.app.state.services
     return services
 

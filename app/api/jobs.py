@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import orjson
@@ -18,7 +19,8 @@ from app.api.views import EventView, JobView, PageView, event_view, job_view
 from app.domain.job import EventRow, JobKind, JobStatus
 from app.domain.job_params import FitParams, PredictParams, ScoreParams
 from app.errors import ServiceError
-from app.services.jobs import JobFilter
+from app.services.jobs import JobFilter, JobLimits
+from app.services.services import Services
 
 __all__ = ["router"]
 
@@ -40,44 +42,73 @@ _SCORE = {key: _FIT[key] for key in ("dataset", "inputs", "batch_size")}
 _SUBMIT = problems(400, 404, 409, 413, 415, 422)
 
 Priority = Annotated[int, Query(ge=-1000, le=1000, description="A smaller number runs earlier.")]
+MaxRetries = Annotated[
+    int,
+    Query(
+        ge=0,
+        le=100,
+        description="How often it is tried again by itself, after 1, 2, 4, ... seconds, when it "
+        "fails in a way that may pass: storage_full, unavailable, in_use, executor_gone.",
+    ),
+]
+DeadlineSeconds = Annotated[
+    float | None,
+    Query(gt=0, le=3e8, description="It fails (deadline_exceeded) unless it ends so soon."),
+]
+TimeoutSeconds = Annotated[
+    float | None,
+    Query(gt=0, le=3e8, description="It fails (deadline_exceeded) when it has run for so long."),
+]
 
 
+@dataclass(frozen=True, slots=True)
 class Submission:
     """A request that submits a job: the module, what the query and headers say, and the body."""
 
-    def __init__(
-        self,
-        module: ModuleName,
-        request: Request,
-        response: Response,
-        services: ServicesOf,
-        priority: Priority = 0,
-        idempotency_key: IdempotencyKey = None,
-    ) -> None:
-        self._module = module
-        self._request = request
-        self._response = response
-        self._services = services
-        self._priority = priority
-        self._idempotency_key = idempotency_key
+    module: str
+    request: Request
+    response: Response
+    services: Services
+    limits: JobLimits
+    idempotency_key: str | None
 
     async def as_job(self, kind: JobKind) -> JobView:
         """Queue the job, and answer where it is."""
-        params = await read_json(self._request, {"op": "job", "kind": kind.value})
-        await self._services.commands.check_job(self._module, kind, params)
+        params = await read_json(self.request, {"op": "job", "kind": kind.value})
+        await self.services.commands.check_job(self.module, kind, params)
         job = await asyncio.to_thread(
-            self._services.jobs.submit,
-            self._module,
+            self.services.jobs.submit,
+            self.module,
             kind,
             params,
-            priority=self._priority,
-            idempotency_key=self._idempotency_key,
+            self.limits,
+            self.idempotency_key,
         )
-        self._response.headers["Location"] = f"/v1/jobs/{job.id}"
+        self.response.headers["Location"] = f"/v1/jobs/{job.id}"
         return job_view(job)
 
 
-Submitted = Annotated[Submission, Depends()]
+async def _submission(
+    module: ModuleName,
+    request: Request,
+    response: Response,
+    services: ServicesOf,
+    priority: Priority = 0,
+    max_retries: MaxRetries = 0,
+    deadline_seconds: DeadlineSeconds = None,
+    timeout_seconds: TimeoutSeconds = None,
+    idempotency_key: IdempotencyKey = None,
+) -> Submission:
+    limits = JobLimits(
+        priority=priority,
+        max_retries=max_retries,
+        deadline_seconds=deadline_seconds,
+        timeout_seconds=timeout_seconds,
+    )
+    return Submission(module, request, response, services, limits, idempotency_key)
+
+
+Submitted = Annotated[Submission, Depends(_submission)]
 
 
 @router.post(
@@ -129,13 +160,27 @@ def list_jobs(
     page = services.jobs.list_jobs(
         JobFilter(module=module, status=status, kind=kind), cursor, limit
     )
-    return PageView(items=[job_view(job) for job in page.items], next_cursor=page.next_cursor)
+    outlooks = services.jobs.outlook(page.items)
+    views = [job_view(job, outlook) for job, outlook in zip(page.items, outlooks, strict=True)]
+    return PageView(items=views, next_cursor=page.next_cursor)
 
 
 @router.get("/v1/jobs/{job}", summary="Describe a job", responses=problems(404, 422))
 def get_job(job: JobId, services: ServicesOf) -> JobView:
-    """Return a job with its newest progress."""
-    return job_view(services.jobs.get(job))
+    """Return a job with its newest progress, its place in the queue and when it may end."""
+    found = services.jobs.get(job)
+    return job_view(found, *services.jobs.outlook([found]))
+
+
+@router.delete(
+    "/v1/jobs/{job}",
+    status_code=204,
+    summary="Delete a finished job",
+    responses=problems(404, 409, 422),
+)
+def delete_job(job: JobId, services: ServicesOf) -> None:
+    """Remove a job that has ended, with its events and metrics; its checkpoints stay."""
+    services.jobs.delete(job)
 
 
 @router.post("/v1/jobs/{job}/cancel", summary="Cancel", responses=problems(404, 409, 422))

@@ -12,6 +12,7 @@ from app.domain.dataset import DatasetRecord
 from app.domain.job import EventRow, Job
 from app.domain.module import SINGLE, ModuleRecord
 from app.domain.restoration import RestoreStatus
+from app.services.jobs import JobOutlook
 
 __all__ = [
     "CheckpointView",
@@ -143,8 +144,23 @@ class JobView(BaseModel):
     params: dict[str, Any]
     priority: int
     requested: str | None
-    attempt: int
-    max_attempts: int
+    attempt: int = Field(description="Counts all attempts there were.")
+    lost: int = Field(description="Attempts lost in a row since the last checkpoint.")
+    max_attempts: int = Field(description="It fails when so many are lost in a row.")
+    retries: int = Field(description="How often it was tried again by itself after a failure.")
+    max_retries: int
+    not_before: float | None = Field(description="It is left alone until then.")
+    deadline_at: float | None
+    timeout_seconds: float | None
+    ran_seconds: float = Field(description="How long its ended attempts have run.")
+    queue_position: int | None = Field(
+        default=None, description="Its place among all that its executor has queued, from 1."
+    )
+    eta_seconds: float | None = Field(
+        default=None,
+        description="In how many seconds it is likely to end, a queued one from its turn on; "
+        "null where that is not known.",
+    )
     executor: str | None
     progress: dict[str, Any]
     result: dict[str, Any] | None
@@ -273,10 +289,13 @@ def _state_of(record: ModuleRecord, restored: RestoreStatus) -> str:
     return "params_lost" if record.lost else "ready"
 
 
-def job_view(job: Job) -> JobView:
-    """Return the view of a job."""
+def job_view(job: Job, outlook: JobOutlook | None = None) -> JobView:
+    """Return the view of a job, with its outlook where that was asked for."""
     plain = to_plain(job)
-    return JobView(**{name: plain[name] for name in JobView.model_fields})
+    view = JobView(**{name: plain[name] for name in JobView.model_fields if name in plain})
+    if outlook is not None:
+        view.queue_position, view.eta_seconds = outlook.queue_position, outlook.eta_seconds
+    return view
 
 
 def event_view(row: EventRow) -> EventView:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import httpx
@@ -21,17 +21,30 @@ _RETRY_SECONDS = 0.1
 class JobCalls(Connection):
     """Calls on jobs, their events, and executors."""
 
-    def fit(self, name: str, **params: Any) -> dict[str, Any]:
-        """Submit a training job."""
-        return self._json("POST", f"/v1/modules/{name}/fit", json=params)
+    def fit(
+        self, name: str, *, limits: Mapping[str, float] | None = None, **params: Any
+    ) -> dict[str, Any]:
+        """Submit a training job.
 
-    def score(self, name: str, **params: Any) -> dict[str, Any]:
-        """Submit a scoring job."""
-        return self._json("POST", f"/v1/modules/{name}/score", json=params)
+        Args:
+            name: of the module.
+            limits: ``priority``, ``max_retries``, ``deadline_seconds``, ``timeout_seconds``.
+            params: what to train, as in the body of the request.
+        """
+        return self._json("POST", f"/v1/modules/{name}/fit", json=params, params=limits)
 
-    def predict_dataset(self, name: str, **params: Any) -> dict[str, Any]:
-        """Submit a job that predicts a dataset into another."""
-        return self._json("POST", f"/v1/modules/{name}/predict-dataset", json=params)
+    def score(
+        self, name: str, *, limits: Mapping[str, float] | None = None, **params: Any
+    ) -> dict[str, Any]:
+        """Submit a scoring job; limits as of ``fit``."""
+        return self._json("POST", f"/v1/modules/{name}/score", json=params, params=limits)
+
+    def predict_dataset(
+        self, name: str, *, limits: Mapping[str, float] | None = None, **params: Any
+    ) -> dict[str, Any]:
+        """Submit a job that predicts a dataset into another; limits as of ``fit``."""
+        path = f"/v1/modules/{name}/predict-dataset"
+        return self._json("POST", path, json=params, params=limits)
 
     def jobs(
         self, module: str | None = None, status: str | None = None, kind: str | None = None
@@ -58,6 +71,10 @@ class JobCalls(Connection):
     def retry(self, job_id: int) -> dict[str, Any]:
         """Queue a failed or cancelled job again."""
         return self._json("POST", f"/v1/jobs/{job_id}/retry")
+
+    def delete_job(self, job_id: int) -> None:
+        """Delete a finished job with its events and metrics; its checkpoints stay."""
+        self.request("DELETE", f"/v1/jobs/{job_id}")
 
     def job_metrics(self, job_id: int) -> list[dict[str, Any]]:
         """Return the metrics of every epoch so far, as events."""

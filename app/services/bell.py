@@ -56,13 +56,16 @@ class Bells:
     Attributes:
         events: something happened to a job, which its followers want to know.
         work: a job may be claimed, or is asked to stop.
+        wishes: a job is asked to stop; nobody waits for this one, it only counts.
     """
 
     def __init__(self) -> None:
         self.events = Bell()
         self.work = Bell()
+        self.wishes = Bell()
 
     def ring(self) -> None:
         """Wake everyone."""
+        self.wishes.ring()
         self.events.ring()
         self.work.ring()

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from app.link.client import ExecutorClient
 from app.services.bell import Bells
-from app.services.executor_jobs import ExecutorJobs, cancel_tasks, repeat
+from app.services.executor_jobs import ExecutorJobs, cancel_tasks, in_thread, repeat
 from app.services.job_queue import JobQueue
 from app.services.job_runs import JobRuns
 from app.services.restoration import Restoration
@@ -60,13 +60,13 @@ class Dispatcher:
 
     async def start(self) -> None:
         """Recover what dead servers left running, then claim, listen and renew until ``stop``."""
-        await asyncio.to_thread(self._queue.recover)
+        await in_thread(self._queue.recover)
         for client in self._clients:
             jobs = ExecutorJobs(
                 client,
                 self._queue,
                 self._runs,
-                self._bells.work,
+                self._bells,
                 self._jobs_per_executor,
                 self._restoration,
             )
@@ -102,17 +102,17 @@ class Dispatcher:
     async def _renew(self) -> None:
         executors = list(self._executors.values())
         attempts = [attempt for executor in executors for attempt in executor.attempts()]
-        _, void = await asyncio.to_thread(self._queue.renew, attempts)
+        _, void = await in_thread(self._queue.renew, attempts)
         for job_id, attempt in void:
             for executor in executors:
                 executor.drop(job_id, attempt)
-        await asyncio.to_thread(self._queue.recover)
+        await in_thread(self._queue.recover)
         self._renewals += 1
         if self._renewals % _TIDY_EVERY == 0:
             ids = [job_id for executor in executors for job_id in executor.job_ids]
-            await asyncio.to_thread(self._queue.tidy, ids)
+            await in_thread(self._queue.tidy, ids)
         await asyncio.sleep(self._renew_seconds)
 
     async def _expire(self) -> None:
-        await asyncio.to_thread(self._queue.expire)
+        await in_thread(self._queue.expire)
         await asyncio.sleep(_EXPIRE_SECONDS)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from app.domain.job import Job, JobAction, JobKind
 from app.domain.job_moves import PASSING
@@ -36,18 +36,22 @@ from app.link.job_messages import (
     event_from_wire,
     to_wire,
 )
-from app.services.bell import Bell
+from app.services.bell import Bells
 from app.services.job_queue import JobQueue
 from app.services.job_runs import LAST, JobRuns
 from app.services.restoration import Restoration
 
-__all__ = ["AFTER_ERROR_SECONDS", "ExecutorJobs", "cancel_tasks", "repeat"]
+__all__ = ["AFTER_ERROR_SECONDS", "ExecutorJobs", "cancel_tasks", "in_thread", "repeat"]
 
 _log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
+_SHORT_SECONDS = 0.25
+_SHORT_IN_A_ROW = 4
+_LONGEST_AHEAD_SECONDS = 1.0
 AFTER_ERROR_SECONDS = 1.0
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -58,6 +62,8 @@ class _Assignment:
     Attributes:
         wish: what the job is asked to do, once known.
         told: what of that the executor was told.
+        claimed_at: when, by the clock of the event loop.
+        has_place: the executor may work on it.
         is_started: the executor has taken it.
         is_over: its last message came; it is still to be entered.
     """
@@ -65,6 +71,8 @@ class _Assignment:
     job: Job
     wish: JobAction | None = None
     told: JobAction | None = None
+    claimed_at: float = 0.0
+    has_place: bool = False
     is_started: bool = False
     is_over: bool = False
 
@@ -77,7 +85,7 @@ class ExecutorJobs:
         client: ExecutorClient,
         queue: JobQueue,
         runs: JobRuns,
-        work: Bell,
+        bells: Bells,
         places: int,
         restoration: Restoration | None = None,
     ) -> None:
@@ -90,9 +98,14 @@ class ExecutorJobs:
         self.client = client
         self._queue = queue
         self._runs = runs
-        self._work = work
+        self._work = bells.work
+        self._wishes = bells.wishes
+        self._wishes_seen: int | None = None
+        self._looked_at = 0.0
         self._places = places
         self._restoration = restoration
+        self._place = asyncio.Semaphore(places)
+        self._short_jobs = 0
         self._assignments: dict[int, _Assignment] = {}
         self._claiming = asyncio.Lock()
         self._is_claim_due = False
@@ -129,7 +142,7 @@ class ExecutorJobs:
         await cancel_tasks([*self._loops, *self._claims, *self._calls])
         for assignment in list(self._assignments.values()):
             job = assignment.job
-            await asyncio.to_thread(self._queue.release, job.id, job.attempt, "its server stopped")
+            await in_thread(self._queue.release, job.id, job.attempt, "its server stopped")
         self._assignments.clear()
 
     # -- what the dispatcher asks -------------------------------------------------------------
@@ -172,9 +185,10 @@ class ExecutorJobs:
         self._is_claim_due = False
         async with self._claiming:
             while (places := self._free_places()) > 0:
-                jobs = await asyncio.to_thread(self._queue.claim, self.client.name, places)
+                jobs = await in_thread(self._queue.claim, self.client.name, places)
                 for job in jobs:
                     assignment = self._assignments[job.id] = _Assignment(job)
+                    assignment.claimed_at = asyncio.get_running_loop().time()
                     self._call(self._begin(assignment))
                 if len(jobs) < places:
                     return
@@ -188,12 +202,42 @@ class ExecutorJobs:
     def _free_places(self) -> int:
         if self._is_stopping or not self.client.is_alive():
             return 0
-        return self._places - sum(not one.is_over for one in self._assignments.values())
+        # Where all jobs are short some are claimed ahead, that the executor need not wait for the
+        # store between two; it works on no more of them at a time.
+        places = self._places * (2 if self._short_jobs >= _SHORT_IN_A_ROW else 1)
+        return places - sum(not one.is_over for one in self._assignments.values())
+
+    async def _take_place(self, assignment: _Assignment) -> bool:
+        """Wait for a place at the executor; False where the job was given back instead."""
+        try:
+            async with asyncio.timeout(_LONGEST_AHEAD_SECONDS):
+                await self._place.acquire()
+        except TimeoutError:
+            self._short_jobs = 0
+            if self._forget(assignment):
+                job = assignment.job
+                reason = "its executor is busy with longer jobs"
+                await in_thread(self._queue.release, job.id, job.attempt, reason)
+            return False
+        if self._assignments.get(assignment.job.id) is not assignment:
+            self._place.release()
+            return False
+        assignment.has_place = True
+        return True
+
+    def _leave_place(self, assignment: _Assignment) -> None:
+        if assignment.has_place:
+            assignment.has_place = False
+            self._place.release()
 
     async def _begin(self, assignment: _Assignment) -> None:
         job = assignment.job
+        preparing = asyncio.ensure_future(in_thread(self._runs.start_message, job))
         try:
-            message = await asyncio.to_thread(self._runs.start_message, job)
+            has_place = await self._take_place(assignment)  # first, so that none passes another
+            message = await preparing
+            if not has_place:
+                return
             await self._hand_over(message)
             assignment.is_started = True
             if assignment.wish is not None:
@@ -205,7 +249,7 @@ class ExecutorJobs:
             if code in PASSING:
                 await self._lose(assignment, error.message, waits=True)
             elif self._forget(assignment):
-                await asyncio.to_thread(self._queue.fail, job.id, job.attempt, code, error.message)
+                await in_thread(self._queue.fail, job.id, job.attempt, code, error.message)
                 self._claim_soon()
 
     async def _hand_over(self, message: JobStart) -> None:
@@ -228,8 +272,12 @@ class ExecutorJobs:
     # -- wishes -------------------------------------------------------------------------------
 
     async def _look_for_wishes(self) -> None:
-        if self._assignments:
-            for job in await asyncio.to_thread(self._queue.requests, list(self._assignments)):
+        # Those of another server's clients ring no bell here, so all are looked at now and then.
+        now, ticket = asyncio.get_running_loop().time(), self._wishes.ticket()
+        is_due = ticket != self._wishes_seen or now - self._looked_at >= _POLL_SECONDS
+        if self._assignments and is_due:
+            self._wishes_seen, self._looked_at = ticket, now
+            for job in await in_thread(self._queue.requests, list(self._assignments)):
                 assignment = self._find(job.id, job.attempt)
                 if assignment is not None and job.requested is not None:
                     self._wish(assignment, job.requested)
@@ -283,9 +331,16 @@ class ExecutorJobs:
         if isinstance(message, LAST):
             assignment = self._find(message.job_id, message.attempt)
             if assignment is not None:
-                assignment.is_over = True  # its place is free before the store knows of it
-                self._claim_soon()
+                self._note_end(assignment)
         return message
+
+    def _note_end(self, assignment: _Assignment) -> None:
+        """Free a job's place before the store knows of its end."""
+        assignment.is_over = True
+        self._leave_place(assignment)
+        seconds = asyncio.get_running_loop().time() - assignment.claimed_at
+        self._short_jobs = self._short_jobs + 1 if seconds < _SHORT_SECONDS else 0
+        self._claim_soon()
 
     async def _enter_waiting(self, reports: asyncio.Queue[ExecutorEvent]) -> None:
         messages = [await reports.get()]
@@ -347,6 +402,7 @@ class ExecutorJobs:
         if self._assignments.get(assignment.job.id) is not assignment:
             return False
         del self._assignments[assignment.job.id]
+        self._leave_place(assignment)
         if not self._assignments:
             self._emptied.set()
         return True
@@ -354,7 +410,7 @@ class ExecutorJobs:
     async def _lose(self, assignment: _Assignment, reason: str, *, waits: bool = False) -> None:
         self._forget(assignment)
         job = assignment.job
-        await asyncio.to_thread(self._queue.lose, job.id, job.attempt, reason, waits=waits)
+        await in_thread(self._queue.lose, job.id, job.attempt, reason, waits=waits)
 
     def _call(self, step: Coroutine[Any, Any, None]) -> None:
         self._spawn(self._calls, _logged(step))
@@ -379,6 +435,16 @@ async def cancel_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def in_thread(step: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+    """Run a step in a thread; who is cancelled meanwhile ends when the step has ended."""
+    running = asyncio.ensure_future(asyncio.to_thread(step, *arguments, **options))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
+
+
 async def _safely(step: Callable[[], Awaitable[None]]) -> None:
     """Do a step; an error of the store or of ours is logged, and delays what comes next."""
     try:
@@ -399,7 +465,7 @@ async def _persistently(step: Callable[[], T]) -> T:
     """Do a step in a thread, again and again while the store takes nothing."""
     while True:
         try:
-            return await asyncio.to_thread(step)
+            return await in_thread(step)
         except (Unavailable, StorageFull) as error:
             _log.error("what an executor reports waits: %s", error)
             await asyncio.sleep(AFTER_ERROR_SECONDS)

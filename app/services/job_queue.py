@@ -82,15 +82,12 @@ class JobQueue:
         """Begin attempts of the next jobs for an executor, as many as there are up to a count."""
         now = self._clock()
         with self._store.read() as connection:
-            if not queue.has_next(connection, executor, now):
-                return []  # the usual answer, without the writers' lock
-        claimed: list[Job] = []
+            candidates = queue.next_jobs(connection, executor, now, count)
+        if not candidates:
+            return []  # the usual answer, without the writers' lock
+        server = self._presence.server
         with self._store.write() as connection:
-            while len(claimed) < count:
-                job = queue.claim(connection, executor, self._presence.server, now)
-                if job is None:
-                    break
-                claimed.append(job)
+            claimed = queue.claim(connection, candidates, executor, server, now)
         if claimed:
             self._bells.events.ring()
         return claimed

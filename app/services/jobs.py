@@ -12,7 +12,8 @@ from sqlalchemy import Connection
 
 from app.domain.codec import canonical_json, to_plain
 from app.domain.dataset import DatasetRecord
-from app.domain.job import EventRow, Job, JobEvent, JobKind, JobStatus
+from app.domain.job import TERMINAL, EventRow, Job, JobEvent, JobKind, JobStatus
+from app.domain.job_estimates import remaining_seconds
 from app.domain.job_params import (
     DatasetSource,
     FitParams,
@@ -33,23 +34,73 @@ from app.store.idempotency import recall, remember
 from app.store.jobs import (
     JobFilter,
     count_jobs,
+    delete_job,
     get_job,
     has_unfinished,
     insert_job,
     list_jobs,
+    queue_positions,
+    surplus_jobs,
+    typical_seconds,
 )
-from app.store.modules import get_module
+from app.store.modules import module_outline
 from app.store.pages import Page, check_limit, page_of
 from app.store.store import Store
 
-__all__ = ["Clock", "JobDefaults", "JobFilter", "JobService"]
+__all__ = ["Clock", "JobDefaults", "JobFilter", "JobLimits", "JobOutlook", "JobService"]
 
 Clock: TypeAlias = Callable[[], float]
 
 _SCOPE = "jobs"
 _LARGEST_PRIORITY = 1000
+_MOST_RETRIES = 100
+_LONGEST_SECONDS = 10 * 366 * 86400.0
 _EVENTS_AT_ONCE = 500
+_REMOVED_AT_ONCE = 100
 _CALLS = {JobKind.SCORE: "score", JobKind.PREDICT: "predict_dataset"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobLimits:
+    """How a job is queued and for how long it is tried.
+
+    Attributes:
+        priority: smaller runs earlier, -1000 to 1000.
+        max_retries: how often it is tried again by itself after a failure that may pass.
+        deadline_seconds: from now, it fails when it has not ended by then; None: any time.
+        timeout_seconds: it fails when it has run for so long; None: any time.
+    """
+
+    priority: int = 0
+    max_retries: int = 0
+    deadline_seconds: float | None = None
+    timeout_seconds: float | None = None
+
+    def check(self) -> None:
+        """Raise Invalid for a value that cannot be."""
+        if abs(self.priority) > _LARGEST_PRIORITY:
+            expected = f"-{_LARGEST_PRIORITY} to {_LARGEST_PRIORITY}"
+            raise Invalid("priority", self.priority, expected)
+        if not 0 <= self.max_retries <= _MOST_RETRIES:
+            raise Invalid("max_retries", self.max_retries, f"0 to {_MOST_RETRIES}")
+        for name in ("deadline_seconds", "timeout_seconds"):
+            seconds = getattr(self, name)
+            if seconds is not None and not 0 < seconds < _LONGEST_SECONDS:
+                raise Invalid(name, seconds, "a positive number of seconds, at most ten years")
+
+
+@dataclass(frozen=True, slots=True)
+class JobOutlook:
+    """What is known of a job's future.
+
+    Attributes:
+        queue_position: its place in its executor's queue, from 1; None unless queued.
+        eta_seconds: in how many seconds it is likely to end; for a queued job counted from its
+            turn. None where that is not known.
+    """
+
+    queue_position: int | None = None
+    eta_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +120,14 @@ class JobService:
         bells: Bells,
         defaults: JobDefaults | None = None,
         clock: Clock = time.time,
+        discard: Callable[[Job], None] | None = None,
     ) -> None:
+        """Prepare.
+
+        Args:
+            discard: removes the files of a job that was deleted.
+        """
+        self._discard = discard
         self._store = store
         self._bells = bells
         self._defaults = defaults or JobDefaults()
@@ -81,8 +139,7 @@ class JobService:
         module: str,
         kind: JobKind,
         params: Mapping[str, Any],
-        *,
-        priority: int = 0,
+        limits: JobLimits | None = None,
         idempotency_key: str | None = None,
     ) -> Job:
         """Queue a job and return it; one submitted before under the same key is returned again.
@@ -91,7 +148,7 @@ class JobService:
             module: name of its module.
             kind: what to do.
             params: see ``app.domain.job_params``.
-            priority: smaller runs earlier, -1000 to 1000.
+            limits: its priority, retries and times.
             idempotency_key: of the client, so that a repeated request makes one job.
 
         Raises:
@@ -101,31 +158,37 @@ class JobService:
             IdempotencyMismatch: the key was used for another request.
         """
         checked = parse_job_params(kind, params)
-        if abs(priority) > _LARGEST_PRIORITY:
-            raise Invalid("priority", priority, f"-{_LARGEST_PRIORITY} to {_LARGEST_PRIORITY}")
+        limits = limits or JobLimits()
+        limits.check()
         plain = to_plain(checked)
-        fingerprint = _fingerprint(module, kind.value, plain, priority)
+        fingerprint = _fingerprint(module, kind.value, plain, *_told(limits))
         with self._store.write() as connection:
             if idempotency_key is not None:
                 earlier = recall(connection, _SCOPE, idempotency_key, fingerprint)
                 if earlier is not None:
                     return get_job(connection, int(earlier))
-            _check_possible(connection, get_module(connection, module), kind, checked)
+            record = module_outline(connection, module, lock=True)
+            _check_possible(connection, record, kind, checked)
             datasets = get_datasets(connection, dataset_names(checked))
-            _check_inputs(get_module(connection, module), checked, datasets)
+            _check_inputs(record, checked, datasets)
             job = Job(
                 kind=kind,
                 module=module,
                 params=plain,
-                priority=priority,
+                priority=limits.priority,
+                max_retries=limits.max_retries,
+                deadline_seconds=limits.deadline_seconds,
+                deadline_at=_deadline(limits, self._clock()),
+                timeout_seconds=limits.timeout_seconds,
                 lease_seconds=self._defaults.lease_seconds,
                 max_attempts=self._defaults.max_attempts,
             )
             now = self._clock()
-            job = insert_job(connection, job, [dataset.id for dataset in datasets], now)
+            job = insert_job(connection, job, [dataset.id for dataset in datasets], now, record.id)
             if idempotency_key is not None:
                 remember(connection, _SCOPE, idempotency_key, fingerprint, str(job.id), now)
-        self._bells.ring()
+        self._bells.events.ring()
+        self._bells.work.ring()
         return job
 
     def get(self, job_id: int) -> Job:
@@ -140,6 +203,57 @@ class JobService:
         before = None if cursor is None else _parse_cursor(cursor)
         with self._store.read() as connection:
             return list_jobs(connection, wanted or JobFilter(), before, check_limit(limit))
+
+    def outlook(self, jobs: Sequence[Job]) -> list[JobOutlook]:
+        """Return what is known of the future of jobs."""
+        now = self._clock()
+        unfinished = [job for job in jobs if job.status not in TERMINAL]
+        if not unfinished:
+            return [JobOutlook() for _ in jobs]
+        with self._store.read() as connection:
+            queued = [job.id for job in unfinished if job.status is JobStatus.QUEUED]
+            places = queue_positions(connection, queued)
+            kinds = {(job.module, job.kind): job for job in unfinished}
+            typical = {kind: typical_seconds(connection, job) for kind, job in kinds.items()}
+        return [
+            JobOutlook(
+                places.get(job.id),
+                remaining_seconds(job, now, typical.get((job.module, job.kind))),
+            )
+            for job in jobs
+        ]
+
+    def delete(self, job_id: int) -> None:
+        """Remove a finished job with its events and files.
+
+        Raises:
+            NotFound: there is no such job.
+            InUse: it is not finished.
+        """
+        with self._store.write() as connection:
+            job = delete_job(connection, job_id)
+        self._discard_files(job)
+        self._bells.events.ring()
+
+    def remove_surplus(self, keep: int | None, keep_seconds: float | None) -> int:
+        """Remove finished jobs that are too many or too old; return how many.
+
+        Args:
+            keep: how many finished jobs are kept; None keeps all.
+            keep_seconds: how long after its end each is kept; None keeps all.
+        """
+        before = None if keep_seconds is None else self._clock() - keep_seconds
+        removed = 0
+        while True:
+            with self._store.read() as connection:
+                surplus = surplus_jobs(connection, keep, before, _REMOVED_AT_ONCE)
+            if not surplus:
+                return removed
+            with self._store.write() as connection:
+                gone = [delete_job(connection, job_id) for job_id in surplus]
+            for job in gone:
+                self._discard_files(job)
+            removed += len(gone)
 
     def count(self) -> dict[JobStatus, int]:
         """Return the number of jobs by status."""
@@ -204,6 +318,10 @@ class JobService:
         """End all that follow, at once and for good: the server stops."""
         self._followers.end()
 
+    def _discard_files(self, job: Job) -> None:
+        if self._discard is not None:
+            self._discard(job)
+
     def _ask(self, change: Callable[[Connection, int, float], Job], job_id: int) -> Job:
         with self._store.write() as connection:
             job = change(connection, job_id, self._clock())
@@ -249,6 +367,16 @@ def _check_inputs(
     for prefix, source in sources.items():
         names = [*module.data_names, *source.inputs]
         check_arrays(sources_of(source, names), records[source.dataset], prefix)
+
+
+def _deadline(limits: JobLimits, now: float) -> float | None:
+    return None if limits.deadline_seconds is None else now + limits.deadline_seconds
+
+
+def _told(limits: JobLimits) -> list[Any]:
+    """Return what makes two requests differ; as before where only the priority is said."""
+    more = [limits.max_retries, limits.deadline_seconds, limits.timeout_seconds]
+    return [limits.priority, *more] if any(more) else [limits.priority]
 
 
 def _fingerprint(*parts: Any) -> str:

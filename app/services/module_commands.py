@@ -317,7 +317,7 @@ class ModuleCommands:
             Invalid, HostError: a parameter has a value it cannot take.
         """
         checked = parse_job_params(kind, params)
-        record = await self._access.record(name)
+        record = await self._access.known(name)
         call = calls.CheckJob(kind=kind, params=to_plain(checked))
         try:
             async with asyncio.timeout(_LONGEST_CHECK_SECONDS):

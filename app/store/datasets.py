@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from app.domain.dataset import DatasetRecord
@@ -51,10 +51,13 @@ def put_dataset(connection: Connection, record: DatasetRecord) -> DatasetRecord:
 
 def get_dataset(connection: Connection, name: str) -> DatasetRecord:
     """Return a dataset; raise NotFound."""
-    row = connection.execute(select(datasets).where(datasets.c.name == name)).one_or_none()
+    row = connection.execute(_BY_NAME, {"dataset": name}).one_or_none()
     if row is None:
         raise NotFound("dataset", name, "GET /v1/datasets lists those that do")
     return dataset_of(row)
+
+
+_BY_NAME = select(datasets).where(datasets.c.name == bindparam("dataset"))
 
 
 def get_datasets(connection: Connection, names: Iterable[str]) -> list[DatasetRecord]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from app.domain.job import EventRow, Job, JobEvent
 from app.store.rows import event_of
@@ -38,12 +38,7 @@ def append_events(connection: Connection, entries: Sequence[EventEntry], now: fl
     """
     if not entries:
         return
-    last = connection.execute(
-        update(counters)
-        .where(counters.c.name == "events")
-        .values(value=counters.c.value + len(entries))
-        .returning(counters.c.value)
-    ).scalar_one()
+    last = connection.execute(_TAKE_IDS, {"count": len(entries)}).scalar_one()
     rows = [
         {
             "id": event_id,
@@ -56,7 +51,16 @@ def append_events(connection: Connection, entries: Sequence[EventEntry], now: fl
         }
         for event_id, entry in enumerate(entries, last - len(entries) + 1)
     ]
-    connection.execute(insert(events), rows)
+    connection.execute(_INSERT, rows)
+
+
+_TAKE_IDS = (
+    update(counters)
+    .where(counters.c.name == "events")
+    .values(value=counters.c.value + bindparam("count"))
+    .returning(counters.c.value)
+)
+_INSERT = insert(events)
 
 
 def events_after(

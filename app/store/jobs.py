@@ -6,30 +6,47 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, exists, func, insert, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+)
 
 from app.domain.job import TERMINAL, Job, JobEvent, JobKind, JobStatus
-from app.errors import NotFound
+from app.errors import InUse, NotFound
 from app.store.events import EventEntry, append_events
 from app.store.modules import module_id
 from app.store.pages import Page, page_of
 from app.store.rows import job_of, job_values
-from app.store.schema import datasets, job_datasets, jobs, modules
+from app.store.schema import datasets, idempotency, job_datasets, jobs, modules
 
 __all__ = [
     "JobFilter",
     "count_jobs",
     "dataset_is_used",
+    "delete_job",
     "get_job",
     "has_unfinished",
     "insert_job",
     "list_jobs",
     "missing_job",
+    "queue_positions",
     "reserve_job_ids",
     "running_jobs",
     "select_jobs",
+    "surplus_jobs",
+    "typical_seconds",
 ]
 
+_MOST_COMPARED = 20
 _UNFINISHED = tuple(status.value for status in JobStatus if status not in TERMINAL)
 
 
@@ -60,23 +77,36 @@ def select_jobs() -> Select[Any]:
     )
 
 
-def insert_job(connection: Connection, job: Job, dataset_ids: Iterable[int], now: float) -> Job:
+def insert_job(
+    connection: Connection,
+    job: Job,
+    dataset_ids: Iterable[int],
+    now: float,
+    identity: int | None = None,
+) -> Job:
     """Add a queued job with its first event; return it with its id.
+
+    Args:
+        identity: id of its module, where that is known and locked.
 
     Raises:
         NotFound: the module does not exist.
     """
     job = job.evolve(created_at=now, updated_at=now)
-    identity = module_id(connection, job.module, lock=True)
-    result = connection.execute(insert(jobs).values(module_id=identity, **job_values(job)))
+    if identity is None:
+        identity = module_id(connection, job.module, lock=True)
+    result = connection.execute(_INSERT, {"module_id": identity, **job_values(job)})
     assert result.inserted_primary_key is not None
     job = job.evolve(id=result.inserted_primary_key[0])
     rows = [{"job_id": job.id, "dataset_id": dataset_id} for dataset_id in set(dataset_ids)]
     if rows:
-        connection.execute(insert(job_datasets), rows)
+        connection.execute(_INSERT_DATASETS, rows)
     data = {"kind": job.kind.value}
     append_events(connection, [EventEntry(job, JobEvent.SUBMITTED, data)], now)
     return job
+
+
+_INSERT, _INSERT_DATASETS = insert(jobs), insert(job_datasets)
 
 
 def get_job(connection: Connection, job_id: int, *, lock: bool = False) -> Job:
@@ -115,6 +145,83 @@ def count_jobs(connection: Connection) -> dict[JobStatus, int]:
     return {status: found.get(status, 0) for status in JobStatus}
 
 
+def delete_job(connection: Connection, job_id: int) -> Job:
+    """Remove a finished job with its events; return it.
+
+    Raises:
+        NotFound: there is none.
+        InUse: it is not finished.
+    """
+    job = get_job(connection, job_id, lock=True)
+    if job.status not in TERMINAL:
+        raise InUse(
+            f"job {job_id} is {job.status}; cancel it first, by POST /v1/jobs/{job_id}/cancel"
+        )
+    connection.execute(delete(jobs).where(jobs.c.id == job_id))
+    connection.execute(
+        delete(idempotency).where(
+            idempotency.c.scope == "jobs", idempotency.c.resource == str(job_id)
+        )
+    )
+    return job
+
+
+def surplus_jobs(
+    connection: Connection, keep: int | None, before: float | None, limit: int
+) -> list[int]:
+    """Return finished jobs that are not kept, oldest first, up to a limit.
+
+    Args:
+        keep: how many of those that finished last are kept; None keeps all.
+        before: those that finished before this moment are not kept; None keeps all.
+    """
+    finished = select(jobs.c.id).where(jobs.c.finished_at.is_not(None))
+    in_surplus = []
+    if before is not None:
+        in_surplus.append(jobs.c.finished_at < before)
+    if keep is not None:
+        newest = select(jobs.c.finished_at).where(jobs.c.finished_at.is_not(None))
+        newest = newest.order_by(jobs.c.finished_at.desc(), jobs.c.id.desc())
+        oldest_kept = newest.offset(keep - 1).limit(1).scalar_subquery()
+        in_surplus.append(jobs.c.finished_at < oldest_kept)
+    query = finished.where(or_(*in_surplus)).order_by(jobs.c.finished_at, jobs.c.id).limit(limit)
+    return list(connection.scalars(query)) if in_surplus else []
+
+
+def queue_positions(connection: Connection, job_ids: Collection[int]) -> dict[int, int]:
+    """Return the place in its executor's queue, from 1, of each of these jobs that is queued."""
+    if not job_ids:
+        return {}
+    place = func.row_number().over(
+        partition_by=modules.c.executor, order_by=(jobs.c.priority, jobs.c.id)
+    )
+    ranked = (
+        select(jobs.c.id, place.label("place"))
+        .join(modules, jobs.c.module_id == modules.c.id)
+        .where(jobs.c.status == JobStatus.QUEUED.value)
+        .subquery()
+    )
+    query = select(ranked.c.id, ranked.c.place).where(ranked.c.id.in_(list(job_ids)))
+    return {job_id: place for job_id, place in connection.execute(query)}
+
+
+def typical_seconds(connection: Connection, job: Job) -> float | None:
+    """Return how long the last jobs of a job's module and kind have run; None without any."""
+    query = (
+        select(jobs.c.ran_seconds)
+        .join(modules, jobs.c.module_id == modules.c.id)
+        .where(
+            modules.c.name == job.module,
+            jobs.c.kind == job.kind.value,
+            jobs.c.status == JobStatus.SUCCEEDED.value,
+        )
+        .order_by(jobs.c.id.desc())
+        .limit(_MOST_COMPARED)
+    )
+    seconds = list(connection.scalars(query))
+    return sum(seconds) / len(seconds) if seconds else None
+
+
 def running_jobs(connection: Connection) -> list[Job]:
     """Return all running jobs, oldest first."""
     query = select_jobs().where(jobs.c.status == JobStatus.RUNNING.value).order_by(jobs.c.id)
@@ -147,12 +254,20 @@ def has_unfinished(
     connection: Connection, module: str, kinds: Collection[JobKind] = tuple(JobKind)
 ) -> bool:
     """Tell whether a module has jobs, of these kinds, that are not finished."""
-    query = select_jobs().where(
-        modules.c.name == module,
+    kept = {"module": module, "kinds": [kind.value for kind in kinds]}
+    return connection.execute(_UNFINISHED_OF, kept).first() is not None
+
+
+_UNFINISHED_OF = (
+    select(jobs.c.id)
+    .join(modules, jobs.c.module_id == modules.c.id)
+    .where(
+        modules.c.name == bindparam("module"),
         jobs.c.status.in_(_UNFINISHED),
-        jobs.c.kind.in_([kind.value for kind in kinds]),
+        jobs.c.kind.in_(bindparam("kinds", expanding=True)),
     )
-    return connection.execute(query.limit(1)).first() is not None
+    .limit(1)
+)
 
 
 def dataset_is_used(connection: Connection, name: str) -> bool:

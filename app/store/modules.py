@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from app.domain.module import ModuleRecord
@@ -20,6 +20,7 @@ __all__ = [
     "insert_module",
     "list_modules",
     "module_id",
+    "module_outline",
     "put_module",
     "save_module",
 ]
@@ -50,6 +51,30 @@ def get_module(connection: Connection, name: str) -> ModuleRecord:
     if row is None:
         raise NotFound("module", name, "GET /v1/modules lists those that do")
     return _with_symbols(connection, [row])[0]
+
+
+def module_outline(connection: Connection, name: str, *, lock: bool = False) -> ModuleRecord:
+    """Return a module whose symbols have their bucket keys alone, not their text.
+
+    Args:
+        lock: keep others from changing or deleting it until the transaction ends.
+
+    Raises:
+        NotFound: there is none.
+    """
+    query = _OUTLINE.with_for_update(of=modules) if lock else _OUTLINE
+    rows = connection.execute(query, {"module": name}).all()
+    if not rows:
+        raise NotFound("module", name, "GET /v1/modules lists those that do")
+    return module_of(rows[0], {row.bucket_key: "" for row in rows})
+
+
+_OUTLINE = (
+    select(modules, symbols.c.bucket_key)
+    .join(symbols, symbols.c.module_id == modules.c.id)
+    .where(modules.c.name == bindparam("module"))
+    .order_by(symbols.c.bucket_key)
+)
 
 
 def module_id(connection: Connection, name: str, *, lock: bool = False) -> int:

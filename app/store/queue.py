@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Select, exists, or_, select, update
+from sqlalchemy import Connection, Select, bindparam, exists, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from app.domain import job_moves
@@ -38,9 +38,8 @@ __all__ = [
     "expire",
     "fail",
     "has_late",
-    "has_next",
     "lose",
-    "next_job",
+    "next_jobs",
     "overdue",
     "record",
     "release",
@@ -59,47 +58,60 @@ Change: TypeAlias = Callable[[Job], Move]
 # -- attempts -------------------------------------------------------------------------------
 
 
-def next_job(connection: Connection, executor: str, now: float) -> Job | None:
-    """Return the job that an executor would run next, None where none can begin.
+def next_jobs(connection: Connection, executor: str, now: float, count: int) -> list[Job]:
+    """Return the jobs that an executor would run next, of different modules.
 
-    It is the first in order of (priority, id) whose time has come and whose module has no running
-    job.
+    They are the first in order of (priority, id) whose time has come and whose modules have no
+    running job.
     """
-    other = jobs.alias()
-    is_busy = exists().where(
-        other.c.module_id == jobs.c.module_id, other.c.status == JobStatus.RUNNING.value
+    found: dict[str, Job] = {}
+    where = {"executor": executor, "now": now, "most": 2 * count}
+    while len(found) < count:
+        rows = connection.execute(_WAITING, {**where, "found": list(found)}).all()
+        for job in map(job_of, rows):
+            found.setdefault(job.module, job)
+        if len(rows) < 2 * count:
+            break
+    return list(found.values())[:count]
+
+
+_OTHER = jobs.alias()
+_WAITING = (
+    select_jobs()
+    .where(
+        jobs.c.status == JobStatus.QUEUED.value,
+        modules.c.executor == bindparam("executor"),
+        modules.c.name.not_in(bindparam("found", expanding=True)),
+        or_(jobs.c.not_before.is_(None), jobs.c.not_before <= bindparam("now")),
+        ~exists().where(
+            _OTHER.c.module_id == jobs.c.module_id, _OTHER.c.status == JobStatus.RUNNING.value
+        ),
     )
-    query = (
-        select_jobs()
-        .where(
-            jobs.c.status == JobStatus.QUEUED.value,
-            modules.c.executor == executor,
-            or_(jobs.c.not_before.is_(None), jobs.c.not_before <= now),
-            ~is_busy,
-        )
-        .order_by(jobs.c.priority, jobs.c.id)
-        .limit(1)
-    )
-    row = connection.execute(query).one_or_none()
-    return None if row is None else job_of(row)
+    .order_by(jobs.c.priority, jobs.c.id)
+    .limit(bindparam("most"))
+)
 
 
-def has_next(connection: Connection, executor: str, now: float) -> bool:
-    """Tell whether an executor has a job that can begin."""
-    return next_job(connection, executor, now) is not None
+def claim(
+    connection: Connection, candidates: Sequence[Job], executor: str, server: str, now: float
+) -> list[Job]:
+    """Begin attempts of jobs that ``next_jobs`` returned, maybe in an earlier transaction.
 
-
-def claim(connection: Connection, executor: str, server: str, now: float) -> Job | None:
-    """Begin an attempt of the next job for an executor; None where none can begin."""
-    job = next_job(connection, executor, now)
-    if job is None:
-        return None
-    try:
-        # Since the query another server may have taken it, or another job of its module.
-        with connection.begin_nested():
-            return _save(connection, job, job_moves.claimed(job, executor, server, now), now)
-    except (Superseded, IntegrityError):
-        return None
+    Returns:
+        Those that nobody else has begun or changed since.
+    """
+    moves: list[Move] = []
+    for job in candidates:
+        move = job_moves.claimed(job, executor, server, now)
+        try:
+            with connection.begin_nested():
+                _write(connection, job, move.job)
+        except (Superseded, IntegrityError):  # the latter by another job of its module
+            continue
+        moves.append(move)
+    entries = [EventEntry(move.job, JobEvent.CLAIMED, move.data) for move in moves]
+    append_events(connection, entries, now)
+    return [move.job for move in moves]
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,9 +336,16 @@ def _lock_jobs(connection: Connection, job_ids: set[int]) -> dict[int, Job]:
     """Return jobs by id, kept from change by others until the transaction ends."""
     if not job_ids:
         return {}
-    query = select_jobs().where(jobs.c.id.in_(sorted(job_ids))).order_by(jobs.c.id)
-    found = [job_of(row) for row in connection.execute(query.with_for_update(of=jobs))]
-    return {job.id: job for job in found}
+    rows = connection.execute(_LOCK, {"job_ids": sorted(job_ids)})
+    return {row.id: job_of(row) for row in rows}
+
+
+_LOCK = (
+    select_jobs()
+    .where(jobs.c.id.in_(bindparam("job_ids", expanding=True)))
+    .order_by(jobs.c.id)
+    .with_for_update(of=jobs)
+)
 
 
 def _save(connection: Connection, before: Job, move: Move | None, now: float) -> Job:
@@ -339,6 +358,13 @@ def _save(connection: Connection, before: Job, move: Move | None, now: float) ->
     return move.job
 
 
+_UPDATE = update(jobs).where(
+    jobs.c.id == bindparam("job_before"),
+    jobs.c.attempt == bindparam("attempt_before"),
+    jobs.c.status == bindparam("status_before"),
+)
+
+
 def _write(connection: Connection, before: Job, after: Job) -> None:
     changed = {
         field.name
@@ -347,14 +373,11 @@ def _write(connection: Connection, before: Job, after: Job) -> None:
     }
     if not changed:
         return
-    moved = connection.execute(
-        update(jobs)
-        .where(
-            jobs.c.id == before.id,
-            jobs.c.attempt == before.attempt,
-            jobs.c.status == before.status.value,
-        )
-        .values(**job_columns(after, changed))
-    )
+    guard = {
+        "job_before": before.id,
+        "attempt_before": before.attempt,
+        "status_before": before.status.value,
+    }
+    moved = connection.execute(_UPDATE, {**guard, **job_columns(after, changed)})
     if moved.rowcount != 1:
         raise Superseded(f"job {before.id} was changed by another while it was {before.status}")

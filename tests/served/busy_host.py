@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from app.link.job_messages import JobDone, start_from_wire, to_wire
@@ -19,7 +19,7 @@ __all__ = ["BusyHost"]
 class BusyHost:
     """Takes jobs, and on one device takes its time."""
 
-    def __init__(self, device: str, emit: Emit) -> None:
+    def __init__(self, device: str, emit: Emit, wake: Callable[[], None]) -> None:
         self._emit = emit
         self._seconds = float(os.environ["BUSY_SECONDS"]) if device == os.environ["BUSY"] else 0.0
 

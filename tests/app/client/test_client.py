@@ -140,6 +140,12 @@ CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
         None,
     ),
     (lambda c: c.jobs(module="m"), "GET /v1/jobs?module=m", None),
+    (
+        lambda c: c.score("m", limits={"max_retries": 2}, dataset="d", batch_size=4),
+        "POST /v1/modules/m/score?max_retries=2",
+        {"dataset": "d", "batch_size": 4},
+    ),
+    (lambda c: c.delete_job(7), "DELETE /v1/jobs/7", None),
     (lambda c: c.job_metrics(7), "GET /v1/jobs/7/metrics", None),
     (lambda c: list(c.job_events(7)), "GET /v1/jobs/7/events", None),
     (lambda c: list(c.events()), "GET /v1/events", None),

@@ -234,8 +234,8 @@ async def test_job_taken_by_another_server_is_stopped_here(bench, make_bench) ->
         other = make_bench()
         with bench.store.write() as connection:
             queue.lose(connection, job.id, 1, "thought dead", 0.0)
-            taken = queue.claim(connection, "cpu(0)", other.presence.server, 2000.0)
-        assert taken is not None
+            waiting = queue.next_jobs(connection, "cpu(0)", 2000.0, 1)
+            (taken,) = queue.claim(connection, waiting, "cpu(0)", other.presence.server, 2000.0)
         await until(lambda: executor.controls)
         assert (executor.controls[0].attempt, executor.controls[0].action) == (1, "cancel")
         assert dispatcher.jobs_by_executor == {"cpu(0)": []}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from app.domain.job import JobAction, JobStatus
+from app.domain.module import SINGLE, ModuleRecord
 from app.link.job_messages import JobCancelled, JobDone
 from app.link.process import ProcessClient, ProcessOptions
 from app.services.dispatcher import Dispatcher
@@ -86,6 +87,27 @@ async def test_what_is_asked_before_the_start_is_answered_is_passed_on_after_it(
         await until(lambda: executor.controls)
         assert [control.job_id for control in executor.controls] == [job.id]
         assert bench.jobs.get(beside.id).status is S.RUNNING
+
+
+async def test_short_jobs_are_claimed_ahead_but_not_begun(bench: Any) -> None:
+    names = [f"m{number}" for number in range(5)]
+    for name in names:
+        bench.modules.create(ModuleRecord(name=name, symbols={SINGLE: "{}"}))
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor, jobs_per_executor=1) as dispatcher:
+        for name in names:
+            job = bench.fit(name)
+            await until(lambda job=job: executor.starts and executor.starts[-1].job_id == job.id)
+            executor.send(JobDone(**of(executor.starts[-1])))
+            await until_status(bench, job, S.SUCCEEDED)
+        first, ahead = bench.fit("a"), bench.fit("b")
+        await until(lambda: bench.jobs.get(ahead.id).status is S.RUNNING)
+        assert executor.starts[-1].job_id == first.id, "one at a time at the executor"
+        await until(lambda: bench.jobs.get(ahead.id).status is S.QUEUED)
+        assert bench.jobs.get(ahead.id).lost == 0
+        assert dispatcher.jobs_by_executor == {"cpu(0)": [first.id]}
+        executor.send(JobDone(job_id=first.id, attempt=1))
+        await until(lambda: executor.starts[-1].job_id == ahead.id)
 
 
 async def test_two_processes_of_which_one_is_in_a_long_batch(apart: Any) -> None:

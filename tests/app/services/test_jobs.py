@@ -17,7 +17,7 @@ from app.errors import (
     WrongStage,
 )
 from app.link.job_messages import JobCheckpoint, JobDone, JobLog, JobMetric, JobProgress
-from app.services.jobs import JobFilter
+from app.services.jobs import JobFilter, JobLimits
 
 SCORE = {"dataset": "digits", "batch_size": 2}
 
@@ -69,7 +69,7 @@ def test_job_that_could_only_fail_is_refused(bench, module, changes, error, mess
 @pytest.mark.parametrize("priority", [1001, -1001])
 def test_priorities_are_limited(bench, priority: int) -> None:
     with pytest.raises(Invalid, match="priority"):
-        bench.jobs.submit("a", JobKind.SCORE, SCORE, priority=priority)
+        bench.jobs.submit("a", JobKind.SCORE, SCORE, JobLimits(priority=priority))
 
 
 def test_score_needs_parameters_or_a_fit_before_it(bench) -> None:

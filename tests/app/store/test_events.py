@@ -14,7 +14,9 @@ from app.store.store import Store
 def running(store: Store, module: str) -> Job:
     with store.write() as connection:
         insert_job(connection, Job(kind=JobKind.FIT, module=module), (), 0.0)
-        job = queue.claim(connection, "cpu(0)", "s", 0.0)
+        (job,) = queue.claim(
+            connection, queue.next_jobs(connection, "cpu(0)", 0.0, 1), "cpu(0)", "s", 0.0
+        )
     assert job is not None
     return job
 

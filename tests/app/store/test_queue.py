@@ -28,7 +28,8 @@ def submit(store: Store, module: str = "a", **fields: object) -> Job:
 
 def claim(store: Store, now: float = 0.0, server: str = "s") -> Job | None:
     with store.write() as connection:
-        return queue.claim(connection, "cpu(0)", server, now)
+        waiting = queue.next_jobs(connection, "cpu(0)", now, 1)
+        return next(iter(queue.claim(connection, waiting, "cpu(0)", server, now)), None)
 
 
 def change(store: Store, function, *arguments) -> Job:
@@ -64,8 +65,8 @@ def test_modules_run_side_by_side_on_their_own_executors(two_modules: Store) -> 
     submit(two_modules, "b")
     claimed = {job.module for job in (claim(two_modules), claim(two_modules)) if job}
     assert claimed == {"a", "b"}
-    with two_modules.write() as connection:
-        assert queue.claim(connection, "gpu(7)", "s", 0.0) is None
+    with two_modules.read() as connection:
+        assert queue.next_jobs(connection, "gpu(7)", 0.0, 9) == []
 
 
 def test_dead_attempt_that_comes_back_is_void(two_modules: Store) -> None:
@@ -215,7 +216,8 @@ CLAIMER = """
     idle = 0
     while idle < 50:
         with store.write() as connection:
-            job = queue.claim(connection, "cpu(0)", sys.argv[2], 0.0)
+            waiting = queue.next_jobs(connection, "cpu(0)", 0.0, 1)
+            job = next(iter(queue.claim(connection, waiting, "cpu(0)", sys.argv[2], 0.0)), None)
         if job is None:
             idle += 1
             continue

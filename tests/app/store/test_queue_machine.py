@@ -146,8 +146,8 @@ class QueueMachine(RuleBasedStateMachine):
         with self.store.write() as connection:
             self.jobs.append(insert_job(connection, job, (), self.now).id)
 
-    @rule(executor=st.sampled_from(sorted(set(EXECUTORS.values()))))
-    def claim(self, executor: str) -> None:
+    @rule(executor=st.sampled_from(sorted(set(EXECUTORS.values()))), count=st.integers(1, 3))
+    def claim(self, executor: str, count: int) -> None:
         before = self.all_jobs()
         busy = {job.module for job in before if job.status is JobStatus.RUNNING}
         free = [
@@ -158,16 +158,24 @@ class QueueMachine(RuleBasedStateMachine):
             and job.module not in busy
             and (job.not_before is None or job.not_before <= self.now)
         ]
+        first: dict[str, Job] = {}
+        for job in sorted(free, key=lambda job: (job.priority, job.id)):
+            first.setdefault(job.module, job)
+        expected = list(first.values())[:count]
+        with self.store.read() as connection:
+            candidates = queue.next_jobs(connection, executor, self.now, count)
+        assert candidates == expected
         with self.store.write() as connection:
-            claimed = queue.claim(connection, executor, "server", self.now)
-        if not free:
-            assert claimed is None
-            return
-        expected = min(free, key=lambda job: (job.priority, job.id))
-        assert claimed is not None
-        assert (claimed.id, claimed.attempt) == (expected.id, expected.attempt + 1)
-        assert claimed.lease_until == self.now + LEASE
-        self.attempts.append((claimed.id, claimed.attempt))
+            claimed = queue.claim(connection, candidates, executor, "server", self.now)
+        assert [(job.id, job.attempt) for job in claimed] == [
+            (job.id, job.attempt + 1) for job in expected
+        ]
+        with self.store.write() as connection:
+            again = queue.claim(connection, candidates, executor, "server", self.now)
+        assert again == [], "who comes too late begins nothing"
+        for job in claimed:
+            assert job.lease_until == self.now + LEASE
+            self.attempts.append((job.id, job.attempt))
 
     @precondition(lambda self: self.attempts)
     @rule(number=pick, report=st.sampled_from(REPORTS))

@@ -1,0 +1,71 @@
+"""Removes finished jobs that are too many or too old, beside everything else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+
+from app.errors import ServiceError
+from app.services.jobs import JobService
+
+__all__ = ["History"]
+
+_log = logging.getLogger(__name__)
+
+_DAY_SECONDS = 86400.0
+
+
+class History:
+    """What is kept of finished jobs."""
+
+    def __init__(
+        self,
+        jobs: JobService,
+        keep_jobs: int | None,
+        keep_days: float | None,
+        every_seconds: float = 60.0,
+    ) -> None:
+        """Prepare; ``start`` begins to remove.
+
+        Args:
+            keep_jobs: how many finished jobs stay, the last ones; None keeps all.
+            keep_days: how long each stays; None keeps all.
+            every_seconds: how often surplus is looked for.
+        """
+        self._jobs = jobs
+        self._keep_jobs = keep_jobs
+        self._keep_seconds = None if keep_days is None else keep_days * _DAY_SECONDS
+        self._every_seconds = every_seconds
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Look for surplus now and then, until ``stop``."""
+        self._task = asyncio.create_task(self._run(), name="remove old jobs")
+
+    async def stop(self) -> None:
+        """Stop; a removal under way ends first."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _run(self) -> None:
+        while True:
+            removing = asyncio.ensure_future(asyncio.to_thread(self._remove))
+            try:
+                await asyncio.shield(removing)
+            except asyncio.CancelledError:
+                await asyncio.wait([removing])
+                raise
+            await asyncio.sleep(self._every_seconds)
+
+    def _remove(self) -> None:
+        try:
+            removed = self._jobs.remove_surplus(self._keep_jobs, self._keep_seconds)
+        except (ServiceError, OSError) as error:
+            _log.error("old jobs cannot be removed now: %s", error)
+            return
+        if removed:
+            _log.info("removed %d old jobs", removed)

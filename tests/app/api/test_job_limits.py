@@ -1,0 +1,154 @@
+"""Retries, deadlines, places in the queue, and jobs that are deleted or grow old."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.main import create_app
+from app.settings import Settings
+from served.network import NETWORK, examples_npz, fit_body
+
+FIT = "/v1/modules/net/fit"
+NEVER_ENDING = fit_body(epochs=100_000, checkpoint={"epochs": 0, "batches": 50})
+
+
+@pytest.fixture
+async def net(created: httpx.AsyncClient) -> httpx.AsyncClient:
+    """The client, with module ``net`` and dataset ``examples``."""
+    await created.put("/v1/datasets/examples", content=examples_npz())
+    return created
+
+
+async def submit(api: httpx.AsyncClient, body: dict[str, Any], **query: Any) -> dict[str, Any]:
+    answer = await api.post(FIT, json=body, params=query)
+    assert answer.status_code == 202, answer.text
+    return dict(answer.json())
+
+
+async def job_when(
+    api: httpx.AsyncClient, job_id: int, holds: Callable[[dict[str, Any]], bool]
+) -> dict[str, Any]:
+    deadline = time.monotonic() + 60
+    while not holds(job := (await api.get(f"/v1/jobs/{job_id}")).json()):
+        assert time.monotonic() < deadline, job
+        await asyncio.sleep(0.02)
+    return dict(job)
+
+
+def is_over(job: dict[str, Any]) -> bool:
+    return job["status"] in {"succeeded", "failed", "cancelled"}
+
+
+async def test_limits_are_told_and_checked(net: httpx.AsyncClient) -> None:
+    said = {"max_retries": 3, "deadline_seconds": 60, "timeout_seconds": 30.5, "priority": 2}
+    job = await submit(net, fit_body(), **said)
+    assert (job["max_retries"], job["timeout_seconds"]) == (3, 30.5)
+    assert job["deadline_at"] == pytest.approx(job["created_at"] + 60, abs=1)
+    for name, bad in (("max_retries", -1), ("deadline_seconds", 0), ("timeout_seconds", "nan")):
+        refused = await net.post(FIT, json=fit_body(), params={name: bad})
+        assert refused.status_code == 422, name
+        assert name in refused.text
+    await job_when(net, job["id"], is_over)
+
+
+async def test_a_fit_that_runs_too_long_saves_and_fails_and_can_go_on(
+    net: httpx.AsyncClient,
+) -> None:
+    job = await submit(net, NEVER_ENDING, timeout_seconds=1.0)
+    failed = await job_when(net, job["id"], is_over)
+    assert failed["status"] == "failed"
+    assert failed["error"]["code"] == "deadline_exceeded"
+    assert failed["error"]["field"] == "timeout_seconds"
+    checkpoints = (await net.get("/v1/modules/net/checkpoints")).json()["items"]
+    assert checkpoints[0]["job_id"] == job["id"], "where it stopped is kept"
+    await net.post(f"/v1/jobs/{job['id']}/retry")
+    await job_when(net, job["id"], lambda job: job["progress"]["samples"] > 20)
+    await net.post(f"/v1/jobs/{job['id']}/cancel")
+    await job_when(net, job["id"], is_over)
+    log = (await net.get(f"/v1/jobs/{job['id']}/events")).text
+    assert f"going on from checkpoint {checkpoints[0]['tag']}" in log
+
+
+async def test_a_job_that_waits_beyond_its_deadline_fails(net: httpx.AsyncClient) -> None:
+    running = await submit(net, NEVER_ENDING)
+    waiting = await submit(net, fit_body(), deadline_seconds=0.5)
+    late = await job_when(net, waiting["id"], is_over)
+    assert (late["status"], late["error"]["code"]) == ("failed", "deadline_exceeded")
+    assert (late["error"]["field"], late["attempt"]) == ("deadline_seconds", 0)
+    await net.post(f"/v1/jobs/{running['id']}/cancel")
+    await job_when(net, running["id"], is_over)
+
+
+async def test_queued_jobs_know_their_place_and_running_ones_their_end(
+    net: httpx.AsyncClient,
+) -> None:
+    done = await submit(net, fit_body())
+    await job_when(net, done["id"], is_over)
+    running = await submit(net, NEVER_ENDING)
+    second, first = [await submit(net, fit_body(), priority=place) for place in (2, 1)]
+    view = await job_when(net, running["id"], lambda job: job["eta_seconds"] is not None)
+    assert view["queue_position"] is None
+    await job_when(net, running["id"], lambda job: bool(job["progress"]))
+    listed = (await net.get("/v1/jobs")).json()["items"]
+    places = {job["id"]: job["queue_position"] for job in listed}
+    assert places == {done["id"]: None, running["id"]: None, first["id"]: 1, second["id"]: 2}
+    queued = (await net.get(f"/v1/jobs/{second['id']}")).json()
+    assert queued["queue_position"] == 2
+    assert queued["eta_seconds"] >= 0
+    for job in (first, second, running):
+        await net.post(f"/v1/jobs/{job['id']}/cancel")
+    await job_when(net, running["id"], is_over)
+
+
+async def test_only_finished_jobs_are_deleted_and_nothing_of_them_stays(
+    net: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    headers = {"Idempotency-Key": "one"}
+    job = (await net.post(FIT, json=fit_body(), headers=headers)).json()
+    path = f"/v1/jobs/{job['id']}"
+    running = await submit(net, NEVER_ENDING)
+    refused = await net.delete(f"/v1/jobs/{running['id']}")
+    assert (refused.status_code, refused.json()["code"]) == (409, "in_use")
+    assert "cancel it first" in refused.json()["detail"]
+    await job_when(net, job["id"], is_over)
+    assert (await net.delete(path)).status_code == 204
+    for suffix in ("", "/events", "/metrics"):
+        assert (await net.get(path + suffix)).status_code == 404
+    assert (await net.delete(path)).status_code == 404
+    left = (await net.get("/v1/jobs")).json()["items"]
+    assert [one["id"] for one in left] == [running["id"]]
+    again = (await net.post(FIT, json=fit_body(), headers=headers)).json()
+    assert again["id"] > running["id"], "the key is free again, the number is not"
+    for one in (running, again):
+        await net.post(f"/v1/jobs/{one['id']}/cancel")
+    await job_when(net, running["id"], is_over)
+
+
+async def test_history_is_kept_to_what_the_settings_say(tmp_path: Path) -> None:
+    settings = Settings(
+        data_dir=tmp_path, executor_form="in_process", log_level="error", keep_jobs=2
+    )
+    ids = []
+    for _ in range(2):  # surplus is removed at the start, too
+        app = create_app(settings)
+        async with app.router.lifespan_context(app):
+            transport = httpx.ASGITransport(app=app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as api:
+                if not ids:
+                    await api.post("/v1/modules", json={"name": "net", "symbol": NETWORK})
+                    await api.put("/v1/datasets/examples", content=examples_npz())
+                    ids = [(await submit(api, fit_body()))["id"] for _ in range(4)]
+                    await job_when(api, ids[-1], is_over)
+                    continue
+                deadline = time.monotonic() + 20
+                while len(found := (await api.get("/v1/jobs")).json()["items"]) > 2:
+                    assert time.monotonic() < deadline
+                    await asyncio.sleep(0.02)
+                assert [job["id"] for job in found] == ids[:-3:-1]
