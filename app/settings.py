@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from app.cpus import available_cpus
 from app.errors import did_you_mean
 
 __all__ = ["Settings", "unknown_variables"]
@@ -48,7 +48,8 @@ class Settings(BaseSettings):
     executor_form: Literal["process", "in_process"] = "process"
     """Where executors run: one spawned process each, or inside the server (for tests)."""
     threads: int | None = Field(default=None, ge=1, le=1024)
-    """Threads of BLAS and OpenMP in each executor; None shares out all cores but one."""
+    """Threads of BLAS and OpenMP in each executor; None shares out all processors but one that
+    the affinity and the cgroup's quota leave."""
     jobs_per_executor: int = Field(default=2, ge=1)
     """Jobs, of different modules, that one executor runs in turns."""
     max_body_bytes: int = Field(default=64 * _MIB, ge=1024)
@@ -127,7 +128,7 @@ class Settings(BaseSettings):
         """Threads of each executor. One core is left to the server: threads of BLAS that wait for
         each other spin, and with more of them than cores a step takes many times as long.
         """
-        return self.threads or max(1, ((os.cpu_count() or 1) - 1) // len(self.devices))
+        return self.threads or max(1, (available_cpus() - 1) // len(self.devices))
 
     @property
     def store_url(self) -> str:

@@ -43,12 +43,13 @@ MODULE_NAME = re.compile(r"((?:app|core)(?:\.\w+)+)(?::\w+)?")
 NAMED_BY_MXNET = {"core/contrib/text/utils.py", "core/gluon/utils.py"}
 # Each part of the service, and the parts it may import; services and executor stand side by side.
 APP_ARROWS: dict[str, set[str]] = {
+    "cpus": set(),
     "errors": set(),
     "error_table": {"errors"},
-    "settings": {"errors"},
+    "settings": {"cpus", "errors"},
     "domain": {"errors"},
     "tensors": {"errors"},
-    "link": {"domain", "errors"},
+    "link": {"cpus", "domain", "errors"},
     "files": {"domain", "errors", "tensors"},
     "store": {"domain", "errors"},
     "services": {"domain", "error_table", "errors", "files", "link", "store"},

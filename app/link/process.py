@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import app
+from app.cpus import available_cpus
 from app.errors import ExecutorGone
 from app.link.client import Buffers, Reply, Tensors, TensorSpecs
 from app.link.slab_port import SlabLimits
@@ -200,7 +201,7 @@ class ProcessClient:
         )
 
     def _environ(self) -> dict[str, str]:
-        threads = self._options.threads or len(os.sched_getaffinity(0))
+        threads = self._options.threads or available_cpus()
         environ = (
             dict(os.environ)
             | dict.fromkeys(_THREAD_VARIABLES, str(threads))
