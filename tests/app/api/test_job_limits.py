@@ -69,7 +69,8 @@ async def test_a_fit_that_runs_too_long_saves_and_fails_and_can_go_on(
     checkpoints = (await net.get("/v1/modules/net/checkpoints")).json()["items"]
     assert checkpoints[0]["job_id"] == job["id"], "where it stopped is kept"
     await net.post(f"/v1/jobs/{job['id']}/retry")
-    await job_when(net, job["id"], lambda job: job["progress"]["samples"] > 20)
+    seen = failed["progress"]["samples"]
+    await job_when(net, job["id"], lambda job: job["progress"]["samples"] > seen)
     await net.post(f"/v1/jobs/{job['id']}/cancel")
     await job_when(net, job["id"], is_over)
     log = (await net.get(f"/v1/jobs/{job['id']}/events")).text
