@@ -27,6 +27,7 @@ from app.errors import (
     Misdirected,
     ModuleFailed,
     NotFound,
+    OutOfMemory,
     ParamsLost,
     PreconditionFailed,
     ServiceError,
@@ -98,6 +99,7 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     HeadersTooLarge: ErrorKind(431, "headers_too_large", "Header fields over the limit"),
     Unavailable: ErrorKind(503, "unavailable", "Not available at present"),
     StorageFull: ErrorKind(507, "storage_full", "The server's disk is full"),
+    OutOfMemory: ErrorKind(507, "out_of_memory", "The device has no memory for it"),
     ExecutorGone: ErrorKind(503, "executor_gone", "The executor does not answer"),
 }
 """Every error that is an answer. A class without a row takes the row of its nearest base."""

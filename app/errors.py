@@ -54,6 +54,7 @@ __all__ = [
     "Misdirected",
     "ModuleFailed",
     "NotFound",
+    "OutOfMemory",
     "ParamsLost",
     "PreconditionFailed",
     "ServiceError",
@@ -379,6 +380,17 @@ class StorageFull(ServiceError):
         super().__init__(
             "the disk of the server's data is full; delete datasets, checkpoints or modules, or "
             "give it more room, and try again"
+        )
+
+
+class OutOfMemory(ServiceError):
+    """A device has no memory for a call or a job, after all that can be had again was let go."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(
+            f"the device has no memory for {what} ({reason or 'an array was refused'}), although "
+            "all idle modules were put away; take fewer examples at once, save or delete modules "
+            "that are in use, or give the server more memory"
         )
 
 

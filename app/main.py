@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -210,13 +211,19 @@ def _make_executor(name: str, settings: Settings, restore: Restore) -> ExecutorC
             make_loop,  # loads the engine, which this process can do without
         )
 
-        return InProcessClient(name, make_loop)
+        return InProcessClient(name, partial(make_loop, budget_bytes=settings.memory_budget))
     options = ProcessOptions(
-        program=_EXECUTOR,
+        program=(*_EXECUTOR, *_memory_options(name, settings)),
         threads=settings.threads_per_executor,
         log_level=settings.log_level.upper(),
     )
     return Supervisor(name, options, restore)
+
+
+def _memory_options(name: str, settings: Settings) -> list[str]:
+    sharers = sum(one.startswith("cpu") for one in settings.devices) if name[0] == "c" else 1
+    budget = settings.memory_budget
+    return [f"--sharers={sharers}", *([] if budget is None else [f"--memory-budget={budget}"])]
 
 
 def configure_logging(settings: Settings) -> None:

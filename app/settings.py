@@ -50,6 +50,9 @@ class Settings(BaseSettings):
     threads: int | None = Field(default=None, ge=1, le=1024)
     """Threads of BLAS and OpenMP in each executor; None shares out all processors but one that
     the affinity and the cgroup's quota leave."""
+    memory_budget: int | None = Field(default=None, ge=1)
+    """Bytes that the modules of a device may take before those idle for the longest time are put
+    away; None takes 70% of what the device, the container or the machine has."""
     jobs_per_executor: int = Field(default=2, ge=1)
     """Jobs, of different modules, that one executor runs in turns."""
     max_body_bytes: int = Field(default=64 * _MIB, ge=1024)

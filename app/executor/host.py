@@ -13,7 +13,7 @@ import numpy as np
 from app.domain.codec import from_plain, to_plain
 from app.domain.job_params import parse_job_params
 from app.domain.module import BucketShapes, ModuleRecord
-from app.errors import AlreadyExists, HostError, Invalid, ServiceError
+from app.errors import AlreadyExists, HostError, Invalid, OutOfMemory, ServiceError
 from app.executor.background import Waits
 from app.executor.faults import refusal_of
 from app.executor.jobs.job_board import JobBoard
@@ -21,11 +21,12 @@ from app.executor.jobs.job_checks import check_job
 from app.executor.modules.describe import describe_module, describe_optimizer, summarize
 from app.executor.modules.engine_optimizer import check_saved, load_states, optimizer_of, states_of
 from app.executor.modules.hosted_module import HostedModule, parse_context
-from app.executor.modules.memory_limits import available_bytes
+from app.executor.modules.memory_limits import available_bytes, default_budget
 from app.executor.modules.module_files import load_module, read_base, save_module
 from app.executor.modules.module_params import get_params, init_params, set_params
+from app.executor.modules.process_memory import resident_bytes, return_free_memory
 from app.executor.modules.randomness import RandomStreams
-from app.executor.modules.resident import resident_bytes, return_free_memory
+from app.executor.modules.residents import Residents
 from app.executor.modules.restoring import restore_module
 from app.executor.modules.stepping import Stepper
 from app.link import calls
@@ -60,26 +61,51 @@ _PRIORITIES: Mapping[type[Any], Priority] = {
 """Of all calls that are no steps."""
 
 
+_MEASURED_BATCHES = 16
+"""The memory of jobs' modules is looked at once in so many."""
+_CHANGE_NO_MEMORY = (
+    calls.CutSymbols,
+    calls.DeleteModule,
+    calls.GetOptimizer,
+    calls.GetOutputs,
+    calls.GetParams,
+    calls.GetStates,
+    calls.SaveCheckpoint,
+)
+
+
 class ModuleHost:
     """Has the modules of one device. Everything here belongs to the device loop's thread."""
 
-    def __init__(self, device: str, emit: Emit, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        device: str,
+        emit: Emit,
+        wake: Callable[[], None],
+        *,
+        budget_bytes: int | None = None,
+        sharers: int = 1,
+    ) -> None:
         """Begin with no modules.
 
         Args:
             device: for example ``cpu(0)``.
             emit: where events of jobs go.
             wake: called, in any thread, when a job that waited for a file can go on.
+            budget_bytes: what modules may take before idle ones are put away; a share of the
+                device's memory where None.
+            sharers: devices that share its memory, this one included.
 
         Raises:
             Invalid: the device is not there.
         """
         self._device = parse_context(device, "device")
         self._backend = backend_of(self._device)
-        self._modules: dict[str, HostedModule] = {}
-        self._steppers: dict[str, Stepper] = {}
         self._random = RandomStreams()
-        self._jobs = JobBoard(self._module_of_job, self._random, emit, wake)
+        budget = budget_bytes or default_budget(self._device, sharers)
+        self._residents = Residents(budget, self._random.forget)
+        self._batches = 0
+        self._jobs = JobBoard(self._module_of_job, self._random, emit, wake, self._make_room)
 
     # -- the loop's side ----------------------------------------------------------------------
 
@@ -92,10 +118,46 @@ class ModuleHost:
     def handle(self, method: str, params: dict[str, Any], tensors: Arrays) -> Answer | Computation:
         """Answer a call; raise HostError for what is the caller's fault."""
         with self._on_device():
-            answer = _HANDLERS[method](self, from_plain(_TYPES[method], params), tensors)
+            call = from_plain(_TYPES[method], params)
+            try:
+                answer = self._with_room(_HANDLERS[method], call, tensors)
+            finally:
+                self._account(call)
         if isinstance(answer, Computation):
             return Computation(answer.specs, lambda outputs: self._steps(answer, outputs))
         return answer
+
+    def _with_room(self, handler: Handler, call: Any, tensors: Arrays) -> Answer | Computation:
+        """Answer a call; where there is no memory, again after all that is idle was put away."""
+        name = _module_of(call)
+        try:
+            return handler(self, call, tensors)
+        except MemoryError as error:
+            reason = str(error)
+        # The frames of the first attempt are gone, and with them their arrays.
+        self._make_room(name)
+        what = f"{CALL_NAMES[type(call)]} of module {name!r}"
+        if isinstance(call, calls.StepCall):  # a part of it may be done
+            raise OutOfMemory(what, reason)
+        try:
+            return handler(self, call, tensors)
+        except MemoryError as error:
+            raise OutOfMemory(what, str(error)) from None
+
+    def _make_room(self, but: str | None) -> None:
+        """Put away all that can be had again, but for one module."""
+        self._residents.free_all(but)
+        self._backend.release()
+
+    def _account(self, call: Any) -> None:
+        """Look what a call's module takes now, and keep all of them within the budget."""
+        name = _module_of(call)
+        if name is None or name not in self._residents or type(call) in _CHANGE_NO_MEMORY:
+            return
+        if isinstance(call, calls.Predict) and not self._residents.has_other_plans(name):
+            return
+        self._residents.measure(name)
+        self._residents.keep_to_budget(name)
 
     def _steps(self, computation: Computation, outputs: Arrays) -> Waits[Mapping[str, Any]]:
         steps = computation.run(outputs)
@@ -129,12 +191,16 @@ class ModuleHost:
     def advance(self) -> None:
         """Run one batch of one job."""
         with self._backend.scope():
-            self._jobs.advance()
+            name = self._jobs.advance()
+            self._batches += 1
+            if self._batches % _MEASURED_BATCHES == 0 and name in self._residents:
+                self._residents.measure(name)
+                self._residents.keep_to_budget(name)
 
     def close(self) -> None:
         """Let jobs and modules go."""
         self._jobs.close()
-        self._modules.clear()
+        self._residents.clear()
 
     # -- control ------------------------------------------------------------------------------
 
@@ -147,38 +213,43 @@ class ModuleHost:
             "available_bytes": available_bytes(self._device),
             "device_memory": None if memory is None else {"used": memory[0], "total": memory[1]},
             "numpy": np.__version__,
-            "modules": [summarize(module) for module in self._modules.values()],
+            "memory_budget": {
+                "bytes": self._residents.budget_bytes,
+                "used": self._residents.used_bytes,
+            },
+            "modules": [
+                summarize(module) | {"memory": self._residents.memory(module.name)}
+                for module in self._residents
+            ],
             "jobs": self._jobs.summarize(),
         }, {}
 
     def _create_module(self, call: calls.CreateModule, tensors: Arrays) -> Answer:
-        if call.record.name in self._modules:
+        if call.record.name in self._residents:
             raise AlreadyExists("module", call.record.name)
         return describe_module(self._add(call.record)), {}
 
     def _restore_module(self, call: calls.RestoreModule, tensors: Arrays) -> Answer:
-        if call.record.name not in self._modules:
+        if call.record.name not in self._residents:
             module = HostedModule(call.record)
             restore_module(module, call, self._random)
-            self._keep(module)
+            self._residents.add(module)
         return {}, {}
 
     def _resident_modules(self, call: calls.ResidentModules, tensors: Arrays) -> Answer:
-        return {"names": list(self._modules)}, {}
+        return {"names": [module.name for module in self._residents]}, {}
 
     def _delete_module(self, call: calls.DeleteModule, tensors: Arrays) -> Answer:
         module = self._get(call.module)
         module.require_idle("deleting")
-        del self._modules[module.name]
-        del self._steppers[module.name]
-        self._random.forget(module.name)
+        self._residents.remove(module.name)
         del module
         return_free_memory()
         return {}, {}
 
     def _describe_module(self, call: calls.DescribeModule, tensors: Arrays) -> Answer:
         module = self._get(call.module)
-        return describe_module(module) | {"sequence": self._steppers[module.name].sequence}, {}
+        return describe_module(module) | {"sequence": self._stepper(module.name).sequence}, {}
 
     def _cut_symbols(self, call: calls.CutSymbols, tensors: Arrays) -> Answer:
         return self._get(call.module).derive(call.output, call.head), {}
@@ -343,9 +414,9 @@ class ModuleHost:
     # -- modules ------------------------------------------------------------------------------
 
     def _get(self, name: str) -> HostedModule:
-        if name not in self._modules:
+        if name not in self._residents:
             raise HostError("not_resident", f"module {name!r} is not on its device at present")
-        return self._modules[name]
+        return self._residents.use(name)
 
     def _idle(self, name: str, call: str) -> HostedModule:
         module = self._get(name)
@@ -354,22 +425,25 @@ class ModuleHost:
 
     def _stepper(self, name: str) -> Stepper:
         self._get(name)
-        return self._steppers[name]
+        return self._residents.stepper(name)
 
     def _add(self, record: ModuleRecord) -> HostedModule:
         module = HostedModule(record)
-        self._keep(module)
+        self._residents.add(module)
         return module
-
-    def _keep(self, module: HostedModule) -> None:
-        self._modules[module.name] = module
-        self._steppers[module.name] = Stepper(module)
 
     def _module_of_job(self, name: str) -> HostedModule:
         """Return the module a job is to work on."""
         module = self._get(name)
-        self._steppers[name].forget()
+        self._residents.stepper(name).forget()
         return module
+
+
+def _module_of(call: Any) -> str | None:
+    """Return the name of the module that a call is on, None for one that is on none."""
+    if isinstance(call, calls.CreateModule | calls.RestoreModule):
+        return call.record.name
+    return call.module if isinstance(call, calls.OfModule) else None
 
 
 _HANDLERS: Mapping[str, Handler] = {

@@ -184,7 +184,9 @@ class DeviceLoop:
         except HostError as error:
             self._channel.refuse(call, error)
         except MemoryError:
-            self._channel.refuse(call, HostError("unavailable", "out of memory in the executor"))
+            self._channel.refuse(
+                call, HostError("out_of_memory", "the device has no memory for it")
+            )
         except ChannelClosed:
             raise
         except Exception as error:

@@ -23,7 +23,7 @@ from typing import TypeAlias
 from app.errors import ServiceError
 from app.executor.host import ModuleHost
 from app.executor.loop import Activity, DeviceLoop
-from app.executor.modules.resident import resident_bytes
+from app.executor.modules.process_memory import resident_bytes
 from app.link.channel import SocketChannel
 from app.link.file_limits import allow_most_files
 from app.link.protocols import Channel, ChannelClosed, Emit, Host
@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
         daemon=True,
     ).start()
     try:
-        host = _load(options.host)(options.device, channel.emit, channel.wake)
+        host = _make_host(options, channel)
     except (ServiceError, MXNetError) as error:
         channel.fail(str(error))
         return 1
@@ -64,9 +64,10 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def make_loop(device: str, channel: Channel) -> DeviceLoop:
+def make_loop(device: str, channel: Channel, *, budget_bytes: int | None = None) -> DeviceLoop:
     """Return the loop of a device that serves a channel within this process."""
-    return DeviceLoop(ModuleHost(device, channel.emit, channel.wake), channel)
+    host = ModuleHost(device, channel.emit, channel.wake, budget_bytes=budget_bytes)
+    return DeviceLoop(host, channel)
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -78,6 +79,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--idle-bytes", type=int, required=True, help="of it, most kept unused")
     parser.add_argument("--beat-seconds", type=float, required=True, help="between heartbeats")
     parser.add_argument("--log-level", default="INFO")
+    parser.add_argument("--memory-budget", type=int, help="bytes that modules may take")
+    parser.add_argument("--sharers", type=int, default=1, help="devices that share its memory")
     return parser.parse_args(arguments)
 
 
@@ -97,12 +100,14 @@ def _prepare_process(log_level: str) -> None:
     )
 
 
-def _load(path: str | None) -> MakeHost:
-    if path is None:
-        return ModuleHost
-    module, _, name = path.partition(":")
+def _make_host(options: argparse.Namespace, channel: SocketChannel) -> Host:
+    device, emit, wake = options.device, channel.emit, channel.wake
+    if options.host is None:
+        budget, sharers = options.memory_budget, options.sharers
+        return ModuleHost(device, emit, wake, budget_bytes=budget, sharers=sharers)
+    module, _, name = options.host.partition(":")
     make_host: MakeHost = getattr(importlib.import_module(module), name)
-    return make_host
+    return make_host(device, emit, wake)
 
 
 def _beat_until_hangup(

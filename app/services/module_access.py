@@ -11,7 +11,8 @@ from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 from app.domain.module import ModuleRecord, require
-from app.errors import ExecutorGone, HostError, NotFound, ParamsLost
+from app.error_table import error_code
+from app.errors import ExecutorGone, HostError, NotFound, ParamsLost, ServiceError
 from app.link import calls
 from app.link.client import Reply, Tensors
 from app.services.checkpoints import CheckpointService
@@ -150,11 +151,14 @@ class ModuleAccess:
         """
         if not record.durable:
             return await ask()
+        client = self._executors.get(record.executor)
+        if not client.is_alive():
+            raise ExecutorGone(f"executor {client.name} is down; try again in a moment")
         await asyncio.to_thread(self._modules.mark_unsaved, record.name)
         try:
             return await ask()
-        except HostError as error:
-            if error.code not in _MAY_HAVE_CHANGED:
+        except (HostError, ServiceError) as error:
+            if error_code(error) not in _MAY_HAVE_CHANGED:
                 await asyncio.to_thread(self._modules.unmark, record.name)
             raise
 

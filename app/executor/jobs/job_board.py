@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.domain.job_params import FitParams, PredictParams, ScoreParams, parse_job_params
-from app.errors import HostError, NotFound, ServiceError, Superseded
+from app.errors import HostError, NotFound, OutOfMemory, ServiceError, Superseded
 from app.executor.background import Waits
 from app.executor.faults import refusal_of, to_host_error
 from app.executor.jobs.job_context import JobContext
@@ -36,6 +36,7 @@ class _Running:
     context: JobContext
     steps: Waits[ExecutorEvent]
     awaited: Future[Any] | None = None
+    is_second: bool = False
 
     @property
     def can_go_on(self) -> bool:
@@ -51,6 +52,7 @@ class JobBoard:
         random: RandomStreams,
         emit: Emit,
         wake: Callable[[], None],
+        make_room: Callable[[str], None],
     ) -> None:
         """Begin without jobs.
 
@@ -59,11 +61,13 @@ class JobBoard:
             random: each job has a stream of its own in it.
             emit: where events go.
             wake: called, in any thread, when a job that waited can go on.
+            make_room: called where memory is short, with the name of a module that is needed.
         """
         self._module_of = module_of
         self._random = random
         self._emit = emit
         self._wake = wake
+        self._make_room = make_room
         self._running: deque[_Running] = deque()
 
     def has_work(self) -> bool:
@@ -112,8 +116,12 @@ class JobBoard:
             raise NotFound("job", control.job_id, "this executor does not run this attempt of it")
         running.context.requested = control.action
 
-    def advance(self) -> None:
-        """Run the next step of the job whose turn it is; a job that fails harms no other."""
+    def advance(self) -> str:
+        """Run the next step of the job whose turn it is; a job that fails harms no other.
+
+        Returns:
+            The name of its module.
+        """
         running = self._next_turn()
         context = running.context
         self._random.enter(_stream_of(context))
@@ -134,10 +142,11 @@ class JobBoard:
             unknown = HostError("unavailable", f"a file cannot be used: {error}")
             self._fail(running, refusal_of(error) or unknown)
         except MemoryError:
-            self._fail(running, HostError("unavailable", "out of memory; use a smaller batch_size"))
+            self._try_again(running)
         except Exception as error:
             _log.exception("job %d failed", context.job_id)
             self._fail(running, HostError("internal", f"{type(error).__name__}: {error}"))
+        return context.module.name
 
     def close(self) -> None:
         """Drop all jobs where they are; they go on from their checkpoints another time."""
@@ -160,6 +169,23 @@ class JobBoard:
                 return ScoreJob(context, params).run()
             case PredictParams():
                 return PredictJob(context, params).run()
+
+    def _try_again(self, running: _Running) -> None:
+        """Begin a job again that had no memory, if it has done nothing yet, with all that is free.
+
+        The job's first attempt is closed before, so that what it had is free as well.
+        """
+        context = running.context
+        running.steps.close()
+        self._make_room(context.module.name)
+        if context.has_begun or running.is_second:
+            what = f"job {context.job_id} on module {context.module.name!r}"
+            reason = "use a smaller batch_size or dataset"
+            self._fail(running, to_host_error(OutOfMemory(what, reason)))
+            return
+        running.is_second = True
+        context.log("the device had no memory; idle modules were put away, it begins again")
+        running.steps, running.awaited = self._make_steps(context), None
 
     def _fail(self, running: _Running, error: HostError) -> None:
         context = running.context

@@ -44,6 +44,7 @@ class JobContext:
         start: what it was started with.
         module: the module it works on.
         requested: pause or cancel, once asked for.
+        has_begun: it has reported something but log lines.
     """
 
     def __init__(self, start: JobStart, module: HostedModule, emit: Emit) -> None:
@@ -53,6 +54,7 @@ class JobContext:
         self._emit = emit
         self._last_progress = -math.inf
         self._last_samples = 0
+        self.has_begun = False
 
     @property
     def job_id(self) -> int:
@@ -66,6 +68,7 @@ class JobContext:
 
     def send(self, event: ExecutorEvent) -> None:
         """Report an event."""
+        self.has_begun = self.has_begun or not isinstance(event, JobLog)
         self._emit(to_wire(event))
 
     def log(self, message: str, level: Level = "info") -> None:

@@ -8,7 +8,7 @@ from typing import Protocol
 from app.domain.module import BindSpec, BucketShapes, InputDesc, ModuleKind, ModuleRecord
 from app.errors import Invalid, TooLarge, did_you_mean
 from app.executor.faults import client_fault
-from app.executor.modules.memory_limits import available_bytes
+from app.executor.modules.memory_limits import available_bytes, total_bytes
 from app.executor.modules.symbol_specs import SymbolSpecs, infer_specs
 from core.device import Context
 from core.io import DataDesc
@@ -94,7 +94,8 @@ def check_bind(module: Bindable, spec: BindSpec, values: Mapping[str, NDArray]) 
 
     Raises:
         Invalid, HostError: a name, shape or dtype does not fit; names the field.
-        TooLarge: there is not enough memory.
+        TooLarge: the device has not so much memory.
+        MemoryError: it has, but for others.
     """
     _check_gradients(module, spec)
     if spec.buckets and module.record.kind is not ModuleKind.BUCKETING:
@@ -107,12 +108,14 @@ def check_bind(module: Bindable, spec: BindSpec, values: Mapping[str, NDArray]) 
         needs.append(_check_one(module, key, shapes, f"buckets[{key}].", values))
     # Buckets share their memory: the largest counts.
     need = max(specs.bind_bytes(spec.for_training) for specs in needs)
-    left = available_bytes(module.contexts[0])
+    all_bytes, left = total_bytes(module.contexts[0]), available_bytes(module.contexts[0])
+    if left < need <= all_bytes:
+        raise MemoryError(f"{need:,} bytes are needed to bind it, {left:,} are left")
     if need > left:
         raise TooLarge(
             f"memory to bind module {module.record.name!r}, in bytes",
             got=need,
-            limit=left,
+            limit=all_bytes,
             setting="the memory of its device",
         )
 

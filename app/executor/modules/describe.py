@@ -7,9 +7,10 @@ from typing import Any
 
 from app.domain.codec import to_plain
 from app.domain.module import BucketShapes
-from app.executor.modules.engine_optimizer import main_module, optimizer_of
+from app.executor.modules.engine_optimizer import optimizer_of
 from app.executor.modules.engines import fixed_names
 from app.executor.modules.hosted_module import HostedModule
+from app.executor.modules.module_memory import memory_of
 from app.executor.modules.symbol_specs import infer_specs
 from core.symbol import Symbol
 from core.types import to_dtype
@@ -95,7 +96,7 @@ def _bound_facts(module: HostedModule, symbol: Symbol, shapes: BucketShapes) -> 
         "outputs": outputs,
         "arguments": described,
         "predict": predict,
-        "memory": _memory(module),
+        "memory": memory_of(module),
     }
 
 
@@ -116,13 +117,3 @@ def _role(module: HostedModule, name: str) -> str:
         ("state", module.record.state_names),
     )
     return next((role for role, names in groups if name in names), "parameter")
-
-
-def _memory(module: HostedModule) -> dict[str, int]:
-    """Return bytes of parameters with gradients, and of the activations of training and predict."""
-    group = main_module(module.engine).executor_group
-    return {
-        "parameters": sum(one.nbytes() for one in group.parameters),
-        "executors": sum(exe.memory_report().arena for exe in group.execs),
-        "predict": module.inference.nbytes(),
-    }

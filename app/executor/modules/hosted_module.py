@@ -89,6 +89,7 @@ class HostedModule:
         has_unsaved: True while its parameters, auxiliary states or optimizer states are nowhere
             else and no seed brings them back.
         job_id: the job that works on it, None where none does.
+        nodes: of all its symbols together.
     """
 
     def __init__(self, record: ModuleRecord) -> None:
@@ -106,6 +107,7 @@ class HostedModule:
                 self.symbols[canonical_json(parse_key(key, "symbols"))] = load_json(text)
         self.default_key = parse_key(record.default_bucket_key, "default_bucket_key")
         self._symbol_of(self.default_key, "default_bucket_key")
+        self.nodes = sum(len(one.get_internals().list_outputs()) for one in self.symbols.values())
         check_names_of(self.default_symbol, record)
         self.data_names: list[str] = list(record.data_names)
         self.label_names: list[str] = check_label_names(self.default_symbol, record)
@@ -301,6 +303,16 @@ class HostedModule:
                 self.symbols, self.buckets(), self.on_device(), any_shape=is_mutable
             )
         return self._inference
+
+    def predict_memory(self) -> tuple[int, int]:
+        """Return the bytes of what predictions run in, and the number of their plans."""
+        return (0, 0) if self._inference is None else self._inference.memory()
+
+    def forget_plans(self) -> bool:
+        """Let the plans and buckets of predictions go; False where there are none."""
+        had_some = self._inference is not None
+        self._inference = None
+        return had_some
 
     # -- inside -------------------------------------------------------------------------------
 

@@ -7,9 +7,12 @@ from pathlib import Path
 from core.backends import backend_of
 from core.device import Context
 
-__all__ = ["available_bytes"]
+__all__ = ["available_bytes", "default_budget", "total_bytes"]
 
 _CGROUP = Path("/sys/fs/cgroup")
+_VERY_MUCH = 2**63 - 1
+_SHARE_OF_MODULES = 0.7
+"""Of a device's memory; the rest is for data sets of jobs, requests, and other processes."""
 
 
 def available_bytes(context: Context) -> int:
@@ -21,18 +24,42 @@ def available_bytes(context: Context) -> int:
     return min(_machine_bytes(), _group_bytes())
 
 
-def _machine_bytes() -> int:
+def default_budget(context: Context, sharers: int = 1) -> int:
+    """Return what the modules of a device may take where nobody says.
+
+    Args:
+        context: the device.
+        sharers: devices that share its memory, this one included.
+    """
+    return int(total_bytes(context) * _SHARE_OF_MODULES) // sharers
+
+
+def total_bytes(context: Context) -> int:
+    """Return the bytes that a device has in all, or the machine or container for it."""
+    own = backend_of(context).memory()
+    return own[1] if own is not None else min(_machine_bytes("MemTotal:"), _group_limit())
+
+
+def _machine_bytes(of: str = "MemAvailable:") -> int:
     for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-        if line.startswith("MemAvailable:"):
+        if line.startswith(of):
             return int(line.split()[1]) * 1024
-    return 2**63 - 1
+    return _VERY_MUCH
 
 
 def _group_bytes() -> int:
     """Return what the control group of a container leaves; very much where it sets no limit."""
+    limit = _group_limit()
     try:
-        limit = (_CGROUP / "memory.max").read_text(encoding="ascii").strip()
         current = int((_CGROUP / "memory.current").read_text(encoding="ascii"))
     except (OSError, ValueError):
-        return 2**63 - 1
-    return 2**63 - 1 if limit == "max" else max(int(limit) - current, 0)
+        return limit
+    return limit if limit == _VERY_MUCH else max(limit - current, 0)
+
+
+def _group_limit() -> int:
+    """Return the limit of a container's control group; very much where it sets none."""
+    try:
+        return int((_CGROUP / "memory.max").read_text(encoding="ascii"))
+    except (OSError, ValueError):  # "max" where there is none
+        return _VERY_MUCH

@@ -126,9 +126,11 @@ class Inference:
         labels = describe_inputs(shapes.label_shapes)
         return Predictor(self._symbols[key], self._parameters, inputs, self._memory, labels)
 
-    def nbytes(self) -> int:
-        """Return the bytes of the memory that all predictors share."""
-        return self._memory.nbytes()
+    def memory(self) -> tuple[int, int]:
+        """Return the bytes of what all predictors run in, and the number of their plans."""
+        predictors = [*self._predictors.values(), *self._by_shape.values()]
+        inputs = sum(one.input_bytes() for one in predictors)
+        return self._memory.nbytes() + inputs, sum(one.plans() for one in predictors)
 
     @cached_property
     def ragged_axes(self) -> list[RaggedAxis]:

@@ -52,8 +52,11 @@ class SharedMemory:
         self.lender: Executor | None = None
 
     def nbytes(self) -> int:
-        """Return the bytes of the arena."""
-        return self.lender.memory_report().arena if self.lender is not None else 0
+        """Return the bytes of the arena, the outputs and the reordered weights."""
+        if self.lender is None:
+            return 0
+        report = self.lender.memory_report()
+        return report.arena + report.outputs + report.kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +184,15 @@ class Predictor:
         """Return the outputs' shapes and dtypes for a number of examples; raise ShapeError."""
         specs = infer_specs(self._symbol, self._input_shapes(size), self._dtypes)
         return dict(zip(self.output_names, specs.outputs, strict=True))
+
+    def plans(self) -> int:
+        """Return for how many numbers of examples it is bound at present."""
+        return len(self._executors)
+
+    def input_bytes(self) -> int:
+        """Return the bytes of the inputs that it is bound with."""
+        bound = self._executors.values()
+        return sum(int(array.nbytes) for one in bound for array in one.inputs.values())
 
     # -- running ------------------------------------------------------------------------------
 

@@ -185,7 +185,7 @@ def run_out_of_memory() -> None:
     [
         (raise_host_error, "invalid"),
         (raise_bug, "internal"),
-        (run_out_of_memory, "unavailable"),
+        (run_out_of_memory, "out_of_memory"),
     ],
 )
 def test_a_failing_call_is_refused_and_the_loop_goes_on(failure: Any, code: str):

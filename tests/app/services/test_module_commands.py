@@ -8,11 +8,13 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import numpy as np
 import pytest
 
+from app.domain.checkpoint import CheckpointTag
 from app.domain.job import JobKind
-from app.domain.module import SINGLE, ModuleRecord
-from app.errors import AlreadyExists, ExecutorGone, HostError, Invalid, NotFound
+from app.domain.module import SINGLE, BindSpec, InitSpec, InputDesc, ModuleRecord
+from app.errors import AlreadyExists, ExecutorGone, HostError, Invalid, ModuleFailed, NotFound
 from app.executor.main import make_loop
 from app.link.inprocess import InProcessClient
 from app.services import module_commands as commands_module
@@ -95,6 +97,22 @@ async def test_a_module_that_another_server_deleted_is_made_anew(
     _, live = await engine.describe("net")
     assert live is not None
     assert live["output_names"] == ["second_output"]
+
+
+async def test_an_executor_that_is_down_changes_nothing(
+    bench: Any, engine: ModuleCommands, executor: Moody
+) -> None:
+    bind = BindSpec(data_shapes=(InputDesc(name="data", shape=(2, 3)),))
+    bench.modules.change("a", lambda a: a.evolve(bind=bind).with_init(InitSpec(seed=1)))
+    await executor.stop()
+    with pytest.raises(ExecutorGone):
+        await engine.set_params("a", {"fc_bias": np.zeros(3)}, {})
+    assert bench.modules.get("a").durable
+    bench.modules.change("a", lambda a: a.with_checkpoint(CheckpointTag(1), saved_states=False))
+    await executor.start()
+    with pytest.raises(ModuleFailed):  # there is no such checkpoint: it never gets to the call
+        await engine.set_params("a", {"fc_bias": np.zeros(3)}, {})
+    assert bench.modules.get("a").durable
 
 
 def symbol(name: str) -> str:

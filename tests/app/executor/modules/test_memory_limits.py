@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.executor.modules import memory_limits
-from app.executor.modules.memory_limits import available_bytes
+from app.executor.modules.memory_limits import available_bytes, default_budget, total_bytes
 from core.device import cpu
 
 
@@ -42,3 +42,10 @@ def test_a_container_over_its_limit_leaves_nothing(group: Path) -> None:
     (group / "memory.max").write_text("1000\n")
     (group / "memory.current").write_text("2000\n")
     assert available_bytes(cpu()) == 0
+
+
+def test_modules_may_take_a_share_of_what_the_container_has(group: Path) -> None:
+    (group / "memory.max").write_text("10000000\n")
+    assert total_bytes(cpu()) == 10_000_000
+    assert default_budget(cpu()) == 7_000_000
+    assert default_budget(cpu(), sharers=2) == 3_500_000

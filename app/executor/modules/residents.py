@@ -1,0 +1,138 @@
+"""The modules on a device, within a budget of memory.
+
+What was not used for the longest time goes first: at first the plans and buckets of predictions,
+which are made anew from the module, then whole modules, which are restored from what is durable.
+A module that a job works on, or that has what is nowhere else, stays.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+
+from app.executor.modules.hosted_module import HostedModule
+from app.executor.modules.module_memory import memory_of
+from app.executor.modules.process_memory import return_free_memory
+from app.executor.modules.stepping import Stepper
+
+__all__ = ["Residents"]
+
+_log = logging.getLogger(__name__)
+
+
+class Residents:
+    """Modules and their steppers, those used last at the end.
+
+    Attributes:
+        budget_bytes: what they may take before those idle for the longest time go.
+    """
+
+    def __init__(self, budget_bytes: int, release: Callable[[str], None]) -> None:
+        """Begin with none.
+
+        Args:
+            budget_bytes: see there.
+            release: called with the name of a module that goes.
+        """
+        self.budget_bytes = budget_bytes
+        self._release = release
+        self._modules: OrderedDict[str, HostedModule] = OrderedDict()
+        self._steppers: dict[str, Stepper] = {}
+        self._memory: dict[str, dict[str, int]] = {}
+        self._plans: dict[str, int] = {}
+        self._used_bytes = 0
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._modules
+
+    def __iter__(self) -> Iterator[HostedModule]:
+        return iter(self._modules.values())
+
+    def use(self, name: str) -> HostedModule:
+        """Return a module, which is in use now; raise KeyError."""
+        self._modules.move_to_end(name)
+        return self._modules[name]
+
+    def stepper(self, name: str) -> Stepper:
+        """Return the stepper of a module; raise KeyError."""
+        return self._steppers[name]
+
+    def add(self, module: HostedModule) -> None:
+        """Take a module in."""
+        self._modules[module.name] = module
+        self._steppers[module.name] = Stepper(module)
+
+    def remove(self, name: str) -> None:
+        """Let a module go."""
+        del self._modules[name]
+        del self._steppers[name]
+        self._used_bytes -= sum(self._memory.pop(name, {}).values())
+        self._plans.pop(name, None)
+        self._release(name)
+
+    def clear(self) -> None:
+        """Let all modules go."""
+        self._modules.clear()
+        self._steppers.clear()
+        self._memory.clear()
+        self._plans.clear()
+        self._used_bytes = 0
+
+    # -- memory -------------------------------------------------------------------------------
+
+    def memory(self, name: str) -> dict[str, int]:
+        """Return what a module takes, as it was after its last call."""
+        if name not in self._memory:
+            self.measure(name)
+        return self._memory[name]
+
+    def has_other_plans(self, name: str) -> bool:
+        """Tell whether a module has other plans for predictions than when it was measured."""
+        return self._modules[name].predict_memory()[1] != self._plans.get(name)
+
+    def measure(self, name: str) -> None:
+        """Look anew at what a module takes."""
+        module = self._modules.get(name)
+        if module is not None:
+            before = self._memory.get(name, {})
+            self._memory[name] = memory_of(module)
+            self._plans[name] = module.predict_memory()[1]
+            self._used_bytes += sum(self._memory[name].values()) - sum(before.values())
+
+    @property
+    def used_bytes(self) -> int:
+        """What all modules take together."""
+        return self._used_bytes
+
+    def keep_to_budget(self, but: str) -> None:
+        """Let go what was not used for the longest time, until the rest is within the budget.
+
+        Args:
+            but: the module that a call was just for.
+        """
+        self._free(lambda: self.used_bytes <= self.budget_bytes, but)
+
+    def free_all(self, but: str | None) -> None:
+        """Let go all that can be had again, but of one module."""
+        self._free(lambda: False, but)
+
+    def _free(self, is_enough: Callable[[], bool], but: str | None) -> None:
+        names = [name for name in self._modules if name != but]
+        for step in (self._forget_plans, self._put_away):
+            for name in names:
+                if is_enough():
+                    return
+                step(name)
+        return_free_memory()
+
+    def _forget_plans(self, name: str) -> None:
+        if self._modules[name].forget_plans():
+            _log.info("the plans of module %s were let go", name)
+            self.measure(name)
+
+    def _put_away(self, name: str) -> None:
+        module = self._modules[name]
+        if not module.has_unsaved and module.job_id is None:
+            _log.info("module %s was put away", name)
+            self.remove(name)

@@ -1,0 +1,184 @@
+"""A device's memory: who goes when it is short, who stays, and what it costs the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.domain.job import JobKind
+from app.domain.module import BindSpec, InitSpec, OptimizerSpec
+from app.errors import HostError
+from app.executor.predict.predictor import Predictor
+from app.link import calls
+from app.link.protocols import Arrays
+from served.fits import fit_params
+from served.perceptron import BATCH, data_shape, label_shape
+
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture
+def many(driver: Any, make_network: Any) -> Any:
+    """The driver of a host with modules ``a``, ``b`` and ``c``, which have predicted."""
+    for name in NAMES:
+        make(driver, make_network, name)
+    return driver
+
+
+def make(driver: Any, make_network: Any, name: str) -> None:
+    driver.create(make_network(), name=name)
+    spec = BindSpec(data_shapes=(data_shape(),), label_shapes=(label_shape(),))
+    driver.ask(calls.Bind(module=name, spec=spec))
+    driver.ask(calls.InitParams(module=name, spec=InitSpec(seed=1)))
+    predict(driver, name)
+
+
+def predict(driver: Any, name: str, rows: int = BATCH) -> Arrays:
+    data = np.ones((rows, data_shape().shape[1]), "f")
+    _, tensors = driver.ask(calls.Predict(module=name), data=data)
+    return dict(tensors)
+
+
+def names(driver: Any) -> list[str]:
+    return list(driver.ask(calls.ResidentModules())[0]["names"])
+
+
+def memory(driver: Any) -> dict[str, dict[str, int]]:
+    rows = driver.ask(calls.ExecutorInfo())[0]["modules"]
+    return {row["name"]: row["memory"] for row in rows}
+
+
+def limit(driver: Any, budget_bytes: int) -> None:
+    driver.host._residents.budget_bytes = budget_bytes
+
+
+def test_memory_is_told_by_module_and_adds_up(many: Any) -> None:
+    found = memory(many)
+    assert set(found) == set(NAMES)
+    for parts in found.values():
+        assert all(parts[of] > 0 for of in ("parameters", "training", "predict"))
+        assert parts["optimizer"] == 0
+    budget = many.ask(calls.ExecutorInfo())[0]["memory_budget"]
+    assert budget["used"] == sum(sum(parts.values()) for parts in found.values())
+    assert budget["used"] < budget["bytes"]
+    many.ask(calls.InitOptimizer(module="a", spec=OptimizerSpec(options={"momentum": 0.9})))
+    step(many, "a")
+    parameters = memory(many)["a"]["parameters"]
+    assert 0 < memory(many)["a"]["optimizer"] <= parameters
+    many.ask(calls.DeleteModule(module="a"))
+    used = many.ask(calls.ExecutorInfo())[0]["memory_budget"]["used"]
+    assert used == sum(sum(parts.values()) for parts in memory(many).values())
+
+
+def step(driver: Any, name: str) -> None:
+    data = {
+        "data": np.ones((BATCH, data_shape().shape[1]), "f"),
+        "softmax_label": np.zeros(BATCH, "f"),
+    }
+    driver.ask(calls.Forward(module=name, backward=True), **data)
+    driver.ask(calls.Update(module=name))
+
+
+def test_plans_go_first_and_then_modules_those_idle_longest(many: Any) -> None:
+    one = sum(memory(many)["b"].values())
+    predict(many, "a")  # b is idle for the longest time now
+    limit(many, 3 * one - 1)
+    predict(many, "a", rows=1)  # another plan
+    assert names(many) == ["b", "c", "a"]
+    assert memory(many)["b"]["predict"] == 0
+    limit(many, one * 3 // 2)
+    predict(many, "a", rows=2)
+    assert "b" not in names(many)
+    assert "a" in names(many)
+    with pytest.raises(HostError) as refused:
+        predict(many, "b")
+    assert refused.value.code == "not_resident"
+
+
+def test_what_is_nowhere_else_stays(many: Any, jobs: Any, toy_data: Any) -> None:
+    jobs.dataset("toy", toy_data)
+    many.ask(calls.InitOptimizer(module="a", spec=OptimizerSpec()))
+    step(many, "a")
+    many.host._residents.use("b").job_id = 7
+    limit(many, 1)
+    predict(many, "b", rows=1)
+    predict(many, "a", rows=1)
+    assert names(many) == ["b", "a"], "c has a seed and no job"
+
+
+def failing(times: int, then: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that has no memory so many times."""
+    left = [times]
+
+    def call(*args: Any, **options: Any) -> Any:
+        if left[0] > 0:
+            left[0] -= 1
+            raise MemoryError("Unable to allocate 8 GiB")
+        return then(*args, **options)
+
+    return call
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_no_memory_for_a_prediction_costs_that_call_after_a_second_try(
+    many: Any, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    expected = predict(many, "a")["softmax_output"].copy()
+    monkeypatch.setattr(Predictor, "_bind", failing(times, Predictor._bind))
+    if times == 2:
+        with pytest.raises(HostError, match="Unable to allocate 8 GiB") as refused:
+            predict(many, "a", rows=1)
+        assert refused.value.code == "out_of_memory"
+    np.testing.assert_array_equal(predict(many, "a", rows=1)["softmax_output"], expected[:1])
+    assert names(many) == ["a"], "the others made room"
+
+
+def test_a_step_that_had_no_memory_is_not_done_twice(
+    many: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many.ask(calls.InitOptimizer(module="a", spec=OptimizerSpec()))
+    engine = many.host._residents.use("a").engine
+    monkeypatch.setattr(engine, "forward", failing(1, engine.forward))
+    with pytest.raises(HostError) as refused:
+        step(many, "a")
+    assert refused.value.code == "out_of_memory"
+    assert names(many) == ["a"]
+    step(many, "a")
+
+
+def test_what_does_not_fit_beside_others_is_bound_when_they_are_gone(
+    many: Any, make_network: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from app.executor.modules import bind_checks
+
+    monkeypatch.setattr(
+        bind_checks, "available_bytes", lambda context: 0 if len(names(many)) > 1 else 1 << 40
+    )
+    monkeypatch.setattr(bind_checks, "total_bytes", lambda context: 1 << 40)
+    make(many, make_network, "d")
+    assert names(many) == ["d"]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("kind", [JobKind.FIT, JobKind.SCORE])
+def test_no_memory_for_a_jobs_data_costs_that_job_after_a_second_try(
+    many: Any, jobs: Any, toy_data: Any, monkeypatch: pytest.MonkeyPatch, kind: JobKind, times: int
+) -> None:
+    from app.executor.jobs import fit_setup
+
+    jobs.dataset("toy", toy_data)
+    monkeypatch.setattr(fit_setup, "Examples", failing(times, fit_setup.Examples))
+    record = many.host._residents.use("a").record
+    params = fit_params() if kind is JobKind.FIT else {"dataset": "toy", "batch_size": BATCH}
+    many.ask(jobs.start(record, params, kind=kind))
+    last = many.run_jobs()
+    if times == 1:
+        assert last["type"] == "done"
+    else:
+        assert (last["type"], last["code"]) == ("failed", "out_of_memory")
+        assert "smaller" in last["message"]
+    assert names(many) == ["a"]
+    predict(many, "a")
