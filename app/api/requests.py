@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-_LARGEST_SYMBOLS = 1 << 27
+_LARGEST_SYMBOLS = 1 << 23
 """Letters of all symbols of a module, which go to its executor in one message."""
 _OF_THE_SYMBOL = (
     "symbol",
@@ -179,10 +179,14 @@ class ModuleBody:
     def symbol_texts(self) -> dict[str, str]:
         """Return the canonical JSON of the symbols by bucket key, of a lone one by ``SINGLE``."""
         if self.symbols is None:
-            return {} if self.symbol is None else {SINGLE: _symbol_text(self.symbol, "symbol")}
-        return {
-            key: _symbol_text(symbol, f"symbols[{key}]") for key, symbol in self.symbols.items()
-        }
+            texts = {} if self.symbol is None else {SINGLE: _symbol_text(self.symbol, "symbol")}
+        else:
+            texts = {key: _symbol_text(one, f"symbols[{key}]") for key, one in self.symbols.items()}
+        letters = sum(len(text) for text in texts.values())
+        if letters > _LARGEST_SYMBOLS:
+            field = "symbol" if self.symbols is None else "symbols"
+            raise Invalid(field, f"{letters:,} letters", f"at most {_LARGEST_SYMBOLS:,} in all")
+        return texts
 
     def with_texts(self, texts: Mapping[str, str]) -> ModuleBody:
         """Return a copy with symbols that ``symbol_texts`` returned."""

@@ -13,7 +13,6 @@ import logging
 import socket
 import sys
 import time
-from collections.abc import Callable
 from typing import cast
 
 import uvicorn
@@ -67,7 +66,7 @@ def make_server(app: FastAPI, settings: Settings) -> Server:
         timeout_graceful_shutdown=_DRAIN_SECONDS,
         lifespan="on",
     )
-    return Server(config, lambda: app.state.services.jobs.end_streams())
+    return Server(config, app)
 
 
 def listening_sockets(host: str, port: int) -> list[socket.socket]:
@@ -101,13 +100,14 @@ class Server(uvicorn.Server):
 
     config: ServerConfig
 
-    def __init__(self, config: ServerConfig, end_streams: Callable[[], None]) -> None:
+    def __init__(self, config: ServerConfig, app: FastAPI) -> None:
         super().__init__(config)
-        self._end_streams = end_streams
+        self._app = app
         self._looked_at = time.monotonic()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application and accept connections."""
+        self._app.openapi()  # takes as long as many requests; who asks first need not wait for it
         await super().startup(sockets)
         # What lives from here on to the end need not be looked through for garbage again and again.
         gc.collect()
@@ -126,7 +126,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer what is under way and close all connections."""
         self.config.counts.is_ending = True
-        self._end_streams()
+        self._app.state.services.jobs.end_streams()
         looking = asyncio.create_task(self._keep_looking())
         try:
             await super().shutdown(sockets)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy.typing as npt
 import orjson
 
-from app.errors import Invalid, UnsupportedMedia
+from app.errors import Invalid, UnsupportedMedia, brief
 from app.tensors.json_ import check_depth, load_json, read_tensor
 from app.tensors.npy import npy_pieces, npz_content, read_npy, read_npz
 from app.tensors.safetensors_ import read_safetensors, safetensors_pieces
@@ -36,6 +36,7 @@ NPZ = "application/x-npz"
 SAFETENSORS = "application/x-safetensors"
 
 MOST_TENSORS = 10_000
+_MOST_MEMBERS = 32  # beside the tensors; no route knows as many
 
 MEDIA_TYPES = (JSON, NPY, NPZ, SAFETENSORS)
 
@@ -179,6 +180,9 @@ def _decode_json(
     inputs = parsed.pop("inputs", None if needs_inputs else {})
     if not isinstance(inputs, dict):
         raise Invalid("inputs", inputs, 'tensors by name: {"data": [[...]]}')
+    if len(parsed) > _MOST_MEMBERS:
+        got = f"{len(parsed):,} members beside inputs"
+        raise Invalid(brief(next(iter(parsed))), got, f"at most {_MOST_MEMBERS}")
     check_depth(parsed)
     if len(inputs) > MOST_TENSORS:
         raise Invalid("inputs", f"{len(inputs):,} tensors", f"at most {MOST_TENSORS:,}")

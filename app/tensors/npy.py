@@ -45,6 +45,7 @@ _LENGTHS = {b"\x01\x00": "<H", b"\x02\x00": "<I"}
 _PYTHON2_LONG = re.compile(r"(?<=[0-9])L")
 _KINDS = "biuf"
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_PIECE_BYTES = 1 << 20
 _ZIP64_BYTES = 1 << 30
 _EXPECTED = "an npy array of numbers or booleans"
 
@@ -164,10 +165,15 @@ def read_npz(body: bytes, limit: int, setting: str) -> dict[str, HostArray]:
 def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> HostArray:
     name = member.filename.removesuffix(".npy")
     with archive.open(member) as stream:
+        assert isinstance(stream, zipfile.ZipExtFile)
         # The size in the directory is what the limit was checked against: read no byte more.
-        data = stream.read(member.file_size)
-    if len(data) != member.file_size:
-        raise Damaged(name, f"{len(data):,} bytes", f"the {member.file_size:,} of the directory")
+        data = np.empty(member.file_size, np.uint8).data
+        done = 0
+        # In pieces, for each is copied under the interpreter's lock.
+        while done < len(data) and (count := stream.readinto(data[done : done + _PIECE_BYTES])):
+            done += count
+    if done != len(data):
+        raise Damaged(name, f"{done:,} bytes", f"the {len(data):,} of the directory")
     return read_npy(data, name)
 
 

@@ -1,0 +1,98 @@
+"""A server that measures how long its event loop is kept: ``python -m served.ticking serve``.
+
+A task wants to run every millisecond. The time until it does, less what the process did not compute
+for, is what one piece of work kept all others waiting: a busy machine makes the first longer, not
+the second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import mmap
+import os
+import struct
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.client.local_server import ServerProcess, running_server
+
+__all__ = ["Gaps", "ticking_server"]
+
+_VARIABLE = "TICKING_SERVER_FILE"
+_VALUES = struct.Struct("<ddQ")
+_INTERVAL_SECONDS = 0.001
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The longest gap: in seconds of computing, and by the clock; of so many ticks."""
+
+    computing: float
+    by_clock: float
+    ticks: int
+
+
+class Gaps:
+    """What a server tells of its gaps."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        file.write_bytes(bytes(_VALUES.size))
+
+    def reset(self) -> None:
+        """Forget what was."""
+        with self._file.open("r+b") as file:
+            file.write(bytes(_VALUES.size))
+
+    def longest(self) -> Gap:
+        """Return the longest gap since the last reset."""
+        return Gap(*_VALUES.unpack(self._file.read_bytes()))
+
+
+@contextmanager
+def ticking_server(
+    folder: Path, environment: Mapping[str, str]
+) -> Iterator[tuple[ServerProcess, Gaps]]:
+    """A server that ends with the block, and its gaps."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "gaps"
+    gaps = Gaps(file)
+    paths = [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+    path = {_VARIABLE: str(file), "PYTHONPATH": os.pathsep.join(one for one in paths if one)}
+    with running_server(
+        folder, environment={**environment, **path}, program=("-m", "served.ticking")
+    ) as server:
+        yield server, gaps
+
+
+async def tick(file: Path) -> None:
+    with file.open("r+b") as opened, mmap.mmap(opened.fileno(), _VALUES.size) as shared:
+        while True:
+            clock, computed = time.perf_counter(), time.process_time()
+            await asyncio.sleep(_INTERVAL_SECONDS)
+            late = time.perf_counter() - clock - _INTERVAL_SECONDS
+            busy = min(late, time.process_time() - computed)
+            computing, by_clock, ticks = _VALUES.unpack(shared[:])
+            shared[:] = _VALUES.pack(max(computing, busy), max(by_clock, late), ticks + 1)
+
+
+def main() -> None:
+    from app import cli
+    from app.serving import server
+
+    class TickingServer(server.Server):
+        """Ticks as long as it serves."""
+
+        async def startup(self, sockets=None) -> None:
+            await super().startup(sockets)
+            self.ticker = asyncio.create_task(tick(Path(os.environ[_VARIABLE])))
+
+    server.Server = TickingServer
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()
