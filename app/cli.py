@@ -158,6 +158,34 @@ def recover(
 
 
 @app.command()
+def backup(
+    target: Annotated[Path, typer.Argument(help="A new or empty folder.")],
+    data_dir: Annotated[Path | None, typer.Option(help="Where everything durable lies.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Copy a data directory, also while a server trains in it."""
+    from app.maintenance import run_backup
+
+    settings = _read_settings({} if data_dir is None else {"data_dir": data_dir})
+    raise typer.Exit(run_backup(settings.data_dir, settings.store_url, target, as_json=as_json))
+
+
+@app.command()
+def restore(
+    source: Annotated[Path, typer.Argument(help="What modserve backup made.")],
+    data_dir: Annotated[Path | None, typer.Option(help="A new or empty data directory.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Make a data directory of a backup, after every byte of it was compared."""
+    from app.maintenance import run_restore
+
+    settings = _read_settings({} if data_dir is None else {"data_dir": data_dir})
+    has_own_url = settings.database_url is not None
+    status = run_restore(source, settings.data_dir, has_own_url=has_own_url, as_json=as_json)
+    raise typer.Exit(status)
+
+
+@app.command()
 def openapi(path: Annotated[Path, typer.Argument(help="File to write.")]) -> None:
     """Write the OpenAPI document of the REST surface."""
     from app.main import openapi_text

@@ -60,7 +60,7 @@ APP_ARROWS: dict[str, set[str]] = {
     "bench": {"client", "core", "demo", "errors", "tensors"},
     "doctor": {"core", "errors", "executor"},
     "main": {"api", "errors", "executor", "files", "link", "services", "settings", "store"},
-    "maintenance": {"errors", "services", "store"},
+    "maintenance": {"domain", "errors", "files", "services", "store"},
     "serving": {"error_table", "errors", "link", "main", "settings"},
     "__main__": {"cli"},
     "cli": {"bench", "demo", "doctor", "errors", "main", "maintenance", "serving", "settings"},

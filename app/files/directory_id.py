@@ -12,7 +12,7 @@ from pathlib import Path
 from app.errors import StartError
 from app.files.durable_files import rename_durably, write_durably
 
-__all__ = ["new_id", "proposed_id", "read_id", "settle_id"]
+__all__ = ["new_id", "proposed_id", "read_id", "settle_id", "settled_id_file"]
 
 _FILE = "directory-id"
 _NEW = ".directory-id-new"
@@ -20,7 +20,12 @@ _NEW = ".directory-id-new"
 
 def read_id(data_dir: Path) -> str | None:
     """Return the id, None where the directory has none yet; raise StartError for what is none."""
-    return _read(data_dir / _FILE)
+    return _read(settled_id_file(data_dir))
+
+
+def settled_id_file(data_dir: Path) -> Path:
+    """Return where the id of a directory lies."""
+    return data_dir / _FILE
 
 
 def proposed_id(data_dir: Path) -> str | None:
@@ -37,7 +42,7 @@ def new_id(data_dir: Path) -> str:
 
 def settle_id(data_dir: Path) -> None:
     """Confirm the id that was written last."""
-    rename_durably(data_dir / _NEW, data_dir / _FILE)
+    rename_durably(data_dir / _NEW, settled_id_file(data_dir))
 
 
 def _read(path: Path) -> str | None:

@@ -1,0 +1,161 @@
+"""``modserve backup``: a copy of a data directory, made while a server trains in it.
+
+The database is copied first, as it is at one moment; what is on the disk is newer then, and wins
+when the copy is opened. Files that are never written again are linked where that can be.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from app.domain.checkpoint import FileDigest
+from app.domain.dataset import DatasetRecord
+from app.errors import Damaged, NotFound, StartError
+from app.files.checkpoint_files import MANIFEST, list_tags, verify_checkpoint
+from app.files.copies import link_or_copy, sync_tree
+from app.files.dataset_directory import DatasetDirectory
+from app.files.directory_id import read_id, settled_id_file
+from app.files.durable_files import digest_file, hidden_sibling, locked, sync_directory
+from app.files.module_directories import ModuleDirectories
+from app.maintenance.backup_manifest import DATABASE, BackupManifest, write_backup
+from app.store.snapshot import forget_missing, snapshot
+
+__all__ = ["Backup", "make_backup"]
+
+
+@dataclass(slots=True)
+class Backup:
+    """What was backed up.
+
+    Attributes:
+        left_out: what could not be, each with the reason.
+        notes: what an operator should know besides.
+    """
+
+    manifest: BackupManifest
+    left_out: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def make_backup(data_dir: Path, url: str, target: Path) -> Backup:
+    """Copy a data directory to a new or empty folder; it appears there whole or not at all.
+
+    Raises:
+        StartError: there is nothing to back up, or something lies there.
+    """
+    if read_id(data_dir) is None:
+        raise StartError(f"{data_dir} is no data directory that a server has opened")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise StartError(f"{target} is not empty; give a folder that is, or is not there yet")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    root = hidden_sibling(target, "incoming")
+    root.mkdir()
+    try:
+        backup = _Copying(data_dir, root).run(url)
+        sync_tree(root)
+        os.rename(root, target)
+        sync_directory(target.parent)
+    except BaseException:
+        shutil.rmtree(root, ignore_errors=True)
+        raise
+    return backup
+
+
+class _Copying:
+    """One backup under way, under a hidden name."""
+
+    def __init__(self, data_dir: Path, root: Path) -> None:
+        self._data_dir = data_dir
+        self._root = root
+        self._modules = ModuleDirectories(data_dir)
+        self._datasets = DatasetDirectory(data_dir)
+        self._left_out: list[str] = []
+        self._notes: list[str] = []
+
+    def run(self, url: str) -> Backup:
+        has_database = snapshot(url, self._root / DATABASE)
+        if not has_database:
+            self._notes.append(
+                "the database is no SQLite file, so the history of jobs is not in this backup: "
+                "back it up with its own tools, or let an empty one take in the rest"
+            )
+        modules = [name for name in self._modules.names() if self._copy_module(name)]
+        datasets = self._copy_datasets()
+        shutil.copyfile(*(settled_id_file(one) for one in (self._data_dir, self._root)))
+        self._remove_damaged()
+        if has_database:
+            forget_missing(self._root / DATABASE, modules, [one.name for one in datasets])
+        manifest = BackupManifest(
+            created_at=time.time(),
+            modserve=version("modserve"),
+            has_database=has_database,
+            modules=len(modules),
+            datasets=len(datasets),
+            files=self._digests(),
+        )
+        write_backup(self._root, manifest)
+        return Backup(manifest, self._left_out, self._notes)
+
+    def _copy_module(self, name: str) -> bool:
+        """Copy a module with its checkpoints; False where it was deleted or cannot be read."""
+        source = self._modules.path(name)
+        with self._modules.locked(name):
+            try:
+                self._modules.read(name)
+            except NotFound:
+                return False
+            except Damaged as error:
+                self._left_out.append(f"module {name}: {error}")
+                return False
+            for path in source.glob("*.json"):
+                self._link(path)
+            for root in (source / "checkpoints", source / "base", *source.glob("resume/*")):
+                self._copy_checkpoints(root)
+        return True
+
+    def _copy_checkpoints(self, root: Path) -> None:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(root, shared=True))
+            except FileNotFoundError:
+                return
+            for tag in list_tags(root):
+                for path in (root / str(tag)).iterdir():
+                    self._link(path)
+
+    def _copy_datasets(self) -> list[DatasetRecord]:
+        copied = []
+        with self._datasets.locked():
+            for name in self._datasets.names():
+                try:
+                    record = self._datasets.read(name)
+                    self._link(self._datasets.file(record))
+                except (Damaged, OSError) as error:
+                    self._left_out.append(f"dataset {name}: {error}")
+                    continue
+                self._link(self._datasets.root / f"{name}.json")
+                copied.append(record)
+        return copied
+
+    def _remove_damaged(self) -> None:
+        """Take what is damaged out of the copy again; only whole files can be restored."""
+        for path in sorted(self._root.glob(f"modules/*/*/**/{MANIFEST}")):
+            try:
+                verify_checkpoint(path.parent)
+            except (Damaged, NotFound) as error:
+                where = path.parent.relative_to(self._root / "modules")
+                self._left_out.append(f"checkpoint {where}: {error}")
+                shutil.rmtree(path.parent)
+
+    def _digests(self) -> dict[str, FileDigest]:
+        files = sorted(path for path in self._root.rglob("*") if path.is_file())
+        return {str(path.relative_to(self._root)): digest_file(path) for path in files}
+
+    def _link(self, path: Path) -> None:
+        link_or_copy(path, self._root / path.relative_to(self._data_dir))

@@ -1,0 +1,82 @@
+"""What lies in a backup: every file with its size and digest.
+
+<backup>/backup.json         this; written last
+<backup>/modserve.db         the database at one moment, where that is SQLite
+<backup>/directory-id        of the data directory
+<backup>/modules/...         as in a data directory
+<backup>/datasets/...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.domain.checkpoint import FileDigest
+from app.errors import Damaged, NotFound, StartError
+from app.files.durable_files import digest_file, write_durably
+from app.files.json_records import encode_record, read_record
+
+__all__ = ["DATABASE", "BackupManifest", "read_backup", "write_backup"]
+
+DATABASE = "modserve.db"
+_FILE = "backup.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupManifest:
+    """What a backup says of itself.
+
+    Attributes:
+        created_at: seconds since 1970.
+        modserve: the version that made it.
+        has_database: False where the database is none that lies in a file: the history of jobs is
+            not in the backup.
+        modules, datasets: how many there are.
+        files: digest of every file by its path in the backup.
+    """
+
+    created_at: float
+    modserve: str
+    has_database: bool
+    modules: int
+    datasets: int
+    files: Mapping[str, FileDigest]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files together."""
+        return sum(digest.size for digest in self.files.values())
+
+
+def write_backup(root: Path, manifest: BackupManifest) -> None:
+    """Write what a backup says of itself, when all else is there."""
+    write_durably(root / _FILE, encode_record(manifest))
+
+
+def read_backup(root: Path) -> BackupManifest:
+    """Read what a backup says of itself and compare every file with it, byte for byte.
+
+    Raises:
+        StartError: it is no whole backup; says which file.
+    """
+    try:
+        manifest = read_record(BackupManifest, root / _FILE)
+    except NotFound:
+        raise StartError(f"{root} is no backup: there is no {_FILE}") from None
+    except Damaged as error:
+        raise StartError(str(error)) from None
+    for name, expected in manifest.files.items():
+        if ".." in Path(name).parts or Path(name).is_absolute():
+            raise StartError(f"{_FILE} names {name!r}, which is no file of a backup")
+        try:
+            got = digest_file(root / name)
+        except OSError as error:
+            raise StartError(f"file {name} of the backup cannot be read: {error}") from None
+        if got != expected:
+            raise StartError(
+                f"file {name} of the backup is damaged: got {got.size:,} bytes, SHA-256 "
+                f"{got.sha256}; expected {expected.size:,} bytes, SHA-256 {expected.sha256}"
+            )
+    return manifest

@@ -1,0 +1,64 @@
+"""A copy of an SQLite database as it is at one moment, while others write to it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy import delete, select
+
+from app.errors import StartError
+from app.store.schema import datasets, modules
+from app.store.store import Store, database_file
+
+__all__ = ["check_database", "forget_missing", "snapshot"]
+
+
+def snapshot(url: str, target: Path) -> bool:
+    """Write a copy of the database to a file; False where it is no SQLite file.
+
+    Raises:
+        StartError: there is no such file, or it is damaged.
+    """
+    path = database_file(url)
+    if path is None:
+        return False
+    try:
+        with (
+            closing(sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=30)) as source,
+            closing(sqlite3.connect(target)) as copy,
+        ):
+            source.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a -wal beside it
+    except sqlite3.DatabaseError as error:
+        raise StartError(f"the database {path} cannot be copied: {error}") from None
+    check_database(target)
+    return True
+
+
+def forget_missing(path: Path, names: Collection[str], dataset_names: Collection[str]) -> None:
+    """Remove from a copy the modules and datasets that were deleted after it was made."""
+    store = Store(f"sqlite:///{path}")
+    try:
+        with store.write() as connection:
+            for table, kept in ((modules, names), (datasets, dataset_names)):
+                present = connection.execute(select(table.c.id, table.c.name)).all()
+                gone = [row.id for row in present if row.name not in kept]
+                connection.execute(delete(table).where(table.c.id.in_(gone)))
+    finally:
+        store.close()
+    with closing(sqlite3.connect(path)) as copy:
+        copy.execute("PRAGMA journal_mode = DELETE")
+
+
+def check_database(path: Path) -> None:
+    """Raise StartError unless an SQLite file is whole."""
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+            found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        found = str(error)
+    if found != "ok":
+        raise StartError(f"{path} is damaged: {found}")
