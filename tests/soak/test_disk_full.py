@@ -1,0 +1,159 @@
+"""A disk that is full at every write in turn: nothing is lost, nothing is half there, and when
+there is room again everything goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.client import Client, ClientError
+from app.client.local_server import ServerProcess, running_server
+from served.perceptron import BATCH, FEATURES, perceptron
+from served.processes import ENVIRONMENT, wait_until
+from served.trainings import examples
+
+KIB = 1024
+SHORT = (0, 24, 96)
+LONG = (*range(0, 64, 4), *range(64, 512, 32))
+FAIR = {200, 201, 202, 204, 404, 409, 422, 503, 507}
+"""Answers while the disk is full: done, refused for want of room, or of what was not made."""
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 24 MiB, where this machine lets us mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(folder)], capture_output=True
+    )
+    if mount.returncode:
+        pytest.skip("this machine does not let us mount a disk")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture
+def server(disk: Path, tmp_path: Path) -> Iterator[ServerProcess]:
+    """A server whose data lie on the small disk, its log elsewhere."""
+    data = disk / "var"
+    environment = ENVIRONMENT | {"MODSERVE_DATA_DIR": str(data)}
+    data.mkdir()
+    (data / "server.log").symlink_to(tmp_path / "server.log")
+    with running_server(data, environment=environment) as server:
+        yield server
+
+
+class Filler:
+    """A file that takes all of a disk but so much."""
+
+    def __init__(self, disk: Path) -> None:
+        self._path = disk / "filler"
+
+    def leave(self, free: int) -> None:
+        """Fill the disk up to so many bytes."""
+        block = bytes(4 * KIB)
+        with self._path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            while file.write(block):
+                pass
+        size = self._path.stat().st_size
+        with self._path.open("r+b") as file:
+            file.truncate(max(0, size - free))
+
+    def remove(self) -> None:
+        """Give all of it back."""
+        self._path.unlink(missing_ok=True)
+
+
+def steps(name: str, folder: Path) -> list[Callable[[Client], Any]]:
+    """Return everything that writes, in an order in which each can work."""
+    np.savez(folder / "toy.npz", **examples())
+    data = [{"name": "data", "shape": [BATCH, FEATURES]}]
+    labels = [{"name": "softmax_label", "shape": [BATCH]}]
+    fit = {
+        "dataset": f"toy-{name}",
+        "epochs": 3,
+        "batch_size": BATCH,
+        "checkpoint": {"epochs": 1, "batches": 10},
+        "optimizer": {"name": "sgd", "options": {"learning_rate": 0.05}},
+    }
+    return [
+        lambda client: client.put_dataset(f"toy-{name}", folder / "toy.npz"),
+        lambda client: client.create_module(name, perceptron().tojson()),
+        lambda client: client.bind(name, data, labels),
+        lambda client: client.init_params(name, "xavier", seed=3),
+        lambda client: client.save_checkpoint(name, 0),
+        lambda client: client.fit(name, **fit),
+        lambda client: client.predict(name, data=examples()["data"][:BATCH]),
+    ]
+
+
+def attempt(client: Client, step: Callable[[Client], Any]) -> int:
+    """Take a step; return the status of what refused it, 200 where nothing did."""
+    statuses: list[int] = []
+    client._http.event_hooks["response"] = [lambda answer: statuses.append(answer.status_code)]
+    try:
+        step(client)
+    except ClientError:
+        pass
+    finally:
+        client._http.event_hooks["response"] = []
+    assert set(statuses) <= FAIR, statuses
+    return statuses[-1]
+
+
+@pytest.mark.parametrize(
+    "room", [SHORT, pytest.param(LONG, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])]
+)
+def test_a_full_disk_loses_nothing(
+    server: ServerProcess, disk: Path, tmp_path: Path, room: tuple[int, ...]
+) -> None:
+    filler = Filler(disk)
+    with Client(server.url) as client:
+        make_all(client, "first", tmp_path)
+        before = client.predict("first", data=examples()["data"][:BATCH])["softmax_output"]
+        refused = 0
+        for free in room:
+            name = f"net{free}"
+            for step in steps(name, tmp_path):
+                filler.leave(free * KIB)
+                refused += attempt(client, step) == 507
+            after = client.predict("first", data=examples()["data"][:BATCH])["softmax_output"]
+            np.testing.assert_array_equal(after, before)
+            filler.remove()
+            wait_until(client.is_ready, "the server is ready when there is room")
+            for job in client.jobs(module=name):
+                ended = client.wait(job["id"])
+                assert ended["status"] == "succeeded" or ended["error"]["code"] == "storage_full"
+            whole = f"whole{free}"
+            make_all(client, whole, tmp_path)
+            for gone in (name, whole):
+                remove(client, gone)
+        assert refused
+        assert [row["name"] for row in client.modules()] == ["first"]
+
+
+def make_all(client: Client, name: str, folder: Path) -> None:
+    """Take all steps, each of which must work, and wait for the fit."""
+    for step in steps(name, folder):
+        assert attempt(client, step) < 300
+    for job in client.jobs(module=name):
+        assert client.wait(job["id"])["status"] == "succeeded"
+
+
+def remove(client: Client, name: str) -> None:
+    """Delete a module, what it was trained with, and its unfinished jobs, where they are."""
+    for job in client.jobs(module=name):
+        if job["status"] in ("queued", "running", "paused"):
+            client.cancel(job["id"])
+            client.wait(job["id"])
+    if name in [row["name"] for row in client.modules()]:
+        client.delete_module(name)
+    if f"toy-{name}" in [row["name"] for row in client.datasets()]:
+        client.delete_dataset(f"toy-{name}")
