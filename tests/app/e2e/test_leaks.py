@@ -1,0 +1,210 @@
+"""Whatever is killed, whenever: no shared memory, descriptor or process is left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from app.client import Client
+from app.client.local_server import ServerProcess, free_port, start_server
+from app.demo.tour import BIND, MNIST
+from served import lenet
+from served.processes import ENVIRONMENT, executor_pid, is_running, kill, wait_until
+
+MARK = "TEST_OF_LEAKS"
+SLACK = 4
+"""Descriptors that connections of clients may add at a moment."""
+
+COUNTS = pytest.mark.parametrize(
+    "count",
+    [
+        pytest.param(4, id="short", marks=pytest.mark.slow),
+        pytest.param(60, id="long", marks=pytest.mark.soak),
+    ],
+)
+
+
+@pytest.fixture
+def mark() -> str:
+    """Marks all processes that descend from this test."""
+    return uuid.uuid4().hex
+
+
+@pytest.fixture
+def server(tmp_path: Path, mark: str) -> Iterator[ServerProcess]:
+    server = start_server(tmp_path, environment={**ENVIRONMENT, MARK: mark})
+    yield server
+    server.process.kill()
+    server.process.wait()
+
+
+def marked_processes(mark: str) -> list[int]:
+    """Return the processes, living ones, that descend from a test."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with contextlib.suppress(OSError):
+                environment = (folder / "environ").read_bytes()
+                if f"{MARK}={mark}".encode() in environment and is_running(int(folder.name)):
+                    found.append(int(folder.name))
+    return found
+
+
+def shared_memory() -> set[str]:
+    return set(os.listdir("/dev/shm"))
+
+
+def descriptors(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def slab_bytes(pid: int) -> int:
+    """Return the bytes of shared slabs that a process maps."""
+    total = 0
+    for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+        if "memfd:modserve" in line:
+            start, _, stop = line.split(" ")[0].partition("-")
+            total += int(stop, 16) - int(start, 16)
+    return total
+
+
+def make_busy(client: Client) -> None:
+    """Create a module, and train it for as long as the test takes."""
+    client.put_dataset("mnist", MNIST)
+    lenet.create(client, "lenet")
+    client.bind("lenet", **BIND)
+    client.init_params("lenet", "xavier", seed=1)
+    client.save_checkpoint("lenet", 0)
+
+
+class Callers:
+    """Ask for predictions, small and large, whatever becomes of the server."""
+
+    def __init__(self, url: str, sizes: tuple[int, ...] = (1, 40, 3000)) -> None:
+        self.answered = 0
+        self._url = f"{url}/v1/modules/lenet/predict"
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(size,)) for size in sizes]
+
+    def __enter__(self) -> Callers:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, size: int) -> None:
+        body = np.zeros((size, 1, 28, 28), np.float32).tobytes()
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({size}, 1, 28, 28), }}"
+        header = header.ljust(117) + "\n"
+        npy = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + body
+        headers = {"content-type": "application/x-npy", "accept": "application/x-npy"}
+        with httpx.Client(timeout=60, headers=headers) as http:
+            while not self._stop.is_set():
+                with contextlib.suppress(httpx.TransportError):
+                    self.answered += http.post(self._url, content=npy).status_code == 200
+                    continue
+                time.sleep(0.05)  # nobody listens
+
+
+def kill_executor(client: Client, callers: Callers, chance: random.Random) -> None:
+    """Kill the executor at any moment, and wait until its successor answers."""
+    victim = executor_pid(client)
+    time.sleep(chance.random() * 0.3)
+    kill(victim)
+    wait_until(lambda: not is_running(victim), "it is dead")
+    answered = callers.answered
+    wait_until(lambda: callers.answered > answered + 3, "its successor answers")
+
+
+@COUNTS
+@pytest.mark.timeout(1200)
+def test_killed_executors(server: ServerProcess, mark: str, count: int) -> None:
+    before = shared_memory()
+    chance = random.Random(7)
+    with Client(server.url) as client:
+        make_busy(client)
+        with Callers(server.url) as callers:
+            wait_until(lambda: callers.answered > 20, "predictions are answered")
+        idle = descriptors(server.process.pid)
+        idle_slabs = slab_bytes(server.process.pid)
+        for _ in range(count):
+            with Callers(server.url) as callers:
+                kill_executor(client, callers, chance)
+        wait_until(
+            lambda: descriptors(server.process.pid) <= idle + SLACK,
+            f"at most {idle} descriptors are open",
+        )
+        assert slab_bytes(server.process.pid) <= idle_slabs + 2**28
+        alive = marked_processes(mark)
+        assert executor_pid(client) in alive
+        others = [pid for pid in alive if b"executor.main" in cmdline(pid)]
+        assert others == [executor_pid(client)]
+    assert shared_memory() == before
+
+
+def cmdline(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+@COUNTS
+@pytest.mark.timeout(1200)
+def test_killed_servers(tmp_path: Path, mark: str, count: int) -> None:
+    """Killed while it answers, or with its executor at once."""
+    before = shared_memory()
+    chance = random.Random(11)
+    for round_ in range(count // 2):
+        server = start_server(tmp_path, environment={**ENVIRONMENT, MARK: mark})
+        with Client(server.url) as client:
+            if round_ == 0:
+                make_busy(client)
+            executor = executor_pid(client)
+        with Callers(server.url) as callers:
+            wait_until(lambda: callers.answered > 3, "predictions are answered")
+            time.sleep(chance.random() * 0.2)
+            if chance.random() < 0.5:
+                kill(executor)
+            kill(server.process.pid)
+            server.process.wait()
+        wait_until(lambda: not marked_processes(mark), "all its processes have ended")
+    assert shared_memory() == before
+
+
+@COUNTS
+@pytest.mark.timeout(1200)
+def test_servers_killed_while_they_start(tmp_path: Path, mark: str, count: int) -> None:
+    before = shared_memory()
+    chance = random.Random(13)
+    for _ in range(count):
+        command = [sys.executable, "-m", "app", "serve", "--port", str(free_port())]
+        process = subprocess.Popen(
+            [*command, "--data-dir", str(tmp_path)],
+            env={**os.environ, **ENVIRONMENT, MARK: mark},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(0.3 + chance.random() * 2)  # before, while and after it starts its executor
+        process.kill()
+        process.wait()
+        wait_until(lambda: not marked_processes(mark), "all its processes have ended")
+    assert shared_memory() == before
+    server = start_server(tmp_path, environment={**ENVIRONMENT, MARK: mark})
+    server.process.terminate()
+    assert server.process.wait(timeout=30) in (0, -signal.SIGTERM)
+    wait_until(lambda: not marked_processes(mark), "all its processes have ended")
