@@ -81,7 +81,7 @@ class DeviceLoop:
                     self._continue_large()
                     self._receive(block=False)
                     self._answer_turn()
-                if self._host.has_work():
+                if self._can_advance():
                     self._advance()
         except ChannelClosed:
             pass
@@ -91,7 +91,11 @@ class DeviceLoop:
             self._host.close()
 
     def _has_work(self) -> bool:
-        return bool(self._waiting) or self._can_continue_large() or self._host.has_work()
+        return bool(self._waiting) or self._can_continue_large() or self._can_advance()
+
+    def _can_advance(self) -> bool:
+        """Tell whether a job can go on, and what it reports be taken."""
+        return self._host.has_work() and not self._channel.is_full
 
     def _receive(self, block: bool) -> None:
         calls, dropped = self._channel.receive(None if block else 0.0)

@@ -11,6 +11,7 @@ from typing import Any
 
 from app.errors import HostError
 from app.link.client import Buffers, TensorSpecs
+from app.link.event_flow import EventFlow
 from app.link.frames import Frame, FrameReader, encode_frame, encode_value, send_some
 from app.link.protocols import ChannelClosed, IncomingCall
 from app.link.shm import SlabsExhausted
@@ -34,6 +35,7 @@ class SocketChannel:
         self._waker = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._poll.register(self._waker, select.POLLIN)
         self._send_lock = threading.Lock()
+        self._events = EventFlow(lambda event: self._send({"event": encode_value(event)}))
 
     def receive(self, timeout_seconds: float | None) -> tuple[list[IncomingCall], list[int]]:
         """Return calls and dropped ids; wait for the first so long, None for ever."""
@@ -54,6 +56,8 @@ class SocketChannel:
                     calls.append(IncomingCall(frame["id"], frame["call"], frame["params"], tensors))
                 elif "drop" in frame:
                     dropped.append(frame["drop"])
+                elif "taken" in frame:
+                    self._events.taken(frame["taken"])
                 elif "stop" in frame:
                     raise ChannelClosed
         if self._port.is_note_due:
@@ -90,8 +94,13 @@ class SocketChannel:
         self._send({"id": call.id, "error": error.to_row()})
 
     def emit(self, event: dict[str, Any]) -> None:
-        """Report an event of a job."""
-        self._send({"event": encode_value(event)})
+        """Report an event of a job; see ``EventFlow`` for which may be left out."""
+        self._events.emit(event)
+
+    @property
+    def is_full(self) -> bool:
+        """True while jobs should wait: too many events are under way."""
+        return self._events.is_full
 
     def wake(self) -> None:
         """Let ``receive`` return, though nothing arrived."""

@@ -105,3 +105,10 @@ class ExecutorClient(Protocol):
         One consumer at a time; what happens while there is none waits for the next.
         """
         ...
+
+    def events_taken(self, count: int) -> None:
+        """Note that the ``count`` oldest events yielded are entered; jobs may report more then.
+
+        Without it jobs wait when some hundreds of their events are under way.
+        """
+        ...

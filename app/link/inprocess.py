@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from app.errors import ExecutorGone, HostError
 from app.link.client import Buffers, Reply, Tensors, TensorSpecs
+from app.link.event_flow import EventFlow, EventQueue
 from app.link.protocols import ChannelClosed, Emit, IncomingCall, MakeLoop
 
 __all__ = ["InProcessClient"]
@@ -34,9 +35,9 @@ class _QueueChannel:
         answer: Callable[[int, Reply | HostError], None],
         emit: Emit,
     ) -> None:
+        self.events = EventFlow(emit)
         self.inbox: queue.SimpleQueue[IncomingCall | int | _Signal] = queue.SimpleQueue()
         self._answer = answer
-        self._emit = emit
 
     def receive(self, timeout_seconds: float | None) -> tuple[list[IncomingCall], list[int]]:
         calls: list[IncomingCall] = []
@@ -74,7 +75,11 @@ class _QueueChannel:
         self._answer(call.id, error)
 
     def emit(self, event: dict[str, Any]) -> None:
-        self._emit(event)
+        self.events.emit(event)
+
+    @property
+    def is_full(self) -> bool:
+        return self.events.is_full
 
     def wake(self) -> None:
         self.inbox.put(_Signal.WAKE)
@@ -94,7 +99,7 @@ class InProcessClient:
         self._make_loop = make_loop
         self._pending: dict[int, asyncio.Future[Reply]] = {}
         self._next_id = 0
-        self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._events = EventQueue()
         self._thread: threading.Thread | None = None
 
     async def start(self) -> None:
@@ -149,10 +154,13 @@ class InProcessClient:
             if self._pending.pop(call_id, None) is not None:
                 self._channel.inbox.put(call_id)
 
-    async def events(self) -> AsyncIterator[dict[str, Any]]:
+    def events(self) -> AsyncIterator[dict[str, Any]]:
         """Yield what running jobs report."""
-        while True:
-            yield await self._events.get()
+        return self._events.events()
+
+    def events_taken(self, count: int) -> None:
+        """Note that events were entered (see ``ExecutorClient.events_taken``)."""
+        self._events.taken(count)
 
     def _run(self, ready: asyncio.Future[None]) -> None:
         try:
@@ -170,7 +178,11 @@ class InProcessClient:
         self._post(self._answer, call_id, answer)
 
     def _emit_later(self, event: dict[str, Any]) -> None:
-        self._post(self._events.put_nowait, event)
+        self._post(self._events.put, event, self._taken)
+
+    def _taken(self, count: int) -> None:
+        self._channel.events.taken(count)
+        self._channel.wake()
 
     def _post(self, function: Callable[..., None], *arguments: Any) -> None:
         """Run a function on the event loop, which may be closed when a test has ended."""

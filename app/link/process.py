@@ -17,6 +17,7 @@ import app
 from app.cpus import available_cpus
 from app.errors import ExecutorGone
 from app.link.client import Buffers, Reply, Tensors, TensorSpecs
+from app.link.event_flow import EventQueue
 from app.link.slab_port import SlabLimits
 from app.link.transport import Connection
 
@@ -81,12 +82,12 @@ class ProcessClient:
         self,
         name: str,
         options: ProcessOptions,
-        events: asyncio.Queue[dict[str, Any]] | None = None,
+        events: EventQueue | None = None,
     ) -> None:
         """Prepare an executor that is not running yet; its events may go to a given queue."""
         self.name = name
         self._options = options
-        self._events = asyncio.Queue() if events is None else events
+        self._events = EventQueue() if events is None else events
         self._is_stopping = False
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
@@ -124,9 +125,7 @@ class ProcessClient:
                 raise
         self._pidfd = os.pidfd_open(self._process.pid)
         loop.add_reader(self._pidfd, self._on_exit)
-        self._connection = Connection(
-            ours, self._options.limits, self._events.put_nowait, self._on_closed
-        )
+        self._connection = Connection(ours, self._options.limits, self._events.put, self._on_closed)
         try:
             await asyncio.wait_for(
                 asyncio.shield(self._connection.hello), self._options.start_seconds
@@ -179,10 +178,13 @@ class ProcessClient:
         """Call a method of the host (see ``ExecutorClient.call``)."""
         return await self.connection.call(method, params, tensors)
 
-    async def events(self) -> AsyncIterator[dict[str, Any]]:
+    def events(self) -> AsyncIterator[dict[str, Any]]:
         """Yield what running jobs report."""
-        while True:
-            yield await self._events.get()
+        return self._events.events()
+
+    def events_taken(self, count: int) -> None:
+        """Note that events were entered (see ``ExecutorClient.events_taken``)."""
+        self._events.taken(count)
 
     def _spawn(self, sock: socket.socket) -> subprocess.Popen[bytes]:
         options = self._options

@@ -107,6 +107,11 @@ class Channel(Protocol):
         """Report an event of a job."""
         ...
 
+    @property
+    def is_full(self) -> bool:
+        """True while jobs should wait: too many events are under way."""
+        ...
+
     def wake(self) -> None:
         """Let ``receive`` return, though nothing arrived; may be called in any thread."""
         ...

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 from app.errors import ExecutorGone
 from app.link.client import Buffers, ExecutorClient, Reply, Tensors, TensorSpecs
+from app.link.event_flow import EventQueue
 from app.link.process import ProcessClient, ProcessOptions
 
 __all__ = ["ExecutorState", "ExecutorStatus", "RestartPolicy", "Restore", "Supervisor"]
@@ -105,7 +106,7 @@ class Supervisor:
         self._options = options
         self._restore = restore
         self._policy = policy or RestartPolicy()
-        self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._events = EventQueue()
         self._client: ProcessClient | None = None
         self._state = ExecutorState.STOPPED
         self._restarts = 0
@@ -160,10 +161,13 @@ class Supervisor:
             raise
         return await client.call(method, params, tensors)
 
-    async def events(self) -> AsyncIterator[dict[str, Any]]:
+    def events(self) -> AsyncIterator[dict[str, Any]]:
         """Yield what running jobs report, of all processes one after the other."""
-        while True:
-            yield await self._events.get()
+        return self._events.events()
+
+    def events_taken(self, count: int) -> None:
+        """Note that events were entered (see ``ExecutorClient.events_taken``)."""
+        self._events.taken(count)
 
     # -- for operators ------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 """The API process's end of the socket: calls out, answers and events in, on the event loop.
 
-Frames to the executor: ``{id, call, params}``, ``{drop: id}``, ``{stop}``. Frames from it:
-``{hello}``, ``{id, ok}``, ``{id, error: [code, message, field]}``, ``{event}``, ``{beat}``. Each
-may carry the fields of shared memory (``slab_port``). Answers come in any order.
+Frames to the executor: ``{id, call, params}``, ``{drop: id}``, ``{taken: events}``, ``{stop}``.
+Frames from it: ``{hello}``, ``{id, ok}``, ``{id, error: [code, message, field]}``, ``{event}``,
+``{beat}``. Each may carry the fields of shared memory (``slab_port``). Answers come in any order.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Connection:
         self,
         sock: socket.socket,
         limits: SlabLimits,
-        on_event: Callable[[dict[str, Any]], None],
+        on_event: Callable[[dict[str, Any], Callable[[int], None]], None],
         on_closed: Callable[[], None],
     ) -> None:
         """Take over a connected socket; must be called with a running event loop.
@@ -65,7 +65,8 @@ class Connection:
         Args:
             sock: the API process's end of a socket pair.
             limits: shared memory for requests.
-            on_event: called with every event of a job.
+            on_event: called with every event of a job, and with what is to be called with the
+                number of events that were entered.
             on_closed: called once when the other side is gone.
         """
         sock.setblocking(False)
@@ -228,7 +229,7 @@ class Connection:
         if "id" in frame:
             self._on_answer(frame, tensors)
         elif "event" in frame:
-            self._on_event(frame["event"])
+            self._on_event(frame["event"], self._events_taken)
         elif "beat" in frame:
             self.beat = frame["beat"]
         elif "hello" in frame and not self.hello.done():
@@ -256,6 +257,10 @@ class Connection:
             return Reply(frame["ok"])
         slab_id = frame["slab"]
         return _SharedReply(frame["ok"], tensors, lambda: self._free(slab_id))
+
+    def _events_taken(self, count: int) -> None:
+        if self._is_open:
+            self._send({"taken": count})
 
     def _free(self, slab_id: int) -> None:
         if self._is_open:

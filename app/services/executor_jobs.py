@@ -317,7 +317,9 @@ class ExecutorJobs:
         try:
             async for wire in self.client.events():
                 message = self._read(wire)
-                if message is not None:
+                if message is None:
+                    self.client.events_taken(1)
+                else:
                     reports.put_nowait(message)
         finally:
             await cancel_tasks([entering])
@@ -348,6 +350,7 @@ class ExecutorJobs:
             messages.append(reports.get_nowait())
         for part in self._parts(_without_outdated(messages)):
             await _safely(lambda part=part: self._enter(part))  # type: ignore[misc]
+        self.client.events_taken(len(messages))
 
     def _parts(self, messages: list[ExecutorEvent]) -> list[list[ExecutorEvent]]:
         """Part messages into those that are entered together.

@@ -40,6 +40,7 @@ class ScriptedExecutor:
         self.refusal: Exception | None = None
         self.replies = asyncio.Event()
         self.replies.set()
+        self.taken = 0
         self.starts: list[JobStart] = []
         self.controls: list[JobControl] = []
         self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -78,6 +79,9 @@ class ScriptedExecutor:
     async def events(self) -> AsyncIterator[dict[str, Any]]:
         while True:
             yield await self._events.get()
+
+    def events_taken(self, count: int) -> None:
+        self.taken += count
 
     def send(self, *messages: ExecutorEvent) -> None:
         for message in messages:

@@ -47,6 +47,8 @@ class ScriptedChannel:
     def refuse(self, call: IncomingCall, error: HostError) -> None:
         self.answers[call.id] = error.code
 
+    is_full = False
+
     def emit(self, event: dict[str, Any]) -> None:
         self.events.append(event)
 

@@ -62,6 +62,8 @@ class ScriptedChannel:
     def refuse(self, call: IncomingCall, error: HostError) -> None:
         self.answers[call.id] = error.code
 
+    is_full = False
+
     def emit(self, event: dict[str, Any]) -> None:
         pass
 

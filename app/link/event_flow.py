@@ -1,0 +1,99 @@
+"""The flow of events from an executor to the store: only so many may be under way.
+
+The executor counts what it sent and was not told to be entered. Beyond a first limit it thins out
+what a later report outdates; beyond a second one its jobs wait, while calls are still answered. So
+no queue on the way grows without a bound, and neither an end, a checkpoint, a metric nor a log line
+is ever lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeAlias
+
+__all__ = ["EventFlow", "EventQueue"]
+
+_THINNED_FROM = 64
+_MOST_UNDER_WAY = 256
+
+Event: TypeAlias = dict[str, Any]
+Taken: TypeAlias = Callable[[int], None]
+_Job: TypeAlias = tuple[Any, Any]
+
+
+class EventFlow:
+    """The executor's end. One thread emits; ``taken`` may be called from any."""
+
+    def __init__(self, send: Callable[[Event], None]) -> None:
+        self._send = send
+        self._lock = threading.Lock()
+        self._under_way = 0
+        self._progress: dict[_Job, Event] = {}
+        self._left_out: Counter[_Job] = Counter()
+
+    @property
+    def is_full(self) -> bool:
+        """True while jobs should wait."""
+        return self._under_way >= _MOST_UNDER_WAY
+
+    def emit(self, event: Event) -> None:
+        """Send an event, unless it can be left out and too many are under way."""
+        job, kind = (event.get("job_id"), event.get("attempt")), event.get("type")
+        if self._under_way >= _THINNED_FROM:
+            if kind == "progress":
+                self._progress[job] = event  # the newest is sent before what comes next
+                return
+            if kind == "statistics":
+                self._left_out[job] += 1
+                return
+        if kind != "progress" and job in self._progress:
+            self._pass(self._progress[job])
+        self._progress.pop(job, None)
+        if job in self._left_out:
+            self._pass(_note(job, self._left_out.pop(job)))
+        self._pass(event)
+
+    def taken(self, count: int) -> None:
+        """Note that so many events more were entered."""
+        with self._lock:
+            self._under_way -= count
+
+    def _pass(self, event: Event) -> None:
+        with self._lock:
+            self._under_way += 1
+        self._send(event)
+
+
+class EventQueue:
+    """The API process's end, of one executor and all its processes; belongs to the event loop."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[tuple[Event, Taken]] = asyncio.Queue()
+        self._given: deque[Taken] = deque()
+
+    def put(self, event: Event, taken: Taken) -> None:
+        """Add an event, and whom to tell when it is entered."""
+        self._waiting.put_nowait((event, taken))
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Yield events as they come."""
+        while True:
+            event, taken = await self._waiting.get()
+            self._given.append(taken)
+            yield event
+
+    def taken(self, count: int) -> None:
+        """Note that the ``count`` oldest of the events that were given are entered."""
+        told = Counter(self._given.popleft() for _ in range(min(count, len(self._given))))
+        for taken, number in told.items():
+            taken(number)
+
+
+def _note(job: _Job, count: int) -> Event:
+    job_id, attempt = job
+    message = f"{count} reports of statistics were left out: they came faster than they are stored"
+    named = {"job_id": job_id, "attempt": attempt}
+    return {"type": "log", **named, "level": "warning", "message": message}
