@@ -140,7 +140,8 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     defaults = JobDefaults(
         lease_seconds=settings.lease_seconds, max_attempts=settings.job_max_attempts
     )
-    jobs = JobService(storage.store, bells, defaults)
+    discard = storage.checkpoints.discard_resume
+    jobs = JobService(storage.store, bells, defaults, discard=discard)
     executors = Executors()
     restores = RestoreLog(storage.store)
     modules, checkpoints = storage.modules, storage.checkpoints
@@ -193,6 +194,7 @@ def storage_options(settings: Settings) -> StorageOptions:
         max_dataset_bytes=settings.max_dataset_bytes,
         max_checkpoint_bytes=settings.max_checkpoint_bytes,
         max_symbol_bytes=settings.max_body_bytes,
+        dataset_folders=settings.dataset_folders,
         keep_checkpoints=settings.keep_checkpoints,
     )
 

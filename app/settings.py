@@ -83,6 +83,8 @@ class Settings(BaseSettings):
     """Answers in memory that clients have not taken; over it, those who take nothing are left."""
     max_dataset_bytes: int = Field(default=16 * 1024 * _MIB, ge=1024)
     """Largest dataset file, and largest total its arrays may unpack to."""
+    dataset_folders: tuple[Path, ...] = ()
+    """Folders whose files may be datasets where they lie, as JSON: ``["/data"]``."""
     max_checkpoint_bytes: int = Field(default=16 * 1024 * _MIB, ge=1024)
     """Largest checkpoint, all its files together."""
     lease_seconds: float = Field(default=30.0, gt=0, le=86400)

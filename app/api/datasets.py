@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse
 
-from app.api.bodies import announced_bytes
+from app.api.bodies import announced_bytes, read_object
 from app.api.dependencies import Cursor, DatasetName, Limit, ServicesOf
 from app.api.open_file import OpenFileResponse
-from app.api.openapi import problems, raw_body
+from app.api.openapi import json_body, problems, raw_body
+from app.api.requests import DatasetBody
 from app.api.views import DatasetView, PageView, dataset_view
 from app.domain.dataset import DatasetKind
 
@@ -26,6 +28,26 @@ def list_datasets(
     """Return a page of datasets, by name."""
     page = services.datasets.list_datasets(cursor, limit)
     return PageView(items=[dataset_view(one) for one in page.items], next_cursor=page.next_cursor)
+
+
+@router.post(
+    "",
+    status_code=201,
+    summary="Add a file of the server's",
+    openapi_extra=json_body(DatasetBody, {"name": "mnist", "path": "/data/mnist.npz"}),
+    responses=problems(400, 409, 413, 415, 422),
+)
+async def add_dataset(request: Request, response: Response, services: ServicesOf) -> DatasetView:
+    """Make a file a dataset where it lies, under a folder that the operator allows.
+
+    Nothing is copied, and deleting the dataset leaves the file. One that was changed since is
+    refused where it is to be read.
+    """
+    body = await read_object(request, DatasetBody)
+    record = await asyncio.to_thread(services.datasets.add, body.name, body.path, body.kind)
+    response.headers["Location"] = f"/v1/datasets/{record.name}"
+    response.headers["ETag"] = record.etag
+    return dataset_view(record)
 
 
 @router.put(
@@ -82,5 +104,8 @@ def get_file(dataset: DatasetName, services: ServicesOf) -> OpenFileResponse:
     "/{dataset}", status_code=204, summary="Delete a dataset", responses=problems(404, 409, 422)
 )
 def delete_dataset(dataset: DatasetName, services: ServicesOf) -> None:
-    """Delete a dataset; refused while an unfinished job reads it."""
+    """Delete a dataset; refused while an unfinished job reads it.
+
+    A file that was added where it lies stays there.
+    """
     services.datasets.delete(dataset)

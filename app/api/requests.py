@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 
 from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import STRICT_FIELDS, canonical_json
+from app.domain.dataset import DatasetKind
 from app.domain.module import SINGLE, BucketShapes, ModuleKind, ModuleRecord
 from app.domain.names import BucketKey
 from app.domain.origin import Head
@@ -20,6 +21,7 @@ from app.tensors.json_ import parse_json
 __all__ = [
     "BucketBody",
     "CheckpointBody",
+    "DatasetBody",
     "LearningRateBody",
     "LoadBody",
     "ModuleBody",
@@ -267,6 +269,21 @@ class LearningRateBody:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
     learning_rate: Annotated[float, Field(ge=0)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetBody:
+    """A file of the server's that is to be a dataset.
+
+    Attributes:
+        path: absolute, under a folder that the server's operator allows.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    name: str
+    path: str
+    kind: DatasetKind = DatasetKind.NPZ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -201,6 +201,7 @@ class DatasetView(BaseModel):
     size: int
     sha256: str
     created_at: float
+    path: str | None = Field(description="Of a file that was added where it lies.")
 
 
 class CheckpointView(BaseModel):

@@ -38,6 +38,8 @@ class DatasetRecord:
             records of a RecordIO file; None where it is not one number.
         size: bytes of the file.
         sha256: of the file, hexadecimal; its ETag.
+        path: of an operator's file, which stays where it is; None where the file is ours.
+        modified_ns: when that was last written, in nanoseconds since 1970.
     """
 
     id: int = 0
@@ -48,6 +50,8 @@ class DatasetRecord:
     size: int
     sha256: str
     created_at: float = 0.0
+    path: str | None = None
+    modified_ns: int | None = None
 
     @property
     def etag(self) -> str:

@@ -52,8 +52,8 @@ class DatasetDirectory:
             yield
 
     def file(self, record: DatasetRecord) -> Path:
-        """Return where a dataset's file lies."""
-        return self.root / record.file_name
+        """Return where a dataset's file lies: here, or where an operator has it."""
+        return self.root / record.file_name if record.path is None else Path(record.path)
 
     def names(self) -> list[str]:
         """Return the names of all datasets that have a record."""
@@ -89,28 +89,29 @@ class DatasetDirectory:
 
     @contextmanager
     def placed(
-        self, record: DatasetRecord, upload: Path, before: DatasetRecord | None
+        self, record: DatasetRecord, upload: Path | None, before: DatasetRecord | None
     ) -> Iterator[None]:
         """Put a file and its record in place; all is as before if the block raises.
 
         Args:
             record: the dataset.
-            upload: the file under a hidden name, which it has until the caller removes that.
+            upload: the file under a hidden name, which it has until the caller removes that;
+                None for an operator's file.
             before: the dataset of the same name that it replaces.
         """
-        target = self.file(record)
-        incoming = hidden_sibling(target, "incoming")
-        os.link(upload, incoming)
-        os.replace(incoming, target)
-        sync_directory(self.root)
+        if upload is not None:
+            incoming = hidden_sibling(self.file(record), "incoming")
+            os.link(upload, incoming)
+            os.replace(incoming, self.file(record))
+            sync_directory(self.root)
         going = self._second_name(before, "replaced") if before is not None else None
         try:
             with replaced(self._record(record.name), _content(record)):
                 yield
             if before is not None:
-                self.file(before).unlink(missing_ok=True)
+                self._remove_own_file(before)
         except BaseException:
-            target.unlink()
+            self._remove_own_file(record)
             raise
         finally:
             if going is not None:
@@ -133,7 +134,7 @@ class DatasetDirectory:
             rename_durably(hidden, path)
             raise
         else:
-            self.file(record).unlink(missing_ok=True)
+            self._remove_own_file(record)
             hidden.unlink()
         finally:
             if going is not None:
@@ -173,7 +174,13 @@ class DatasetDirectory:
     def _record(self, name: str) -> Path:
         return self.root / f"{check_name(name)}{_SUFFIX}"
 
+    def _remove_own_file(self, record: DatasetRecord) -> None:
+        if record.path is None:
+            self.file(record).unlink(missing_ok=True)
+
     def _second_name(self, record: DatasetRecord, purpose: str) -> Path | None:
+        if record.path is not None:
+            return None
         path = self.file(record)
         hidden = hidden_sibling(path, purpose)
         try:

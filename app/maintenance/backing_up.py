@@ -135,7 +135,10 @@ class _Copying:
             for name in self._datasets.names():
                 try:
                     record = self._datasets.read(name)
-                    self._link(self._datasets.file(record))
+                    if record.path is None:
+                        self._link(self._datasets.file(record))
+                    else:
+                        self._notes.append(f"dataset {name}: its file {record.path} stays there")
                 except (Damaged, OSError) as error:
                     self._left_out.append(f"dataset {name}: {error}")
                     continue

@@ -355,6 +355,10 @@ class CheckpointService:
         found = self._modules.directories.path(module).glob("resume/*")
         return sorted(path for path in found if path.name.isdecimal() and path.is_dir())
 
+    def discard_resume(self, job: Job) -> None:
+        """Remove what a job would go on from, for it is deleted."""
+        discard(self._resume_root(job))
+
     def let_go(self, job: Job) -> None:
         """Let go of what a job would go on from, when it is over; a failed one may be retried."""
         if job.status in TERMINAL and job.status is not JobStatus.FAILED:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from app.domain.dataset import DatasetKind, DatasetRecord
@@ -151,7 +152,7 @@ class DatasetRecovery:
 
 
 def _agree(file: DatasetRecord, row: DatasetRecord) -> bool:
-    return (file.kind, file.size, file.sha256) == (row.kind, row.size, row.sha256)
+    return replace(file, id=0) == replace(row, id=0)
 
 
 def _finding(name: str, outcome: Outcome, detail: str = "") -> Finding:

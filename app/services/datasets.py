@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from app.domain.dataset import DatasetKind, DatasetRecord
 from app.domain.names import check_name
-from app.errors import Invalid, NotFound
+from app.errors import Damaged, Invalid, NotFound, TooLarge
 from app.files.dataset_directory import DatasetDirectory
 from app.files.dataset_formats import inspect_file, preview_file
 from app.files.dataset_limits import SETTING
-from app.files.durable_files import tell_full_disk
+from app.files.durable_files import digest_file, tell_full_disk
+from app.files.operator_files import check_unchanged, find_file
 from app.services.jobs import Clock
 from app.services.uploads import Upload
 from app.store.datasets import (
@@ -31,19 +32,27 @@ __all__ = ["DatasetService"]
 
 _MOST_PREVIEW_ROWS = 100
 _BLOCK = 1 << 20
+_REMEDY = "upload it again"
 
 
 class DatasetService:
     """All that can be done with datasets. Its methods block, but for ``put``."""
 
     def __init__(
-        self, store: Store, data_dir: Path, max_bytes: int, clock: Clock = time.time
+        self,
+        store: Store,
+        data_dir: Path,
+        max_bytes: int,
+        clock: Clock = time.time,
+        folders: Sequence[Path] = (),
     ) -> None:
         """Prepare.
 
         Args:
             max_bytes: most bytes of a file, and most bytes that its arrays may unpack to.
+            folders: where an operator's files may lie that are read without a copy.
         """
+        self._folders = folders
         self._store = store
         self._directory = DatasetDirectory(data_dir)
         self._max_bytes = max_bytes
@@ -93,15 +102,53 @@ class DatasetService:
             sha256=digest.sha256,
             created_at=self._clock(),
         )
+        return self._place(record, upload.path)
+
+    @tell_full_disk()
+    def add(self, name: str, path: str, kind: DatasetKind) -> DatasetRecord:
+        """Make an operator's file a dataset, without a copy; one of the same name is replaced.
+
+        Raises:
+            Invalid: a bad name, or a path that leads to no file in a folder that is allowed.
+            TooLarge: the file or its arrays.
+            Damaged: the file is not of its kind.
+            InUse: an unfinished job reads the dataset that was to be replaced.
+        """
+        check_name(name)
+        found = find_file(path, self._folders)
+        before = found.stat()
+        if before.st_size > self._max_bytes:
+            what = f"dataset {name!r}, in bytes"
+            raise TooLarge(what, got=before.st_size, limit=self._max_bytes, setting=SETTING)
+        contents = inspect_file(found, kind, self._max_bytes)
+        digest = digest_file(found)
+        if (found.stat().st_mtime_ns, digest.size) != (before.st_mtime_ns, before.st_size):
+            raise Invalid("path", path, "a file that nobody writes to")
+        record = DatasetRecord(
+            name=name,
+            kind=kind,
+            arrays=contents.arrays,
+            examples=contents.examples,
+            size=digest.size,
+            sha256=digest.sha256,
+            created_at=self._clock(),
+            path=str(found),
+            modified_ns=before.st_mtime_ns,
+        )
+        return self._place(record, None)
+
+    def _place(self, record: DatasetRecord, upload: Path | None) -> DatasetRecord:
+        """Put a dataset's file and record in place; the same again is the one that is there."""
+        name = record.name
         with self._directory.locked():
             present = self._find(name)
             if present is not None:
-                if (present.sha256, present.kind) == (record.sha256, record.kind):
+                if _is_same(present, record):
                     return present
                 with self._store.read() as connection:
                     check_unused(connection, name)
             with (
-                self._directory.placed(record, upload.path, present),
+                self._directory.placed(record, upload, present),
                 self._store.write() as connection,
             ):
                 if present is not None:
@@ -142,14 +189,30 @@ class DatasetService:
             return list_datasets(connection, cursor, check_limit(limit))
 
     def path(self, record: DatasetRecord) -> Path:
-        """Return where a dataset's file lies."""
-        return self._directory.file(record)
+        """Return where a dataset's file lies, to be read.
+
+        Raises:
+            Damaged: the file is gone, or not as long as it was.
+            Conflict: it is an operator's, and not what was added.
+        """
+        if record.path is not None:
+            return check_unchanged(record, self._folders)
+        path = self._directory.file(record)
+        where = f"dataset {record.name}"
+        try:
+            size = path.stat().st_size
+        except FileNotFoundError:
+            raise Damaged(where, "no file", f"{record.size:,} bytes", _REMEDY) from None
+        if size != record.size:
+            raise Damaged(where, f"{size:,} bytes", f"{record.size:,} bytes", _REMEDY)
+        return path
 
     def open_file(self, name: str) -> tuple[DatasetRecord, BinaryIO]:
         """Open a dataset's file, which stays readable when it is replaced; raise NotFound."""
         record = self.get(name)
+        path = self._directory.file(record) if record.path is None else self.path(record)
         try:
-            return record, self.path(record).open("rb")
+            return record, path.open("rb")
         except FileNotFoundError:  # deleted or replaced since
             raise NotFound("file of dataset", name, "ask again") from None
 
@@ -179,3 +242,9 @@ class DatasetService:
                 check_unused(connection, name)
             with self._directory.deleted(record), self._store.write() as connection:
                 delete_dataset(connection, name)  # nothing that reads it was submitted meanwhile
+
+
+def _is_same(one: DatasetRecord, other: DatasetRecord) -> bool:
+    return (one.sha256, one.kind, one.path, one.modified_ns) == (
+        *(other.sha256, other.kind, other.path, other.modified_ns),
+    )

@@ -23,6 +23,7 @@ class StorageOptions:
 
     Attributes:
         executor: where modules go of which only a checkpoint is left.
+        dataset_folders: where an operator's files may lie that are read without a copy.
         keep_checkpoints: of a module when a job does not say; None keeps all.
     """
 
@@ -32,6 +33,7 @@ class StorageOptions:
     max_dataset_bytes: int
     max_checkpoint_bytes: int
     max_symbol_bytes: int
+    dataset_folders: tuple[Path, ...] = ()
     keep_checkpoints: int | None = None
 
 
@@ -82,5 +84,7 @@ def open_storage(options: StorageOptions, stack: ExitStack, *, claim: bool = Tru
         executor=options.executor,
         max_dataset_bytes=options.max_dataset_bytes,
     )
-    datasets = DatasetService(store, data_dir, options.max_dataset_bytes)
+    datasets = DatasetService(
+        store, data_dir, options.max_dataset_bytes, folders=options.dataset_folders
+    )
     return Storage(store, presence, modules, checkpoints, datasets, recovery, knows_nothing)

@@ -160,6 +160,8 @@ def dataset_of(row: Row[Any]) -> DatasetRecord:
         size=row.size,
         sha256=row.sha256,
         created_at=row.created_at,
+        path=row.path,
+        modified_ns=row.modified_ns,
     )
 
 
@@ -173,6 +175,8 @@ def dataset_values(record: DatasetRecord) -> dict[str, Any]:
         "size": record.size,
         "sha256": record.sha256,
         "created_at": record.created_at,
+        "path": record.path,
+        "modified_ns": record.modified_ns,
     }
 
 

@@ -113,6 +113,8 @@ datasets = Table(
     Column("size", BigInteger, nullable=False),
     Column("sha256", String(64), nullable=False),
     Column("created_at", Double, nullable=False),
+    Column("path", Text),
+    Column("modified_ns", BigInteger),
     CheckConstraint("size >= 0", name="datasets_size"),
 )
 

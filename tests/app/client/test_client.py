@@ -152,6 +152,11 @@ CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
     (lambda c: c.executors(), "GET /v1/executors", None),
     (lambda c: c.datasets(), "GET /v1/datasets", None),
     (lambda c: c.dataset("d"), "GET /v1/datasets/d", None),
+    (
+        lambda c: c.add_dataset("d", "/data/d.csv", "csv"),
+        "POST /v1/datasets",
+        {"name": "d", "path": "/data/d.csv", "kind": "csv"},
+    ),
     (lambda c: c.put_dataset("d", THIS, "csv"), "PUT /v1/datasets/d?kind=csv", None),
     (lambda c: c.preview_dataset("d", 3), "GET /v1/datasets/d/preview?rows=3", None),
     (lambda c: c.get_dataset_file("d", NOWHERE), "GET /v1/datasets/d/file", None),

@@ -1,0 +1,46 @@
+"""A file of the operator's becomes a dataset over HTTP, is trained on, and stays."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from app.client import Client
+from app.client.connection import ClientError
+from app.client.local_server import running_server
+from app.demo.tour import MNIST
+from served import lenet
+from served.processes import ENVIRONMENT
+
+
+def test_a_fit_reads_a_file_where_it_lies(tmp_path: Path) -> None:
+    folder = tmp_path / "operator"
+    folder.mkdir()
+    file = folder / "mnist.npz"
+    shutil.copy(MNIST, file)
+    environment = {**ENVIRONMENT, "MODSERVE_DATASET_FOLDERS": json.dumps([str(folder)])}
+    with (
+        running_server(tmp_path / "server", environment=environment) as server,
+        Client(server.url) as client,
+    ):
+        added = client.add_dataset("mnist", str(file))
+        assert added["path"] == str(file)
+        lenet.create(client, "lenet")
+        job = client.wait(lenet.fit(client, "lenet", epochs=1))
+        assert job["status"] == "succeeded"
+        for path in (str(MNIST), "/etc/passwd", "mnist.npz"):
+            with pytest.raises(ClientError, match="MODSERVE_DATASET_FOLDERS") as refused:
+                client.add_dataset("other", path)
+            assert refused.value.status == 422
+        file.write_bytes(file.read_bytes()[:-1] + b"?")
+        job = client.wait(lenet.fit(client, "lenet", epochs=1))
+        assert (job["status"], job["error"]["code"]) == ("failed", "conflict")
+        assert "is not what was added" in job["error"]["message"]
+        with pytest.raises(ClientError, match="is not what was added"):
+            client.preview_dataset("mnist")
+        client.delete_dataset("mnist")
+        assert file.exists()
+        assert client.datasets() == []
