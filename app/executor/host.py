@@ -394,10 +394,15 @@ class ModuleHost:
 
     # -- files --------------------------------------------------------------------------------
 
-    def _save_checkpoint(self, call: calls.SaveCheckpoint, tensors: Arrays) -> Answer:
+    def _save_checkpoint(self, call: calls.SaveCheckpoint, tensors: Arrays) -> Computation:
         module = self._get(call.module)
-        manifest = save_module(module, Path(call.root), call.epoch, call.optimizer_states)
-        return {"manifest": to_plain(manifest)}, {}
+        module.require("save_checkpoint")
+
+        def run(outputs: Arrays) -> Waits[Mapping[str, Any]]:
+            saving = save_module(module, Path(call.root), call.epoch, call.optimizer_states)
+            return {"manifest": to_plain((yield from saving))}
+
+        return Computation({}, run)
 
     def _load_checkpoint(self, call: calls.LoadCheckpoint, tensors: Arrays) -> Answer:
         module = self._idle(call.module, "loading a checkpoint")

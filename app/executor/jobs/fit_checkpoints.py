@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.domain.checkpoint import CheckpointTag
+from app.errors import HostError, ServiceError
 from app.executor.background import Waits, in_background, settled
 from app.executor.jobs.fit_state import FitSnapshot, FitState
 from app.executor.jobs.job_context import JobContext
@@ -67,6 +68,13 @@ class FitCheckpoints:
         if self._under_way is not None:
             yield from settled(self._under_way.written)
             self._report(self._under_way, state)
+
+    def settle(self, state: FitState) -> Waits[None]:
+        """Wait as ``finish`` does, for a fit that ends in any case: what fails is but logged."""
+        try:
+            yield from self.finish(state)
+        except (ServiceError, HostError, OSError) as error:
+            self._context.log(f"the last checkpoint could not be written: {error}", "warning")
 
     def end(self) -> None:
         """Wait, here, until nothing is written any more, whatever becomes of it."""

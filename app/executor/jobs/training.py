@@ -372,6 +372,8 @@ class FitJob:
             if self._checkpoints.newest != self._state.tag:
                 yield from self._save()
             yield from self._checkpoints.finish(self._state)
+        else:
+            yield from self._checkpoints.settle(self._state)
         return self._context.stopped()
 
     def _save(self) -> Waits[None]:

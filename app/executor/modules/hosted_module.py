@@ -88,6 +88,7 @@ class HostedModule:
         engine: the engine's module.
         has_unsaved: True while its parameters, auxiliary states or optimizer states are nowhere
             else and no seed brings them back.
+        changes: how often something came that was nowhere else.
         job_id: the job that works on it, None where none does.
         nodes: of all its symbols together.
     """
@@ -113,7 +114,8 @@ class HostedModule:
         self.label_names: list[str] = check_label_names(self.default_symbol, record)
         check_kind(record, self.default_symbol)
         self.engine = self._make_engine()
-        self.has_unsaved = False
+        self.changes = 0
+        self._has_unsaved = False
         self.job_id: int | None = None
         self._early: Values | None = None
         self._parked: Parked | None = None
@@ -130,6 +132,16 @@ class HostedModule:
     def default_symbol(self) -> Symbol:
         """The symbol that has every parameter."""
         return self.symbols[self.record.default_bucket_key]
+
+    @property
+    def has_unsaved(self) -> bool:
+        """Whether something is nowhere else; see the class."""
+        return self._has_unsaved
+
+    @has_unsaved.setter
+    def has_unsaved(self, value: bool) -> None:
+        self._has_unsaved = value
+        self.changes += value
 
     def require(self, call: str) -> None:
         """Raise WrongStage or Conflict unless the module is far enough for a call."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.module import ParamsSource
 from app.errors import Damaged, Invalid
+from app.executor.background import Waits, awaited, in_background
 from app.executor.modules.engine_optimizer import (
     SavedStates,
     check_saved,
@@ -44,16 +46,26 @@ _FORMAT = 1
 
 def save_module(
     module: HostedModule, root: Path, epoch: int, optimizer_states: bool
-) -> CheckpointManifest:
-    """Write a checkpoint of a module and return its manifest."""
+) -> Waits[CheckpointManifest]:
+    """Copy a module, write a checkpoint beside the device's thread and return its manifest."""
     module.require("save_checkpoint")
+    snapshot, changes = Snapshot.of(module, optimizer_states), module.changes
+    optimizer = optimizer_of(module.engine) if optimizer_states else None
+    position = None if optimizer is None else copy.deepcopy(get_position(optimizer))
+    manifest = yield from awaited(in_background(_write, snapshot, position, root, epoch))
+    if module.changes == changes:
+        module.has_unsaved = False
+    return manifest
+
+
+def _write(
+    snapshot: Snapshot, position: Mapping[str, Any] | None, root: Path, epoch: int
+) -> CheckpointManifest:
     tag = CheckpointTag(epoch)
-    with write_checkpoint(root, tag, module=module.name) as writer:
-        Snapshot.of(module, optimizer_states).write(writer.directory, epoch)
-        optimizer = optimizer_of(module.engine) if optimizer_states else None
-        if optimizer is not None:
-            write_state(writer.directory, {"optimizer": get_position(optimizer)})
-    module.has_unsaved = False
+    with write_checkpoint(root, tag, module=snapshot.name) as writer:
+        snapshot.write(writer.directory, epoch)
+        if position is not None:
+            write_state(writer.directory, {"optimizer": position})
     return read_manifest(root / str(tag))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import wait
+
 import pytest
 
 import core as mx
@@ -170,3 +172,24 @@ def test_a_network_without_a_loss_needs_no_labels(driver):
     net = mx.sym.softmax(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc"))
     driver.create(net)
     assert driver.describe()["label_names"] == []
+
+
+def test_a_module_is_copied_when_it_is_saved_and_written_beside_the_thread(
+    driver, toy_data, tmp_path
+):
+    driver.ready()
+    saved = driver.params()["fc1_weight"]
+    call = calls.SaveCheckpoint(module="net", root=str(tmp_path), epoch=1, optimizer_states=True)
+    method, params = calls.to_call(call)
+    computation = driver.host.handle(method, params, {})
+    steps = computation.run({})
+    written = next(steps)
+    driver.step(toy_data)  # while it is written
+    wait([written])
+    with pytest.raises(StopIteration) as end:
+        next(steps)
+    assert end.value.value["manifest"]["epoch"] == 1
+    assert driver.describe()["has_unsaved"]
+    assert (driver.params()["fc1_weight"] != saved).any()
+    driver.ask(calls.LoadCheckpoint(module="net", directory=str(tmp_path / "1")))
+    assert (driver.params()["fc1_weight"] == saved).all()

@@ -139,7 +139,25 @@ def test_nothing_is_written_any_more_when_a_cancelled_job_has_ended(
     driver.ask(JobControl(job_id=1, attempt=1, action=JobAction.CANCEL))
     disk.open()
     assert driver.run_jobs()["type"] == "cancelled"
+    assert saved(driver) == tags(jobs) == ["0.3"]
     assert not list((jobs.folder / "checkpoints").glob(".incoming-*"))
+
+
+def test_a_cancelled_fit_whose_last_checkpoint_fails_is_cancelled(
+    driver, jobs, make_network, toy_data, monkeypatch
+):
+    def full(*args: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    gate = Gate(full)
+    monkeypatch.setattr(fit_checkpoints, "_write", gate)
+    start(driver, jobs, make_network(), toy_data, checkpoint={"batches": 3})
+    while not gate.calls:
+        driver.advance()
+    driver.ask(JobControl(job_id=1, attempt=1, action=JobAction.CANCEL))
+    gate.open()
+    assert driver.run_jobs()["type"] == "cancelled"
+    assert "No space left" in driver.of_type("log")[-1]["message"]
 
 
 @pytest.mark.parametrize("failing", ["fsync", "open"])
