@@ -7,6 +7,7 @@ what is not fetched. Here each connection is looked at once a second, and counts
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import struct
 from collections.abc import Sequence
@@ -20,6 +21,9 @@ from app.errors import HeadersTooLarge, Malformed, ServiceError, TooSlow, Unavai
 from app.serving.limits import ConnectionLimits, ServerConfig
 
 __all__ = ["LimitedProtocol", "look_at_all"]
+
+_log = logging.getLogger(__name__)
+_log.setLevel(logging.ERROR)  # uvicorn would warn of each request that is none
 
 _PIECE_BYTES = 1 << 16
 _MOST_FIELDS = 256
@@ -37,6 +41,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def __init__(self, config: ServerConfig, *arguments: Any, **options: Any) -> None:
         super().__init__(config, *arguments, **options)  # type: ignore[no-untyped-call, unused-ignore]
+        self.logger = _log
         self._limits = config.limits
         self._is_surplus = False
         self._is_refused = False
@@ -47,6 +52,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head_bytes = self._head_fields = 0
         self._silent_bytes = 0  # since the parser last told of a beginning or of body
         self._discarded_bytes = 0
+        self._is_first_look = True
         self._head_seconds = self._body_seconds = self._idle_seconds = 0.0
         self._body_bytes = self._body_bytes_before = 0
         self._unsent_before = 0
@@ -106,6 +112,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._is_refused:
             return
         self._in_head, self._in_body = False, True
+        self._is_first_look = True
         self._body_seconds = self._idle_seconds = 0.0
         self._body_bytes = self._body_bytes_before = 0
         app = self.app
@@ -133,6 +140,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Note that the answer is sent; the rest of the body may still come, for a while."""
+        self._is_first_look = True
         self._body_seconds = 0.0
         self.config.counts.followers.discard(self)
         super().on_response_complete()
@@ -152,6 +160,8 @@ class LimitedProtocol(HttpToolsProtocol):
         Args:
             seconds: since the look before.
         """
+        # Nobody knows how long before the first look it was that the head, or body, began.
+        since, self._is_first_look = 0.0 if self._is_first_look else seconds, False
         if self._is_stalled_in_writing(seconds):
             self.drop()
         elif self._is_refused:
@@ -161,9 +171,9 @@ class LimitedProtocol(HttpToolsProtocol):
         elif self.transport.is_closing():
             pass
         elif self._in_head:
-            self._look_at_head(seconds)
+            self._look_at_head(since)
         elif self._in_body and not self.flow.read_paused:
-            self._look_at_body(seconds)
+            self._look_at_body(since)
 
     def drop(self) -> None:
         """Reset the connection, so that the kernel, too, forgets what the client does not take."""
@@ -225,6 +235,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _begin_head(self) -> None:
         self._in_head, self._in_body = True, False
+        self._is_first_look = True
         self._head_bytes = self._head_fields = 0
         self._head_seconds = 0.0
         self._silent_bytes = 0
@@ -276,6 +287,7 @@ class LimitedProtocol(HttpToolsProtocol):
         was_answering, cycle = self._is_answering(), self.cycle
         if was_answering:
             cycle.disconnected = True
+            cycle.waiting_for_100_continue = False
             cycle.message_event.set()
         if was_answering and cycle.response_started:
             self.transport.close()  # another answer cannot begin in the middle of this one

@@ -40,20 +40,27 @@ def exchange(url: str, request: bytes, seconds: float = 30) -> Answer:
 
 
 def read_answer(sock: socket.socket) -> Answer:
-    """Read one answer from a connection."""
+    """Read one final answer from a connection."""
     data = b""
-    while b"\r\n\r\n" not in data:
-        try:
-            piece = sock.recv(1 << 16)
-        except ConnectionResetError:
-            return Answer()
-        if not piece:
-            return Answer()
-        data += piece
-    top, _, body = data.partition(b"\r\n\r\n")
-    line, *fields = top.decode("latin-1").split("\r\n")
+    while True:
+        while b"\r\n\r\n" not in data:
+            if not (piece := _received(sock)):
+                return Answer()
+            data += piece
+        top, _, data = data.partition(b"\r\n\r\n")
+        line, *fields = top.decode("latin-1").split("\r\n")
+        status = int(line.split()[1])
+        if status >= 200:
+            break
     headers = {name.lower(): value.strip() for name, _, value in (f.partition(":") for f in fields)}
     wanted = int(headers.get("content-length", 0))
-    while len(body) < wanted and (piece := sock.recv(1 << 16)):
-        body += piece
-    return Answer(int(line.split()[1]), headers, body)
+    while len(data) < wanted and (piece := _received(sock)):
+        data += piece
+    return Answer(status, headers, data)
+
+
+def _received(sock: socket.socket) -> bytes:
+    try:
+        return sock.recv(1 << 16)
+    except ConnectionResetError:
+        return b""
