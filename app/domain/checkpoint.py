@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict
 
@@ -20,9 +20,12 @@ from app.errors import Invalid
 
 __all__ = [
     "MANIFEST_FORMAT",
+    "BestPolicy",
     "CheckpointManifest",
     "CheckpointTag",
     "FileDigest",
+    "best_tags",
+    "is_better",
 ]
 
 MANIFEST_FORMAT = 1
@@ -59,6 +62,23 @@ class FileDigest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BestPolicy:
+    """Which checkpoints of a job are its best, which nothing but their deletion removes.
+
+    Attributes:
+        part: whose metrics decide, of training or validation.
+        metric: name of the metric.
+        mode: whether the least or the greatest value is the best.
+        count: how many are kept.
+    """
+
+    part: Literal["train", "validation"]
+    metric: str
+    mode: Literal["min", "max"]
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointManifest:
     """What ``manifest.json`` says. It is written last: where it is, the files are complete.
 
@@ -71,6 +91,7 @@ class CheckpointManifest:
         created_at: seconds since 1970.
         job_id, attempt: the job that wrote it; None when saved by a call or uploaded.
         metrics: values of the metrics at that moment, by name.
+        keep_best: of the job that wrote it; None where it keeps none.
     """
 
     format: int = MANIFEST_FORMAT
@@ -83,6 +104,7 @@ class CheckpointManifest:
     job_id: int | None = None
     attempt: int | None = None
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    keep_best: BestPolicy | None = None
 
     @property
     def tag(self) -> CheckpointTag:
@@ -99,3 +121,31 @@ class CheckpointManifest:
         """A strong ETag, quotes included: it changes whenever a file does."""
         rows = sorted((name, digest.sha256) for name, digest in self.files.items())
         return f'"{self.tag}-{hashlib.sha256(canonical_json(rows).encode()).hexdigest()[:32]}"'
+
+
+def is_better(
+    value: float | None, best: float | None, mode: Literal["min", "max"], min_delta: float = 0.0
+) -> bool:
+    """Tell whether a metric's value is better than the best before it, by more than a delta."""
+    if value is None or best is None:
+        return value is not None
+    gain = best - value if mode == "min" else value - best
+    return gain > min_delta
+
+
+def best_tags(manifests: Iterable[CheckpointManifest]) -> set[CheckpointTag]:
+    """Return the best checkpoints of each job that keeps its best; of equals the earlier ones."""
+    kept: set[CheckpointTag] = set()
+    by_job: dict[int | None, list[tuple[float, CheckpointTag, BestPolicy]]] = {}
+    for manifest in manifests:
+        policy = manifest.keep_best
+        if policy is None or manifest.batch:
+            continue
+        value = manifest.metrics.get(policy.part, {}).get(policy.metric)
+        if value is not None:
+            rank = value if policy.mode == "min" else -value
+            by_job.setdefault(manifest.job_id, []).append((rank, manifest.tag, policy))
+    for rows in by_job.values():
+        rows.sort(key=lambda row: row[:2])
+        kept.update(tag for _, tag, policy in rows[: rows[0][2].count])
+    return kept

@@ -23,13 +23,17 @@ from app.domain.codec import STRICT_FIELDS, from_plain
 from app.domain.job import JobKind
 from app.domain.module import InitSpec, OptimizerSpec
 from app.domain.names import Pattern, check_name
+from app.errors import Invalid
 
 __all__ = [
     "ArraySource",
     "CheckpointCadence",
     "DatasetSource",
+    "EarlyStopping",
     "FitParams",
     "JobParams",
+    "KeepBest",
+    "MetricChoice",
     "MonitorSpec",
     "PredictParams",
     "ScoreParams",
@@ -93,6 +97,51 @@ class DatasetSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetricChoice:
+    """A metric, and what is good.
+
+    Attributes:
+        metric: name, as the job's metrics have it: ``accuracy``, ``loss``.
+        mode: whether the least or the greatest value is the best.
+        part: of which data; None: of the validation where there is one, else of the training.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    metric: Text
+    mode: Literal["min", "max"]
+    part: Literal["train", "validation"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlyStopping(MetricChoice):
+    """When a fit ends before its last epoch.
+
+    Attributes:
+        patience: after so many epochs in a row that are no better than the best before.
+        min_delta: what is better by no more than this is not better.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    patience: Positive = 1
+    min_delta: Annotated[float, Field(ge=0)] = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepBest(MetricChoice):
+    """Which checkpoints between epochs are never pruned; an epoch that is the best is saved.
+
+    Attributes:
+        count: how many.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    count: Positive = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointCadence:
     """How often a fit saves: after so many epochs, and within them after batches or seconds.
 
@@ -102,6 +151,7 @@ class CheckpointCadence:
         seconds: None saves not by time.
         keep: how many checkpoints between epochs are kept; None keeps all. Of those within
             an epoch only the newest is kept.
+        keep_best: keep the best of the job as well; None keeps none for that.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -110,6 +160,7 @@ class CheckpointCadence:
     batches: Positive | None = None
     seconds: Annotated[float, Field(gt=0)] | None = None
     keep: Positive | None = None
+    keep_best: KeepBest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +198,7 @@ class FitParams(DatasetSource):
         callbacks: options of a callback by its name: ``{"speedometer": {"frequent": 50}}``.
         checkpoint: when to save.
         monitor: report statistics of arrays as events of kind ``statistics``; None reports none.
+        early_stopping: when to end before the last epoch; None: never.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -165,6 +217,13 @@ class FitParams(DatasetSource):
     callbacks: dict[str, dict[str, Any]] = field(default_factory=dict)
     checkpoint: CheckpointCadence = CheckpointCadence()
     monitor: MonitorSpec | None = None
+    early_stopping: EarlyStopping | None = None
+
+    def part_of(self, choice: MetricChoice) -> Literal["train", "validation"]:
+        """Return which metrics a choice is among."""
+        if choice.part is not None:
+            return choice.part
+        return "train" if self.validation is None else "validation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,9 +269,22 @@ def parse_job_params(kind: JobKind, data: Any) -> JobParams:
     check_name(params.dataset, "dataset")
     if isinstance(params, FitParams) and params.validation is not None:
         check_name(params.validation.dataset, "validation.dataset")
+    if isinstance(params, FitParams):
+        _check_parts(params)
     if isinstance(params, PredictParams):
         check_name(params.output, "output")
     return params
+
+
+def _check_parts(params: FitParams) -> None:
+    choices = {
+        "early_stopping": params.early_stopping,
+        "checkpoint.keep_best": params.checkpoint.keep_best,
+    }
+    for field_name, choice in choices.items():
+        if choice is not None and choice.part == "validation" and params.validation is None:
+            expected = "train, or a fit with a validation dataset"
+            raise Invalid(f"{field_name}.part", choice.part, expected)
 
 
 def _expand_names(source: Any) -> Any:

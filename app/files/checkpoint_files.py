@@ -26,6 +26,7 @@ from typing import Any, BinaryIO
 
 from app.domain.checkpoint import (
     MANIFEST_FORMAT,
+    BestPolicy,
     CheckpointManifest,
     CheckpointTag,
     FileDigest,
@@ -76,11 +77,12 @@ class CheckpointWriter:
 
     Attributes:
         directory: put the files here, under the names they are to have.
-        metrics: goes into the manifest; may be set until the end.
+        metrics, keep_best: go into the manifest; may be set until the end.
     """
 
     directory: Path
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    keep_best: BestPolicy | None = None
 
 
 @contextmanager
@@ -125,6 +127,7 @@ def write_checkpoint(
             job_id=job_id,
             attempt=attempt,
             metrics=writer.metrics,
+            keep_best=writer.keep_best,
         )
         _write_manifest(directory, manifest)
 

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from app.domain.checkpoint import CheckpointManifest, CheckpointTag
+from app.domain.checkpoint import CheckpointManifest, CheckpointTag, best_tags
 from app.domain.job import TERMINAL, Job, JobKind, JobStatus
 from app.domain.module import ModuleRecord
 from app.domain.names import check_name
@@ -267,14 +267,15 @@ class CheckpointService:
         """Remove all but the newest checkpoints; return the tags removed.
 
         Of those within an epoch only one newer than all the others stays. What the module is
-        restored from always does.
+        restored from always does, and so do the best of each job that keeps its best.
 
         Args:
             keep: how many between epochs; None takes the server's default, which may be all.
         """
         keep = keep if keep is not None else self._keep
-        kept = {self._modules.get(module).checkpoint}
+        kept: set[CheckpointTag | None] = {self._modules.get(module).checkpoint}
         newest_first = sorted(self._manifests(module), key=_age, reverse=True)
+        kept |= best_tags(newest_first)
         whole = [manifest.tag for manifest in newest_first if manifest.batch == 0]
         # A slice up to None is all of them.
         kept.update(whole[:keep], (manifest.tag for manifest in newest_first[:1]))

@@ -11,7 +11,8 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.domain.checkpoint import CheckpointTag
+from app.domain.checkpoint import BestPolicy, CheckpointTag
+from app.domain.job_params import FitParams, parse_job_params
 from app.errors import HostError, ServiceError
 from app.executor.background import Waits, in_background, settled
 from app.executor.jobs.fit_state import FitSnapshot, FitState
@@ -115,3 +116,13 @@ def _write(context: JobContext, snapshot: Snapshot, fit: FitSnapshot) -> None:
         snapshot.write(writer.directory, epoch)
         fit.write(writer.directory)
         writer.metrics = {"train": fit.state["train"], "validation": fit.state["validation"]}
+        writer.keep_best = _policy(context)
+
+
+def _policy(context: JobContext) -> BestPolicy | None:
+    params = parse_job_params(context.start.kind, dict(context.start.params))
+    if not isinstance(params, FitParams) or params.checkpoint.keep_best is None:
+        return None
+    best = params.checkpoint.keep_best
+    part = params.part_of(best)
+    return BestPolicy(part=part, metric=best.metric, mode=best.mode, count=best.count)

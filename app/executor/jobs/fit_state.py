@@ -41,6 +41,8 @@ class FitState:
         optimizer: position of the optimizer.
         metric, loss: sums of this epoch.
         train, validation: metrics of the last epoch that was completed.
+        stopping: the best value for early stopping, and the epochs since that were no better.
+        best: the best epoch so far: its checkpoint, metric and value.
     """
 
     epoch: int
@@ -54,6 +56,8 @@ class FitState:
     loss: dict[str, Any] = field(default_factory=dict)
     train: dict[str, float | None] = field(default_factory=dict)
     validation: dict[str, float | None] = field(default_factory=dict)
+    stopping: dict[str, Any] = field(default_factory=dict)
+    best: dict[str, Any] = field(default_factory=dict)
 
     @property
     def tag(self) -> CheckpointTag:

@@ -69,6 +69,11 @@ class LossMeter:
         self.examples = 0
 
     @property
+    def is_known(self) -> bool:
+        """True where the symbol has a loss layer that is known here."""
+        return bool(self._heads)
+
+    @property
     def mean(self) -> float | None:
         """Mean loss of an example since ``reset``; None where there is none."""
         return self.total / self.examples if self._heads and self.examples else None

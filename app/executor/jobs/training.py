@@ -29,6 +29,7 @@ from app.executor.jobs.fit_setup import (
     report_too_long,
 )
 from app.executor.jobs.fit_state import FitState, read_fit
+from app.executor.jobs.fit_watch import FitWatch
 from app.executor.jobs.job_context import JobContext, finite
 from app.executor.jobs.losses import LossMeter, make_metrics, update_metric
 from app.executor.jobs.scoring import Evaluation, as_arrays
@@ -80,6 +81,7 @@ class FitJob:
         self._examples: Examples
         self._validation: Examples | None = None
         self._checkpoints = FitCheckpoints(context)
+        self._watch = FitWatch(params)
         self._clock = time.monotonic()
 
     def run(self) -> Waits[ExecutorEvent]:
@@ -97,13 +99,15 @@ class FitJob:
         context, params = self._context, self._params
         stopped = yield from self._prepare()
         state = self._state
-        while stopped is None and state.epoch < params.epochs:
+        while stopped is None and not self._is_done():
             stopped = yield from self._run_epoch()
         if stopped is not None:
             return stopped
         yield from self._checkpoints.finish(state)
         result = {
-            "epochs": params.epochs,
+            "epochs": state.epoch,
+            "stopped_early": state.epoch < params.epochs,
+            **({"best": state.best} if state.best else {}),
             "train": state.train,
             "validation": state.validation,
             "checkpoint": str(state.tag),
@@ -111,6 +115,9 @@ class FitJob:
             "seconds": round(self._seconds(), 3),
         }
         return JobDone(job_id=context.job_id, attempt=context.attempt, result=result)
+
+    def _is_done(self) -> bool:
+        return self._state.epoch >= self._params.epochs or self._watch.has_stopped(self._state)
 
     # -- before the first batch -------------------------------------------------------------
 
@@ -125,6 +132,7 @@ class FitJob:
         if self._lengths and params.last_batch == "roll_over":
             raise Invalid("last_batch", "roll_over", "pad or discard where there are buckets")
         report_too_long(context, self._examples, self._lengths)
+        self._watch.check(self._metric_names())
         has_unsaved = module.has_unsaved
         bind_for_fit(module, self._examples, params.batch_size, self._lengths)
         yield None
@@ -232,9 +240,10 @@ class FitJob:
         stopped = yield from self._validate()
         if stopped is not None:
             return stopped
+        is_best = self._watch.end_epoch(state)
         state.epoch, state.batch, state.rolled = state.epoch + 1, 0, plan.rolled.tolist()
         every = params.checkpoint.epochs
-        if state.epoch == params.epochs or (every and state.epoch % every == 0):
+        if is_best or self._is_done() or (every and state.epoch % every == 0):
             yield from self._save()
         yield None
         return (yield from self._stop()) if context.requested is not None else None
@@ -356,6 +365,10 @@ class FitJob:
     def _train_values(self) -> dict[str, float | None]:
         values = finite(self._metric.get_global_name_value())
         return values if self._loss.mean is None else values | finite([("loss", self._loss.mean)])
+
+    def _metric_names(self) -> list[str]:
+        names = [str(name) for name, _ in self._metric.get_global_name_value()]
+        return [*names, "loss"] if self._loss.is_known else names
 
     # -- checkpoints ------------------------------------------------------------------------
 

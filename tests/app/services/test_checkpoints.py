@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.checkpoint import CheckpointTag
+from app.domain.checkpoint import BestPolicy, CheckpointTag
 from app.domain.job import Job
 from app.domain.module import ParamsSource
 from app.errors import Damaged, InUse, Invalid, NotFound, TooLarge
@@ -245,3 +245,15 @@ def test_place_of_a_finished_job_is_let_go(bench, last, is_kept: bool) -> None:
     assert bench.enter(last(job_id=job.id, attempt=job.attempt, **more)) is not None
     pinned = bench.data_dir / "modules" / "a" / "resume" / str(job.id)
     assert pinned.exists() == is_kept
+
+
+def test_the_best_checkpoint_of_a_job_is_never_pruned(bench) -> None:
+    policy = BestPolicy(part="train", metric="loss", mode="min", count=1)
+    root = bench.checkpoints.root("a")
+    admit_attempt(root, 7, 1)
+    for epoch, loss in ((1, 0.5), (2, 0.1), (3, 0.3), (4, 0.2)):
+        with write_checkpoint(root, T(epoch), module="a", job_id=7, attempt=1) as writer:
+            writer.metrics, writer.keep_best = {"train": {"loss": loss}}, policy
+        bench.checkpoints.saved("a", T(epoch))
+        bench.checkpoints.prune("a", keep=1)
+    assert listed(bench, "a") == [T(4), T(2)]
