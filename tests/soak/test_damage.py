@@ -1,0 +1,143 @@
+"""Every file of a data directory deleted, emptied, cut or altered: the server refuses to start in
+one line, or serves; and what it answers are the numbers of some checkpoint, or why it has none."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.client import Client, ClientError
+from app.client.local_server import ServerProcess, running_server, start_server
+from served.perceptron import BATCH, perceptron
+from served.processes import ENVIRONMENT
+from served.trainings import examples, make_dataset
+
+INPUT = examples()["data"][:BATCH]
+REFUSALS = {404, 409, 422, 503}
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def alter(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0x10
+    path.write_bytes(content)
+
+
+DAMAGES: list[Callable[[Path], None]] = [Path.unlink, empty, cut, alter]
+
+
+def predicted(client: Client, name: str) -> bytes:
+    return client.predict(name, data=INPUT)["softmax_output"].tobytes()
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, set[bytes]]]:
+    """A data directory, and what the checkpoints of its two modules predict."""
+    folder = tmp_path_factory.mktemp("sound")
+    with (
+        running_server(folder / "var", environment=ENVIRONMENT) as server,
+        Client(server.url) as client,
+    ):
+        make_dataset(client, folder)
+        answers = {name: fill(client, name) for name in ("good", "hurt")}
+    (folder / "var" / "server.log").unlink()
+    return folder / "var", answers
+
+
+def fill(client: Client, name: str) -> set[bytes]:
+    """Train a module for three epochs; return what each of its checkpoints predicts."""
+    client.create_module(name, perceptron().tojson())
+    job = client.fit(
+        name,
+        dataset="toy",
+        epochs=3,
+        batch_size=BATCH,
+        initializer={"initializer": "xavier", "seed": 4},
+        optimizer={"name": "sgd", "options": {"learning_rate": 0.05}},
+    )
+    assert client.wait(job["id"])["status"] == "succeeded"
+    answers = set()
+    for epoch in (1, 2, 3):
+        client.load(name, epoch)
+        answers.add(predicted(client, name))
+    assert len(answers) == 3
+    return answers
+
+
+def damageable(folder: Path) -> list[Path]:
+    """Return the files that say or hold something, those of the module ``good`` apart."""
+    found = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    apart = ("modules/good/", "locks/", "executors/", "servers/")
+    names = (path.relative_to(folder) for path in found)
+    return [name for name in names if not str(name).startswith(apart)]
+
+
+@pytest.mark.parametrize(
+    "step", [17, pytest.param(1, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])]
+)
+def test_damaged_files(
+    sound: tuple[Path, dict[str, set[bytes]]], tmp_path: Path, step: int
+) -> None:
+    """Every ``step``-th of all files and damages."""
+    folder, answers = sound
+    cases = [(name, damage) for name in damageable(folder) for damage in DAMAGES]
+    assert len(cases) > 50
+    for number, (name, damage) in list(enumerate(cases))[::step]:
+        copy = tmp_path / str(number)
+        shutil.copytree(folder, copy)
+        damage(copy / name)
+        what = f"{damage.__name__} {name}"
+        before = files_of(copy, "good")
+        server = started(copy, what)
+        if server is not None:
+            try:
+                look_at(server.url, answers, what)
+            finally:
+                server.process.terminate()
+                server.process.wait(timeout=60)
+        assert before.items() <= files_of(copy, "good").items(), what
+        shutil.rmtree(copy)
+
+
+def started(folder: Path, what: str) -> ServerProcess | None:
+    """Start a server; return None where it refuses, in a line without a traceback."""
+    try:
+        return start_server(folder, environment=ENVIRONMENT)
+    except RuntimeError as error:
+        said = str(error)
+    assert "Traceback" not in said, (what, said)
+    return None
+
+
+def look_at(url: str, answers: dict[str, set[bytes]], what: str) -> None:
+    """Ask both modules: the sound one answers, the other one too, or says why it does not."""
+    with Client(url) as client:
+        assert predicted(client, "good") in answers["good"], what
+        status = 200
+        try:
+            assert predicted(client, "hurt") in answers["hurt"], what
+        except ClientError as error:
+            status = error.status
+        assert status == 200 or status in REFUSALS, (what, status)
+        for path in ("/v1/modules", "/v1/modules/hurt/checkpoints", "/v1/datasets", "/v1/jobs"):
+            status = httpx.get(url + path, timeout=60).status_code
+            assert status == 200 or status in REFUSALS, (what, path, status)
+
+
+def files_of(folder: Path, module: str) -> dict[str, Any]:
+    """Return the digests of all checkpoint files of a module, by name."""
+    root = folder / "modules" / module / "checkpoints"
+    found = (path for path in root.rglob("*") if path.is_file())
+    return {str(path.relative_to(root)): path.read_bytes() for path in found}
