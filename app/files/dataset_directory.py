@@ -99,23 +99,21 @@ class DatasetDirectory:
                 None for an operator's file.
             before: the dataset of the same name that it replaces.
         """
-        if upload is not None:
-            incoming = hidden_sibling(self.file(record), "incoming")
-            os.link(upload, incoming)
-            os.replace(incoming, self.file(record))
-            sync_directory(self.root)
-        going = self._second_name(before, "replaced") if before is not None else None
+        going = None
         try:
+            if upload is not None:
+                self._put_in_place(upload, self.file(record))
+            if before is not None:
+                going = self._second_name(before, "replaced")
             with replaced(self._record(record.name), _content(record)):
                 yield
-            if before is not None:
-                self._remove_own_file(before)
         except BaseException:
             self._remove_own_file(record)
+            _remove(going)
             raise
-        finally:
-            if going is not None:
-                going.unlink(missing_ok=True)
+        if before is not None:
+            self._remove_own_file(before)
+        _remove(going)
 
     def write(self, record: DatasetRecord) -> None:
         """Write a dataset's record, whatever is there."""
@@ -127,18 +125,18 @@ class DatasetDirectory:
         path = self._record(record.name)
         hidden = hidden_sibling(path, "deleting")
         going = self._second_name(record, "deleting")
-        rename_durably(path, hidden)
         try:
+            rename_durably(path, hidden)
             yield
         except BaseException:
-            rename_durably(hidden, path)
+            if hidden.exists():
+                rename_durably(hidden, path)
             raise
         else:
             self._remove_own_file(record)
             hidden.unlink()
         finally:
-            if going is not None:
-                going.unlink(missing_ok=True)
+            _remove(going)
 
     # -- after a death ------------------------------------------------------------------------
 
@@ -174,6 +172,15 @@ class DatasetDirectory:
     def _record(self, name: str) -> Path:
         return self.root / f"{check_name(name)}{_SUFFIX}"
 
+    def _put_in_place(self, upload: Path, target: Path) -> None:
+        incoming = hidden_sibling(target, "incoming")
+        try:
+            os.link(upload, incoming)
+            os.replace(incoming, target)
+            sync_directory(self.root)
+        finally:
+            incoming.unlink(missing_ok=True)
+
     def _remove_own_file(self, record: DatasetRecord) -> None:
         if record.path is None:
             self.file(record).unlink(missing_ok=True)
@@ -206,6 +213,11 @@ class DatasetDirectory:
         shown = (path for path in self.root.iterdir() if not path.name.startswith("."))
         twins = [path for path in shown if path.samefile(hidden)]
         return twins[0] if twins and twins[0].name not in self._named() else None
+
+
+def _remove(path: Path | None) -> None:
+    if path is not None:
+        path.unlink(missing_ok=True)
 
 
 def _content(record: DatasetRecord) -> bytes:

@@ -24,6 +24,7 @@ __all__ = [
     "is_locked",
     "list_hidden",
     "locked",
+    "remove_tree",
     "remove_unlocked",
     "rename_durably",
     "replaced",
@@ -137,6 +138,11 @@ def discard(path: Path) -> None:
         hidden = hidden_sibling(path, "trash")
         rename_durably(path, hidden)
         path = hidden
+    remove_tree(path)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a directory that is out of sight already, which needs no room on a full disk."""
     shutil.rmtree(path, onerror=_unless_gone)
 
 

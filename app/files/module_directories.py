@@ -14,6 +14,7 @@ refuses. A module is made under a hidden name and goes by way of one:
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -27,8 +28,10 @@ from app.files.durable_files import (
     discard,
     hidden_sibling,
     list_hidden,
+    remove_tree,
     rename_durably,
     replaced,
+    sync_directory,
     write_durably,
 )
 from app.files.json_records import encode_record, read_record
@@ -120,14 +123,12 @@ class ModuleDirectories:
             write_durably(incoming / MODULE_FILE, _content(record))
             if request is not None:
                 write_durably(incoming / _REQUEST_FILE, encode_record(request))
-            rename_durably(incoming, target)
-        except BaseException:
-            discard(incoming)
-            raise
-        try:
+            os.rename(incoming, target)
+            incoming = target
+            sync_directory(self.root)
             yield
         except BaseException:
-            discard(target)
+            discard(incoming)
             raise
 
     def write(self, record: ModuleRecord) -> None:
@@ -147,17 +148,17 @@ class ModuleDirectories:
         """Remove a module's directory; it is back if the block raises."""
         target = self.path(name)
         hidden = hidden_sibling(target, "deleting")
-        try:
-            rename_durably(target, hidden)
-        except FileNotFoundError:
+        if not target.exists():
             yield
             return
         try:
+            rename_durably(target, hidden)
             yield
         except BaseException:
-            rename_durably(hidden, target)
+            if hidden.exists():
+                rename_durably(hidden, target)
             raise
-        discard(hidden)
+        remove_tree(hidden)
 
     # -- after a death ------------------------------------------------------------------------
 

@@ -18,10 +18,10 @@ from app.domain.module import (
     ModuleRecord,
     ParamsSource,
 )
-from app.errors import NotFound
+from app.errors import NotFound, StorageFull
 from app.files.checkpoint_files import MANIFEST, admit_attempt, write_checkpoint
 from app.services.recovery_report import Outcome
-from served.deaths import dying_at
+from served.deaths import dying_at, full_at
 
 T = CheckpointTag
 BIND = BindSpec(data_shapes=(InputDesc(name="data", shape=(2, 3)),))
@@ -133,6 +133,43 @@ def test_a_change_that_dies_at_any_step_is_whole_in_another_database(
         if victim.steps <= step:
             assert state(other) == state(bench) != before
             return
+
+
+@pytest.mark.parametrize("change", [*CHANGES, "save", "add_files"])
+def test_a_full_disk_leaves_all_as_it_was(
+    make_world: Callable[[], Any], make_fresh: Any, change: str
+) -> None:
+    for step in range(MOST_STEPS):
+        bench = make_world()
+        write(bench, "b", T(1))
+        before = state(bench)
+        try:
+            with full_at(step, bench.store) as victim:
+                (CHANGES | MORE)[change](bench)
+        except StorageFull:
+            assert victim.steps > step
+        else:
+            assert victim.steps <= step or change in {"delete", "remove"}
+            assert step > 1, "there were steps that need room"
+            assert change in MORE or state(bench) != before
+            return
+        assert state(bench) == before, step
+        bench.recovery.run(rebuild=False)
+        assert is_consistent(bench), step
+        assert state(bench) == before, step
+    raise AssertionError(f"it has more than {MOST_STEPS} steps")
+
+
+def add_files(bench: Any) -> None:
+    with bench.checkpoints.begin_upload("a", T(4), "a-0004.params") as upload:
+        upload.write(b"w")
+        bench.checkpoints.add_files("a", T(4), {"a-0004.params": upload})
+
+
+MORE: dict[str, Callable[[Any], object]] = {
+    "save": lambda bench: bench.checkpoints.saved("b", T(1)),
+    "add_files": add_files,
+}
 
 
 def test_an_empty_database_takes_in_what_lies_there(
