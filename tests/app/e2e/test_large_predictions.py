@@ -45,6 +45,12 @@ def archive(count: int) -> bytes:
 DIGITS = (lenet.digits(130)[0] * 255).astype(np.uint8)
 
 
+def samples(client: Client, job: int) -> int:
+    """Return how many examples a fit has seen."""
+    reports = client.request("GET", f"/v1/jobs/{job}").json()["progress"] or {}
+    return int(reports.get("samples", 0))
+
+
 def predict(url: str, body: bytes) -> np.ndarray:
     headers = {"content-type": "application/x-npz", "accept": "application/x-npz"}
     url = f"{url}/v1/modules/lenet/predict"
@@ -62,6 +68,8 @@ def test_others_are_answered_between_its_pieces_and_its_outputs_are_those_of_the
     with Client(server.url) as client, ThreadPoolExecutor(2) as pool:
         job = lenet.fit(client, "lenet", epochs=1000)
         wait_until(lambda: client.job(job)["status"] == "running", "the fit runs")
+        wait_until(lambda: samples(client, job) > 0, "it trains")
+        trained = samples(client, job)
         large = [pool.submit(predict, server.url, body) for _ in range(2)]
         answered = 0
         while not all(one.done() for one in large):
@@ -69,6 +77,7 @@ def test_others_are_answered_between_its_pieces_and_its_outputs_are_those_of_the
             client.job(job)
             answered += 1
         assert answered > 20
+        assert samples(client, job) > trained
         assert all(one.result().shape == (COUNT, 10) for one in large)
         client.cancel(job)
         assert client.wait(job)["status"] == "cancelled"
