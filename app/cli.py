@@ -95,10 +95,12 @@ def demo(
     once: Annotated[bool, typer.Option("--once", help="End after the tour.")] = False,
 ) -> None:
     """Train LeNet on MNIST digits over HTTP, ask it about one, and keep serving."""
+    # Both as Ctrl-C does it: the server must not outlive the demo, nor end without it. A script's
+    # shell has what it runs in the background ignore Ctrl-C, which the server does not.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     from app.demo import run_demo
 
-    # As Ctrl-C does it: the server must not outlive the demo.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     raise typer.Exit(run_demo(port, once))
 
 

@@ -64,13 +64,15 @@ def start_server(
         )
     server = ServerProcess(process, f"http://127.0.0.1:{port}", log)
     deadline = time.monotonic() + start_seconds
-    with Client(server.url) as client:
-        while not client.is_ready():
-            if process.poll() is not None or time.monotonic() > deadline:
-                process.kill()
-                process.wait()
-                raise RuntimeError(f"the server did not start:\n{log.read_text()[-4000:]}")
-            time.sleep(0.05)
+    try:
+        with Client(server.url) as client:
+            while not client.is_ready():
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(f"the server did not start:\n{log.read_text()[-4000:]}")
+                time.sleep(0.05)
+    except BaseException:
+        _kill(process)
+        raise
     return server
 
 
@@ -91,5 +93,12 @@ def running_server(
         try:
             server.process.wait(timeout=30)
         except subprocess.TimeoutExpired:
-            server.process.kill()
-            server.process.wait()
+            _kill(server.process)
+        except BaseException:  # Ctrl-C once more: nothing of ours is to outlive this
+            _kill(server.process)
+            raise
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()

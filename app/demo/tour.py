@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import statistics
 import tempfile
 import time
@@ -25,6 +26,7 @@ LENET = DATA / "lenet-symbol.json"
 
 BATCH_SIZE = 64
 EPOCHS = 12
+_STOPPED = (-signal.SIGINT, -signal.SIGTERM, 128 + signal.SIGINT)
 LEAST_ACCURACY = 0.97
 SCALE = 1 / 255
 ASKED = 20
@@ -68,16 +70,21 @@ def run_demo(port: int, once: bool, console: Console | None = None) -> int:
         console: where to print.
     """
     console = console or Console()
-    with tempfile.TemporaryDirectory(prefix="modserve-demo-") as folder:
-        try:
-            with running_server(Path(folder), port=port) as server:
-                accuracy = _tour(server, Path(folder) / "digit.npy", console)
-                if once:
-                    return 0 if accuracy >= LEAST_ACCURACY else 1
-                return _serve_on(server, console)
-        except KeyboardInterrupt:
-            console.print("\nInterrupted.")
-            return 130
+    try:
+        # Of a server that had to be killed, an executor may write for a moment more.
+        with (
+            tempfile.TemporaryDirectory(
+                prefix="modserve-demo-", ignore_cleanup_errors=True
+            ) as folder,
+            running_server(Path(folder), port=port) as server,
+        ):
+            accuracy = _tour(server, Path(folder) / "digit.npy", console)
+            if once:
+                return 0 if accuracy >= LEAST_ACCURACY else 1
+            return _serve_on(server, console)
+    except KeyboardInterrupt:
+        console.print("\nInterrupted.")
+        return 130
 
 
 def _tour(server: ServerProcess, digit: Path, console: Console) -> float:
@@ -95,10 +102,12 @@ def _tour(server: ServerProcess, digit: Path, console: Console) -> float:
 
 
 def _serve_on(server: ServerProcess, console: Console) -> int:
-    console.print(f"\nServing at {server.url}/docs until Ctrl-C.")
     try:
-        server.process.wait()
+        console.print(f"\nServing at {server.url}/docs until Ctrl-C.")
+        status = server.process.wait()
     except KeyboardInterrupt:
+        status = -signal.SIGINT
+    if status in _STOPPED:  # by Ctrl-C, which reaches both, or by whoever ended the server
         console.print("\nStopped.")
         return 0
     console.print(f"The server ended:\n{server.log.read_text()[-2000:]}", markup=False)

@@ -15,7 +15,10 @@ from typing import NamedTuple
 
 import httpx
 import pytest
+from rich.console import Console
 
+from app.client.local_server import ServerProcess
+from app.demo import tour
 from app.demo.curl_lines import curl_lines
 from app.demo.tour import BIND, FIT, LENET, MNIST
 
@@ -98,6 +101,45 @@ def test_interrupting_it_ends_its_server_too(demo: Demo) -> None:
         httpx.get(f"{demo.url}/livez")
     digit = Path(re.search(r"--data-binary @(\S+)", demo.text)[1])
     assert not digit.parent.exists(), "its data are removed"
+
+
+def test_ctrl_c_ends_a_demo_of_a_shell_script_too(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    shell = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]  # as a shell without job control has it
+    with subprocess.Popen(
+        [*shell, *COMMAND],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
+        process_group=0,
+    ) as process:
+        next(line for line in process.stdout if "Uploaded" in line)
+        os.killpg(process.pid, signal.SIGINT)
+        rest = process.stdout.read()
+    assert process.returncode == 130, rest
+    assert "Interrupted." in rest
+    assert "Traceback" not in rest
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_that_was_stopped_has_not_failed(
+    tmp_path: Path, number: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        process.send_signal(number)
+        server = ServerProcess(process, "http://127.0.0.1:1", tmp_path / "log")
+        assert tour._serve_on(server, Console()) == 0
+    assert "Stopped." in capsys.readouterr().out
+
+
+def test_a_server_that_died_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "log").write_text("what it died of")
+    with subprocess.Popen(["false"]) as process:
+        server = ServerProcess(process, "http://127.0.0.1:1", tmp_path / "log")
+        assert tour._serve_on(server, Console()) == 1
+    assert "what it died of" in capsys.readouterr().out
 
 
 def test_a_terminated_demo_leaves_no_server(tmp_path: Path) -> None:
