@@ -211,7 +211,7 @@ async def set_states(module: ModuleName, request: Request, services: ServicesOf)
 async def predict(module: ModuleName, request: Request, services: ServicesOf) -> Response:
     """Compute the outputs of any number of examples; nothing of the module changes.
 
-    More examples than a batch (64, or as many as bound) are computed in pieces, between which other
+    Many examples are computed in pieces, of as many as bound or as take 20 ms, between which other
     predictions are answered and a fit goes on: each piece sees the parameters of its time. A client
     that hangs up ends it.
 

@@ -68,7 +68,7 @@ class _Pass:
         given = self._examples.fill(PlannedBatch(rows, 0, batch.bucket))
         data = {name: given[name] for name in self._module.data_names}
         key = None if batch.bucket is None else canonical_json(batch.bucket)
-        prediction = self._module.inference.prepare(data, key)
+        prediction = self._module.inference.prepare(data, key, is_repeatable=True)
         if not prediction.is_large:
             return given, prediction.run()
         outputs = {

@@ -71,11 +71,18 @@ class Inference:
             self._predictors[key] = self._make(key, self._buckets[key])
         return self._predictors[key]
 
-    def prepare(self, tensors: Arrays, bucket: str | None) -> Prediction:
+    def prepare(
+        self, tensors: Arrays, bucket: str | None, *, is_repeatable: bool = False
+    ) -> Prediction:
         """Return what computes the outputs of some examples; nothing of it is computed yet.
 
         Examples smaller than the bucket's are padded with zeros along the axes in which buckets
         differ; outputs are cut back along the axes that follow the inputs' lengths.
+
+        Args:
+            tensors: the inputs.
+            bucket: the key wanted, as canonical JSON text, or None.
+            is_repeatable: see ``Prediction``.
 
         Raises:
             Invalid: no bucket fits, or a tensor does not.
@@ -86,12 +93,12 @@ class Inference:
         if self._any_shape:
             predictor = self._predictor_of(key, tensors)
             rows = predictor.check(tensors)
-            return Prediction(key, predictor, tensors, rows, lambda given: given, _whole)
+            return Prediction(key, predictor, tensors, rows, _as_it_is, _whole, is_repeatable)
         predictor = self.predictor(key)
         rows = predictor.check({one.name: self._outline(tensors, one) for one in descs})
         lengths = {name: tensor.shape for name, tensor in tensors.items()}
         fit, cut = partial(self._fit, key), partial(self._cut, lengths)
-        return Prediction(key, predictor, tensors, rows, fit, cut)
+        return Prediction(key, predictor, tensors, rows, fit, cut, is_repeatable)
 
     def _fit(self, key: str, tensors: Arrays) -> Arrays:
         return {
@@ -281,6 +288,10 @@ def _pad(tensor: np.ndarray, desc: InputDesc, ragged: frozenset[int]) -> np.ndar
     target = np.zeros(shape, dtype=tensor.dtype)
     target[tuple(slice(length) for length in tensor.shape)] = tensor
     return target
+
+
+def _as_it_is(tensors: Arrays) -> Arrays:
+    return tensors
 
 
 def _whole(name: str, shape: Shape) -> tuple[slice, ...]:

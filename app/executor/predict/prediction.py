@@ -24,7 +24,14 @@ class Prediction:
     """
 
     def __init__(
-        self, bucket: str, predictor: Predictor, tensors: Arrays, rows: int, fit: Fit, cut: Cut
+        self,
+        bucket: str,
+        predictor: Predictor,
+        tensors: Arrays,
+        rows: int,
+        fit: Fit,
+        cut: Cut,
+        is_repeatable: bool,
     ) -> None:
         """Prepare.
 
@@ -35,6 +42,8 @@ class Prediction:
             rows: number of examples.
             fit: brings inputs into the bucket's size.
             cut: returns what of an output of a name and shape belongs to the inputs.
+            is_repeatable: the runs are such that the outputs have the same bits each time, however
+                long they take; else none takes long.
         """
         self.bucket = bucket
         self.rows = rows
@@ -42,11 +51,12 @@ class Prediction:
         self._tensors = tensors
         self._fit = fit
         self._cut = cut
+        self._is_repeatable = is_repeatable
 
     @property
     def is_large(self) -> bool:
         """True where the predictor takes the examples in several runs."""
-        return self.rows > self._predictor.most_rows
+        return self.rows > self._most_rows()
 
     def run(self) -> Arrays:
         """Return the outputs of few examples; they may be valid until the predictor's next run."""
@@ -61,10 +71,15 @@ class Prediction:
 
     def steps(self, outputs: Arrays) -> Generator[None, None, None]:
         """Compute the outputs into arrays of these ``specs``; yield between two runs."""
-        for start, count, piece in self._predictor.pieces(self._tensors, self.rows):
+        pieces = self._predictor.pieces(self._tensors, self.rows, self._most_rows)
+        for start, count, piece in pieces:
             if start:
                 yield
             self._predictor.put(self._run(piece, count), outputs, start, count)
+
+    def _most_rows(self) -> int:
+        predictor = self._predictor
+        return predictor.most_rows if self._is_repeatable else predictor.quick_rows
 
     def _run(self, tensors: Arrays, rows: int) -> Arrays:
         outputs = self._predictor.run(self._fit(tensors), rows)

@@ -6,8 +6,10 @@ the same memory. Its executors, one per number of examples, share one arena amon
 
 from __future__ import annotations
 
+import math
+import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.errors import Invalid
@@ -27,6 +29,9 @@ __all__ = ["Parameters", "Predictor", "SharedMemory"]
 
 _LARGEST_BATCH = 64
 """Examples of one run, unless the module is bound with more."""
+
+_SHORT_SECONDS = 0.02
+"""What a run of more examples than bound may take: others wait for it."""
 
 _EXECUTORS_KEPT = 16
 
@@ -107,6 +112,7 @@ class Predictor:
             for index in range(len(self.output_names))
         ]
         self._executors: OrderedDict[int, _Bound] = OrderedDict()
+        self._seconds: dict[int, float] = {}
         self.has_rows = self._find_rows()
         self.sizes = self._choose_sizes() if self.has_rows else []
 
@@ -114,6 +120,20 @@ class Predictor:
     def most_rows(self) -> int:
         """Examples of one run at most."""
         return self.sizes[-1] if self.sizes else max(_LARGEST_BATCH, self.bound_size)
+
+    @property
+    def quick_rows(self) -> int:
+        """Examples of a run that others can wait for: as many as bound, or as take a short time.
+
+        How long more than bound take is told from runs of fewer, so it grows with use.
+        """
+        most = self.bound_size if self.sizes else self.most_rows
+        for size in self.sizes[self.sizes.index(most) + 1 :] if self.sizes else ():
+            by_fewer = self._seconds.get(most, math.inf) * size / most
+            if self._seconds.get(size, by_fewer) > _SHORT_SECONDS:
+                break
+            most = size
+        return most
 
     def check(self, tensors: Arrays) -> int:
         """Return the number of examples; raise Invalid for tensors that do not fit."""
@@ -141,22 +161,35 @@ class Predictor:
         """
         size = next(size for size in self.sizes if size >= rows) if self.has_rows else rows
         bound = self._bound(size)
+        started = time.perf_counter()
         backend = backend_of(self._parameters.context)
         for name, tensor in tensors.items():
             self._write_rows(bound.inputs[name], tensor, rows, self._axes[name])
         outputs = bound.executor.forward(is_train=False)
         named = zip(self.output_names, outputs, self._output_axes, strict=True)
-        return {
+        found = {
             name: rows_of(backend.to_host(output.data), 0, rows, axis)
             if self.has_rows
             else backend.to_host(output.data)
             for name, output, axis in named
         }
+        taken = time.perf_counter() - started
+        self._seconds[size] = min(taken, self._seconds.get(size, taken))
+        return found
 
-    def pieces(self, tensors: Arrays, rows: int) -> Iterator[tuple[int, int, Arrays]]:
-        """Yield start, count and inputs of each run that it takes for so many examples."""
-        for start in range(0, rows, self.most_rows):
-            count = min(self.most_rows, rows - start)
+    def pieces(
+        self, tensors: Arrays, rows: int, most: Callable[[], int]
+    ) -> Iterator[tuple[int, int, Arrays]]:
+        """Yield start, count and inputs of each run that so many examples take.
+
+        Args:
+            tensors: the inputs.
+            rows: number of examples.
+            most: asked before each run for the examples that it may be of.
+        """
+        start = 0
+        while start < rows:
+            count = min(most(), rows - start)
             piece = {
                 name: rows_of(tensor, start, count, axis)
                 if (axis := self._axes[name]) >= 0
@@ -164,12 +197,13 @@ class Predictor:
                 for name, tensor in tensors.items()
             }
             yield start, count, piece
+            start += count
 
     def joined_specs(self, rows: int) -> dict[str, Spec]:
         """Return shapes and dtypes of the outputs of several runs together."""
         specs = {}
         for (name, spec), axis in zip(
-            self.output_specs(self.most_rows).items(), self._output_axes, strict=True
+            self.output_specs(self.bound_size).items(), self._output_axes, strict=True
         ):
             shape, dtype = spec
             specs[name] = (*shape[:axis], rows, *shape[axis + 1 :]), dtype
