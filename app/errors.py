@@ -41,6 +41,7 @@ __all__ = [
     "Conflict",
     "Damaged",
     "ExecutorGone",
+    "ExecutorKilled",
     "FieldError",
     "ForeignOrigin",
     "HeadersTooLarge",
@@ -149,6 +150,10 @@ class HostError(Exception):
 
 class ExecutorGone(Exception):
     """The executor died before it answered; nothing is known of the call's effect."""
+
+
+class ExecutorKilled(ExecutorGone):
+    """The executor was killed, or crashed, while it ran this call and no other."""
 
 
 class StartError(Exception):

@@ -165,7 +165,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
 
     async def restore(client: ExecutorClient) -> None:
         await dispatcher.executor_started(client)  # jobs of the process before are lost
-        await restoration.executor_started(client)
+        await restoration.executor_started(client.name)
 
     for name in settings.devices:
         executors.add(_make_executor(name, settings, restore))

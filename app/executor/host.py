@@ -85,6 +85,7 @@ class ModuleHost:
         *,
         budget_bytes: int | None = None,
         sharers: int = 1,
+        turn_of_job: Callable[[int, str], None] = lambda job_id, module: None,
     ) -> None:
         """Begin with no modules.
 
@@ -95,6 +96,7 @@ class ModuleHost:
             budget_bytes: what modules may take before idle ones are put away; a share of the
                 device's memory where None.
             sharers: devices that share its memory, this one included.
+            turn_of_job: told of each job whose turn it is, with its module.
 
         Raises:
             Invalid: the device is not there.
@@ -105,7 +107,9 @@ class ModuleHost:
         budget = budget_bytes or default_budget(self._device, sharers)
         self._residents = Residents(budget, self._random.forget)
         self._batches = 0
-        self._jobs = JobBoard(self._module_of_job, self._random, emit, wake, self._make_room)
+        self._jobs = JobBoard(
+            self._module_of_job, self._random, emit, wake, self._make_room, turn_of_job
+        )
 
     # -- the loop's side ----------------------------------------------------------------------
 

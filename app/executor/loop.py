@@ -15,13 +15,14 @@ import heapq
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from app.errors import HostError
 from app.executor.large_call import LargeCall
 from app.link.protocols import Channel, ChannelClosed, Computation, Host, IncomingCall, Priority
+from app.link.work_page import RunningWork, WorkPage
 
 __all__ = ["Activity", "DeviceLoop"]
 
@@ -41,16 +42,28 @@ class _Waiting(NamedTuple):
 class Activity:
     """What the device thread does at present; read by other threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, page: WorkPage | None = None) -> None:
+        """Begin with nothing; what is done is noted on a page, too, if there is one."""
+        self._page = page
         self._current: tuple[str, float] | None = None
 
-    def begin(self, what: str) -> None:
+    def begin(self, what: str, call: IncomingCall | None = None) -> None:
         """Note the start of a call or batch."""
         self._current = (what, time.monotonic())
+        if self._page is not None and call is not None:
+            module = module_of(call.params)
+            self._page.write(RunningWork(call_id=call.id, method=what, module=module))
+
+    def turn_of_job(self, job_id: int, module: str) -> None:
+        """Note whose turn it is within the batch that was begun."""
+        if self._page is not None:
+            self._page.write(RunningWork(method="job", job_id=job_id, module=module))
 
     def end(self) -> None:
         """Note that the thread waits for calls."""
         self._current = None
+        if self._page is not None:
+            self._page.clear()
 
     def report(self) -> dict[str, Any]:
         """Return ``doing`` (a method, ``"job"`` or None) and ``busy_seconds``."""
@@ -182,7 +195,7 @@ class DeviceLoop:
     @contextmanager
     def _refusing(self, call: IncomingCall) -> Iterator[None]:
         """Refuse a call that raises within the block."""
-        self._activity.begin(call.method)
+        self._activity.begin(call.method, call)
         try:
             yield
         except HostError as error:
@@ -206,6 +219,13 @@ class DeviceLoop:
             self._host.advance()
         finally:
             self._activity.end()
+
+
+def module_of(params: Mapping[str, Any]) -> str:
+    """Return the name of the module that a call's parameters are about, if they are about one."""
+    about = params.get("module") or params.get("record") or {}
+    name = about if isinstance(about, str) else about.get("name", "")
+    return name if isinstance(name, str) else ""
 
 
 def _nbytes(call: IncomingCall) -> int:

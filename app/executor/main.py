@@ -18,7 +18,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from app.errors import ServiceError
 from app.executor.host import ModuleHost
@@ -28,6 +28,7 @@ from app.link.channel import SocketChannel
 from app.link.file_limits import allow_most_files
 from app.link.protocols import Channel, ChannelClosed, Emit, Host
 from app.link.slab_port import SlabLimits
+from app.link.work_page import WorkPage
 from core.errors import MXNetError
 
 __all__ = ["main", "make_loop"]
@@ -44,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     sock = socket.socket(fileno=options.fd)
     sock.setblocking(True)
     channel = SocketChannel(sock, SlabLimits(options.limit_bytes, options.idle_bytes))
-    activity = Activity()
+    activity = Activity(WorkPage(options.work_fd))
     threading.Thread(
         target=_beat_until_hangup,
         args=(sock, channel, activity, options.beat_seconds),
@@ -52,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
         daemon=True,
     ).start()
     try:
-        host = _make_host(options, channel)
+        host = _make_host(options, channel, activity)
     except (ServiceError, MXNetError) as error:
         channel.fail(str(error))
         return 1
@@ -73,6 +74,7 @@ def make_loop(device: str, channel: Channel, *, budget_bytes: int | None = None)
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="app.executor.main", description=__doc__)
     parser.add_argument("--fd", type=int, required=True, help="the inherited socket")
+    parser.add_argument("--work-fd", type=int, required=True, help="the inherited WorkPage")
     parser.add_argument("--device", required=True, help="for example cpu(0)")
     parser.add_argument("--host", help="module:class that answers calls in the place of ModuleHost")
     parser.add_argument("--limit-bytes", type=int, required=True, help="most shared memory")
@@ -100,14 +102,26 @@ def _prepare_process(log_level: str) -> None:
     )
 
 
-def _make_host(options: argparse.Namespace, channel: SocketChannel) -> Host:
+def _make_host(options: argparse.Namespace, channel: SocketChannel, activity: Activity) -> Host:
+    make_host: Any = ModuleHost if options.host is None else _load(options.host)
     device, emit, wake = options.device, channel.emit, channel.wake
-    if options.host is None:
-        budget, sharers = options.memory_budget, options.sharers
-        return ModuleHost(device, emit, wake, budget_bytes=budget, sharers=sharers)
-    module, _, name = options.host.partition(":")
+    if not (isinstance(make_host, type) and issubclass(make_host, ModuleHost)):
+        other: Host = make_host(device, emit, wake)
+        return other
+    return make_host(
+        device,
+        emit,
+        wake,
+        budget_bytes=options.memory_budget,
+        sharers=options.sharers,
+        turn_of_job=activity.turn_of_job,
+    )
+
+
+def _load(path: str) -> MakeHost:
+    module, _, name = path.partition(":")
     make_host: MakeHost = getattr(importlib.import_module(module), name)
-    return make_host(device, emit, wake)
+    return make_host
 
 
 def _beat_until_hangup(

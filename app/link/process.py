@@ -20,6 +20,7 @@ from app.link.client import Buffers, Reply, Tensors, TensorSpecs
 from app.link.event_flow import EventQueue
 from app.link.slab_port import SlabLimits
 from app.link.transport import Connection
+from app.link.work_page import RunningWork, WorkPage
 
 __all__ = ["PATIENCE", "ProcessClient", "ProcessOptions"]
 
@@ -92,6 +93,8 @@ class ProcessClient:
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._pidfd: int | None = None
+        self._page: WorkPage | None = None
+        self._last_work: RunningWork | None = None
         self.exited: asyncio.Future[int]
 
     @property
@@ -122,10 +125,17 @@ class ProcessClient:
                 self._process = self._spawn(theirs)
             except BaseException:
                 ours.close()
+                self._close_page()
                 raise
         self._pidfd = os.pidfd_open(self._process.pid)
         loop.add_reader(self._pidfd, self._on_exit)
-        self._connection = Connection(ours, self._options.limits, self._events.put, self._on_closed)
+        self._connection = Connection(
+            ours,
+            self._options.limits,
+            self._events.put,
+            self._on_closed,
+            self.running_work,
+        )
         try:
             await asyncio.wait_for(
                 asyncio.shield(self._connection.hello), self._options.start_seconds
@@ -165,6 +175,10 @@ class ProcessClient:
         connection = self._connection
         return connection is not None and connection.is_open and connection.hello.done()
 
+    def running_work(self) -> RunningWork | None:
+        """Return what the process runs, or ran when it ended; None for nothing."""
+        return self._last_work if self._page is None else self._page.read()
+
     def reserve(self, specs: TensorSpecs) -> Buffers:
         """Return uninitialised tensors in shared memory (see ``ExecutorClient.reserve``)."""
         return self.connection.reserve(specs)
@@ -188,10 +202,12 @@ class ProcessClient:
 
     def _spawn(self, sock: socket.socket) -> subprocess.Popen[bytes]:
         options = self._options
+        page = self._page = WorkPage.create()
         command = [
             # -P keeps the working directory, which may hold another "app", off the path.
             *(sys.executable, "-P", "-m", *options.program),
             *("--fd", str(sock.fileno())),
+            *("--work-fd", str(page.fd)),
             *("--device", self.name),
             *("--limit-bytes", str(options.limits.limit_bytes)),
             *("--idle-bytes", str(options.limits.idle_bytes)),
@@ -199,7 +215,10 @@ class ProcessClient:
             *("--log-level", options.log_level),
         ]
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, pass_fds=[sock.fileno()], env=self._environ()
+            command,
+            stdin=subprocess.DEVNULL,
+            pass_fds=[sock.fileno(), page.fd],
+            env=self._environ(),
         )
 
     def _environ(self) -> dict[str, str]:
@@ -226,6 +245,13 @@ class ProcessClient:
         if not self.exited.done():
             self.exited.set_result(status)
         self.connection.close(f"executor {self.name} ended {_describe(status)}")
+        self._close_page()
+
+    def _close_page(self) -> None:
+        page, self._page = self._page, None
+        if page is not None:
+            self._last_work = page.read()
+            page.close()
 
     def _on_closed(self) -> None:
         """End the process when its socket is closed; it is of no use any more."""

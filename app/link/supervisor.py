@@ -21,6 +21,7 @@ from app.errors import ExecutorGone
 from app.link.client import Buffers, ExecutorClient, Reply, Tensors, TensorSpecs
 from app.link.event_flow import EventQueue
 from app.link.process import ProcessClient, ProcessOptions
+from app.link.work_page import RunningWork
 
 __all__ = ["ExecutorState", "ExecutorStatus", "RestartPolicy", "Restore", "Supervisor"]
 
@@ -111,6 +112,7 @@ class Supervisor:
         self._state = ExecutorState.STOPPED
         self._restarts = 0
         self._last_end: str | None = None
+        self._last_work: RunningWork | None = None
         self._task: asyncio.Task[None] | None = None
 
     # -- ExecutorClient -----------------------------------------------------------------------
@@ -179,6 +181,19 @@ class Supervisor:
             return ExecutorState.WAITING  # dead, which the watch has yet to notice
         return self._state
 
+    @property
+    def has_died(self) -> bool:
+        """True where a process ended unasked, or is dead and that is yet to be noticed."""
+        return self._last_end is not None or (self._client is not None and not self.is_alive())
+
+    @property
+    def last_work(self) -> RunningWork | None:
+        """What the process that died last ran then; None where it ran nothing."""
+        client = self._client
+        if client is not None and self._state is ExecutorState.READY and not client.is_alive():
+            return client.running_work()
+        return self._last_work
+
     def status(self) -> ExecutorStatus:
         """Return what is known of the executor at present."""
         client = self._client
@@ -230,7 +245,9 @@ class Supervisor:
         running: ProcessClient | None = client
         while True:
             if running is not None:
-                self._last_end = await self._watch(running)
+                end = await self._watch(running)
+                self._last_work = running.running_work()
+                self._last_end = f"{end} while it ran {self._last_work}" if self._last_work else end
                 _log.error("executor %s: %s; it is started again", self.name, self._last_end)
                 if loop.time() - started > self._policy.settled_seconds:
                     delay = self._policy.first_delay_seconds

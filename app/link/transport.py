@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.errors import ExecutorGone, HostError
+from app.errors import ExecutorGone, ExecutorKilled, HostError
 from app.link.client import Buffers, Reply, Tensors, TensorSpecs
 from app.link.frames import (
     Frame,
@@ -27,6 +27,7 @@ from app.link.frames import (
 )
 from app.link.shm import SlabsExhausted
 from app.link.slab_port import SlabBuffers, SlabLimits, SlabPort, close_fds
+from app.link.work_page import RunningWork
 
 __all__ = ["Connection"]
 
@@ -59,6 +60,7 @@ class Connection:
         limits: SlabLimits,
         on_event: Callable[[dict[str, Any], Callable[[int], None]], None],
         on_closed: Callable[[], None],
+        running: Callable[[], RunningWork | None] = lambda: None,
     ) -> None:
         """Take over a connected socket; must be called with a running event loop.
 
@@ -68,6 +70,7 @@ class Connection:
             on_event: called with every event of a job, and with what is to be called with the
                 number of events that were entered.
             on_closed: called once when the other side is gone.
+            running: returns what the other side was at when it was gone.
         """
         sock.setblocking(False)
         self._sock = sock
@@ -76,6 +79,7 @@ class Connection:
         self._port = SlabPort(limits)
         self._on_event = on_event
         self._on_closed = on_closed
+        self._running = running
         self._pending: dict[int, _Pending] = {}
         self._outbox: deque[tuple[memoryview, list[int]]] = deque()
         self._next_id = 0
@@ -276,10 +280,16 @@ class Connection:
 
     def _fail_pending(self, reason: str) -> None:
         pending, self._pending = self._pending, {}
-        for call in pending.values():
+        work = self._running() if pending else None
+        for call_id, call in pending.items():
             if call.buffers is not None:
                 call.buffers.release()
-            if not call.future.done():
+            if call.future.done():
+                continue
+            if work is not None and work.call_id == call_id:
+                what = f"the executor was killed or crashed while it ran this call ({work}): "
+                call.future.set_exception(ExecutorKilled(what + reason))
+            else:
                 call.future.set_exception(ExecutorGone(reason))
         if not self.hello.done():
             self.hello.set_exception(ExecutorGone(reason))

@@ -36,6 +36,7 @@ from app.link.job_messages import (
     event_from_wire,
     to_wire,
 )
+from app.link.supervisor import Supervisor
 from app.services.bell import Bells
 from app.services.job_queue import JobQueue
 from app.services.job_runs import LAST, JobRuns
@@ -167,8 +168,11 @@ class ExecutorJobs:
 
     async def lose_all(self, reason: str) -> None:
         """Give all jobs back to the queue: who worked on them is dead."""
+        work = self.client.last_work if isinstance(self.client, Supervisor) else None
         for assignment in list(self._assignments.values()):
-            await self._lose(assignment, reason)
+            is_killer = work is not None and work.job_id == assignment.job.id
+            blame = f"executor {self.client.name} was killed or crashed while it ran this job"
+            await self._lose(assignment, blame if is_killer else reason)
 
     # -- claim --------------------------------------------------------------------------------
 

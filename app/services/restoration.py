@@ -21,6 +21,7 @@ from app.errors import ExecutorGone, HostError, ModuleFailed, ServiceError
 from app.files.checkpoint_files import list_tags
 from app.link import calls
 from app.link.client import ExecutorClient
+from app.link.supervisor import Supervisor
 from app.services.checkpoints import CheckpointService
 from app.services.executors import Executors, tell
 from app.services.modules import ModuleService
@@ -71,10 +72,20 @@ class Restoration:
         self._turns: dict[str, asyncio.Lock] = {}
         self._remarkable: set[str] = set()
 
-    async def executor_started(self, client: ExecutorClient) -> None:
+    async def executor_started(self, name: str) -> None:
         """Note what was lost with the process before; nothing is restored before it is called."""
-        await asyncio.to_thread(self._history.executor_started, client.name)
+        await asyncio.to_thread(self._history.executor_started, name, self._killer(name))
         self._remarkable |= (await asyncio.to_thread(self._history.remarkable)).keys()
+
+    def _killer(self, name: str) -> str | None:
+        """Return the module in whose call an executor died last, empty where it ran none.
+
+        Of a death in the time of an earlier server nothing is known: None.
+        """
+        executor = self._executors.get(name)
+        if not isinstance(executor, Supervisor) or not executor.has_died:
+            return None
+        return executor.last_work.module if executor.last_work is not None else ""
 
     async def restore(self, name: str) -> None:
         """Bring a module back to its device, where it is not there.

@@ -34,8 +34,7 @@ class RestoreLog:
 
         Args:
             executor: its name.
-            killer: the module in whose call the process before died, where that is known; else
-                the restore that was under way is blamed.
+            killer: see ``app.store.restorations.note_losses``.
         """
         with self._store.write() as connection:
             note_losses(connection, executor, killer)

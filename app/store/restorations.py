@@ -62,8 +62,8 @@ def note_losses(connection: Connection, executor: str, killer: str | None) -> No
 
     Args:
         executor: its name.
-        killer: the module in whose call the process before died, where that is known; else
-            the restore that was under way is blamed.
+        killer: the module in whose call the process before died, empty where it was in none;
+            where that is not known (None), the restore that was under way is blamed.
     """
     here = modules.c.executor == executor
     connection.execute(

@@ -15,7 +15,7 @@ __all__ = ["PoisonHost"]
 
 
 class PoisonHost(ModuleHost):
-    """Dies when it restores module ``poison``, and when module ``hungry`` predicts."""
+    """Dies when it restores module ``poison``, and when ``hungry`` predicts or runs a job."""
 
     def handle(self, method: str, params: dict[str, Any], tensors: Any) -> Any:
         """Answer a call, or die."""
@@ -24,3 +24,10 @@ class PoisonHost(ModuleHost):
         if is_poison or is_hungry:
             os.kill(os.getpid(), signal.SIGKILL)
         return super().handle(method, params, tensors)
+
+    def advance(self) -> None:
+        """Run one batch of one job, or die of it."""
+        is_hungry = any(job["module"] == "hungry" for job in self._jobs.summarize())
+        super().advance()
+        if is_hungry:
+            os.kill(os.getpid(), signal.SIGKILL)

@@ -53,6 +53,7 @@ class JobBoard:
         emit: Emit,
         wake: Callable[[], None],
         make_room: Callable[[str], None],
+        turn_of_job: Callable[[int, str], None],
     ) -> None:
         """Begin without jobs.
 
@@ -62,12 +63,14 @@ class JobBoard:
             emit: where events go.
             wake: called, in any thread, when a job that waited can go on.
             make_room: called where memory is short, with the name of a module that is needed.
+            turn_of_job: told of each job whose turn it is, with its module.
         """
         self._module_of = module_of
         self._random = random
         self._emit = emit
         self._wake = wake
         self._make_room = make_room
+        self._turn_of_job = turn_of_job
         self._running: deque[_Running] = deque()
 
     def has_work(self) -> bool:
@@ -124,6 +127,7 @@ class JobBoard:
         """
         running = self._next_turn()
         context = running.context
+        self._turn_of_job(context.job_id, context.module.name)
         self._random.enter(_stream_of(context))
         try:
             running.awaited = None

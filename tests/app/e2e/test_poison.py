@@ -14,7 +14,7 @@ import pytest
 import app.main as main
 from app.main import create_app
 from app.settings import Settings
-from served.network import BATCH, BIND, FEATURES, NETWORK
+from served.network import BATCH, BIND, FEATURES, NETWORK, examples_npz, fit_body
 
 PREDICT = {"inputs": {"data": [[0.5] * FEATURES] * BATCH}}
 
@@ -91,6 +91,32 @@ async def test_after_two_deaths_in_its_restore_a_module_is_left_alone(tmp_path: 
         assert (await executor(api))["pid"] != before["pid"]
         assert (await api.delete("/v1/modules/poison")).status_code == 204
         assert (await api.get("/readyz")).json()["warnings"] == []
+
+
+async def test_the_call_that_an_executor_died_of_is_told_so_and_no_other(tmp_path: Path) -> None:
+    async with server(tmp_path) as api:
+        await make(api, "hungry", "good")
+        answers = await asyncio.gather(*(predict(api, "hungry") for _ in range(3)))
+        assert {status for status, _ in answers} == {503}
+        blamed = [one["detail"] for _, one in answers if "while it ran this call" in one["detail"]]
+        assert len(blamed) == 1
+        assert "predict of module 'hungry'" in blamed[0]
+        await until_ready(api)
+        assert (await predict(api, "good"))[0] == 200
+        assert "while it ran predict of module 'hungry'" in (await executor(api))["last_end"]
+        assert (await api.get("/v1/modules/hungry")).json()["state"] == "ready"
+
+
+async def test_the_job_that_an_executor_died_of_is_told_so(tmp_path: Path) -> None:
+    async with server(tmp_path) as api:
+        await make(api, "hungry")
+        dataset = await api.put("/v1/datasets/examples?kind=npz", content=examples_npz())
+        assert dataset.is_success, dataset.text
+        job = (await api.post("/v1/modules/hungry/fit", json=fit_body())).json()["id"]
+        async with asyncio.timeout(120):
+            while (found := (await api.get(f"/v1/jobs/{job}")).json())["status"] != "failed":
+                await asyncio.sleep(0.1)
+        assert "while it ran this job" in found["error"]["message"]
 
 
 async def executor(api: httpx.AsyncClient) -> dict[str, Any]:

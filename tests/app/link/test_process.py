@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import app
-from app.errors import ExecutorGone, HostError
+from app.errors import ExecutorGone, ExecutorKilled, HostError
 from app.link.process import PATIENCE, ProcessClient, ProcessOptions
 from app.link.slab_port import SlabLimits
 
@@ -233,12 +233,17 @@ async def _take(executor: ProcessClient, count: int):
 
 async def test_killing_the_process_fails_its_calls_at_once(executor):
     calls = [asyncio.create_task(executor.call("sleep", {"seconds": 30})) for _ in range(3)]
-    await asyncio.sleep(0.05)
+    while executor.running_work() is None:
+        await asyncio.sleep(0.01)
     started = time.monotonic()
     os.kill(executor.pid, signal.SIGKILL)
     results = await asyncio.gather(*calls, return_exceptions=True)
     assert time.monotonic() - started < 1
-    assert [type(result) for result in results] == [ExecutorGone] * 3
+    killed, *waited = results
+    assert [type(result) for result in results] == [ExecutorKilled, ExecutorGone, ExecutorGone]
+    assert "while it ran this call (sleep)" in str(killed)
+    assert "while it ran" not in str(waited)
+    assert executor.running_work().method == "sleep"
     assert not executor.is_alive()
     assert await executor.exited == -signal.SIGKILL
     with pytest.raises(ExecutorGone):

@@ -107,7 +107,7 @@ async def test_a_start_restores_nothing_and_notes_what_is_lost(
     save(bench, 1)
     bench.modules.mark_unsaved("b")
     before = bench.modules.get("a")
-    await restoration.executor_started(executor)
+    await restoration.executor_started("cpu(0)")
     assert executor.calls == []
     assert bench.modules.get("a") == before
     assert bench.modules.get("b").lost
@@ -208,7 +208,7 @@ async def test_two_deaths_quarantine_a_module(
         with pytest.raises(ExecutorGone):
             await restoration.restore("a")
         assert status(bench, log).is_under_way
-        await restoration.executor_started(executor)
+        await restoration.executor_started("cpu(0)")
         assert status(bench, log) == RestoreStatus(deaths=deaths)
     with pytest.raises(ModuleFailed, match=r"2 times.*POST /v1/modules/a/restore"):
         await restoration.restore("a")
@@ -223,7 +223,7 @@ async def test_a_death_between_two_good_restores_is_forgotten(
     executor.errors = [ExecutorGone("it died")]
     with pytest.raises(ExecutorGone):
         await restoration.restore("a")
-    await restoration.executor_started(executor)
+    await restoration.executor_started("cpu(0)")
     await restoration.restore("a")
     assert status(bench, log) == RestoreStatus()
 

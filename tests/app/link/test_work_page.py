@@ -1,0 +1,51 @@
+"""What a process was doing when it died stands on a page that another one reads."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from app.link.work_page import RunningWork, WorkPage
+
+WRITE = """
+import os, signal, sys
+from app.link.work_page import RunningWork, WorkPage
+page = WorkPage(int(sys.argv[1]))
+page.write(RunningWork(call_id=7, method="predict", module="lenet"))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(
+    ("work", "text"),
+    [
+        (RunningWork(call_id=3, method="executor_info"), "executor_info"),
+        (RunningWork(call_id=3, method="bind", module="ä\nb"), "bind of module 'ä\\nb'"),
+        (RunningWork(method="job", job_id=5, module="a"), "job 5 on module 'a'"),
+    ],
+)
+def test_what_is_written_is_read(work: RunningWork, text: str) -> None:
+    page = WorkPage.create()
+    assert page.read() is None
+    page.write(RunningWork(call_id=1, method="m" * 10_000))
+    page.write(work)
+    assert page.read() == work
+    assert str(work) == text
+    page.clear()
+    assert page.read() is None
+    page.close()
+
+
+def test_it_outlives_the_process_that_wrote_it() -> None:
+    page = WorkPage.create()
+    command = [sys.executable, "-c", WRITE, str(page.fd)]
+    ended = subprocess.run(command, pass_fds=[page.fd], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert page.read() == RunningWork(call_id=7, method="predict", module="lenet")
+    page.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(page.fd)
