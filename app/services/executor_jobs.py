@@ -28,7 +28,6 @@ from app.link.job_messages import (
     ExecutorEvent,
     JobCheckpoint,
     JobControl,
-    JobDone,
     JobLog,
     JobPrepared,
     JobProgress,
@@ -391,7 +390,7 @@ class ExecutorJobs:
 
     async def _prepare(self, message: ExecutorEvent) -> ExecutorEvent:
         assignment = self._find(message.job_id, message.attempt)
-        if assignment is None or not isinstance(message, JobDone):
+        if assignment is None or not isinstance(message, LAST):
             return message
         return await _persistently(lambda: self._runs.prepare(message, assignment.job))
 

@@ -13,6 +13,7 @@ from app.domain.job import Job, JobKind
 from app.domain.job_params import FitParams, PredictParams, dataset_names, parse_job_params
 from app.error_table import error_code
 from app.errors import (
+    NotFound,
     ServiceError,
     StorageFull,
     Unavailable,
@@ -94,7 +95,11 @@ class JobRuns:
         Raises:
             Unavailable, StorageFull: nothing is taken at present; do it again later.
         """
-        if not isinstance(message, JobDone) or job is None or job.kind is JobKind.SCORE:
+        if job is None or job.kind is JobKind.SCORE:
+            return message
+        if isinstance(message, JobFailed | JobCancelled) and message.is_unsaved:
+            self._mark_unsaved(job.module)
+        if not isinstance(message, JobDone):
             return message
         _, void = self._queue.renew([(message.job_id, message.attempt)])
         if void:
@@ -104,6 +109,13 @@ class JobRuns:
         if (tag := message.result.get("checkpoint")) is not None:
             self._checkpoints.end_attempt(job, CheckpointTag.parse(tag))
         return message
+
+    def _mark_unsaved(self, module: str) -> None:
+        """Note that the module has what no checkpoint has, before its job is said to be over."""
+        try:
+            self._modules.mark_unsaved(module)
+        except NotFound:
+            _log.info("module %s was deleted meanwhile", module)
 
     def enter(self, messages: Sequence[ExecutorEvent]) -> list[Job | None]:
         """Enter what attempts report, all of it or nothing.
@@ -145,8 +157,6 @@ class JobRuns:
                 self._checkpoints.prune(job.module, keep)
             case _ if isinstance(message, LAST):
                 if job.kind is JobKind.FIT:
-                    if isinstance(message, JobFailed | JobCancelled) and message.is_unsaved:
-                        self._modules.mark_unsaved(job.module)
                     self._checkpoints.let_go(job)
                 self._queue.tidy_ended(job)
 
