@@ -15,6 +15,7 @@ import structlog
 from fastapi import Depends, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
+from app.api.body_memory import BodyMemory
 from app.api.decoder_pool import DecoderPool
 from app.api.dependencies import refuse_unknown_query
 from app.api.middleware import RequestContext
@@ -83,6 +84,7 @@ def create_app(settings: Settings) -> FastAPI:
         dependencies=[Depends(refuse_unknown_query)],
     )
     app.state.settings = settings
+    app.state.body_memory = BodyMemory(settings.max_bodies_bytes)
     if settings.allowed_origins:
         app.add_middleware(CORSMiddleware, **_cors(settings))
     app.add_middleware(SiteGuard, settings=settings)

@@ -57,6 +57,8 @@ class Settings(BaseSettings):
     """Jobs, of different modules, that one executor runs in turns."""
     max_body_bytes: int = Field(default=64 * _MIB, ge=1024)
     """Largest request body, uploads of datasets and checkpoints excepted."""
+    max_bodies_bytes: int = Field(default=1024 * _MIB, ge=1024)
+    """Bodies of all requests under way that are in memory, together."""
     max_json_bytes: int = Field(default=256 * 1024, ge=1024)
     """Largest JSON body without tensors and symbols."""
     decoder_processes: int = Field(default=2, ge=1, le=64)

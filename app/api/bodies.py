@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import orjson
 from fastapi import Request
 
+from app.api.body_memory import BodyMemory
 from app.api.decoder_pool import DecoderPool
 from app.api.decoding import Work
 from app.api.requests import ModuleBody, canonical_symbol
@@ -56,12 +57,14 @@ async def read_body(request: Request, limit: int | None = None) -> bytes:
     declared = announced_bytes(request)
     if declared is not None and declared > limit:
         raise TooLarge("body", got=declared, limit=limit, setting=setting)
+    memory: BodyMemory = request.app.state.body_memory
     chunks = []
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
         if size > limit:
             raise TooLarge("body", got=None, limit=limit, setting=setting)
+        memory.take(request, len(chunk))
         chunks.append(chunk)
     if len(chunks) == 1:
         return chunks[0]

@@ -70,6 +70,8 @@ class RequestContext:
                 raise  # it is too late for another answer
             await problem_response(Request(scope), error)(scope, receive, answer)
         finally:
+            for call in scope["state"].get("at_end", ()):
+                call()
             seconds = time.perf_counter() - started
             route = getattr(scope.get("route"), "path", "unknown")
             REQUESTS.labels(scope["method"], route, status).inc()

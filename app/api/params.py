@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from app.api.bodies import read_body, read_object
+from app.api.bodies import beside_the_loop, read_body, read_object
 from app.api.dependencies import ModuleName, ServicesOf
 from app.api.module_views import shown
 from app.api.openapi import json_body, problems, raw_body, tensor_answer, tensor_body
@@ -16,6 +16,7 @@ from app.api.views import ModuleView
 from app.domain.codec import from_plain
 from app.domain.module import InitSpec, OptimizerSpec
 from app.link import calls
+from app.tensors.writing import join
 
 __all__ = ["router"]
 
@@ -155,7 +156,8 @@ async def get_states(module: ModuleName, services: ServicesOf) -> Response:
     call = calls.GetOptimizerStates(module=module)
     reply = await services.access.ask_at(module, "optimizer_states", call)
     try:
-        content = reply.tensors["states"].tobytes()
+        states = reply.tensors["states"]
+        content = await beside_the_loop(states.nbytes, lambda: join([states]))
     finally:
         reply.release()
     return Response(content, media_type="application/octet-stream")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from app.api.bodies import announced_bytes
 from app.client.local_server import ServerProcess
+from app.main import create_app
+from app.settings import Settings
 
 LIMIT = 1 << 20
 
@@ -101,3 +104,31 @@ async def test_other_bodies_are_refused(
         "/v1/modules/net/load", content=content, headers={"Content-Type": kind}
     )
     assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
+
+
+async def test_bodies_in_memory_are_limited_together(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, executor_form="in_process", max_bodies_bytes=100_000)
+    app = create_app(settings)
+    may_end, has_begun = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> AsyncIterator[bytes]:
+        yield b" " * 90_000
+        has_begun.set()
+        await may_end.wait()
+        yield b"{}"
+
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as api:
+            first = asyncio.create_task(api.post("/v1/modules", content=slow()))
+            await has_begun.wait()
+            answer = await api.post("/v1/modules", content=b" " * 20_000)
+            assert answer.status_code == 503, answer.text
+            assert answer.headers["retry-after"]
+            assert "MODSERVE_MAX_BODIES_BYTES" in answer.json()["detail"]
+            assert (await api.post("/v1/modules", content=b"{}")).status_code == 422
+            may_end.set()
+            assert (await first).status_code == 422
+            for _ in range(10):  # all of it was given back
+                answer = await api.post("/v1/modules", content=b" " * 90_000 + b"{}")
+                assert answer.status_code == 422, answer.text

@@ -1,6 +1,7 @@
 """Requests made up from the OpenAPI document, sound and unsound ones: no 5xx, no surprise."""
 
 import json
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,8 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from app.client import Client
 from app.main import openapi_text
 from app.settings import Settings
+from app.tensors.codec import JSON, NPY, NPZ, SAFETENSORS
+from served.malformed import malformed_request
 from served.network import BIND, NETWORK, examples_npz, fit_body
 from served.threaded import served
 
@@ -126,3 +129,65 @@ def test_sound_requests(world: World, operation: Any, data: st.DataObject) -> No
 @given(data=st.data())
 def test_unsound_requests(world: World, operation: Any, data: st.DataObject) -> None:
     ask(world, data.draw(operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)), data)
+
+
+def body_of(request: bytes) -> bytes:
+    return request.partition(b"\r\n\r\n")[2]
+
+
+ATOMS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(["", "a", "float32", "\ud800", "NaN"]),
+)
+NESTED = st.recursive(
+    ATOMS,
+    lambda inside: (
+        st.lists(inside, max_size=4)
+        | st.dictionaries(st.sampled_from(["shape", "data", "dtype", "x"]), inside)
+    ),
+    max_leaves=12,
+)
+TENSORS = st.fixed_dictionaries(
+    {},
+    optional={
+        "shape": st.lists(st.sampled_from([0, 1, 2, 5, 2**31, 2**62, -1, 1.5, None]), max_size=40),
+        "dtype": st.sampled_from(["float32", "int8", "bfloat16", "bool", "O", 5, None]),
+        "data": NESTED,
+    },
+)
+BODIES = st.one_of(
+    st.dictionaries(
+        st.sampled_from(["inputs", "generation", "sequence", "bucket", "x"]),
+        st.one_of(NESTED, st.dictionaries(st.sampled_from(["data", "x"]), TENSORS | NESTED)),
+    ).map(lambda body: json.dumps(body).encode()),
+    st.binary(max_size=300),
+    st.integers(0).map(lambda seed: body_of(malformed_request(random.Random(seed)))),
+)
+CALLS = ("predict", "forward", "backward", "forward_backward", "update", "fit", "bind", "load")
+MEDIA = (JSON, NPY, NPZ, SAFETENSORS, "multipart/form-data; boundary=b", "text/plain", None)
+
+
+@settings(SETTINGS, max_examples=120)
+@given(body=BODIES, call=st.sampled_from(CALLS), media=st.sampled_from(MEDIA))
+def test_bodies_of_no_schema(world: World, body: bytes, call: str, media: str | None) -> None:
+    world.prepare()
+    headers = {"Content-Type": media} if media else {}
+    url = f"{world.url}/v1/modules/net/{call}"
+    answer = httpx.post(url, content=body, headers=headers, timeout=60)
+    assert answer.status_code < 500, answer.text
+    if answer.status_code == 422:
+        assert all(row["field"] and row["expected"] for row in answer.json()["errors"])
+
+
+@settings(SETTINGS, max_examples=60)
+@given(
+    body=BODIES | st.binary(max_size=2000),
+    kind=st.sampled_from(["npz", "npy", "csv", "libsvm", "recordio", "text"]),
+)
+def test_files_that_are_no_datasets(world: World, body: bytes, kind: str) -> None:
+    url = f"{world.url}/v1/datasets/noise?kind={kind}"
+    answer = httpx.put(url, content=body, timeout=60)
+    assert answer.status_code < 500, answer.text

@@ -1,0 +1,34 @@
+"""Request bodies in memory: all together are limited, however slowly each of them comes."""
+
+from __future__ import annotations
+
+from fastapi import Request
+
+from app.errors import Unavailable
+
+__all__ = ["BodyMemory"]
+
+
+class BodyMemory:
+    """Counts the bytes of the bodies of all requests under way.
+
+    Args:
+        limit: most bytes.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._taken = 0
+
+    def take(self, request: Request, count: int) -> None:
+        """Count bytes until the end of their request; raise Unavailable where they are too many."""
+        if self._taken + count > self._limit:
+            raise Unavailable(
+                f"bodies of {self._taken:,} bytes are under way, the limit is {self._limit:,}; try "
+                "again later, or raise MODSERVE_MAX_BODIES_BYTES"
+            )
+        self._taken += count
+        request.scope["state"].setdefault("at_end", []).append(lambda: self._give_back(count))
+
+    def _give_back(self, count: int) -> None:
+        self._taken -= count
