@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
@@ -54,6 +56,33 @@ async def test_one_data_directory_serves_one_life_after_the_other(tmp_path: Path
                 assert (await client.post("/v1/modules", json=body)).status_code == 201
                 listed = (await client.get("/v1/modules")).json()["items"]
                 assert [one["name"] for one in listed] == names
+
+
+async def test_what_is_damaged_is_told_while_the_rest_is_served(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
+        for name in ("a", "b"):
+            url = f"/v1/datasets/{name}?kind=csv"
+            assert (await client.put(url, content=b"1,2\n")).status_code == 200
+    next((tmp_path / "var" / "datasets").glob("a-*.csv")).write_bytes(b"")
+    async with served(tmp_path) as client:
+        ready = (await client.get("/readyz")).json()
+        (warning,) = ready["warnings"]
+        assert ready["status"] == "ready"
+        assert warning.startswith("dataset a: damaged: its file a-")
+        assert (await client.get("/v1/datasets/b/preview")).status_code == 200
+        refused = await client.get("/v1/datasets/a/preview")
+        assert (refused.status_code, refused.json()["code"]) == (422, "damaged")
+        assert "upload it again" in refused.json()["detail"]
+
+
+@asynccontextmanager
+async def served(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """Serve a data directory in this process and give a client."""
+    app = create_app(settings(folder))
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            yield client
 
 
 async def test_a_data_directory_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,29 @@ MORE: dict[str, Callable[[Any], object]] = {
     "save": lambda bench: bench.checkpoints.saved("b", T(1)),
     "add_files": add_files,
 }
+
+
+@pytest.mark.parametrize("change", [*CHANGES, *MORE])
+def test_no_file_is_changed_under_the_writers_lock(
+    make_world: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    bench = make_world()
+    write(bench, "b", T(1))
+    steps = []
+
+    def watched(function: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            steps.append(function.__name__)
+            assert bench.store._group._writer is None, function.__name__
+            return function(*arguments, **options)
+
+        return call
+
+    for name in ("rename", "replace", "link", "unlink", "mkdir", "rmdir", "fsync"):
+        monkeypatch.setattr(os, name, watched(getattr(os, name)))
+    (CHANGES | MORE)[change](bench)
+    bench.recovery.run(rebuild=False)
+    assert len(steps) > 2
 
 
 def test_an_empty_database_takes_in_what_lies_there(
