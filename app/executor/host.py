@@ -348,8 +348,9 @@ class ModuleHost:
             raise Invalid("states", list(tensors), "one tensor of bytes of this name")
         weights = module.on_device().arguments
         content = tensors["states"].tobytes()
-        load_states(module.engine, check_saved(module.engine, content, weights))
+        saved = check_saved(module.engine, content, weights)
         module.has_unsaved = True
+        load_states(module.engine, saved)
         return {}, {}
 
     # -- steps and predictions ----------------------------------------------------------------

@@ -154,6 +154,9 @@ class ModuleAccess:
         client = self._executors.get(record.executor)
         if not client.is_alive():
             raise ExecutorGone(f"executor {client.name} is down; try again in a moment")
+        # Once it is marked, a module that is not on its device has lost what it had there.
+        if record.name not in await self._restoration.resident(client):
+            await self._restoration.restore(record.name)
         await asyncio.to_thread(self._modules.mark_unsaved, record.name)
         try:
             return await ask()

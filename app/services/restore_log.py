@@ -53,6 +53,9 @@ class RestoreLog:
     def begin(self, name: str) -> ModuleRecord:
         """Note that a restore begins; return the module's record with its new generation.
 
+        What is not durable was on the device alone, and the module is not there any more: however
+        that came about, its parameters are lost.
+
         Raises:
             NotFound: there is no such module.
             ModuleFailed: somebody must mend it first.
@@ -68,6 +71,7 @@ class RestoreLog:
             # In the database alone: a generation is no part of what a module's file must say.
             following = record.evolve(
                 generation=record.generation + 1,
+                lost=record.lost or not record.durable,  # it was nowhere else
                 version=record.version + 1,
                 updated_at=self._clock(),
             )

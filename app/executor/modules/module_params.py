@@ -62,8 +62,8 @@ def set_params(
         allow_extra=allow_extra,
         allow_nonfinite=allow_nonfinite,
     )
-    module.install(values, ParamsSource.SET)
     module.has_unsaved = True
+    module.install(values, ParamsSource.SET)
 
 
 def make_initializer(spec: InitSpec, prefix: str) -> initializer.Initializer:

@@ -216,8 +216,8 @@ class Stepper:
         if not module.engine.has_gradients:
             # The engine itself lets a first update use the zeros that gradients start as.
             raise StageError("update needs gradients; call forward and backward first")
-        update_parameters(module.engine)
         module.has_unsaved = True
+        update_parameters(module.engine)
         optimizer = optimizer_of(module.engine)
         assert optimizer is not None
         count = optimizer.num_update

@@ -81,7 +81,9 @@ def test_steps_of_a_module_that_was_put_away_between_them_are_refused(tmp_path: 
         with pytest.raises(ClientError) as refused:
             client.update("stepped", generation=generation)
         assert refused.value.status == 412
-        assert client.module("stepped")["generation"] > generation
+        stepped = client.module("stepped")
+        assert stepped["generation"] > generation
+        assert (stepped["state"], stepped["durable"]) == ("ready", True)
 
 
 def test_what_there_is_no_memory_for_costs_that_call_alone(tmp_path: Path) -> None:

@@ -127,6 +127,18 @@ async def test_a_restore_says_all_and_changes_the_generation(
     assert status(bench, log) == RestoreStatus()
 
 
+async def test_what_was_not_durable_is_never_restored_from_something_older(
+    bench: Any, executor: RecordingExecutor, restoration: Restoration
+) -> None:
+    save(bench, 1)
+    bench.modules.mark_unsaved("a")
+    await restoration.restore("a")
+    ((_, params),) = executor.calls
+    assert params["record"]["lost"] is True
+    assert params.get("checkpoint") is None
+    assert bench.modules.get("a").lost
+
+
 async def test_those_who_ask_at_the_same_time_share_one_restore(
     bench: Any, executor: RecordingExecutor, restoration: Restoration
 ) -> None:
