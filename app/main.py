@@ -32,6 +32,7 @@ from app.services.dispatcher import Dispatcher
 from app.services.executor_locks import ExecutorLocks
 from app.services.executors import Executors
 from app.services.history import History
+from app.services.job_files import JobFiles
 from app.services.job_queue import JobQueue
 from app.services.job_runs import JobRuns
 from app.services.jobs import JobDefaults, JobService
@@ -142,8 +143,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     defaults = JobDefaults(
         lease_seconds=settings.lease_seconds, max_attempts=settings.job_max_attempts
     )
-    discard = storage.checkpoints.discard_resume
-    jobs = JobService(storage.store, bells, defaults, discard=discard)
+    jobs = JobService(storage.store, bells, defaults, files=JobFiles(storage.checkpoints))
     executors = Executors()
     restores = RestoreLog(storage.store)
     modules, checkpoints = storage.modules, storage.checkpoints

@@ -15,7 +15,15 @@ from fastapi.responses import StreamingResponse
 from app.api.bodies import read_json
 from app.api.dependencies import Cursor, IdempotencyKey, JobId, Limit, ModuleName, ServicesOf
 from app.api.openapi import json_body, problems
-from app.api.views import EventView, JobView, PageView, event_view, job_view
+from app.api.views import (
+    EventView,
+    JobView,
+    PageView,
+    SeriesView,
+    event_view,
+    job_view,
+    series_view,
+)
 from app.domain.job import EventRow, JobKind, JobStatus
 from app.domain.job_params import FitParams, PredictParams, ScoreParams
 from app.errors import ServiceError
@@ -207,11 +215,31 @@ def retry(job: JobId, services: ServicesOf) -> JobView:
     return job_view(services.jobs.retry(job))
 
 
-@router.get("/v1/jobs/{job}/metrics", summary="Metrics by epoch", responses=problems(404, 422))
+SeriesName = Annotated[
+    str | None,
+    Query(max_length=256, description="A metric, or `loss`: its values over all batches of a fit."),
+]
+Points = Annotated[
+    int, Query(ge=2, le=100_000, description="Most batches of a series; the extremes stay.")
+]
+
+
+@router.get("/v1/jobs/{job}/metrics", summary="Metrics", responses=problems(404, 422))
 def metrics(
-    job: JobId, services: ServicesOf, cursor: Cursor = None, limit: Limit = 200
-) -> PageView[EventView]:
-    """Return a page of the metrics of all epochs, of training and validation, oldest first."""
+    job: JobId,
+    services: ServicesOf,
+    cursor: Cursor = None,
+    limit: Limit = 200,
+    series: SeriesName = None,
+    points: Points = 2000,
+) -> PageView[EventView] | SeriesView:
+    """Return a page of the metrics of all epochs, of training and validation, oldest first.
+
+    With `series`, one metric over all batches: the loss of each, or a metric's value since its
+    epoch began.
+    """
+    if series is not None:
+        return series_view(series, services.jobs.series(job, series, points))
     page = services.jobs.metrics(job, cursor, limit)
     return PageView(items=[event_view(row) for row in page.items], next_cursor=page.next_cursor)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,7 +13,7 @@ from app.domain.dataset import DatasetRecord
 from app.domain.job import EventRow, Job
 from app.domain.module import SINGLE, ModuleRecord
 from app.domain.restoration import RestoreStatus
-from app.services.jobs import JobOutlook
+from app.services.jobs import JobOutlook, Series
 
 __all__ = [
     "CheckpointView",
@@ -24,6 +25,7 @@ __all__ = [
     "ModuleView",
     "PageView",
     "ProblemView",
+    "SeriesView",
     "StatisticView",
     "StatusView",
     "checkpoint_view",
@@ -31,6 +33,7 @@ __all__ = [
     "event_view",
     "job_view",
     "module_view",
+    "series_view",
 ]
 
 T = TypeVar("T")
@@ -171,6 +174,17 @@ class JobView(BaseModel):
     updated_at: float
 
 
+class SeriesView(BaseModel):
+    """A metric over the batches of a fit; the lists are of equal length."""
+
+    series: str = Field(examples=["loss"])
+    total: int = Field(description="Batches there are.")
+    steps: list[int] = Field(description="Batches before this one, in all epochs.")
+    epochs: list[int]
+    batches: list[int]
+    values: list[float | None] = Field(description="Null for NaN and infinity.")
+
+
 class EventView(BaseModel):
     """One event of a job."""
 
@@ -297,6 +311,18 @@ def job_view(job: Job, outlook: JobOutlook | None = None) -> JobView:
     if outlook is not None:
         view.queue_position, view.eta_seconds = outlook.queue_position, outlook.eta_seconds
     return view
+
+
+def series_view(name: str, series: Series) -> SeriesView:
+    """Return the view of a series."""
+    return SeriesView(
+        series=name,
+        total=series.total,
+        steps=series.steps.tolist(),
+        epochs=series.epochs.tolist(),
+        batches=series.batches.tolist(),
+        values=[value if math.isfinite(value) else None for value in series.values.tolist()],
+    )
 
 
 def event_view(row: EventRow) -> EventView:

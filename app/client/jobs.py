@@ -80,6 +80,11 @@ class JobCalls(Connection):
         """Return the metrics of every epoch so far, as events."""
         return self._items(f"/v1/jobs/{job_id}/metrics")
 
+    def job_series(self, job_id: int, series: str = "loss", points: int = 2000) -> dict[str, Any]:
+        """Return a metric over all batches of a fit, down-sampled to so many points."""
+        where = {"series": series, "points": points}
+        return self._json("GET", f"/v1/jobs/{job_id}/metrics", params=where)
+
     def job_events(self, job_id: int, after: int = 0) -> Iterator[dict[str, Any]]:
         """Yield a job's events after an id until it ends.
 

@@ -71,6 +71,7 @@ class JobStart:
         resume: directory of the complete checkpoint to go on from; None begins anew.
         output_path: where a predict job writes its npz; None for the others.
         base: directory of the checkpoint whose parameters the module keeps when it is initialized.
+        series_path: where a fit writes the metrics of every batch; None writes none.
     """
 
     job_id: int
@@ -83,6 +84,7 @@ class JobStart:
     resume: str | None = None
     output_path: str | None = None
     base: str | None = None
+    series_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

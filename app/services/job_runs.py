@@ -19,6 +19,7 @@ from app.errors import (
     Unavailable,
     refined,
 )
+from app.files.metric_series import series_path
 from app.link.job_messages import (
     DatasetFile,
     ExecutorEvent,
@@ -84,6 +85,7 @@ class JobRuns:
             resume=None if resume is None else str(resume),
             output_path=str(self._output_path(job)) if is_predict else None,
             base=None if base is None else str(base),
+            series_path=str(self._series_path(job)) if job.kind is JobKind.FIT else None,
         )
 
     def prepare(self, message: ExecutorEvent, job: Job | None) -> ExecutorEvent:
@@ -176,6 +178,9 @@ class JobRuns:
                 field="output",
             )
         return message
+
+    def _series_path(self, job: Job) -> Path:
+        return series_path(self._checkpoints.root(job.module).parent, job.id)
 
     def _output_path(self, job: Job) -> Path:
         return self._datasets.output_path(job.id, job.attempt)

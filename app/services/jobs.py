@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from sqlalchemy import Connection
 
@@ -22,8 +22,9 @@ from app.domain.job_params import (
     parse_job_params,
 )
 from app.domain.module import ModuleRecord, require
-from app.errors import Invalid, ParamsLost
+from app.errors import Invalid, NotFound, ParamsLost
 from app.files.job_inputs import check_arrays, check_named, sources_of
+from app.files.metric_series import Series
 from app.services.bell import Bells
 from app.services.followers import Followers
 from app.store import queue
@@ -47,7 +48,15 @@ from app.store.modules import module_outline
 from app.store.pages import Page, check_limit, page_of
 from app.store.store import Store
 
-__all__ = ["Clock", "JobDefaults", "JobFilter", "JobLimits", "JobOutlook", "JobService"]
+__all__ = [
+    "Clock",
+    "JobDefaults",
+    "JobFilter",
+    "JobLimits",
+    "JobOutlook",
+    "JobService",
+    "Series",
+]
 
 Clock: TypeAlias = Callable[[], float]
 
@@ -103,6 +112,18 @@ class JobOutlook:
     eta_seconds: float | None = None
 
 
+class FilesOfJobs(Protocol):
+    """What lies on the disk for jobs; ``job_files`` has it."""
+
+    def series(self, job: Job, name: str, points: int) -> Series:
+        """Return one metric over all batches."""
+        ...
+
+    def discard(self, job: Job) -> None:
+        """Remove all of a job that was deleted."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDefaults:
     """What a job gets that its client does not choose."""
@@ -120,14 +141,14 @@ class JobService:
         bells: Bells,
         defaults: JobDefaults | None = None,
         clock: Clock = time.time,
-        discard: Callable[[Job], None] | None = None,
+        files: FilesOfJobs | None = None,
     ) -> None:
         """Prepare.
 
         Args:
-            discard: removes the files of a job that was deleted.
+            files: of the jobs; None where they have none.
         """
-        self._discard = discard
+        self._files = files
         self._store = store
         self._bells = bells
         self._defaults = defaults or JobDefaults()
@@ -295,6 +316,13 @@ class JobService:
         rows = self.events(job_id, after, check_limit(limit) + 1, [JobEvent.METRIC])
         return page_of(rows, limit, lambda row: row.id)
 
+    def series(self, job_id: int, name: str, points: int) -> Series:
+        """Return one metric over all batches of a fit, down-sampled; raise NotFound."""
+        job = self.get(job_id)
+        if self._files is None:
+            raise NotFound("series", name)
+        return self._files.series(job, name, points)
+
     def newest_event_id(self) -> int:
         """Return the id of the newest event of all: where to follow from, to see only new ones."""
         with self._store.read() as connection:
@@ -319,8 +347,8 @@ class JobService:
         self._followers.end()
 
     def _discard_files(self, job: Job) -> None:
-        if self._discard is not None:
-            self._discard(job)
+        if self._files is not None:
+            self._files.discard(job)
 
     def _ask(self, change: Callable[[Connection, int, float], Job], job_id: int) -> Job:
         with self._store.write() as connection:

@@ -19,6 +19,7 @@ from app.executor.jobs.fit_state import FitSnapshot, FitState
 from app.executor.jobs.job_context import JobContext
 from app.executor.modules.snapshot import Snapshot
 from app.files.checkpoint_files import write_checkpoint
+from app.files.durable_files import sync_file
 from app.link.job_messages import JobCheckpoint
 
 __all__ = ["FitCheckpoints"]
@@ -106,6 +107,8 @@ class FitCheckpoints:
 def _write(context: JobContext, snapshot: Snapshot, fit: FitSnapshot) -> None:
     epoch, batch = fit.state["epoch"], fit.state["batch"]
     snapshot.check_finite(f"after epoch {epoch}, batch {batch}", "optimizer")
+    if context.start.series_path is not None:
+        sync_file(Path(context.start.series_path))
     with write_checkpoint(
         Path(context.start.checkpoint_root),
         CheckpointTag(epoch, batch),

@@ -61,12 +61,16 @@ class LossMeter:
 
     Where no output is a loss layer that is known here, there is no loss; ``update`` then only
     tells whether the outputs are finite.
+
+    Attributes:
+        last: mean loss of an example of the last batch; None where there is none.
     """
 
     def __init__(self, symbol: Symbol) -> None:
         self._heads = _find_heads(symbol)
         self.total = 0.0
         self.examples = 0
+        self.last: float | None = None
 
     @property
     def is_known(self) -> bool:
@@ -94,6 +98,7 @@ class LossMeter:
             label = labels.get(head.label or "")
             if head.label is None or label is not None:
                 loss += head.rule(head.op, output, output if label is None else label.asnumpy())
+        self.last = loss
         self.total += loss * examples
         self.examples += examples
         return math.isfinite(loss)

@@ -46,6 +46,7 @@ from app.executor.modules.optimizer_specs import get_position, set_position
 from app.executor.modules.randomness import RandomStreams
 from app.executor.modules.statistics import parameter_statistics, watched
 from app.files.checkpoint_files import verify_checkpoint
+from app.files.metric_series import SeriesWriter
 from app.link.job_messages import (
     ExecutorEvent,
     JobDone,
@@ -82,6 +83,7 @@ class FitJob:
         self._validation: Examples | None = None
         self._checkpoints = FitCheckpoints(context)
         self._watch = FitWatch(params)
+        self._series: SeriesWriter | None = None
         self._clock = time.monotonic()
 
     def run(self) -> Waits[ExecutorEvent]:
@@ -94,6 +96,8 @@ class FitJob:
             return (yield from self._run())
         finally:
             self._checkpoints.end()
+            if self._series is not None:
+                self._series.close()
 
     def _run(self) -> Waits[ExecutorEvent]:
         context, params = self._context, self._params
@@ -141,6 +145,7 @@ class FitJob:
             init = None
         else:
             init = self._begin()
+        self._begin_series()
         optimizer = module.record.optimizer
         assert module.record.bind is not None
         assert optimizer is not None
@@ -157,6 +162,18 @@ class FitJob:
             yield from self._save_beginning()
         yield None
         return None
+
+    def _begin_series(self) -> None:
+        path, state = self._context.start.series_path, self._state
+        if path is not None:
+            names = self._metric_names()
+            self._series = SeriesWriter(Path(path), names, (state.epoch, state.batch))
+
+    def _add_to_series(self) -> None:
+        if self._series is not None:
+            metrics = finite(self._metric.get_global_name_value())
+            values = [*metrics.values(), *([self._loss.last] if self._loss.is_known else [])]
+            self._series.add(self._state.epoch, self._state.batch - 1, values)
 
     def _load(self) -> Waits[None]:
         context, params = self._context, self._params
@@ -225,6 +242,7 @@ class FitJob:
         context.begin_stretch(state.samples)
         for batch in plan.batches[state.batch :]:
             self._train(batch, len(plan.batches))
+            self._add_to_series()
             for callback in callbacks:
                 callback(BatchEndParam(state.epoch, state.batch - 1, self._metric, None))
             self._report(len(plan.batches))
@@ -398,6 +416,8 @@ class FitJob:
         state.metric, state.loss = self._metric.get_state(), self._loss.get_state()
         state.seconds = self._seconds()
         self._clock = time.monotonic()
+        if self._series is not None:
+            self._series.flush()  # what a fit goes on from is never ahead of it
         yield from self._checkpoints.save(state)
 
     def _seconds(self) -> float:

@@ -153,3 +153,27 @@ async def test_history_is_kept_to_what_the_settings_say(tmp_path: Path) -> None:
                     assert time.monotonic() < deadline
                     await asyncio.sleep(0.02)
                 assert [job["id"] for job in found] == ids[:-3:-1]
+
+
+async def test_every_batch_is_in_the_series_once_though_the_fit_was_paused(
+    net: httpx.AsyncClient,
+) -> None:
+    checkpoint = {"epochs": 0, "batches": 3}
+    job = await submit(net, fit_body(epochs=80, checkpoint=checkpoint, metrics=["accuracy"]))
+    path = f"/v1/jobs/{job['id']}"
+    await job_when(net, job["id"], lambda job: bool(job["progress"]))
+    await net.post(f"{path}/pause")
+    if (await job_when(net, job["id"], lambda job: job["requested"] is None))["status"] == "paused":
+        await net.post(f"{path}/resume")
+    done = await job_when(net, job["id"], is_over)
+    assert done["status"] == "succeeded"
+    loss = (await net.get(f"{path}/metrics?series=loss&points=100000")).json()
+    assert loss["total"] == 80 * 5
+    places = list(zip(loss["epochs"], loss["batches"], strict=True))
+    assert places == [(epoch, batch) for epoch in range(80) for batch in range(5)]
+    assert all(value > 0 for value in loss["values"])
+    few = (await net.get(f"{path}/metrics?series=accuracy&points=50")).json()
+    assert len(few["values"]) <= 50
+    unknown = await net.get(f"{path}/metrics?series=nothing")
+    assert (unknown.status_code, "accuracy, loss" in unknown.text) == (404, True)
+    assert (await net.delete(path)).status_code == 204

@@ -146,6 +146,11 @@ CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
         {"dataset": "d", "batch_size": 4},
     ),
     (lambda c: c.delete_job(7), "DELETE /v1/jobs/7", None),
+    (
+        lambda c: c.job_series(7, "loss", 10),
+        "GET /v1/jobs/7/metrics?series=loss&points=10",
+        None,
+    ),
     (lambda c: c.job_metrics(7), "GET /v1/jobs/7/metrics", None),
     (lambda c: list(c.job_events(7)), "GET /v1/jobs/7/events", None),
     (lambda c: list(c.events()), "GET /v1/events", None),

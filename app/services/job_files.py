@@ -1,0 +1,31 @@
+"""What lies on the disk for one job alone: its series of metrics, and where it would go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.domain.job import Job
+from app.files.durable_files import discard
+from app.files.metric_series import Series, read_series, series_path
+from app.services.checkpoints import CheckpointService
+
+__all__ = ["JobFiles"]
+
+
+class JobFiles:
+    """The files of jobs. Its methods block."""
+
+    def __init__(self, checkpoints: CheckpointService) -> None:
+        self._checkpoints = checkpoints
+
+    def series(self, job: Job, name: str, points: int) -> Series:
+        """Return a series of a job's metrics; see ``read_series``."""
+        return read_series(self._series_path(job), name, points)
+
+    def discard(self, job: Job) -> None:
+        """Remove all of a job that was deleted."""
+        discard(self._series_path(job))
+        self._checkpoints.discard_resume(job)
+
+    def _series_path(self, job: Job) -> Path:
+        return series_path(self._checkpoints.root(job.module).parent, job.id)
