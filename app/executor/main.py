@@ -35,6 +35,9 @@ __all__ = ["main", "make_loop"]
 
 _PR_SET_PDEATHSIG = 1
 
+_SWITCH_SECONDS = 0.0005
+"""How long the device's thread waits for one that reads or writes files, each time."""
+
 MakeHost: TypeAlias = Callable[[str, Emit, Callable[[], None]], Host]
 
 
@@ -97,6 +100,7 @@ def _prepare_process(log_level: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     faulthandler.enable()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     logging.basicConfig(
         level=log_level, format="%(asctime)s %(levelname)s executor %(name)s: %(message)s"
     )
