@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from app.api import tensor_io
 from app.api.bodies import beside_the_loop
 from served.network import FEATURES, NETWORK
+from served.params_file import write_params
 
 MANY = 5_000
 
@@ -127,3 +129,27 @@ async def test_of_very_many_faults_some_are_told(
     assert answer.status_code == 422, answer.text
     assert 1 <= len(answer.json()["errors"]) <= 50
     assert len(answer.content) < 1 << 16
+
+
+async def test_nothing_is_brought_to_the_disk_on_the_loop(
+    api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    bring = os.fsync
+
+    def noted(descriptor: int) -> None:
+        threads.append(threading.get_ident())
+        bring(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    params = write_params({"fc_weight": np.zeros((3, FEATURES), "f4")}, {})
+    files = {
+        "symbol": ("net-symbol.json", json.dumps(NETWORK).encode()),
+        "params": ("net-0001.params", params),
+    }
+    answer = await api.post("/v1/modules", data={"name": "net"}, files=files)
+    assert answer.status_code in (201, 422), answer.text
+    answer = await api.put("/v1/datasets/d?kind=csv", content=b"1,2\n3,4\n")
+    assert answer.status_code == 200, answer.text
+    assert len(threads) > 2
+    assert threading.get_ident() not in threads
