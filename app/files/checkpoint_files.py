@@ -69,6 +69,7 @@ __all__ = [
 MANIFEST = "manifest.json"
 
 _LARGEST_MANIFEST = 1 << 20
+_LONGEST_WAIT_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -278,8 +279,14 @@ def admit_attempt(root: Path, job_id: int, attempt: int) -> None:
 
 
 def shut_out_attempt(root: Path, job_id: int, attempt: int) -> None:
-    """Let an attempt write no more; what it has written until now stands."""
+    """Let an attempt write no more; what it has written until now stands.
+
+    Raises:
+        Unavailable: its process was stopped in the midst of writing.
+    """
     if root.is_dir():
+        with locked(root, seconds=_LONGEST_WAIT_SECONDS):
+            pass
         recover(root)
         with locked(root):
             shut_out(root, job_id, attempt)

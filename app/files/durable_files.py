@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from app.domain.checkpoint import FileDigest
-from app.errors import refined
+from app.errors import Unavailable, refined
 
 __all__ = [
     "Hidden",
@@ -35,6 +36,7 @@ __all__ = [
 ]
 
 _CHUNK = 1 << 20
+_LOCK_POLL_SECONDS = 0.005
 _HIDDEN = re.compile(r"\.(incoming|replaced|trash|upload|part|undo|deleting)-(.+)-[0-9a-f]{12}")
 
 
@@ -164,18 +166,38 @@ def digest_file(path: Path) -> FileDigest:
 
 
 @contextmanager
-def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
+def locked(path: Path, *, shared: bool = False, seconds: float | None = None) -> Iterator[None]:
     """Lock a file or directory, waiting for it; the kernel unlocks it when the process dies.
 
     Args:
         shared: others may lock it meanwhile who share as well.
+        seconds: the longest to wait; None waits for ever.
+
+    Raises:
+        Unavailable: another process has it locked all the time, for it may have been stopped.
     """
     descriptor = os.open(path, os.O_RDONLY)
+    mode = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        if seconds is None:
+            fcntl.flock(descriptor, mode)
+        else:
+            _lock_within(descriptor, mode, seconds, path)
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock_within(descriptor: int, mode: int, seconds: float, path: Path) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise Unavailable(f"{path} is locked by a process that does not go on") from None
+            time.sleep(_LOCK_POLL_SECONDS)
 
 
 def is_locked(path: Path) -> bool:

@@ -18,6 +18,7 @@ from app.files.durable_files import locked
 __all__ = ["NameLocks"]
 
 _STRIPES = 256
+_LONGEST_SECONDS = 30.0  # as long as SQLite waits for another writer
 
 
 class NameLocks:
@@ -33,9 +34,9 @@ class NameLocks:
 
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:
-        """Have a name's lock for the block, waiting for it."""
+        """Have a name's lock for the block, waiting for it; raise Unavailable after a while."""
         self._directory.mkdir(parents=True, exist_ok=True)
         path = self._directory / f"{zlib.crc32(name.encode()) % _STRIPES:02x}.lock"
         path.touch()
-        with locked(path):
+        with locked(path, seconds=_LONGEST_SECONDS):
             yield

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.domain.checkpoint import CheckpointTag
-from app.errors import Damaged, Superseded
+from app.errors import Damaged, Superseded, Unavailable
 from app.files.attempt_fence import FENCE
 from app.files.checkpoint_files import (
     admit_attempt,
@@ -16,6 +16,7 @@ from app.files.checkpoint_files import (
     shut_out_attempt,
     write_checkpoint,
 )
+from app.files.durable_files import locked
 
 TAG = CheckpointTag(1)
 
@@ -61,6 +62,12 @@ def test_an_attempt_that_was_taken_for_dead_writes_nothing_before_there_is_anoth
     shut_out_attempt(tmp_path, 1, 1)
     with pytest.raises(Superseded):
         write(tmp_path, 1, 1)
+
+
+def test_who_was_stopped_while_it_writes_keeps_nobody_waiting(tmp_path: Path) -> None:
+    admit_attempt(tmp_path, 1, 1)
+    with locked(tmp_path), pytest.raises(Unavailable, match="does not go on"):
+        shut_out_attempt(tmp_path, 1, 1)
 
 
 def test_a_deleted_module_does_not_come_back_by_a_zombie(tmp_path: Path) -> None:
