@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 import uuid
@@ -12,6 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import problem_response
+from app.errors import Unavailable
 
 __all__ = ["RequestContext"]
 
@@ -65,6 +67,11 @@ class RequestContext:
             await self.app(scope, receive, answer)
         except ClientDisconnect:
             status = _CLIENT_LEFT
+        except asyncio.CancelledError:  # the server ends, and has waited as long as it may
+            if status:
+                raise
+            ending = Unavailable("the server ended before it could answer")
+            await problem_response(Request(scope), ending)(scope, receive, answer)
         except Exception as error:
             if status:
                 raise  # it is too late for another answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Iterator
@@ -155,3 +156,26 @@ async def test_what_is_no_request_passes() -> None:
     scope = {"type": "lifespan"}
     await RequestContext(application)(scope, None, None)
     assert seen == [{"type": "lifespan"}]
+
+
+async def test_a_request_that_the_end_cuts_off_is_told_to_come_again() -> None:
+    has_begun = asyncio.Event()
+    sent: list[Message] = []
+
+    async def wait(scope: Scope, receive: Receive, send: Send) -> None:
+        has_begun.set()
+        await asyncio.Event().wait()
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""}
+    task = asyncio.create_task(RequestContext(wait)(scope, receive, send))
+    await has_begun.wait()
+    task.cancel()  # as uvicorn does, when its time to end is over
+    await task
+    assert sent[0]["status"] == 503
+    assert b"retry-after" in dict(sent[0]["headers"])
