@@ -24,8 +24,8 @@ __all__ = ["ExecutorDies", "ServerDies"]
 
 
 class _DyingHost(ModuleHost):
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         rename = checkpoint_files.rename_durably
 
         def rename_and_die(source: Path, target: Path) -> None:
