@@ -17,6 +17,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from app.errors import StartError, StorageFull, Unavailable
 from app.store.group_commit import GroupCommit
 from app.store.migrations import migrate
+from app.store.reserve import Reserve
 
 __all__ = ["Store", "database_file"]
 
@@ -43,6 +44,8 @@ class Store:
         self._engine = _make_engine(url)
         is_sqlite = self._engine.dialect.name == "sqlite"
         self._group = GroupCommit(self._engine) if is_sqlite else None
+        file = database_file(url) if is_sqlite else None
+        self._reserve = None if file is None else Reserve(file.with_name(f"{file.name}.reserve"))
 
     def open(self) -> None:
         """Bring the schema up to date.
@@ -104,13 +107,20 @@ class Store:
             Unavailable: the database does not answer, or others write to it all the time.
             StorageFull: its disk is full.
         """
-        with _translated():
-            if self._group is not None:
-                with self._group.write() as connection:
-                    yield connection
-                return
-            with self._engine.begin() as connection:
-                yield connection
+        try:
+            with _translated():
+                if self._group is not None:
+                    with self._group.write() as connection:
+                        yield connection
+                else:
+                    with self._engine.begin() as connection:
+                        yield connection
+        except StorageFull:
+            if self._reserve is not None:
+                self._reserve.give_up()
+            raise
+        if self._reserve is not None:
+            self._reserve.keep()
 
 
 def database_file(url: str) -> Path | None:

@@ -1,0 +1,47 @@
+"""Room kept free beside a database, so that it can still note what failed when the disk is full."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+__all__ = ["Reserve"]
+
+_BYTES = 1 << 20
+_AGAIN_SECONDS = 10.0
+
+
+class Reserve:
+    """A file that takes room while there is some, and is given up when there is none."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._looked_at = -_AGAIN_SECONDS
+
+    def keep(self) -> None:
+        """Take the room, unless it is taken, or was asked for a moment ago and not there."""
+        now = time.monotonic()
+        if now - self._looked_at < _AGAIN_SECONDS:
+            return
+        self._looked_at = now
+        with contextlib.suppress(OSError):
+            if self._path.exists():
+                return
+            part = self._path.with_suffix(".part")
+            try:
+                descriptor = os.open(part, os.O_WRONLY | os.O_CREAT, 0o600)
+                try:
+                    os.posix_fallocate(descriptor, 0, _BYTES)
+                finally:
+                    os.close(descriptor)
+                os.replace(part, self._path)
+            except OSError:
+                part.unlink(missing_ok=True)
+
+    def give_up(self) -> None:
+        """Let the database have the room."""
+        self._looked_at = time.monotonic()
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)

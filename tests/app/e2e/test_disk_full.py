@@ -1,0 +1,81 @@
+"""A fit whose disk fills up says so within seconds, or waits for room; the server goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.client import Client
+from app.client.local_server import running_server
+from app.demo.tour import MNIST
+from served.lenet import create, fit
+from served.processes import ENVIRONMENT, wait_until
+
+SECONDS = 30
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 32 MiB, where this machine lets us mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("this machine does not let us mount a disk")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Take all the room of a disk; return the file that has it."""
+    path = disk / "filler"
+    with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(4096)):
+            pass
+    return path
+
+
+@pytest.mark.parametrize("retries", [0, 50])
+def test_a_fit_without_room_fails_or_waits_and_others_are_answered(
+    small_disk: Path, tmp_path: Path, retries: int
+) -> None:
+    data = small_disk / "var"
+    data.mkdir()
+    (data / "server.log").symlink_to(tmp_path / "server.log")
+    with running_server(data, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        client.put_dataset("mnist", MNIST)
+        create(client, "lenet")
+        cadence = {"epochs": 1, "batches": 10, "keep": 1}
+        job_id = fit(client, "lenet", epochs=2, checkpoint=cadence, limits={"max_retries": retries})
+        wait_until(lambda: bool(client.checkpoints("lenet")), "a first checkpoint")
+        filler = fill(small_disk)
+        if retries == 0:
+            wait_until(lambda: client.job(job_id)["status"] == "failed", "it says so", SECONDS)
+            assert client.job(job_id)["error"]["code"] == "storage_full"
+        else:
+            wait_until(lambda: client.job(job_id)["retries"] > 0, "it waits", SECONDS)
+            (event, *_) = [e for e in _events(client, job_id) if e["kind"] == "deferred"]
+            assert event["data"]["error"]["code"] == "storage_full"
+        assert client.is_ready()
+        assert client.modules()[0]["name"] == "lenet"
+        filler.unlink()
+        if retries == 0:
+            client.retry(job_id)
+        assert client.wait(job_id)["status"] == "succeeded"
+        said = [e["data"].get("message", "") for e in _events(client, job_id)]
+        assert any(message.startswith("going on from checkpoint") for message in said)
+
+
+def _events(client: Client, job_id: int) -> list[dict[str, object]]:
+    """Return the events so far, of a job that may not have ended."""
+    events = []
+    last = client.request("GET", f"/v1/jobs/{job_id}").json()["updated_at"]
+    for event in client.job_events(job_id):
+        events.append(event)
+        if event["created_at"] >= last:
+            break
+    return events
