@@ -435,9 +435,14 @@ async def repeat(step: Callable[[], Awaitable[None]]) -> None:
 
 async def cancel_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
     """Cancel tasks and wait for their ends."""
+    # More than once: wait_for of Python 3.11 forgets a cancellation that comes together with
+    # what it waits for, and a loop then goes on.
     tasks = list(tasks)
-    for task in tasks:
-        task.cancel()
+    left = {task for task in tasks if not task.done()}
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=0.5)
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
