@@ -10,7 +10,15 @@ from pathlib import Path
 
 from app.client import Client
 
-__all__ = ["ENVIRONMENT", "executor_pid", "is_running", "kill", "resident_bytes", "wait_until"]
+__all__ = [
+    "ENVIRONMENT",
+    "end_executor",
+    "executor_pid",
+    "is_running",
+    "kill",
+    "resident_bytes",
+    "wait_until",
+]
 
 ENVIRONMENT = {"MODSERVE_THREADS": "1"}
 """One thread: the numbers of a training can be repeated, and other tests go on beside it."""
@@ -20,6 +28,18 @@ def executor_pid(client: Client) -> int:
     """Return the process id of the server's only executor."""
     (executor,) = client.request("GET", "/v1/executors").json()["items"]
     return int(executor["pid"])
+
+
+def end_executor(client: Client) -> None:
+    """Kill the server's only executor and wait until another process is in its place."""
+    first = executor_pid(client)
+    kill(first)
+
+    def is_replaced() -> bool:
+        (executor,) = client.executors()
+        return executor["alive"] and executor.get("pid", first) != first
+
+    wait_until(is_replaced, "an executor in the place of the one that died")
 
 
 def is_running(pid: int) -> bool:

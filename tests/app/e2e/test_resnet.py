@@ -17,7 +17,7 @@ from oracle import golden_file, networks
 from oracle.compare import assert_close
 from oracle.topics.models import make_inputs
 from served.params_file import write_params
-from served.processes import executor_pid, kill, wait_until
+from served.processes import end_executor
 
 IMAGES = make_inputs("resnet20")["data"]
 SYMBOL = golden_file.GOLDEN / "models" / "resnet20-symbol.json"
@@ -193,9 +193,5 @@ def test_a_checkpoint_with_more_than_the_module_has_outlives_the_executor(
     file.write_bytes(write_params(arguments | {"head_bias": np.ones(2, "float32")}, auxiliary))
     client.put_checkpoint_file("restored", 1, file)
     client.load("restored", 1, allow_extra=True)
-    first = executor_pid(client)
-    kill(first)
-    wait_until(lambda: client.module("restored")["generation"] == 2, "the death is noticed")
-    wait_until(client.is_ready, "the executor is back")
-    assert executor_pid(client) != first
+    end_executor(client)
     assert_answers_as_mxnet(client, "restored")
