@@ -17,7 +17,7 @@ from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from app.domain.checkpoint import CheckpointManifest, CheckpointTag, best_tags
+from app.domain.checkpoint import CheckpointManifest, CheckpointTag, FileDigest, best_tags
 from app.domain.job import TERMINAL, Job, JobKind, JobStatus
 from app.domain.module import ModuleRecord
 from app.domain.names import check_name
@@ -210,7 +210,13 @@ class CheckpointService:
             module, tag: which checkpoint; it is made if it is not there.
             uploads: the files by name.
             is_whole: they replace what the checkpoint had.
+
+        Raises:
+            InUse: the module is restored from this checkpoint, and would have other parameters.
         """
+        digests = {name: upload.finish() for name, upload in uploads.items()}
+        if self._modules.get(module).checkpoint == tag:
+            self._check_same(module, tag, digests, is_whole)
         present = [] if is_whole else self._files_present(module, tag)
         names = {*uploads, *(path.name for path in present)}
         prefix = _prefix(names) or module
@@ -219,12 +225,32 @@ class CheckpointService:
             if kept:
                 link_files(self.directory(module, tag), kept, writer.directory)
             for name, upload in uploads.items():
-                upload.finish()
                 os.link(upload.path, writer.directory / check_name(name, "file"))
         manifest = read_manifest(self.directory(module, tag))
         with self._store.write() as connection:
             put_checkpoint(connection, manifest)
         return manifest
+
+    def _check_same(
+        self,
+        module: str,
+        tag: CheckpointTag,
+        digests: Mapping[str, FileDigest],
+        is_whole: bool,
+    ) -> None:
+        """Refuse to replace what a module is restored from; files may be added to it."""
+        present = read_manifest(self.directory(module, tag)).files
+        other = [
+            name
+            for name, digest in present.items()
+            if digests.get(name, None if is_whole else digest) != digest
+        ]
+        if other:
+            raise InUse(
+                f"checkpoint {tag} is what module {module!r} is restored from, and its "
+                f"{', '.join(sorted(other))} would become another; upload under another epoch "
+                "and load that"
+            )
 
     @tell_full_disk()
     def take_over(self, record: ModuleRecord) -> None:

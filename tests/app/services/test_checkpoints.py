@@ -257,3 +257,19 @@ def test_the_best_checkpoint_of_a_job_is_never_pruned(bench) -> None:
         bench.checkpoints.saved("a", T(epoch))
         bench.checkpoints.prune("a", keep=1)
     assert listed(bench, "a") == [T(4), T(2)]
+
+
+async def test_what_a_module_is_restored_from_is_not_replaced(bench) -> None:
+    service = bench.checkpoints
+    save(bench, "a", T(1))
+    name = "a-0001.params"
+    kept = content_of(service.directory("a", T(1)))
+    assert kept is not None
+    with pytest.raises(InUse, match=name):
+        await service.upload("a", T(1), name, chunks(b"others"))
+    assert content_of(service.directory("a", T(1))) == kept
+    await service.upload("a", T(1), name, chunks(kept))  # the same again is no change
+    await service.upload("a", T(1), "a-0001.states", chunks(b"s"))
+    save(bench, "a", T(2))
+    await service.upload("a", T(1), name, chunks(b"others"))
+    assert content_of(service.directory("a", T(1))) == b"others"
