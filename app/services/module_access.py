@@ -10,17 +10,21 @@ from contextlib import asynccontextmanager
 from typing import TypeAlias
 from weakref import WeakValueDictionary
 
+import structlog
+
 from app.domain.module import ModuleRecord, require
 from app.error_table import error_code
 from app.errors import ExecutorGone, HostError, NotFound, ParamsLost, ServiceError
 from app.link import calls
 from app.link.client import Reply, Tensors
 from app.services.checkpoints import CheckpointService
-from app.services.executors import Executors
+from app.services.executors import Executors, tell
 from app.services.modules import ModuleService
 from app.services.restoration import Restoration
 
 __all__ = ["ModuleAccess"]
+
+_log = structlog.get_logger(__name__)
 
 _LONGEST_LOOK_SECONDS = 0.25
 _MOST_RESTORES = 3
@@ -141,7 +145,20 @@ class ModuleAccess:
 
             reply = await (ask() if is_durable else self._unsettle(record, ask))
             reply.release()
-            return await asyncio.to_thread(self._modules.change, name, alter, settles=settles)
+            try:
+                return await asyncio.to_thread(self._modules.change, name, alter, settles=settles)
+            except ServiceError:
+                if is_durable and (record.durable or settles):
+                    await self._put_away(record)
+                raise
+
+    async def _put_away(self, record: ModuleRecord) -> None:
+        """Take a module off its device, where it is ahead of its record; a call brings it back."""
+        client = self._executors.get(record.executor)
+        try:
+            await tell(client, calls.DeleteModule(module=record.name))
+        except (HostError, ExecutorGone) as error:
+            _log.warning("a module is ahead of its record", module=record.name, reason=str(error))
 
     async def _unsettle(self, record: ModuleRecord, ask: Callable[[], Awaitable[Reply]]) -> Reply:
         """Make a call after which the module is not durable, and note that before.

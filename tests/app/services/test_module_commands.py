@@ -14,8 +14,17 @@ import pytest
 from app.domain.checkpoint import CheckpointTag
 from app.domain.job import JobKind
 from app.domain.module import SINGLE, BindSpec, InitSpec, InputDesc, ModuleRecord
-from app.errors import AlreadyExists, ExecutorGone, HostError, Invalid, ModuleFailed, NotFound
+from app.errors import (
+    AlreadyExists,
+    ExecutorGone,
+    HostError,
+    Invalid,
+    ModuleFailed,
+    NotFound,
+    StorageFull,
+)
 from app.executor.main import make_loop
+from app.link.calls import GetParams
 from app.link.inprocess import InProcessClient
 from app.services import module_commands as commands_module
 from app.services.executors import Executors
@@ -23,6 +32,7 @@ from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
 from app.services.restoration import Restoration
 from app.services.restore_log import RestoreLog
+from served.perceptron import data_shape, label_shape, perceptron
 
 FIT = {"dataset": "digits", "epochs": 1, "batch_size": 2, "optimizer": {"name": "sgd"}}
 
@@ -97,6 +107,39 @@ async def test_a_module_that_another_server_deleted_is_made_anew(
     _, live = await engine.describe("net")
     assert live is not None
     assert live["output_names"] == ["second_output"]
+
+
+async def test_a_change_that_cannot_be_noted_is_undone(
+    bench: Any, engine: ModuleCommands, access: ModuleAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.create(ModuleRecord(name="net", symbols={SINGLE: perceptron().tojson()}))
+    first, second = (
+        BindSpec(data_shapes=(data_shape(rows),), label_shapes=(label_shape(rows),))
+        for rows in (2, 5)
+    )
+    await engine.bind("net", first)
+    await engine.init_params("net", InitSpec(seed=1))
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.modules, "change", full_disk)
+        with pytest.raises(StorageFull):
+            await engine.bind("net", second)
+        with pytest.raises(StorageFull):
+            await engine.init_params("net", InitSpec(seed=2))
+    reply = await access.ask_at("net", "get_params", GetParams(module="net"))
+    weight = reply.tensors["fc1_weight"].copy()
+    reply.release()
+    record, live = await engine.describe("net")
+    assert live is not None
+    assert (record.bind, live["bind"]["data_shapes"][0]["shape"]) == (first, [2, 6])
+    await engine.init_params("net", InitSpec(seed=1))
+    again = await access.ask_at("net", "get_params", GetParams(module="net"))
+    np.testing.assert_array_equal(again.tensors["fc1_weight"], weight)
+    again.release()
+
+
+def full_disk(*arguments: Any, **options: Any) -> None:
+    """Stand in for a write that has no room."""
+    raise StorageFull
 
 
 async def test_an_executor_that_is_down_changes_nothing(
