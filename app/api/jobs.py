@@ -284,7 +284,7 @@ async def follow(
     """Send the job's events as they come, from the first or after a given one, to its end."""
     await asyncio.to_thread(services.jobs.get, job)
     begin = after if last_event_id is None else last_event_id
-    return _stream(services.jobs.follow(job, begin))
+    return _stream(services.jobs.stream(job, begin, _frame))
 
 
 @router.get(
@@ -298,22 +298,23 @@ async def follow_all(
 ) -> StreamingResponse:
     """Send the events of all jobs as they come."""
     begin = after if last_event_id is None else last_event_id
-    return _stream(services.jobs.follow(None, begin))
+    return _stream(services.jobs.stream(None, begin, _frame))
 
 
-def _stream(rows: AsyncIterator[EventRow | None]) -> StreamingResponse:
+def _stream(frames: AsyncIterator[bytes | None]) -> StreamingResponse:
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_lines(rows), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_lines(frames), media_type="text/event-stream", headers=headers)
 
 
-async def _lines(rows: AsyncIterator[EventRow | None]) -> AsyncIterator[bytes]:
+def _frame(row: EventRow) -> bytes:
+    data = orjson.dumps(event_view(row).model_dump())
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (row.id, row.kind.value.encode(), data)
+
+
+async def _lines(frames: AsyncIterator[bytes | None]) -> AsyncIterator[bytes]:
     try:
-        async for row in rows:
-            if row is None:
-                yield b": still here\n\n"
-                continue
-            data = orjson.dumps(event_view(row).model_dump())
-            yield b"id: %d\nevent: %s\ndata: %s\n\n" % (row.id, row.kind.value.encode(), data)
+        async for frame in frames:
+            yield b": still here\n\n" if frame is None else frame
     except ServiceError as error:
         # The answer has begun: its end is all that can be said. Whoever follows asks again.
         _log.warning("a stream of events ends", reason=error.message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 from app.domain.job import TERMINAL, EventRow, JobStatus
 from app.services.bell import Bell
@@ -17,7 +17,8 @@ __all__ = ["Followers"]
 _EVENTS_AT_ONCE = 500
 _LONGEST_WAIT_SECONDS = 2.0  # another server's events ring no bell here
 _LONGEST_SILENCE_SECONDS = 2.0
-_LONGEST_TAIL = 2000
+_LONGEST_TAIL = 500
+_MOST_ENCODED = 500
 
 
 class Followers:
@@ -27,7 +28,23 @@ class Followers:
         self._store = store
         self._bell = bell
         self._tail = _Tail(store, bell)
+        self._encoded: dict[int, bytes] = {}
         self._is_over = False
+
+    async def stream(
+        self, job_id: int | None, after: int, encode: Callable[[EventRow], bytes]
+    ) -> AsyncGenerator[bytes | None, None]:
+        """Yield events as they are sent, each encoded once for all who follow; see ``follow``."""
+        async for row in self.follow(job_id, after):
+            yield None if row is None else self._encode(row, encode)
+
+    def _encode(self, row: EventRow, encode: Callable[[EventRow], bytes]) -> bytes:
+        found = self._encoded.get(row.id)
+        if found is None:
+            found = self._encoded[row.id] = encode(row)
+            if len(self._encoded) > _MOST_ENCODED:
+                del self._encoded[next(iter(self._encoded))]
+        return found
 
     async def follow(self, job_id: int | None, after: int) -> AsyncGenerator[EventRow | None, None]:
         """Yield events after an id as they come; see ``JobService.follow``."""

@@ -342,6 +342,12 @@ class JobService:
         """
         return self._followers.follow(job_id, after)
 
+    def stream(
+        self, job_id: int | None, after: int, encode: Callable[[EventRow], bytes]
+    ) -> AsyncGenerator[bytes | None, None]:
+        """Yield events as ``follow`` does, each encoded once for all who follow."""
+        return self._followers.stream(job_id, after, encode)
+
     def end_streams(self) -> None:
         """End all that follow, at once and for good: the server stops."""
         self._followers.end()
