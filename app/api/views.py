@@ -167,7 +167,11 @@ class JobView(BaseModel):
     executor: str | None
     progress: dict[str, Any]
     result: dict[str, Any] | None
-    error: dict[str, Any] | None
+    error: dict[str, Any] | None = Field(description="Why it failed.")
+    setback: dict[str, Any] | None = Field(
+        description="Why the newest attempt that was lost, or is made again, did not end it: while "
+        "it waits for room on the disk, `storage_full`."
+    )
     created_at: float
     started_at: float | None
     finished_at: float | None

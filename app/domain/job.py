@@ -237,6 +237,7 @@ class Job:
         progress: the newest progress report.
         result: what came out, once succeeded.
         error: ``{"code", "message", "field"}``, once failed.
+        setback: the same of the newest attempt that was lost or that failed and is tried again.
     """
 
     id: int = 0
@@ -265,6 +266,7 @@ class Job:
     progress: Mapping[str, Any] = field(default_factory=dict)
     result: Mapping[str, Any] | None = None
     error: Mapping[str, Any] | None = None
+    setback: Mapping[str, Any] | None = None
     created_at: float = 0.0
     started_at: float | None = None
     finished_at: float | None = None

@@ -51,7 +51,13 @@ _OVER: Mapping[str, Any] = {
     "is_expiring": False,
     "claimed_at": None,
 }
-_AFRESH: Mapping[str, Any] = {"lost": 0, "retries": 0, "not_before": None, "ran_seconds": 0.0}
+_AFRESH: Mapping[str, Any] = {
+    "lost": 0,
+    "retries": 0,
+    "not_before": None,
+    "ran_seconds": 0.0,
+    "setback": None,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +113,7 @@ def recorded(job: Job, kind: JobEvent, data: Mapping[str, Any], now: float) -> M
 def succeeded(job: Job, result: Mapping[str, Any], now: float) -> Move:
     """End attempt and job well."""
     result = dict(result)
-    return _end(job, JobEvent.SUCCEEDED, now, {"result": result}, result=result)
+    return _end(job, JobEvent.SUCCEEDED, now, {"result": result}, result=result, setback=None)
 
 
 def failed(job: Job, error: Mapping[str, Any], now: float) -> Move:
@@ -121,7 +127,8 @@ def failed(job: Job, error: Mapping[str, Any], now: float) -> Move:
     retries = job.retries + 1
     not_before = now + backoff_seconds(retries)
     data = {"error": error, "retry": retries, "not_before": not_before}
-    return _end(job, JobEvent.DEFERRED, now, data, retries=retries, not_before=not_before)
+    changes = {"retries": retries, "not_before": not_before, "setback": error}
+    return _end(job, JobEvent.DEFERRED, now, data, **changes)
 
 
 def cancelled(job: Job, now: float) -> Move:
@@ -141,11 +148,13 @@ def lost(job: Job, reason: str, now: float, *, waits: bool = False) -> Move:
         waits: what ended it may last: the next attempt begins the later the more were lost.
     """
     event, count = event_after_loss(job), job.lost + 1
+    setback = {"code": "attempt_lost", "message": reason, "field": None}
     if event is not JobEvent.RELEASED or not waits:
-        return _give_back(job, event, reason, now, lost=count)
+        return _give_back(job, event, reason, now, lost=count, setback=setback)
     not_before = now + backoff_seconds(count)
     data = {"reason": reason, "not_before": not_before}
-    return _end(job, event, now, data, lost=count, not_before=not_before)
+    changes = {"lost": count, "not_before": not_before, "setback": setback}
+    return _end(job, event, now, data, **changes)
 
 
 def expired(job: Job, now: float) -> Move:

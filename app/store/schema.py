@@ -152,6 +152,7 @@ jobs = Table(
     Column("ran_seconds", Double, nullable=False, server_default="0"),
     Column("claimed_at", Double),
     Column("expires_at", Double),
+    Column("setback", JSON(none_as_null=True)),
     CheckConstraint("kind IN ('fit', 'score', 'predict')", name="jobs_kind"),
     CheckConstraint(
         "status IN ('queued', 'running', 'paused', 'succeeded', 'failed', 'cancelled')",

@@ -34,6 +34,7 @@ def test_failures_that_may_pass_are_tried_again_later_and_later(code: str) -> No
         move = job_moves.failed(job, error(code), 110.0)
         assert (move.event, move.job.status) == (E.DEFERRED, S.QUEUED)
         assert (move.job.retries, move.job.not_before) == (retry, 110.0 + wait)
+        assert move.job.setback == error(code)
         assert move.data == {"error": error(code), "retry": retry, "not_before": 110.0 + wait}
         assert move.job.error is move.job.finished_at is move.job.lease_until is None
         job = job_moves.claimed(move.job, "cpu(0)", "server", 120.0).job
@@ -41,7 +42,7 @@ def test_failures_that_may_pass_are_tried_again_later_and_later(code: str) -> No
     last = job_moves.failed(job, error(code), 130.0)
     assert (last.event, last.job.status, last.job.error) == (E.FAILED, S.FAILED, error(code))
     again = job_moves.retried(last.job, 140.0).job
-    assert (again.retries, again.not_before, again.error) == (0, None, None)
+    assert (again.retries, again.not_before, again.error, again.setback) == (0, None, None, None)
 
 
 def test_other_failures_end_the_job_whatever_retries_are_left() -> None:
@@ -64,6 +65,11 @@ def test_a_refusal_puts_off_and_a_death_does_not() -> None:
     assert job_moves.lost(job, "died", 110.0).job.not_before is None
     put_off = job_moves.lost(job, "in use", 110.0, waits=True)
     assert (put_off.job.lost, put_off.job.not_before) == (2, 112.0)
+    setback = put_off.job.setback
+    assert setback is not None
+    assert (setback["code"], setback["message"]) == ("attempt_lost", "in use")
+    again = job_moves.claimed(put_off.job, "cpu(0)", "server", 113.0).job
+    assert job_moves.succeeded(again, {}, 114.0).job.setback is None
     assert put_off.data == {"reason": "in use", "not_before": 112.0}
 
 

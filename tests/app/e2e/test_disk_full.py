@@ -58,8 +58,7 @@ def test_a_fit_without_room_fails_or_waits_and_others_are_answered(
             assert client.job(job_id)["error"]["code"] == "storage_full"
         else:
             wait_until(lambda: client.job(job_id)["retries"] > 0, "it waits", SECONDS)
-            (event, *_) = [e for e in _events(client, job_id) if e["kind"] == "deferred"]
-            assert event["data"]["error"]["code"] == "storage_full"
+            assert client.job(job_id)["setback"]["code"] == "storage_full"
         assert client.is_ready()
         assert client.modules()[0]["name"] == "lenet"
         filler.unlink()
