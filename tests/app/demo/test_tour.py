@@ -127,7 +127,11 @@ def test_ctrl_c_ends_a_demo_of_a_shell_script_too(tmp_path: Path) -> None:
 def test_a_server_that_was_stopped_has_not_failed(
     tmp_path: Path, number: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with subprocess.Popen(["sleep", "60"]) as process:
+    # Who runs the tests may have SIGINT ignored, which processes inherit.
+    sleeper = "import signal, time; signal.signal(2, signal.SIG_DFL); print(flush=True)"
+    command = [sys.executable, "-c", f"{sleeper}; time.sleep(60)"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline()
         process.send_signal(number)
         server = ServerProcess(process, "http://127.0.0.1:1", tmp_path / "log")
         assert tour._serve_on(server, Console()) == 0
