@@ -138,7 +138,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     locks.take(settings.devices)
     stack.callback(locks.release)
     storage = open_storage(storage_options(settings), stack.enter_context(ExitStack()))
-    recovered = await asyncio.to_thread(_recover, storage)
+    recovery = asyncio.create_task(asyncio.to_thread(_recover, storage), name="recover")
     bells = Bells()
     defaults = JobDefaults(
         lease_seconds=settings.lease_seconds, max_attempts=settings.job_max_attempts
@@ -166,15 +166,20 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     )
 
     async def restore(client: ExecutorClient) -> None:
+        await asyncio.shield(recovery)  # processes start meanwhile
         await dispatcher.executor_started(client)  # jobs of the process before are lost
         await restoration.executor_started(client.name)
 
     for name in settings.devices:
         executors.add(_make_executor(name, settings, restore))
-        if settings.executor_form == "in_process":
-            restores.executor_started(name)
-    await executors.start()
     stack.push_async_callback(executors.stop)
+    try:
+        await executors.start()
+    finally:
+        recovered = await recovery
+    if settings.executor_form == "in_process":
+        for name in settings.devices:
+            restores.executor_started(name)
     stack.push_async_callback(restoration.stop)
     await dispatcher.start()
     stack.push_async_callback(dispatcher.stop)

@@ -107,8 +107,10 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application and accept connections."""
-        self._app.openapi()  # takes as long as many requests; who asks first need not wait for it
+        # It takes as long as many requests: who asks for it first need not wait.
+        document = asyncio.create_task(asyncio.to_thread(self._app.openapi))
         await super().startup(sockets)
+        await document
         # What lives from here on to the end need not be looked through for garbage again and again.
         gc.collect()
         gc.freeze()
