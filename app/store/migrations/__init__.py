@@ -1,18 +1,20 @@
 """How the schema came to be, step by step, forward only: Alembic's revisions under ``versions``.
 
-alembic revision    is not used: copy the newest file, number it, name what it does
+``vNNNN_name.py`` holds revision ``NNNN``. For a new one copy the newest, number it, and name what
+it does. Alembic is loaded where there is something to apply: most starts do without.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 
 from app.errors import Unavailable
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 __all__ = ["current_revision", "latest_revision", "migrate", "revisions"]
 
@@ -23,8 +25,7 @@ _LOCKS = {"postgresql": "SELECT pg_advisory_xact_lock(773301)"}
 
 def revisions() -> list[str]:
     """Return all revisions, the oldest first."""
-    walked = ScriptDirectory.from_config(_config()).walk_revisions()
-    return [script.revision for script in walked][::-1]
+    return sorted(path.stem[1:5] for path in (_FOLDER / "versions").glob("v*.py"))
 
 
 def latest_revision() -> str:
@@ -41,8 +42,11 @@ def current_revision(connection: Connection) -> str | None:
     return "0001" if tables.has_table("schema_version") else None
 
 
-def migrate(connection: Connection, target: str = "head") -> None:
+def migrate(connection: Connection, target: str | None = None) -> None:
     """Apply the revisions that are missing, in the caller's transaction.
+
+    Args:
+        target: the last one to apply; None for the latest.
 
     Raises:
         Unavailable: the database was made by a newer modserve.
@@ -57,6 +61,13 @@ def migrate(connection: Connection, target: str = "head") -> None:
             f"the database has schema {present}, this modserve knows those up to {known[-1]}; "
             "run a newer modserve or give it another database"
         )
+    if present != (target or known[-1]):
+        _upgrade(connection, target or known[-1])
+
+
+def _upgrade(connection: Connection, target: str) -> None:
+    from alembic import command
+
     config = _config()
     config.attributes["connection"] = connection
     if inspect(connection).has_table("schema_version"):
@@ -66,6 +77,8 @@ def migrate(connection: Connection, target: str = "head") -> None:
 
 def _adopt(connection: Connection, config: Config) -> None:
     """Take over a database from before Alembic, whose one version is the first revision."""
+    from alembic import command
+
     version = connection.scalar(text("SELECT MAX(version) FROM schema_version"))
     if version not in (None, 1):
         raise Unavailable(f"the database has schema_version {version}, expected 1")
@@ -75,6 +88,8 @@ def _adopt(connection: Connection, config: Config) -> None:
 
 
 def _config() -> Config:
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
     config.set_main_option("path_separator", "os")

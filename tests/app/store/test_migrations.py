@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.exc import IntegrityError
 
@@ -152,3 +153,8 @@ def test_database_itself_refuses_two_running_jobs_of_a_module(two_modules: Store
         connection.execute(insert, {"module": 2})
     with pytest.raises(IntegrityError, match="UNIQUE"), two_modules.write() as connection:
         connection.execute(insert, {"module": 1})
+
+
+def test_files_are_named_by_their_revisions() -> None:
+    scripts = ScriptDirectory.from_config(migrations._config())
+    assert [script.revision for script in scripts.walk_revisions()][::-1] == revisions()
