@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from app.domain.job import Job, JobAction, JobKind
@@ -352,7 +353,7 @@ class ExecutorJobs:
         while not reports.empty():
             messages.append(reports.get_nowait())
         for part in self._parts(_without_outdated(messages)):
-            await _safely(lambda part=part: self._enter(part))  # type: ignore[misc]
+            await _safely(partial(self._enter, part))
         self.client.events_taken(len(messages))
 
     def _parts(self, messages: list[ExecutorEvent]) -> list[list[ExecutorEvent]]:

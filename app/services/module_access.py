@@ -203,6 +203,7 @@ class ModuleAccess:
             return None
 
     async def is_there(self, name: str) -> bool:
+        """Tell whether there is a module of this name."""
         try:
             await self.record(name)
         except NotFound:
@@ -220,6 +221,7 @@ class ModuleAccess:
 
     @asynccontextmanager
     async def lock(self, name: str) -> AsyncIterator[None]:
+        """Have a module to oneself for a block, among those who change it through this server."""
         # Who has it or waits for it keeps it alive; the next one after them makes another.
         lock = self._locks.setdefault(name, asyncio.Lock())
         async with lock:
