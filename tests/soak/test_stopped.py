@@ -19,6 +19,7 @@ from served.trainings import ending, make_dataset, submit
 LEASE_SECONDS = 1.0
 SETTINGS = ENVIRONMENT | {"MODSERVE_LEASE_SECONDS": str(LEASE_SECONDS)}
 EPOCHS = 20
+TRIES = 10
 ROUNDS = [1, pytest.param(10, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])]
 
 
@@ -50,24 +51,34 @@ def watcher(tmp_path: Path, sleeper: ServerProcess) -> Iterator[Client]:
         yield client
 
 
-def stop_past_the_lease(pids: list[int], is_lost: Callable[[], bool]) -> None:
-    """Stop processes until their job is taken from them, then let them go on.
+def stopped_past_the_lease(pids: list[int], is_lost: Callable[[], bool]) -> bool:
+    """Stop processes until their job is taken from them and let them go on; False if it is not.
 
     A server that is stopped in the middle of a transaction keeps SQLite's lock, and no other can
-    write until it wakes; then it is woken and stopped at another moment.
+    write until it wakes.
     """
-    for _ in range(20):
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_until(is_lost, "the lease is over", seconds=6 * LEASE_SECONDS)
+    except AssertionError:
+        return False
+    finally:
         for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
-        try:
-            wait_until(is_lost, "the lease is over", seconds=6 * LEASE_SECONDS)
-            return
-        except AssertionError:
-            continue
-        finally:
-            for pid in pids:
-                os.kill(pid, signal.SIGCONT)
-    pytest.fail("no other server took the job")
+            os.kill(pid, signal.SIGCONT)
+    return True
+
+
+def lose_a_fit(client: Client, watcher: Client, name: str, pids: list[int]) -> tuple[str, int]:
+    """Start a fit and stop processes past its lease; return its module and the job's id."""
+    for attempt in range(TRIES):
+        module = f"{name}-{attempt}"
+        job = submit(client, module, EPOCHS)
+        wait_until(lambda module=module: bool(client.checkpoints(module)), "a first checkpoint")
+        if stopped_past_the_lease(pids, lambda job=job: watcher.job(job)["status"] == "queued"):
+            return module, job
+        client.wait(job)
+    pytest.fail("no job was taken from the stopped processes")
 
 
 @pytest.mark.parametrize("rounds", ROUNDS)
@@ -83,14 +94,11 @@ def test_stopped_past_its_lease(
     with Client(sleeper.url) as client:
         make_dataset(client, tmp_path)
         for number in range(rounds):
-            name = f"net{number}"
-            job = submit(client, name, EPOCHS)
-            wait_until(lambda name=name: bool(client.checkpoints(name)), "a first checkpoint")
             pids = [sleeper.process.pid]
             if who == "server and executor":
                 pids.append(executor_pid(client))
-            stop_past_the_lease(pids, lambda job=job: watcher.job(job)["status"] != "running")
+            module, job = lose_a_fit(client, watcher, f"net{number}", pids)
             done = client.wait(job)
             assert done["status"] == "succeeded"
             assert done["attempt"] >= 2
-            assert ending(client, name, EPOCHS) == undisturbed
+            assert ending(client, module, EPOCHS) == undisturbed
