@@ -17,7 +17,7 @@ from app.domain.codec import from_plain
 from app.errors import Invalid, TooLarge, UnsupportedMedia
 from app.settings import Settings
 from app.tensors.codec import JSON, media_type
-from app.tensors.json_ import parse_json
+from app.tensors.json_bodies import parse_json
 
 __all__ = [
     "FEW_BYTES",

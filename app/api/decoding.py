@@ -22,7 +22,7 @@ from app.domain.job_params import parse_job_params
 from app.error_table import error_code
 from app.errors import HostError, Invalid, ServiceError
 from app.tensors.codec import JSON, Tensors, decode
-from app.tensors.json_ import parse_json
+from app.tensors.json_bodies import parse_json
 
 __all__ = ["Decoded", "Work", "as_host_error", "decode_body", "tensors_of"]
 

@@ -14,7 +14,7 @@ from app.domain.checkpoint import CheckpointTag
 from app.domain.module import SINGLE
 from app.errors import Damaged, Invalid, Malformed
 from app.services.incoming_checkpoint import IncomingCheckpoint
-from app.tensors.json_ import parse_json
+from app.tensors.json_bodies import parse_json
 
 __all__ = ["checkpoint_form", "module_form", "read_checkpoint_form", "read_module_form"]
 

@@ -16,7 +16,7 @@ from app.domain.module import SINGLE, BucketShapes, ModuleKind, ModuleRecord
 from app.domain.names import BucketKey
 from app.domain.origin import Head
 from app.errors import Invalid, Malformed
-from app.tensors.json_ import parse_json
+from app.tensors.json_bodies import parse_json
 
 __all__ = [
     "BucketBody",

@@ -13,8 +13,9 @@ import asyncio
 from collections.abc import Iterable
 
 from app.link.client import ExecutorClient
+from app.services.background_tasks import cancel_tasks, in_thread, repeat
 from app.services.bell import Bells
-from app.services.executor_jobs import ExecutorJobs, cancel_tasks, in_thread, repeat
+from app.services.executor_jobs import ExecutorJobs
 from app.services.job_queue import JobQueue
 from app.services.job_runs import JobRuns
 from app.services.restoration import Restoration

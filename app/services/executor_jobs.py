@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from app.domain.job import Job, JobAction, JobKind
 from app.domain.job_moves import PASSING
@@ -21,8 +21,6 @@ from app.errors import (
     HostError,
     Invalid,
     ServiceError,
-    StorageFull,
-    Unavailable,
 )
 from app.link.client import ExecutorClient
 from app.link.job_messages import (
@@ -37,12 +35,20 @@ from app.link.job_messages import (
     to_wire,
 )
 from app.link.supervisor import Supervisor
+from app.services.background_tasks import (
+    cancel_tasks,
+    in_thread,
+    logged,
+    persistently,
+    repeat,
+    safely,
+)
 from app.services.bell import Bells
 from app.services.job_queue import JobQueue
 from app.services.job_runs import LAST, JobRuns
 from app.services.restoration import Restoration
 
-__all__ = ["AFTER_ERROR_SECONDS", "ExecutorJobs", "cancel_tasks", "in_thread", "repeat"]
+__all__ = ["ExecutorJobs"]
 
 _log = logging.getLogger(__name__)
 
@@ -50,10 +56,6 @@ _POLL_SECONDS = 1.0
 _SHORT_SECONDS = 0.25
 _SHORT_IN_A_ROW = 4
 _LONGEST_AHEAD_SECONDS = 1.0
-AFTER_ERROR_SECONDS = 1.0
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -201,7 +203,7 @@ class ExecutorJobs:
         """Claim beside what else goes on, once for all the places that are free by then."""
         if not self._is_claim_due and not self._is_stopping:
             self._is_claim_due = True
-            self._spawn(self._claims, _safely(self._claim))
+            self._spawn(self._claims, safely(self._claim))
 
     def _free_places(self) -> int:
         if self._is_stopping or not self.client.is_alive():
@@ -353,7 +355,7 @@ class ExecutorJobs:
         while not reports.empty():
             messages.append(reports.get_nowait())
         for part in self._parts(_without_outdated(messages)):
-            await _safely(partial(self._enter, part))
+            await safely(partial(self._enter, part))
         self.client.events_taken(len(messages))
 
     def _parts(self, messages: list[ExecutorEvent]) -> list[list[ExecutorEvent]]:
@@ -379,7 +381,7 @@ class ExecutorJobs:
         """Enter messages, however long the store takes none: nobody says this again."""
         if len(messages) == 1:
             messages = [await self._prepare(messages[0])]
-        jobs = await _persistently(lambda: self._runs.enter(messages))
+        jobs = await persistently(lambda: self._runs.enter(messages))
         for job, message in zip(jobs, messages, strict=True):
             if job is not None and isinstance(message, JobPrepared | JobCheckpoint | LAST):
                 await self._follow_up(job, message)
@@ -393,10 +395,10 @@ class ExecutorJobs:
         assignment = self._find(message.job_id, message.attempt)
         if assignment is None or not isinstance(message, LAST):
             return message
-        return await _persistently(lambda: self._runs.prepare(message, assignment.job))
+        return await persistently(lambda: self._runs.prepare(message, assignment.job))
 
     async def _follow_up(self, job: Job, message: ExecutorEvent) -> None:
-        await _persistently(lambda: self._runs.follow_up(job, message))
+        await persistently(lambda: self._runs.follow_up(job, message))
 
     # -- assignments --------------------------------------------------------------------------
 
@@ -420,67 +422,12 @@ class ExecutorJobs:
         await in_thread(self._queue.lose, job.id, job.attempt, reason, waits=waits)
 
     def _call(self, step: Coroutine[Any, Any, None]) -> None:
-        self._spawn(self._calls, _logged(step))
+        self._spawn(self._calls, logged(step))
 
     def _spawn(self, tasks: set[asyncio.Task[None]], step: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(step)
         tasks.add(task)
         task.add_done_callback(tasks.discard)
-
-
-async def repeat(step: Callable[[], Awaitable[None]]) -> None:
-    """Do a step again and again; an error is logged, and delays what comes next."""
-    while True:
-        await _safely(step)
-
-
-async def cancel_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel tasks and wait for their ends."""
-    # More than once: wait_for of Python 3.11 forgets a cancellation that comes together with
-    # what it waits for, and a loop then goes on.
-    tasks = list(tasks)
-    left = {task for task in tasks if not task.done()}
-    while left:
-        for task in left:
-            task.cancel()
-        _, left = await asyncio.wait(left, timeout=0.5)
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def in_thread(step: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-    """Run a step in a thread; who is cancelled meanwhile ends when the step has ended."""
-    running = asyncio.ensure_future(asyncio.to_thread(step, *arguments, **options))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.wait([running])
-        raise
-
-
-async def _safely(step: Callable[[], Awaitable[None]]) -> None:
-    """Do a step; an error of the store or of ours is logged, and delays what comes next."""
-    try:
-        await step()
-    except Exception:
-        _log.exception("the dispatcher goes on after an error")
-        await asyncio.sleep(AFTER_ERROR_SECONDS)
-
-
-async def _logged(step: Awaitable[None]) -> None:
-    try:
-        await step
-    except Exception:
-        _log.exception("the dispatcher goes on after an error")
-
-
-async def _persistently(step: Callable[[], T]) -> T:
-    """Do a step in a thread, again and again while the store takes nothing."""
-    while True:
-        try:
-            return await in_thread(step)
-        except (Unavailable, StorageFull) as error:
-            _log.error("what an executor reports waits: %s", error)
-            await asyncio.sleep(AFTER_ERROR_SECONDS)
 
 
 def _without_outdated(messages: list[ExecutorEvent]) -> list[ExecutorEvent]:

@@ -9,9 +9,10 @@ import numpy.typing as npt
 import orjson
 
 from app.errors import Invalid, UnsupportedMedia, brief
-from app.tensors.json_ import check_depth, load_json, read_tensor
+from app.tensors.json_bodies import check_depth, load_json
+from app.tensors.json_tensors import read_tensor
 from app.tensors.npy import npy_pieces, npz_content, read_npy, read_npz
-from app.tensors.safetensors_ import read_safetensors, safetensors_pieces
+from app.tensors.safetensors_format import read_safetensors, safetensors_pieces
 from app.tensors.writing import join, json_pieces
 
 __all__ = [

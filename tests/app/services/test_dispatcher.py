@@ -25,7 +25,7 @@ from app.link.job_messages import (
     JobPrepared,
     JobProgress,
 )
-from app.services import executor_jobs
+from app.services import background_tasks
 from app.services.dispatcher import Dispatcher
 from app.store import queue
 from served.scripted_executor import ScriptedExecutor, dispatching, of, until, until_status
@@ -277,7 +277,7 @@ async def test_passing_refusal_puts_the_job_off_and_takes_an_attempt(bench, code
 
 
 async def test_no_report_is_lost_while_the_store_takes_nothing(bench, monkeypatch) -> None:
-    monkeypatch.setattr(executor_jobs, "AFTER_ERROR_SECONDS", 0.01)
+    monkeypatch.setattr(background_tasks, "AFTER_ERROR_SECONDS", 0.01)
     refusals: list[Exception] = [StorageFull(), Unavailable("locked"), StorageFull()]
     record = bench.queue.record
 

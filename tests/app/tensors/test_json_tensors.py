@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.errors import Invalid, Malformed
-from app.tensors.json_ import parse_json, read_tensor
+from app.errors import Invalid
+from app.tensors.json_tensors import read_tensor
 
 
 def nested(depth: int) -> list:
@@ -79,19 +79,3 @@ def test_what_is_refused(value: object, field: str, text: str) -> None:
 
 def test_numbers_past_the_range_of_the_dtype_become_infinite() -> None:
     assert read_tensor({"data": [1e300], "dtype": "float32"}, "x")[0] == np.inf
-
-
-def test_broken_json_says_where() -> None:
-    with pytest.raises(Malformed, match=r"no JSON: .*line 2 column 8"):
-        parse_json(b'{"a": 1,\n "b": [}]')
-    assert parse_json(b"[1, 2.5, null]") == [1, 2.5, None]
-
-
-@pytest.mark.parametrize("opening", [b"[", b'{"a":'])
-def test_what_is_nested_too_deep_is_refused(opening: bytes) -> None:
-    closing = b"]" if opening == b"[" else b"}"
-    parse_json(opening * 100 + b"1" + closing * 100)
-    with pytest.raises(Malformed, match="over 100 deep"):
-        parse_json(opening * 102 + b"1" + closing * 102)
-    with pytest.raises(Malformed, match="over 100 deep"):
-        parse_json(b'[0,{"b":[' + opening * 999 + b"1" + closing * 999 + b"]},2]")

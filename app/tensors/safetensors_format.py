@@ -13,7 +13,7 @@ import numpy.typing as npt
 import orjson
 
 from app.errors import Damaged, Malformed
-from app.tensors.json_ import parse_json
+from app.tensors.json_bodies import parse_json
 from app.tensors.shapes import shape_fault
 
 __all__ = ["read_safetensors", "safetensors_pieces"]

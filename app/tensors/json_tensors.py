@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
-from app.errors import FieldError, Invalid, Malformed
+from app.errors import FieldError, Invalid
 from app.tensors.shapes import MOST_AXES, shape_fault
 
-__all__ = ["check_depth", "load_json", "parse_json", "read_tensor"]
+__all__ = ["read_tensor"]
 
 DTYPE_NAMES = (
     *("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool", "int16"),
@@ -23,40 +22,7 @@ DTYPE_NAMES = (
 
 HostArray = npt.NDArray[Any]
 
-DEEPEST = 100
-"""Levels of lists and objects in a body; those of tensors are its axes."""
-
 _NUMBERS = frozenset({int, float, bool})
-
-
-def parse_json(body: bytes) -> Any:
-    """Parse a JSON body; raise Malformed with the position of the fault, or for its depth."""
-    parsed = load_json(body)
-    if body.count(b"[") + body.count(b"{") > DEEPEST:
-        check_depth(parsed)
-    return parsed
-
-
-def load_json(body: bytes) -> Any:
-    """Parse a JSON body of whatever depth; raise Malformed with the position of the fault."""
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise Malformed(f"the body is no JSON: {error}") from None
-
-
-def check_depth(parsed: Any) -> None:
-    """Raise Malformed where lists and objects are nested deeper than any body needs.
-
-    What walks over them calls itself for each level, and Python ends that at a thousand.
-    """
-    level = [parsed] if isinstance(parsed, (list, dict)) else []
-    for _ in range(DEEPEST + 1):
-        inside = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [one for one in chain.from_iterable(inside) if isinstance(one, (list, dict))]
-        if not level:
-            return
-    raise Malformed(f"the body nests lists and objects over {DEEPEST} deep, which nothing needs")
 
 
 def read_tensor(value: Any, field: str, dtype: str = "float32") -> HostArray:

@@ -1,0 +1,45 @@
+"""Bodies of JSON, parsed within a limit on their depth."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import orjson
+
+from app.errors import Malformed
+
+__all__ = ["check_depth", "load_json", "parse_json"]
+
+DEEPEST = 100
+"""Levels of lists and objects in a body; those of tensors are its axes."""
+
+
+def parse_json(body: bytes) -> Any:
+    """Parse a JSON body; raise Malformed with the position of the fault, or for its depth."""
+    parsed = load_json(body)
+    if body.count(b"[") + body.count(b"{") > DEEPEST:
+        check_depth(parsed)
+    return parsed
+
+
+def load_json(body: bytes) -> Any:
+    """Parse a JSON body of whatever depth; raise Malformed with the position of the fault."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Malformed(f"the body is no JSON: {error}") from None
+
+
+def check_depth(parsed: Any) -> None:
+    """Raise Malformed where lists and objects are nested deeper than any body needs.
+
+    What walks over them calls itself for each level, and Python ends that at a thousand.
+    """
+    level = [parsed] if isinstance(parsed, (list, dict)) else []
+    for _ in range(DEEPEST):
+        inside = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [one for one in chain.from_iterable(inside) if isinstance(one, (list, dict))]
+        if not level:
+            return
+    raise Malformed(f"the body nests lists and objects over {DEEPEST} deep, which nothing needs")
