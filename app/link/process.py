@@ -137,9 +137,8 @@ class ProcessClient:
             self.running_work,
         )
         try:
-            await asyncio.wait_for(
-                asyncio.shield(self._connection.hello), self._options.start_seconds
-            )
+            async with asyncio.timeout(self._options.start_seconds):
+                await asyncio.shield(self._connection.hello)
         except TimeoutError:
             await self.kill("it did not answer in time after its start")
             raise ExecutorGone(
@@ -156,7 +155,8 @@ class ProcessClient:
         self._is_stopping = True
         self.connection.stop()
         try:
-            await asyncio.wait_for(asyncio.shield(self.exited), self._options.stop_seconds)
+            async with asyncio.timeout(self._options.stop_seconds):
+                await asyncio.shield(self.exited)
         except TimeoutError:
             await self.kill("the batch under way took too long to end")
         self.connection.close("the executor was stopped")

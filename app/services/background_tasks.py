@@ -27,25 +27,25 @@ async def repeat(step: Callable[[], Awaitable[None]]) -> None:
 
 async def cancel_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
     """Cancel tasks and wait for their ends."""
-    # More than once: wait_for of Python 3.11 forgets a cancellation that comes together with
-    # what it waits for, and a loop then goes on.
     tasks = list(tasks)
-    left = {task for task in tasks if not task.done()}
-    while left:
-        for task in left:
-            task.cancel()
-        _, left = await asyncio.wait(left, timeout=0.5)
+    for task in tasks:
+        task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def in_thread(step: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
     """Run a step in a thread; who is cancelled meanwhile ends when the step has ended."""
     running = asyncio.ensure_future(asyncio.to_thread(step, *arguments, **options))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.wait([running])
-        raise
+    cancelled: asyncio.CancelledError | None = None
+    while not running.done():
+        try:
+            await asyncio.wait([running])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        running.exception()  # nobody is left to be told of it
+        raise cancelled
+    return running.result()
 
 
 async def safely(step: Callable[[], Awaitable[None]]) -> None:
@@ -58,6 +58,7 @@ async def safely(step: Callable[[], Awaitable[None]]) -> None:
 
 
 async def logged(step: Awaitable[None]) -> None:
+    """Do a step; an error of the store or of ours is logged."""
     try:
         await step
     except Exception:

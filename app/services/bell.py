@@ -41,7 +41,8 @@ class Bell:
                 return True
             self._waiters.add(waiter)
         try:
-            await asyncio.wait_for(waiter[1].wait(), timeout_seconds)
+            async with asyncio.timeout(timeout_seconds):
+                await waiter[1].wait()
         except TimeoutError:
             return False
         finally:

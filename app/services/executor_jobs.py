@@ -139,7 +139,8 @@ class ExecutorJobs:
         self._emptied.clear()
         if self._assignments:
             try:
-                await asyncio.wait_for(self._emptied.wait(), grace_seconds)
+                async with asyncio.timeout(grace_seconds):
+                    await self._emptied.wait()
             except TimeoutError:
                 _log.warning("executor %s: jobs did not stop in time", self.client.name)
         await cancel_tasks([*self._loops, *self._claims, *self._calls])

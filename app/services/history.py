@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 
 from app.errors import ServiceError
+from app.services.background_tasks import cancel_tasks, in_thread
 from app.services.jobs import JobService
 
 __all__ = ["History"]
@@ -47,18 +47,11 @@ class History:
         """Stop; a removal under way ends first."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            await cancel_tasks([task])
 
     async def _run(self) -> None:
         while True:
-            removing = asyncio.ensure_future(asyncio.to_thread(self._remove))
-            try:
-                await asyncio.shield(removing)
-            except asyncio.CancelledError:
-                await asyncio.wait([removing])
-                raise
+            await in_thread(self._remove)
             await asyncio.sleep(self._every_seconds)
 
     def _remove(self) -> None:

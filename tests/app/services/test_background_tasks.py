@@ -1,0 +1,99 @@
+"""Tasks that outlive errors, and threads that are waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from app.errors import StorageFull
+from app.services import background_tasks
+from app.services.background_tasks import cancel_tasks, in_thread, persistently, repeat
+from app.services.bell import Bell
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not is_so():
+            await asyncio.sleep(0.001)
+
+
+async def test_cancelled_however_often_it_ends_with_its_thread() -> None:
+    begun, may_end, has_ended = threading.Event(), threading.Event(), threading.Event()
+
+    def step() -> None:
+        begun.set()
+        may_end.wait(30)
+        has_ended.set()
+
+    task = asyncio.create_task(in_thread(step))
+    await until(begun.is_set)
+    for _ in range(3):
+        task.cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert not task.done()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert has_ended.is_set()
+
+
+async def test_what_a_thread_returns_or_raises_comes_back() -> None:
+    assert await in_thread(divmod, 7, 2) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        await in_thread(divmod, 1, 0)
+
+
+async def test_loop_that_is_rung_and_cancelled_at_once_ends() -> None:
+    # wait_for of Python 3.11 forgets a cancellation that comes together with what it waits for.
+    bell = Bell()
+    waits = asyncio.Event()
+
+    async def step() -> None:
+        waits.set()
+        await bell.wait(bell.ticket(), 30)
+
+    task = asyncio.create_task(repeat(step))
+    await waits.wait()
+    await asyncio.sleep(0)
+    (event,) = (event for _, event in bell._waiters)
+    event.set()
+    task.cancel()
+    done, _ = await asyncio.wait([task], timeout=5)
+    try:
+        assert done
+    finally:
+        with contextlib.suppress(asyncio.CancelledError):
+            task.cancel()
+            await task
+
+
+async def test_errors_are_outlived_but_not_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_tasks, "AFTER_ERROR_SECONDS", 0.001)
+    rounds = 0
+
+    async def fail() -> None:
+        nonlocal rounds
+        rounds += 1
+        raise RuntimeError("of a test")
+
+    task = asyncio.create_task(repeat(fail))
+    await until(lambda: rounds >= 3)
+    await cancel_tasks([task])
+    assert task.cancelled()
+
+
+async def test_full_storage_is_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_tasks, "AFTER_ERROR_SECONDS", 0.001)
+    answers = [StorageFull(), StorageFull(), None]
+
+    def step() -> str:
+        if (error := answers.pop(0)) is not None:
+            raise error
+        return "entered"
+
+    assert await persistently(step) == "entered"
