@@ -24,6 +24,7 @@ __all__ = ["Store", "database_file"]
 _log = logging.getLogger(__name__)
 
 _BUSY_SECONDS = 30
+_DISK_FULL = "53100"  # as Postgres says it
 _SQLITE_PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",  # a job that was answered with 202 survives a power cut
@@ -139,7 +140,7 @@ def _translated() -> Iterator[None]:
     except (OperationalError, PoolTimeout) as error:
         cause = _cause(error)
         _log.error("the database failed: %s", cause)
-        if "full" in cause:
+        if "full" in cause or getattr(getattr(error, "orig", None), "sqlstate", None) == _DISK_FULL:
             raise StorageFull from error
         raise Unavailable(f"the server's database does not answer: {cause}") from error
 

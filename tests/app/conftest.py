@@ -13,9 +13,15 @@ from app.store.store import Store
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """Return an empty SQLite store in a file."""
-    store = Store(f"sqlite:///{tmp_path / 'store.db'}")
+def database_url(tmp_path: Path) -> str:
+    """Return the URL of an SQLite file that is not there yet."""
+    return f"sqlite:///{tmp_path / 'store.db'}"
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[Store]:
+    """Return an empty store."""
+    store = Store(database_url)
     store.open()
     yield store
     store.close()

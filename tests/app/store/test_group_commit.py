@@ -15,6 +15,7 @@ from sqlalchemy.exc import OperationalError
 from app.errors import StorageFull
 from app.store.store import Store
 
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"])  # others commit side by side
 WRITERS = 5
 Write = Callable[[Connection], None]
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -229,12 +228,11 @@ CLAIMER = """
 """
 
 
-def test_processes_claim_each_job_once(two_modules: Store, tmp_path: Path) -> None:
+def test_processes_claim_each_job_once(two_modules: Store, database_url: str) -> None:
     expected = sorted(submit(two_modules, module).id for module in "ab" for _ in range(25))
-    url = f"sqlite:///{tmp_path / 'store.db'}"
     claimers = [
         subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(CLAIMER), url, name],
+            [sys.executable, "-c", textwrap.dedent(CLAIMER), database_url, name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

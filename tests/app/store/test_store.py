@@ -13,6 +13,7 @@ from app.errors import StartError, StorageFull, Unavailable
 from app.store.store import Store
 
 
+@pytest.mark.parametrize("kind", ["sqlite"])
 def test_a_full_disk_is_told_and_nothing_is_written(store: Store) -> None:
     with store.read() as connection:
         connection.exec_driver_sql("PRAGMA max_page_count = 1")  # of the pool's only connection
@@ -21,6 +22,13 @@ def test_a_full_disk_is_told_and_nothing_is_written(store: Store) -> None:
     with store.read() as connection:
         query = "SELECT COUNT(*) FROM sqlite_master WHERE name = 'large'"
         assert connection.scalar(text(query)) == 0
+
+
+@pytest.mark.parametrize("kind", ["postgres"])
+def test_a_full_disk_of_another_machine_is_told(store: Store) -> None:
+    fail = "DO $$ BEGIN RAISE 'No space left on device' USING ERRCODE = 'disk_full'; END $$"
+    with pytest.raises(StorageFull), store.write() as connection:
+        connection.exec_driver_sql(fail)
 
 
 def test_a_database_that_others_write_to_is_unavailable(tmp_path: Path) -> None:
