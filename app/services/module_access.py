@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 from weakref import WeakValueDictionary
@@ -14,7 +14,14 @@ import structlog
 
 from app.domain.module import ModuleRecord, require
 from app.error_table import error_code
-from app.errors import ExecutorGone, HostError, NotFound, ParamsLost, ServiceError
+from app.errors import (
+    ExecutorGone,
+    HostError,
+    NotFound,
+    ParamsLost,
+    ServiceError,
+    Unavailable,
+)
 from app.link import calls
 from app.link.client import Reply, Tensors
 from app.services.checkpoints import CheckpointService
@@ -101,7 +108,7 @@ class ModuleAccess:
         async with self.lock(name):
             record = await self._require(name, stage_of)
             if not isinstance(call, calls.Forward):
-                return await self._unsettle(record, lambda: self.ask(record, call, tensors))
+                return await self._unsettle(record, call, tensors)
             marked = dataclasses.replace(call, is_marked=not record.durable)
             try:
                 return await self.ask(record, marked, tensors)
@@ -109,7 +116,7 @@ class ModuleAccess:
                 if error.code != "would_change":
                     raise
             marked = dataclasses.replace(call, is_marked=True)
-            return await self._unsettle(record, lambda: self.ask(record, marked, tensors))
+            return await self._unsettle(record, marked, tensors)
 
     async def known(self, name: str) -> ModuleRecord:
         """Return a module's record for what never changes of it: executor, kind, names.
@@ -139,12 +146,8 @@ class ModuleAccess:
         """
         async with self.lock(name):
             record = await self._require(name, stage_of)
-
-            def ask() -> Awaitable[Reply]:
-                return self.ask(record, call, tensors)
-
-            reply = await (ask() if is_durable else self._unsettle(record, ask))
-            reply.release()
+            ask = self.ask if is_durable else self._unsettle
+            (await ask(record, call, tensors)).release()
             try:
                 return await asyncio.to_thread(self._modules.change, name, alter, settles=settles)
             except ServiceError:
@@ -160,27 +163,35 @@ class ModuleAccess:
         except (HostError, ExecutorGone) as error:
             _log.warning("a module is ahead of its record", module=record.name, reason=str(error))
 
-    async def _unsettle(self, record: ModuleRecord, ask: Callable[[], Awaitable[Reply]]) -> Reply:
+    async def _unsettle(
+        self, record: ModuleRecord, call: calls.Call, tensors: Tensors | None
+    ) -> Reply:
         """Make a call after which the module is not durable, and note that before.
 
         Only a refusal, which changes nothing, takes the note back. A server that dies meanwhile
         leaves it: rather the parameters are lost than others take their place.
         """
         if not record.durable:
-            return await ask()
+            return await self.ask(record, call, tensors)
+        method, params = calls.to_call(call)
         client = self._executors.get(record.executor)
-        if not client.is_alive():
-            raise ExecutorGone(f"executor {client.name} is down; try again in a moment")
-        # Once it is marked, a module that is not on its device has lost what it had there.
-        if record.name not in await self._restoration.resident(client):
-            await self._restoration.restore(record.name)
-        await asyncio.to_thread(self._modules.mark_unsaved, record.name)
-        try:
-            return await ask()
-        except (HostError, ServiceError) as error:
-            if error_code(error) not in _MAY_HAVE_CHANGED:
-                await asyncio.to_thread(self._modules.unmark, record.name)
-            raise
+        for _ in range(_MOST_RESTORES):
+            if not client.is_alive():
+                raise ExecutorGone(f"executor {client.name} is down; try again in a moment")
+            # Once it is marked, a module that is not on its device has lost what it had there.
+            if record.name not in await self._restoration.resident(client):
+                await self._restoration.restore(record.name)
+            marked = await asyncio.to_thread(self._modules.mark_unsaved, record.name)
+            try:
+                return await client.call(method, params, tensors)
+            except (HostError, ServiceError) as error:
+                code = error_code(error)
+                if code not in _MAY_HAVE_CHANGED:
+                    await asyncio.to_thread(self._modules.unmark, marked)
+                if code != "not_resident":
+                    raise
+            # It was put away, whole, between the look and the call.
+        raise Unavailable(f"module {record.name!r} is put away for others again and again")
 
     async def _require(self, name: str, stage_of: str) -> ModuleRecord:
         record = await self.record(name)

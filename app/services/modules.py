@@ -190,9 +190,16 @@ class ModuleService:
         """Note that a module is about to have, or has, parameters that no checkpoint has."""
         return self.change(name, lambda record: record.evolve(durable=False))
 
-    def unmark(self, name: str) -> ModuleRecord:
-        """Note that nothing was changed after all."""
-        return self.change(name, lambda record: record.evolve(durable=True))
+    def unmark(self, marked: ModuleRecord) -> ModuleRecord:
+        """Note that nothing was changed after all, unless somebody else marked it since.
+
+        Args:
+            marked: what ``mark_unsaved`` returned.
+        """
+        return self.change(
+            marked.name,
+            lambda record: record.evolve(durable=record.version == marked.version),
+        )
 
     @tell_full_disk()
     def delete(self, name: str, *, etag: str | None = None) -> None:

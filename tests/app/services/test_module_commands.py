@@ -184,3 +184,59 @@ async def test_who_waits_for_a_module_shares_its_lock_and_nothing_is_left(
     ]
     gc.collect()
     assert not access._locks
+
+
+async def test_a_module_that_is_put_away_before_its_change_is_brought_back_whole(
+    engine: ModuleCommands,
+    access: ModuleAccess,
+    executor: Moody,
+    bench: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await bound(engine, "net")
+    await engine.init_params("net", InitSpec(seed=1))
+    reply = await access.ask_at("net", "get_params", GetParams(module="net"))
+    before = {name: value.copy() for name, value in reply.tensors.items()}
+    reply.release()
+    call = executor.call
+    puts_away = iter([True])
+
+    async def put_away_once(method: str, *arguments: Any) -> Any:
+        if method == "set_params" and next(puts_away, False):
+            (await call("delete_module", {"module": "net"})).release()
+        return await call(method, *arguments)
+
+    monkeypatch.setattr(executor, "call", put_away_once)
+    bias = np.full_like(before["fc1_bias"], 7)
+    await engine.set_params("net", {"fc1_bias": bias}, {"allow_missing": True})
+    record = bench.modules.get("net")
+    assert (record.durable, record.lost) == (False, False)
+    reply = await access.ask_at("net", "get_params", GetParams(module="net"))
+    np.testing.assert_array_equal(reply.tensors["fc1_bias"], bias)
+    np.testing.assert_array_equal(reply.tensors["fc1_weight"], before["fc1_weight"])
+    reply.release()
+
+
+async def test_a_refused_change_does_not_hide_that_a_job_left_the_module_unsaved(
+    engine: ModuleCommands, executor: Moody, bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bound(engine, "net")
+    await engine.init_params("net", InitSpec(seed=1))
+    call = executor.call
+
+    async def refuse_after_a_job_failed(method: str, *arguments: Any) -> Any:
+        if method == "set_params":
+            bench.modules.mark_unsaved("net")
+            raise HostError("in_use", "a job runs on it")
+        return await call(method, *arguments)
+
+    monkeypatch.setattr(executor, "call", refuse_after_a_job_failed)
+    with pytest.raises(HostError, match="a job runs on it"):
+        await engine.set_params("net", {}, {"allow_missing": True})
+    assert not bench.modules.get("net").durable
+
+
+async def bound(engine: ModuleCommands, name: str) -> None:
+    """Create a perceptron and bind it."""
+    await engine.create(ModuleRecord(name=name, symbols={SINGLE: perceptron().tojson()}))
+    await engine.bind(name, BindSpec(data_shapes=(data_shape(2),), label_shapes=(label_shape(2),)))
