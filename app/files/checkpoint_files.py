@@ -404,13 +404,18 @@ def _write_manifest(directory: Path, manifest: CheckpointManifest) -> None:
 
 
 def _put_in_place(directory: Path, target: Path) -> None:
-    if target.exists():
-        replaced = hidden_sibling(target, "replaced")
-        os.rename(target, replaced)
+    if not target.exists():
         rename_durably(directory, target)
-        discard(replaced)
-    else:
-        rename_durably(directory, target)
+        return
+    replaced = hidden_sibling(target, "replaced")
+    os.rename(target, replaced)
+    try:
+        os.rename(directory, target)
+    except BaseException:
+        os.rename(replaced, target)
+        raise
+    sync_directory(target.parent)
+    discard(replaced)
 
 
 def _check_size(directory: Path, name: str, expected: FileDigest) -> None:

@@ -37,6 +37,7 @@ from app.files.checkpoint_files import (
     write_checkpoint,
 )
 from app.files.durable_files import discard, tell_full_disk
+from app.files.name_locks import NameLocks
 from app.services.incoming_checkpoint import IncomingCheckpoint
 from app.services.modules import ModuleService
 from app.services.uploads import Upload
@@ -82,6 +83,7 @@ class CheckpointService:
         self._max_bytes = max_bytes
         self._max_symbol_bytes = max_symbol_bytes
         self._keep = keep
+        self._upload_locks = NameLocks(data_dir / "locks" / "checkpoints")
 
     # -- places -------------------------------------------------------------------------------
 
@@ -215,8 +217,19 @@ class CheckpointService:
             InUse: the module is restored from this checkpoint, and would have other parameters.
         """
         digests = {name: upload.finish() for name, upload in uploads.items()}
-        if self._modules.get(module).checkpoint == tag:
-            self._check_same(module, tag, digests, is_whole)
+        # Of two uploads the second must find what the first has added.
+        with self._upload_locks.locked(f"{module}/{tag}"):
+            if self._modules.get(module).checkpoint == tag:
+                self._check_same(module, tag, digests, is_whole)
+            self._write_files(module, tag, uploads, is_whole)
+            manifest = read_manifest(self.directory(module, tag))
+            with self._store.write() as connection:
+                put_checkpoint(connection, manifest)
+        return manifest
+
+    def _write_files(
+        self, module: str, tag: CheckpointTag, uploads: Mapping[str, Upload], is_whole: bool
+    ) -> None:
         present = [] if is_whole else self._files_present(module, tag)
         names = {*uploads, *(path.name for path in present)}
         prefix = _prefix(names) or module
@@ -226,10 +239,6 @@ class CheckpointService:
                 link_files(self.directory(module, tag), kept, writer.directory)
             for name, upload in uploads.items():
                 os.link(upload.path, writer.directory / check_name(name, "file"))
-        manifest = read_manifest(self.directory(module, tag))
-        with self._store.write() as connection:
-            put_checkpoint(connection, manifest)
-        return manifest
 
     def _check_same(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -214,3 +215,22 @@ def test_recovery_brings_a_replaced_one_back_when_its_successor_is_lost(tmp_path
     os.rename(directory, tmp_path / ".replaced-3-0123456789ab")
     recover(tmp_path)
     assert set(verify_checkpoint(directory).files) == set(FILES)
+
+
+def test_a_replacement_that_cannot_be_renamed_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = save(tmp_path)
+    before = read_manifest(directory)
+    rename = os.rename
+
+    def refuse_the_new_one(source: Path, target: Path) -> None:
+        if target == directory and source.name.startswith(".incoming-"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", refuse_the_new_one)
+    with pytest.raises(OSError, match="No space left"):
+        save(tmp_path, files={"other.params": b"new"})
+    assert read_manifest(directory) == before
+    assert hidden(tmp_path) == []

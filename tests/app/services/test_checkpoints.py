@@ -163,6 +163,14 @@ def test_several_files_are_uploaded_at_once(bench) -> None:
     assert service.get("a", T(1)).size == 4
 
 
+async def test_files_that_are_uploaded_side_by_side_are_all_kept(bench) -> None:
+    names = [f"net-{number:04}.params" for number in range(8)]
+    upload = bench.checkpoints.upload
+    await asyncio.gather(*(upload("a", T(1), name, chunks(name.encode())) for name in names))
+    assert set(bench.checkpoints.get("a", T(1)).files) == set(names)
+    assert bench.checkpoints.verify("a", T(1)).name == "1"
+
+
 async def test_bad_uploads_are_refused(bench) -> None:
     upload = bench.checkpoints.upload
     for name in ("../x.params", MANIFEST, ".hidden.params", "", "x.bin"):
