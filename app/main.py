@@ -223,7 +223,8 @@ def _make_executor(name: str, settings: Settings, restore: Restore) -> ExecutorC
         return InProcessClient(name, partial(make_loop, budget_bytes=settings.memory_budget))
     options = ProcessOptions(
         program=(*_EXECUTOR, *_memory_options(name, settings)),
-        threads=settings.threads_per_executor,
+        threads=settings.threads,
+        sharers=len(settings.devices),
         log_level=settings.log_level.upper(),
     )
     return Supervisor(name, options, restore)

@@ -10,7 +10,6 @@ from typing import Literal
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from app.cpus import available_cpus
 from app.errors import did_you_mean
 
 __all__ = ["Settings", "unknown_variables"]
@@ -129,13 +128,6 @@ class Settings(BaseSettings):
             if not _ORIGIN.fullmatch(origin):
                 raise ValueError(f"got {origin!r}, expected SCHEME://HOST[:PORT], null or *")
         return origins
-
-    @property
-    def threads_per_executor(self) -> int:
-        """Threads of each executor. One core is left to the server: threads of BLAS that wait for
-        each other spin, and with more of them than cores a step takes many times as long.
-        """
-        return self.threads or max(1, (available_cpus() - 1) // len(self.devices))
 
     @property
     def store_url(self) -> str:

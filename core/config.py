@@ -14,7 +14,9 @@ class Config:
     """Settings of the engine.
 
     Attributes:
-        threads: of one executor's kernels and of BLAS (``MODSERVE_THREADS``), 0 for all cores.
+        threads: of one executor's kernels and of BLAS (``MODSERVE_THREADS``), 0 for what there is.
+        sharers: executors that share the processors with each other and with their server
+            (``CORE_SHARERS``), 0 for a process that has them for itself.
         check_kernels: run every fast kernel against its reference (``CORE_CHECK_KERNELS``).
         native_kernels: use the kernels in C where they win (``CORE_NATIVE_KERNELS``).
         mirror: let backward passes recompute what is cheap (``MXNET_BACKWARD_DO_MIRROR``).
@@ -22,6 +24,7 @@ class Config:
     """
 
     threads: int = 0
+    sharers: int = 0
     check_kernels: bool = False
     native_kernels: bool = True
     mirror: bool = False
@@ -32,12 +35,16 @@ def read_config(environ: Mapping[str, str]) -> Config:
     """Parse the environment; raise ValueError naming the variable and its valid values."""
     threads = environ.get("MODSERVE_THREADS", "0")
     if not threads.isdecimal():
-        raise ValueError(f"MODSERVE_THREADS is {threads!r}; expected 0 (all cores) or a count")
+        raise ValueError(f"MODSERVE_THREADS is {threads!r}; expected 0 (all there are) or a count")
+    sharers = environ.get("CORE_SHARERS", "0")
+    if not sharers.isdecimal():
+        raise ValueError(f"CORE_SHARERS is {sharers!r}; expected 0 (no server) or a count")
     step = environ.get("MXNET_MIRROR_STEP", "100")
     if not step.isdecimal() or int(step) == 0:
         raise ValueError(f"MXNET_MIRROR_STEP is {step!r}; expected a positive count")
     return Config(
         threads=int(threads),
+        sharers=int(sharers),
         check_kernels=_read_flag(environ, "CORE_CHECK_KERNELS"),
         native_kernels=_read_flag(environ, "CORE_NATIVE_KERNELS", default="1"),
         mirror=_read_flag(environ, "MXNET_BACKWARD_DO_MIRROR"),

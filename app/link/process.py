@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import app
-from app.cpus import available_cpus
 from app.errors import ExecutorGone
 from app.link.client import Buffers, Reply, Tensors, TensorSpecs
 from app.link.event_flow import EventQueue
@@ -34,6 +33,9 @@ PATIENCE: Mapping[str, str] = {
 """Variables that make idle threads sleep soon, for processes that share their cores with others;
 each is read when its library is loaded."""
 
+_SHARERS = "CORE_SHARERS"
+"""Tells the engine between how many executors it is to divide the processors that it may use."""
+
 _THREAD_VARIABLES = (
     "MODSERVE_THREADS",
     "OMP_NUM_THREADS",
@@ -50,7 +52,8 @@ class ProcessOptions:
     Attributes:
         program: the module that serves the socket, as ``python -m`` takes it, and arguments of its
             own.
-        threads: threads of the kernels, 0 for all cores.
+        threads: threads of the kernels; None for this one's part of the processors.
+        sharers: executors that share the processors with this process.
         limits: shared memory in each direction.
         start_seconds: how long a new process may take until it answers.
         stop_seconds: how long a batch under way may take to end before the process is killed.
@@ -60,7 +63,8 @@ class ProcessOptions:
     """
 
     program: tuple[str, ...]
-    threads: int = 0
+    threads: int | None = None
+    sharers: int = 1
     limits: SlabLimits = field(default_factory=SlabLimits)
     start_seconds: float = 60.0
     stop_seconds: float = 10.0
@@ -222,10 +226,12 @@ class ProcessClient:
         )
 
     def _environ(self) -> dict[str, str]:
-        threads = self._options.threads or available_cpus()
+        threads = self._options.threads
+        names = () if threads is None else _THREAD_VARIABLES
         environ = (
             dict(os.environ)
-            | dict.fromkeys(_THREAD_VARIABLES, str(threads))
+            | {_SHARERS: str(self._options.sharers)}
+            | dict.fromkeys(names, str(threads))
             | {name: os.environ.get(name, value) for name, value in PATIENCE.items()}
             | dict(self._options.environ)
         )

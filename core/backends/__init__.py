@@ -10,7 +10,7 @@ from core.backends.native import register_kernels as register_native
 from core.backends.numpy_ import NumpyBackend
 from core.backends.onednn import register_kernels as register_onednn
 from core.backends.onednn.library import is_available
-from core.backends.threads import limit_blas
+from core.backends.threads import limit_blas, thread_count
 from core.config import config
 from core.device import Context
 
@@ -19,7 +19,7 @@ __all__ = ["Backend", "Descent", "NumpyBackend", "backend_of", "gpu_count", "has
 _numpy = NumpyBackend()
 register_onednn(kernels)
 register_native(kernels)
-limit_blas(config.threads)
+limit_blas(thread_count(config))
 
 
 @cache

@@ -6,7 +6,10 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-__all__ = ["limit_blas", "openmp_environment"]
+from core.config import Config
+from core.cpus import available_cpus
+
+__all__ = ["limit_blas", "openmp_environment", "thread_count"]
 
 _SPINS = "20000"
 """Turns that idle threads wait where nobody says otherwise, as in a script: longer than Python
@@ -15,6 +18,21 @@ with these, 1 ms with 1,000, and up to 8 ms with 5,000: threads then sleep just 
 needed."""
 
 _POLICY = "OMP_WAIT_POLICY"
+_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def thread_count(config: Config) -> int:
+    """Return how many threads kernels and BLAS are to have; 0 leaves it to the libraries.
+
+    They know affinity and cpusets, not the quotas of cgroups. Of what executors share, one
+    processor is left to their server: threads of BLAS that wait for each other spin, and with more
+    of them than processors a step takes many times as long.
+    """
+    if config.threads:
+        return config.threads
+    if config.sharers:
+        return max(1, (available_cpus() - 1) // config.sharers)
+    return 0 if any(name in os.environ for name in _COUNTS) else available_cpus()
 
 
 @contextlib.contextmanager

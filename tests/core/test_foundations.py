@@ -70,6 +70,7 @@ class TestConfig:
         "name",
         [
             "MODSERVE_THREADS",
+            "CORE_SHARERS",
             "CORE_CHECK_KERNELS",
             "CORE_NATIVE_KERNELS",
             "MXNET_BACKWARD_DO_MIRROR",

@@ -21,7 +21,7 @@ from typing import Any
 
 from core.backends.kernels import KernelUnavailable
 from core.backends.onednn.constants import MAJOR_VERSION, Status
-from core.backends.threads import openmp_environment
+from core.backends.threads import openmp_environment, thread_count
 from core.config import config
 
 __all__ = ["Library", "is_available", "library"]
@@ -149,7 +149,7 @@ class Library:
     """
 
     def __init__(self, path: Path) -> None:
-        with openmp_environment(config.threads):
+        with openmp_environment(thread_count(config)):
             self._functions = ctypes.CDLL(str(path))
         self.version = self._read_version()
         for name, parameters in _SIGNATURES.items():

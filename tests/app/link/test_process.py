@@ -328,6 +328,15 @@ async def test_threads_are_set_before_the_process_begins(echo_options):
     await client.stop()
 
 
+async def test_executors_are_told_how_many_share_the_processors(echo_options, monkeypatch):
+    monkeypatch.delenv("MODSERVE_THREADS", raising=False)
+    client = ProcessClient("cpu(0)", dataclasses.replace(echo_options, threads=None, sharers=3))
+    await client.start()
+    expected = {"CORE_SHARERS": "3", "MODSERVE_THREADS": None}
+    assert await values(client, "environ", names=list(expected)) == expected
+    await client.stop()
+
+
 async def test_idle_threads_sleep_unless_the_user_wants_it_otherwise(echo_options, monkeypatch):
     monkeypatch.setenv("GOMP_SPINCOUNT", "123")
     monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)

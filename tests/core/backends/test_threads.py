@@ -14,7 +14,8 @@ from core.backends.onednn import is_available, library
 from core.backends.onednn.constants import Algorithm, Propagation
 from core.backends.onednn.memory import plain
 from core.backends.onednn.primitive import Primitive
-from core.backends.threads import openmp_environment
+from core.backends.threads import openmp_environment, thread_count
+from core.config import Config
 
 COUNTS = """
 import core as mx, numpy as np
@@ -27,7 +28,7 @@ print(library().threads(), *blas)
 
 @pytest.fixture
 def clean_environment(monkeypatch):
-    for name in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -43,6 +44,27 @@ def test_one_variable_sets_kernels_and_blas(count):
         check=True,
     )
     assert run.stdout.split() == [str(count), str(count)], run.stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "cpus", "expected"),
+    [
+        (Config(), 9, 9),
+        (Config(sharers=1), 9, 8),
+        (Config(sharers=3), 9, 2),
+        (Config(sharers=3), 2, 1),
+        (Config(sharers=1), 1, 1),
+        (Config(threads=5, sharers=3), 9, 5),
+    ],
+)
+def test_executors_share_what_there_is(clean_environment, monkeypatch, config, cpus, expected):
+    monkeypatch.setattr("core.backends.threads.available_cpus", lambda: cpus)
+    assert thread_count(config) == expected
+
+
+def test_what_the_user_says_of_threads_stays(clean_environment, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert thread_count(Config()) == 0
 
 
 def test_environment_is_set_while_the_library_is_loaded_only(clean_environment):

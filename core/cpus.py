@@ -20,8 +20,13 @@ def available_cpus(proc: Path = _PROC) -> int:
     Args:
         proc: where the process's ``cgroup`` and ``mountinfo`` are read.
     """
-    affinity = len(os.sched_getaffinity(0))
-    return max(1, int(min([affinity, *_quotas(proc)])))
+    return max(1, int(min([_affinity(), *_quotas(proc)])))
+
+
+def _affinity() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # not on Linux
 
 
 def _quotas(proc: Path) -> Iterator[float]:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from app.cpus import available_cpus
-from app.settings import Settings
+from core.backends.onednn import is_available
+from core.cpus import available_cpus
 
 ALL = 64
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -96,15 +97,6 @@ def test_without_cgroups_the_affinity_counts(tmp_path: Path) -> None:
     assert available_cpus(tmp_path) == ALL
 
 
-def test_executors_share_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.settings.available_cpus", lambda: 9)
-    assert Settings().threads_per_executor == 8
-    assert Settings(devices=("cpu(0)", "cpu(1)", "cpu(2)")).threads_per_executor == 2
-    assert Settings(threads=5).threads_per_executor == 5
-    monkeypatch.setattr("app.settings.available_cpus", lambda: 1)
-    assert Settings().threads_per_executor == 1
-
-
 @contextlib.contextmanager
 def real_cgroup() -> Iterator[Path]:
     """A cgroup with a quota of half a processor; skip where this machine does not let us."""
@@ -129,10 +121,20 @@ def real_cgroup() -> Iterator[Path]:
     pytest.skip("no cgroup can be made here")
 
 
-def test_a_real_cgroup() -> None:
-    count = "from app.cpus import available_cpus as n; print(n())"
+@pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
+def test_a_script_in_a_real_cgroup_has_as_many_threads() -> None:
+    count = (
+        "import core as mx; from core.backends.onednn import library;"
+        " from threadpoolctl import threadpool_info;"
+        " blas = {one['num_threads'] for one in threadpool_info() if one['user_api'] == 'blas'};"
+        " print(library().threads(), *blas)"
+    )
     with real_cgroup() as folder:
         enter = f"import os; open({str(folder / 'cgroup.procs')!r}, 'w').write(str(os.getpid()))"
         command = [sys.executable, "-c", f"{enter}; {count}"]
-        inside = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert inside.stdout == "1\n"
+        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MODSERVE_THREADS", "CORE_SHARERS")
+        environ = {name: value for name, value in os.environ.items() if name not in names}
+        inside = subprocess.run(
+            command, capture_output=True, text=True, check=True, env=environ, cwd=ROOT
+        )
+    assert inside.stdout == "1 1\n"
