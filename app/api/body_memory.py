@@ -8,6 +8,10 @@ from app.errors import Unavailable
 
 __all__ = ["BodyMemory"]
 
+_BYTES_OF_CHUNK = 64
+"""What a chunk takes beside its bytes: of a body in tiny chunks that is most."""
+_TAKEN = "body_bytes_taken"
+
 
 class BodyMemory:
     """Counts the bytes of the bodies of all requests under way.
@@ -21,14 +25,19 @@ class BodyMemory:
         self._taken = 0
 
     def take(self, request: Request, count: int) -> None:
-        """Count bytes until the end of their request; raise Unavailable where they are too many."""
+        """Count a chunk until the end of its request; raise Unavailable where it is too much."""
+        count += _BYTES_OF_CHUNK
         if self._taken + count > self._limit:
             raise Unavailable(
                 f"bodies of {self._taken:,} bytes are under way, the limit is {self._limit:,}; try "
                 "again later, or raise MODSERVE_MAX_BODIES_BYTES"
             )
         self._taken += count
-        request.scope["state"].setdefault("at_end", []).append(lambda: self._give_back(count))
+        state = request.scope["state"]
+        if _TAKEN not in state:
+            state[_TAKEN] = 0
+            state.setdefault("at_end", []).append(lambda: self._give_back(state[_TAKEN]))
+        state[_TAKEN] += count
 
     def _give_back(self, count: int) -> None:
         self._taken -= count
