@@ -356,7 +356,7 @@ class ExecutorJobs:
         while not reports.empty():
             messages.append(reports.get_nowait())
         for part in self._parts(_without_outdated(messages)):
-            await safely(partial(self._enter, part))
+            await safely(partial(self._enter_or_lose, part))
         self.client.events_taken(len(messages))
 
     def _parts(self, messages: list[ExecutorEvent]) -> list[list[ExecutorEvent]]:
@@ -377,6 +377,17 @@ class ExecutorJobs:
             assignment = self._find(message.job_id, message.attempt)
             return assignment is not None and assignment.job.kind is not JobKind.SCORE
         return isinstance(message, JobPrepared | JobCheckpoint)
+
+    async def _enter_or_lose(self, messages: list[ExecutorEvent]) -> None:
+        """Enter messages; an attempt whose end cannot be entered is lost, and its job goes on."""
+        try:
+            await self._enter(messages)
+        except Exception:
+            for message in messages:
+                assignment = self._find(message.job_id, message.attempt)
+                if isinstance(message, LAST) and assignment is not None:
+                    await self._lose(assignment, "its end could not be entered; see the log")
+            raise
 
     async def _enter(self, messages: list[ExecutorEvent]) -> None:
         """Enter messages, however long the store takes none: nobody says this again."""

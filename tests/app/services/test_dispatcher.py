@@ -300,6 +300,28 @@ async def test_no_report_is_lost_while_the_store_takes_nothing(bench, monkeypatc
     assert kinds[-2:] == [JobEvent.LOG, JobEvent.SUCCEEDED]
 
 
+async def test_job_whose_end_cannot_be_entered_is_tried_again(bench, monkeypatch) -> None:
+    monkeypatch.setattr(background_tasks, "AFTER_ERROR_SECONDS", 0.01)
+    faults = [OSError("input/output error")]
+    record = bench.queue.record
+
+    def fail_once(messages: list[ExecutorEvent]) -> list[Any]:
+        if faults:
+            raise faults.pop()
+        return record(messages)
+
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor):
+        job = bench.fit()
+        await until(lambda: executor.starts)
+        monkeypatch.setattr(bench.queue, "record", fail_once)
+        executor.send(JobDone(**of(executor.starts[0])))
+        await until(lambda: len(executor.starts) == 2)
+        executor.send(JobDone(**of(executor.starts[1])))
+        done = await until_status(bench, job, S.SUCCEEDED)
+    assert (done.attempt, done.lost) == (2, 1)
+
+
 async def test_stop_lets_jobs_save_and_gives_them_back(bench) -> None:
     executor = ScriptedExecutor()
     dispatcher = Dispatcher([executor], bench.queue, bench.runs, bench.bells)
