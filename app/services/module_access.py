@@ -147,21 +147,29 @@ class ModuleAccess:
         async with self.lock(name):
             record = await self._require(name, stage_of)
             ask = self.ask if is_durable else self._unsettle
-            (await ask(record, call, tensors)).release()
+            is_restorable = is_durable and record.durable
+            try:
+                (await ask(record, call, tensors)).release()
+            except HostError as error:
+                if is_restorable and error.code in _MAY_HAVE_CHANGED:
+                    await self._put_away(record)
+                raise
             try:
                 return await asyncio.to_thread(self._modules.change, name, alter, settles=settles)
             except ServiceError:
-                if is_durable and (record.durable or settles):
+                if is_restorable or (is_durable and settles):
                     await self._put_away(record)
                 raise
 
     async def _put_away(self, record: ModuleRecord) -> None:
-        """Take a module off its device, where it is ahead of its record; a call brings it back."""
+        """Take a module that is not as its record says off its device; a call brings it back."""
         client = self._executors.get(record.executor)
         try:
             await tell(client, calls.DeleteModule(module=record.name))
         except (HostError, ExecutorGone) as error:
-            _log.warning("a module is ahead of its record", module=record.name, reason=str(error))
+            _log.warning(
+                "a module is not as its record says", module=record.name, reason=str(error)
+            )
 
     async def _unsettle(
         self, record: ModuleRecord, call: calls.Call, tensors: Tensors | None

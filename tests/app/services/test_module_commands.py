@@ -137,6 +137,32 @@ async def test_a_change_that_cannot_be_noted_is_undone(
     again.release()
 
 
+async def test_a_change_that_the_device_did_half_is_undone(
+    engine: ModuleCommands, access: ModuleAccess, executor: Moody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bound(engine, "net")
+    await engine.init_params("net", InitSpec(seed=1))
+    reply = await access.ask_at("net", "get_params", GetParams(module="net"))
+    weight = reply.tensors["fc1_weight"].copy()
+    reply.release()
+    call = executor.call
+
+    async def run_out_of_memory(method: str, *arguments: Any) -> Any:
+        reply = await call(method, *arguments)
+        if method == "init_params":
+            reply.release()
+            raise HostError("out_of_memory", "the device has no memory for it")
+        return reply
+
+    with monkeypatch.context() as patch:
+        patch.setattr(executor, "call", run_out_of_memory)
+        with pytest.raises(HostError, match="no memory"):
+            await engine.init_params("net", InitSpec(seed=2))
+    again = await access.ask_at("net", "get_params", GetParams(module="net"))
+    np.testing.assert_array_equal(again.tensors["fc1_weight"], weight)
+    again.release()
+
+
 def full_disk(*arguments: Any, **options: Any) -> None:
     """Stand in for a write that has no room."""
     raise StorageFull
