@@ -22,6 +22,7 @@ from app.files.checkpoint_files import list_tags
 from app.link import calls
 from app.link.client import ExecutorClient
 from app.link.supervisor import Supervisor
+from app.services.background_tasks import in_thread
 from app.services.checkpoints import CheckpointService
 from app.services.executors import Executors, tell
 from app.services.modules import ModuleService
@@ -146,7 +147,7 @@ class Restoration:
         async with self._turns.setdefault(client.name, asyncio.Lock()):
             if not client.is_alive():
                 raise ExecutorGone(f"executor {client.name} is down; try again in a moment")
-            record = await asyncio.to_thread(self._history.begin, name)
+            record = await self._begin(name)
             try:
                 restored = await self._bring_back(client, record)
             except ExecutorGone:
@@ -155,18 +156,23 @@ class Restoration:
             except ModuleFailed as error:
                 fault = error.reason
                 _log.error("module not restored", module=name, reason=fault)
-                await asyncio.to_thread(
-                    self._history.end, name, lambda _: RestoreStatus(fault=fault)
-                )
+                await in_thread(self._history.end, name, lambda _: RestoreStatus(fault=fault))
                 raise
             except BaseException:
-                await asyncio.to_thread(self._history.end, name, _given_up)
+                await in_thread(self._history.end, name, _given_up)
                 raise
             if restored.warning is not None:
                 _log.warning("module restored from an older checkpoint", module=name)
                 self._remarkable.add(name)
             status = RestoreStatus(restored_from=restored.tag, warning=restored.warning)
-            await asyncio.to_thread(self._history.end, name, lambda _: status)
+            await in_thread(self._history.end, name, lambda _: status)
+
+    async def _begin(self, name: str) -> ModuleRecord:
+        try:
+            return await in_thread(self._history.begin, name)
+        except asyncio.CancelledError:
+            await in_thread(self._history.end, name, _given_up)  # it may have been noted
+            raise
 
     async def _bring_back(self, client: ExecutorClient, record: ModuleRecord) -> _Restored:
         if record.lost or record.params is not ParamsSource.CHECKPOINT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.domain.checkpoint import CheckpointTag
-from app.domain.module import BindSpec, InitSpec, InputDesc, OptimizerSpec
+from app.domain.module import BindSpec, InitSpec, InputDesc, ModuleRecord, OptimizerSpec
 from app.domain.restoration import RestoreStatus
 from app.errors import ExecutorGone, HostError, ModuleFailed, NotFound
 from app.files.checkpoint_files import write_checkpoint
@@ -276,3 +277,26 @@ async def test_an_executor_that_is_down_is_no_fault_of_a_module(
     assert status(bench, log) == RestoreStatus()
     with pytest.raises(NotFound):
         await restoration.restore("nowhere")
+
+
+async def test_a_server_that_stops_while_a_restore_is_noted_is_no_death(
+    bench: Any, log: RestoreLog, restoration: Restoration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, has_asked, may_note = log.begin, threading.Event(), threading.Event()
+
+    def begin_late(name: str) -> ModuleRecord:
+        has_asked.set()
+        may_note.wait(30)
+        return begin(name)
+
+    monkeypatch.setattr(log, "begin", begin_late)
+    asked = asyncio.create_task(restoration.restore("a"))
+    await asyncio.to_thread(has_asked.wait, 30)
+    stopping = asyncio.create_task(restoration.stop())
+    await asyncio.sleep(0)
+    may_note.set()
+    await stopping
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert bench.modules.get("a").generation == 2, "the note was written"
+    assert status(bench, log) == RestoreStatus()
