@@ -8,6 +8,7 @@ from a checkpoint first leaves out what came after it, so that no batch appears 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ from app.errors import Damaged, NotFound
 from app.files.durable_files import hidden_sibling
 
 __all__ = ["Series", "SeriesWriter", "read_series", "series_names", "series_path"]
+
+_log = logging.getLogger(__name__)
 
 _FORMAT = 1
 _LONGEST_HEADER = 1 << 16
@@ -64,7 +67,7 @@ class SeriesWriter:
             before: (epoch, batch) of the first batch that is to come.
         """
         self._form = _form(names)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)  # without its parent: the module may have been deleted
         part = hidden_sibling(path, "part")
         try:
             with part.open("wb") as file:
@@ -91,8 +94,11 @@ class SeriesWriter:
         self._flushed_at = time.monotonic()
 
     def close(self) -> None:
-        """Write what is left."""
-        self._file.close()
+        """Write what is left, where there is room for it."""
+        try:
+            self._file.close()
+        except OSError as error:
+            _log.warning("the end of %s could not be written: %s", self._file.name, error)
 
 
 def series_names(path: Path) -> list[str]:

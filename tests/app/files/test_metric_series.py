@@ -81,3 +81,17 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     path.write_bytes(b"\x00nonsense")
     with pytest.raises(Damaged):
         read_series(path, "loss", 10)
+
+
+def test_a_full_disk_does_not_keep_a_series_from_being_closed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = series_path(tmp_path, 7)
+    writer = SeriesWriter(path, NAMES, (0, 0))
+    writer._file.close()
+    with Path("/dev/full").open("ab") as full:
+        writer._file = full
+        writer.add(0, 0, [None, 1.0])
+        writer.close()
+        assert full.closed
+    assert "could not be written" in caplog.text
