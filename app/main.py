@@ -151,7 +151,9 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     access = ModuleAccess(modules, checkpoints, executors, restoration)
     commands = ModuleCommands(modules, checkpoints, executors, restoration, access)
     queue = JobQueue(
-        *(storage.store, bells, storage.presence),
+        storage.store,
+        bells,
+        storage.presence,
         keep_progress_events=settings.keep_progress_events,
         before_loss=checkpoints.lose_attempt,
     )
@@ -187,7 +189,14 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     history.start()
     stack.push_async_callback(history.stop)
     return Services(
-        *(modules, restores, access, commands, executors, checkpoints, storage.datasets, jobs),
+        modules=modules,
+        restores=restores,
+        access=access,
+        commands=commands,
+        executors=executors,
+        checkpoints=checkpoints,
+        datasets=storage.datasets,
+        jobs=jobs,
         recovered=recovered,
     )
 

@@ -80,7 +80,11 @@ def open_storage(options: StorageOptions, stack: ExitStack, *, claim: bool = Tru
         keep=options.keep_checkpoints,
     )
     recovery = Recovery(
-        *(store, modules, checkpoints, data_dir, presence),
+        store,
+        modules,
+        checkpoints,
+        data_dir,
+        presence,
         executor=options.executor,
         max_dataset_bytes=options.max_dataset_bytes,
     )
