@@ -56,8 +56,7 @@ class Followers:
             newest = await self._tail.refresh()
             rows = None if is_behind else self._tail.after(after, job_id)
             if rows is None:
-                status, found = await asyncio.to_thread(self._look, job_id, after)
-                rows = found
+                status, after, rows = await asyncio.to_thread(self._look, job_id, after)
             is_behind = len(rows) == _EVENTS_AT_ONCE
             for row in rows:
                 after, status = row.id, row.status
@@ -80,10 +79,12 @@ class Followers:
         self._is_over = True
         self._bell.ring()
 
-    def _look(self, job_id: int | None, after: int) -> tuple[JobStatus | None, list[EventRow]]:
+    def _look(self, job_id: int | None, after: int) -> tuple[JobStatus | None, int, list[EventRow]]:
         with self._store.read() as connection:
             status = None if job_id is None else get_job(connection, job_id).status
-            return status, events_after(connection, after, _EVENTS_AT_ONCE, job_id)
+            if after > newest_event_id(connection):  # an id of another database
+                after = 0
+            return status, after, events_after(connection, after, _EVENTS_AT_ONCE, job_id)
 
 
 class _Tail:

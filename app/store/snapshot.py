@@ -7,13 +7,14 @@ from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
 
-from sqlalchemy import delete, select
+from sqlalchemy import create_engine, delete, select
 
 from app.errors import StartError
+from app.store.events import skip_event_ids
 from app.store.schema import datasets, modules
 from app.store.store import Store, database_file
 
-__all__ = ["check_database", "forget_missing", "snapshot"]
+__all__ = ["check_database", "continue_events", "forget_missing", "snapshot"]
 
 
 def snapshot(url: str, target: Path) -> bool:
@@ -51,6 +52,14 @@ def forget_missing(path: Path, names: Collection[str], dataset_names: Collection
         store.close()
     with closing(sqlite3.connect(path)) as copy:
         copy.execute("PRAGMA journal_mode = DELETE")
+
+
+def continue_events(path: Path, now: float) -> None:
+    """Let a copy that is to replace its database give no event an id that was given since."""
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        skip_event_ids(connection, now)
+    engine.dispose()
 
 
 def check_database(path: Path) -> None:

@@ -77,6 +77,8 @@ def test_a_restored_directory_goes_on_with_what_was_under_way(
         (job,) = client.jobs()
         assert client.wait(job["id"])["status"] == "succeeded"
         assert client.job(job["id"])["attempt"] == 2, "it was under way when it was copied"
+        ids = [event["id"] for event in client.job_events(job["id"])]
+        assert ids[-1] - ids[0] > 1_000_000, "those between were given since the copy was made"
         assert newest(client) == digests
 
 

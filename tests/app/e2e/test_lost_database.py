@@ -63,11 +63,16 @@ def train(client: Client) -> np.ndarray:
     return client.predict("lenet", data=lenet.digits(5)[0])["softmax_output"]
 
 
+def event_ids(client: Client, job: int) -> list[int]:
+    return [event["id"] for event in client.job_events(job)]
+
+
 def test_a_server_without_its_database_has_all_but_the_jobs(data_dir: Path) -> None:
     with running_server(data_dir, environment=ENVIRONMENT) as server, Client(server.url) as client:
         expected = train(client)
         datasets, modules = client.datasets(), [one["name"] for one in client.modules()]
         checkpoints = client.checkpoints("lenet")
+        seen = event_ids(client, 1)
     before = listing(data_dir)
     remove_database(data_dir)
     with running_server(data_dir, environment=ENVIRONMENT) as server, Client(server.url) as client:
@@ -80,7 +85,10 @@ def test_a_server_without_its_database_has_all_but_the_jobs(data_dir: Path) -> N
         )
         assert list(client.jobs()) == []
         assert "taking in what lies in the data directory" in server.log.read_text()
-    assert listing(data_dir).keys() == before.keys()
+        after = listing(data_dir)
+        job = client.wait(lenet.fit(client, "lenet", epochs=2))
+        assert min(event_ids(client, job["id"])) > max(seen)
+    assert after.keys() == before.keys()
 
 
 def test_a_second_server_with_a_database_of_its_own_refuses_and_touches_nothing(

@@ -107,6 +107,18 @@ async def test_nobody_misses_an_event_or_gets_it_twice(
     await asyncio.gather(everything.task, late.task)
 
 
+async def test_who_comes_from_another_database_gets_all(bench: Any, followers: Followers) -> None:
+    who = begin(bench, "a")
+    log(bench, who, 3)
+    ids = [row.id for row in bench.jobs.events()]
+    ahead = [Following(followers, job, ids[-1] + 1000) for job in (None, who["job_id"])]
+    await all_have(ahead, ids)
+    log(bench, who, 1)
+    await all_have(ahead, [row.id for row in bench.jobs.events()])
+    for one in ahead:
+        one.task.cancel()
+
+
 async def test_what_another_server_enters_is_seen_without_a_bell(
     bench: Any, followers: Followers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
