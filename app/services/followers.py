@@ -54,9 +54,11 @@ class Followers:
         while not self._is_over:
             ticket = self._bell.ticket()
             newest = await self._tail.refresh()
-            rows = None if is_behind else self._tail.after(after, job_id)
-            if rows is None:
+            recent = None if is_behind else self._tail.after(after, job_id)
+            if recent is None:
                 status, after, rows = await asyncio.to_thread(self._look, job_id, after)
+            else:
+                rows = recent
             is_behind = len(rows) == _EVENTS_AT_ONCE
             for row in rows:
                 after, status = row.id, row.status
