@@ -43,6 +43,7 @@ from app.files.durable_files import (
     is_locked,
     list_hidden,
     locked,
+    make_directory,
     remove_unlocked,
     rename_durably,
     sync_directory,
@@ -272,7 +273,7 @@ def admit_attempt(root: Path, job_id: int, attempt: int) -> None:
 
     What an attempt before it left complete under a hidden name is put in place first.
     """
-    root.mkdir(exist_ok=True)
+    make_directory(root)
     recover(root)
     with locked(root):
         admit(root, job_id, attempt)
@@ -298,7 +299,7 @@ def promote_checkpoints(source: Path, root: Path) -> list[CheckpointManifest]:
     Of those, what has the same files is removed, and what differs stays where it is.
     """
     promoted = []
-    root.mkdir(exist_ok=True)
+    make_directory(root)
     for tag in list_tags(source):
         try:
             manifest = read_manifest(source / str(tag))
@@ -344,7 +345,7 @@ _REMEDY = "delete it and use another, or upload it again"
 @contextmanager
 def _incoming(root: Path, name: str, check: Callable[[], None]) -> Iterator[Path]:
     """Give a hidden directory that is renamed at the end, unless ``check`` raises then."""
-    root.mkdir(exist_ok=True)  # without its parent: the module may have been deleted
+    make_directory(root)  # without its parent: the module may have been deleted
     target = root / name
     directory = hidden_sibling(target, "incoming")
     with ExitStack() as stack:

@@ -23,6 +23,7 @@ from app.files.durable_files import (
     hidden_sibling,
     list_hidden,
     locked,
+    make_directory,
     remove_unlocked,
     rename_durably,
     replaced,
@@ -47,7 +48,7 @@ class DatasetDirectory:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Have the lock for a block, waiting for it."""
-        self.root.mkdir(parents=True, exist_ok=True)
+        make_directory(self.root, parents=True)
         with locked(self.root):
             yield
 

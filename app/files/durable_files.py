@@ -25,6 +25,7 @@ __all__ = [
     "is_locked",
     "list_hidden",
     "locked",
+    "make_directory",
     "remove_tree",
     "remove_unlocked",
     "rename_durably",
@@ -64,6 +65,20 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def make_directory(path: Path, *, parents: bool = False) -> None:
+    """Make a directory where there is none; return when its entry is on the disk.
+
+    Args:
+        parents: make those above it as well.
+    """
+    if path.is_dir():
+        return
+    if parents:
+        make_directory(path.parent, parents=True)
+    path.mkdir(exist_ok=True)
+    sync_directory(path.parent)
 
 
 def rename_durably(source: Path, target: Path) -> None:

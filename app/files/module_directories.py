@@ -28,6 +28,7 @@ from app.files.durable_files import (
     discard,
     hidden_sibling,
     list_hidden,
+    make_directory,
     remove_tree,
     rename_durably,
     replaced,
@@ -116,7 +117,7 @@ class ModuleDirectories:
                 record.name,
                 f"choose another name, or see what 'modserve recover' says of {target}",
             )
-        self.root.mkdir(parents=True, exist_ok=True)
+        make_directory(self.root, parents=True)
         incoming = hidden_sibling(target, "incoming")
         try:
             incoming.mkdir()
@@ -134,13 +135,13 @@ class ModuleDirectories:
     def write(self, record: ModuleRecord) -> None:
         """Write a module's file, whatever is there; its directory too if need be."""
         directory = self.path(record.name)
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory, parents=True)
         write_durably(directory / MODULE_FILE, _content(record))
 
     def replaced(self, record: ModuleRecord) -> AbstractContextManager[None]:
         """Write a module's file; the one before is back if the block raises."""
         directory = self.path(record.name)
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory, parents=True)
         return replaced(directory / MODULE_FILE, _content(record))
 
     @contextmanager

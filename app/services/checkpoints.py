@@ -36,7 +36,7 @@ from app.files.checkpoint_files import (
     verify_checkpoint,
     write_checkpoint,
 )
-from app.files.durable_files import discard, tell_full_disk
+from app.files.durable_files import discard, make_directory, tell_full_disk
 from app.files.name_locks import NameLocks
 from app.services.incoming_checkpoint import IncomingCheckpoint
 from app.services.modules import ModuleService
@@ -325,7 +325,7 @@ class CheckpointService:
     def keep_for(self, job: Job, tag: CheckpointTag) -> None:
         """Make a checkpoint the one that a job goes on from."""
         root = self._resume_root(job)
-        root.parent.mkdir(exist_ok=True)
+        make_directory(root.parent)
         copy_checkpoint(self.directory(job.module, tag), root)
         for other in list_tags(root):
             if other != tag:

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from app.domain.checkpoint import FileDigest
 from app.errors import TooLarge
-from app.files.durable_files import hidden_sibling, tell_full_disk
+from app.files.durable_files import hidden_sibling, make_directory, tell_full_disk
 
 __all__ = ["Upload"]
 
@@ -39,7 +39,7 @@ class Upload:
             what: what it is, for the error: ``dataset 'mnist'``.
             setting: the setting that holds the limit.
         """
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(target.parent, parents=True)
         self.path, self._file = _open_locked(target)
         self._limit = limit
         self._what = what

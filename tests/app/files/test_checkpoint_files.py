@@ -234,3 +234,12 @@ def test_a_replacement_that_cannot_be_renamed_leaves_the_old_one(
         save(tmp_path, files={"other.params": b"new"})
     assert read_manifest(directory) == before
     assert hidden(tmp_path) == []
+
+
+def test_the_first_checkpoint_syncs_the_entry_of_its_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")))
+    save(tmp_path / "checkpoints")
+    assert str(tmp_path) in synced
