@@ -102,10 +102,13 @@ async def forward_backward(module: ModuleName, request: Request, services: Servi
     responses=_ERRORS,
 )
 async def backward(module: ModuleName, request: Request, services: ServicesOf) -> dict[str, Any]:
-    """Compute the gradients of the last training pass; a loss needs no gradients given."""
+    """Compute the gradients of the last training pass; a loss needs no gradients given.
+
+    See `forward` for auxiliary states: those of BatchNorm move here as well.
+    """
     tensors, fields = await read_step(request, (), StepFields)
     call = calls.Backward(module=module, generation=fields.generation, sequence=fields.sequence)
-    reply = await services.access.ask_at(module, "backward", call, tensors)
+    reply = await services.access.step(module, "backward", call, tensors)
     reply.release()
     return reply.result
 

@@ -51,6 +51,7 @@ __all__ = [
     "InitOptimizer",
     "InitParams",
     "LoadCheckpoint",
+    "PassCall",
     "Predict",
     "Reshape",
     "ResidentModules",
@@ -266,7 +267,19 @@ class StepCall(OfModule):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forward(StepCall):
+class PassCall(StepCall):
+    """A pass through the module, which may move auxiliary states.
+
+    Attributes:
+        is_marked: the module's record says already that it is not durable; without that, a pass
+            that moves auxiliary states is refused with ``would_change``.
+    """
+
+    is_marked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forward(PassCall):
     """Compute outputs. Tensors: data and labels by name.
 
     Attributes:
@@ -276,8 +289,6 @@ class Forward(StepCall):
         with_outputs: send the outputs with the answer.
         monitor: collect statistics of the operators' outputs whose names match, for
             ``GetStatistics``.
-        is_marked: the module's record says already that it is not durable; without that, a pass
-            that moves auxiliary states is refused with ``would_change``.
     """
 
     is_train: bool | None = None
@@ -285,11 +296,10 @@ class Forward(StepCall):
     backward: bool = False
     with_outputs: bool = True
     monitor: str | None = None
-    is_marked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backward(StepCall):
+class Backward(PassCall):
     """Compute gradients. Tensors: gradients by name of the output, where no loss gives them."""
 
 

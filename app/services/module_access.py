@@ -107,7 +107,7 @@ class ModuleAccess:
         """
         async with self.lock(name):
             record = await self._require(name, stage_of)
-            if not isinstance(call, calls.Forward):
+            if not isinstance(call, calls.PassCall):
                 return await self._unsettle(record, call, tensors)
             marked = dataclasses.replace(call, is_marked=not record.durable)
             try:

@@ -17,7 +17,7 @@ from app.executor.modules.hosted_module import HostedModule, parse_key
 from app.executor.modules.statistics import Row, parameter_statistics, watched
 from app.executor.predict.inference import pick_bucket
 from app.executor.predict.inputs import check_castable, check_names, common_rows
-from app.link.calls import Backward, Forward, SetStates, StepCall, Update
+from app.link.calls import Backward, Forward, PassCall, SetStates, StepCall, Update
 from app.link.protocols import Arrays
 from core.errors import StageError
 from core.io import DataBatch, DataDesc
@@ -57,7 +57,7 @@ class Stepper:
 
     def backward(self, call: Backward, tensors: Arrays) -> Answer:
         """Compute gradients."""
-        return self._once(call, "backward", lambda: self._backward(tensors))
+        return self._once(call, "backward", lambda: self._backward(call, tensors))
 
     def update(self, call: Update) -> Answer:
         """Update the parameters."""
@@ -178,9 +178,7 @@ class Stepper:
         assert module.record.bind is not None
         if training is None:
             training = module.record.bind.for_training
-        moves_states = training and bool(module.param_names()[1])
-        if moves_states and not call.is_marked:
-            raise HostError("would_change", "this pass moves auxiliary states")
+        moves_states = training and self._moves_states(call)
         batch = make_batch(module, tensors, call.bucket, needs_labels=training)
         self._observed = []
         with client_fault("data"), ExitStack() as stack:
@@ -195,7 +193,15 @@ class Stepper:
             return lambda _: ({}, {})
         return lambda stepper: ({}, stepper.outputs())
 
-    def _backward(self, tensors: Arrays) -> Recall:
+    def _moves_states(self, call: PassCall) -> bool:
+        """Tell whether a training pass moves auxiliary states; refuse one that nobody noted."""
+        if not self._module.param_names()[1]:
+            return False
+        if not call.is_marked:
+            raise HostError("would_change", "this pass moves auxiliary states")
+        return True
+
+    def _backward(self, call: Backward, tensors: Arrays) -> Recall:
         module = self._module
         module.require("backward")
         if self._forwarded is not module.record.bind:
@@ -206,6 +212,8 @@ class Stepper:
         if tensors:
             check_names(tensors, names, may_miss=False)
             grads = [array(tensors[name]) for name in names]
+        moves_states = self._moves_states(call)
+        module.has_unsaved = module.has_unsaved or moves_states
         with client_fault("out_grads"):
             module.engine.backward(grads)
         return lambda _: ({}, {})

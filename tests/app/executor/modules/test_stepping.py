@@ -64,7 +64,7 @@ def test_predictions_between_forward_and_backward_disturb_nothing(
             if disturb:
                 for rows in (1, 3, BATCH, 40):
                     one.ask(calls.Predict(module="net"), data=toy_data["data"][:rows])
-            one.ask(calls.Backward(module="net"))
+            one.ask(calls.Backward(module="net", is_marked=True))
             if disturb:
                 one.ask(calls.Predict(module="net"), data=toy_data["data"])
             one.ask(calls.Update(module="net"))
