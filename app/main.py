@@ -35,7 +35,7 @@ from app.services.history import History
 from app.services.job_files import JobFiles
 from app.services.job_queue import JobQueue
 from app.services.job_runs import JobRuns
-from app.services.jobs import JobDefaults, JobService
+from app.services.jobs import JobService
 from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
 from app.services.recovery_report import RecoveryReport
@@ -43,6 +43,7 @@ from app.services.restoration import Restoration
 from app.services.restore_log import RestoreLog
 from app.services.services import Services
 from app.services.storage import Storage, StorageOptions, open_storage
+from app.services.submissions import JobDefaults
 from app.settings import Settings
 
 __all__ = ["configure_logging", "create_app", "openapi_text", "storage_options"]

@@ -27,8 +27,9 @@ from app.api.views import (
 from app.domain.job import EventRow, JobKind, JobStatus
 from app.domain.job_params import FitParams, PredictParams, ScoreParams
 from app.errors import ServiceError
-from app.services.jobs import JobFilter, JobLimits
+from app.services.jobs import JobFilter
 from app.services.services import Services
+from app.services.submissions import JobLimits, read_submission
 
 __all__ = ["router"]
 
@@ -83,15 +84,9 @@ class Submission:
     async def as_job(self, kind: JobKind) -> JobView:
         """Queue the job, and answer where it is."""
         params = await read_json(self.request, {"op": "job", "kind": kind.value})
-        await self.services.commands.check_job(self.module, kind, params)
-        job = await asyncio.to_thread(
-            self.services.jobs.submit,
-            self.module,
-            kind,
-            params,
-            self.limits,
-            self.idempotency_key,
-        )
+        asked = read_submission(self.module, kind, params, self.limits, self.idempotency_key)
+        await self.services.commands.check_job(asked)
+        job = await self.services.jobs.submit_among_others(asked)
         self.response.headers["Location"] = f"/v1/jobs/{job.id}"
         return job_view(job)
 

@@ -26,7 +26,7 @@ from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import from_plain, to_plain
 from app.domain.dataset import DatasetRecord
 from app.domain.job import JobAction, JobKind
-from app.domain.module import BindSpec, InitSpec, ModuleRecord, OptimizerSpec
+from app.domain.module import BindSpec, InitSpec, OptimizerSpec
 
 __all__ = [
     "DatasetFile",
@@ -64,7 +64,7 @@ class JobStart:
 
     Attributes:
         params: plain form of ``app.domain.job_params``, checked already.
-        module: the module's record, for an executor that does not hold it yet.
+        module: name of the module.
         datasets: by name, those that ``params`` mentions.
         checkpoint_root: directory of the module's checkpoints; written with
             ``app.files.checkpoint_files.write_checkpoint``.
@@ -72,19 +72,23 @@ class JobStart:
         output_path: where a predict job writes its npz; None for the others.
         base: directory of the checkpoint whose parameters the module keeps when it is initialized.
         series_path: where a fit writes the metrics of every batch; None writes none.
+        init: how a fit initializes a module without parameters, unless its params say.
+        optimizer: what a fit trains with, unless its params or the module's own say.
     """
 
     job_id: int
     attempt: int
     kind: JobKind
     params: Mapping[str, Any]
-    module: ModuleRecord
+    module: str
     datasets: Mapping[str, DatasetFile]
     checkpoint_root: str
     resume: str | None = None
     output_path: str | None = None
     base: str | None = None
     series_path: str | None = None
+    init: InitSpec | None = None
+    optimizer: OptimizerSpec | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

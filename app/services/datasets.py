@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import AsyncIterable, Collection, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +21,7 @@ from app.services.uploads import Upload
 from app.store.datasets import (
     check_unused,
     delete_dataset,
+    find_datasets,
     get_dataset,
     insert_dataset,
     list_datasets,
@@ -187,6 +188,13 @@ class DatasetService:
             check_name(cursor, "cursor")
         with self._store.read() as connection:
             return list_datasets(connection, cursor, check_limit(limit))
+
+    def find(self, names: Collection[str]) -> dict[str, DatasetRecord]:
+        """Return by name those of these datasets that there are."""
+        if not names:
+            return {}
+        with self._store.read() as connection:
+            return {record.name: record for record in find_datasets(connection, names)}
 
     def path(self, record: DatasetRecord) -> Path:
         """Return where a dataset's file lies, to be read.

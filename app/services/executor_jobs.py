@@ -63,6 +63,7 @@ class _Assignment:
     """An attempt that the executor works on.
 
     Attributes:
+        start: what the executor is told to begin it; None while that is not known.
         wish: what the job is asked to do, once known.
         told: what of that the executor was told.
         claimed_at: when, by the clock of the event loop.
@@ -72,6 +73,7 @@ class _Assignment:
     """
 
     job: Job
+    start: JobStart | None = None
     wish: JobAction | None = None
     told: JobAction | None = None
     claimed_at: float = 0.0
@@ -192,9 +194,9 @@ class ExecutorJobs:
         self._is_claim_due = False
         async with self._claiming:
             while (places := self._free_places()) > 0:
-                jobs = await in_thread(self._queue.claim, self.client.name, places)
-                for job in jobs:
-                    assignment = self._assignments[job.id] = _Assignment(job)
+                jobs = await in_thread(self._runs.claim, self.client.name, places)
+                for job, start in jobs:
+                    assignment = self._assignments[job.id] = _Assignment(job, start)
                     assignment.claimed_at = asyncio.get_running_loop().time()
                     self._call(self._begin(assignment))
                 if len(jobs) < places:
@@ -239,7 +241,7 @@ class ExecutorJobs:
 
     async def _begin(self, assignment: _Assignment) -> None:
         job = assignment.job
-        preparing = asyncio.ensure_future(in_thread(self._runs.start_message, job))
+        preparing = asyncio.ensure_future(self._start_message(assignment))
         try:
             has_place = await self._take_place(assignment)  # first, so that none passes another
             message = await preparing
@@ -259,9 +261,14 @@ class ExecutorJobs:
                 await in_thread(self._queue.fail, job.id, job.attempt, code, error.message)
                 self._claim_soon()
 
+    async def _start_message(self, assignment: _Assignment) -> JobStart:
+        if assignment.start is not None:
+            return assignment.start
+        return await in_thread(self._runs.start_message, assignment.job)
+
     async def _hand_over(self, message: JobStart) -> None:
         """Give a job to the executor; its module is brought to the device where it is not there."""
-        name = message.module.name
+        name = message.module
         try:
             await self._tell("start_job", message)
         except HostError as error:

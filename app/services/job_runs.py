@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from app.domain.checkpoint import CheckpointTag
-from app.domain.dataset import DatasetKind
+from app.domain.dataset import DatasetKind, DatasetRecord
 from app.domain.job import Job, JobKind
 from app.domain.job_params import FitParams, PredictParams, dataset_names, parse_job_params
 from app.error_table import error_code
@@ -59,33 +60,66 @@ class JobRuns:
         self._datasets = datasets
         self._checkpoints = checkpoints
 
+    def claim(self, executor: str, count: int) -> list[tuple[Job, JobStart | None]]:
+        """Begin attempts of the next jobs for an executor, as many as there are up to a count.
+
+        Returns:
+            Each job with its start message; None where that takes a while, or cannot be had: see
+            ``start_message``.
+        """
+        claimed = self._queue.claim(executor, count)
+        try:
+            return list(zip(claimed, self._quick_starts(claimed), strict=True))
+        except ServiceError:  # they are begun and must be known; each is asked about again
+            return [(job, None) for job in claimed]
+
+    def _quick_starts(self, claimed: Sequence[Job]) -> list[JobStart | None]:
+        scores = [job for job in claimed if job.kind is JobKind.SCORE]
+        records = self._datasets.find({name for job in scores for name in _names_of(job)})
+        starts: dict[int, JobStart] = {}
+        for job in scores:
+            read = [records[name] for name in _names_of(job) if name in records]
+            # An operator's file may have to be read as a whole before it is known to be the same.
+            if len(read) == len(_names_of(job)) and all(one.path is None for one in read):
+                starts[job.id] = self._start(job, read)
+        return [starts.get(job.id) for job in claimed]
+
     def start_message(self, job: Job) -> JobStart:
         """Return what an executor needs to begin this attempt, or to go on from a checkpoint.
 
         Raises:
             ServiceError: something the job needs is gone; another attempt would not find it.
         """
-        params = parse_job_params(job.kind, job.params)
-        records = [self._datasets.get(name) for name in dataset_names(params)]
-        resume = self._checkpoints.begin_attempt(job) if job.kind is JobKind.FIT else None
-        is_predict = isinstance(params, PredictParams)
+        start = self._start(job, [self._datasets.get(name) for name in _names_of(job)])
+        if job.kind is JobKind.PREDICT:
+            return replace(start, output_path=str(self._output_path(job)))
+        if job.kind is not JobKind.FIT:
+            return start
+        resume = self._checkpoints.begin_attempt(job)
         module = self._modules.get(job.module)
         base = self._checkpoints.base(module)
+        return replace(
+            start,
+            resume=None if resume is None else str(resume),
+            base=None if base is None else str(base),
+            series_path=str(self._series_path(job)),
+            init=module.init,
+            optimizer=module.optimizer,
+        )
+
+    def _start(self, job: Job, records: Sequence[DatasetRecord]) -> JobStart:
+        """Return what jobs of all kinds need."""
         return JobStart(
             job_id=job.id,
             attempt=job.attempt,
             kind=job.kind,
             params=job.params,
-            module=module,
+            module=job.module,
             datasets={
                 record.name: DatasetFile(record=record, path=str(self._datasets.path(record)))
                 for record in records
             },
             checkpoint_root=str(self._checkpoints.root(job.module)),
-            resume=None if resume is None else str(resume),
-            output_path=str(self._output_path(job)) if is_predict else None,
-            base=None if base is None else str(base),
-            series_path=str(self._series_path(job)) if job.kind is JobKind.FIT else None,
         )
 
     def prepare(self, message: ExecutorEvent, job: Job | None) -> ExecutorEvent:
@@ -184,3 +218,8 @@ class JobRuns:
 
     def _output_path(self, job: Job) -> Path:
         return self._datasets.output_path(job.id, job.attempt)
+
+
+def _names_of(job: Job) -> Sequence[str]:
+    """Return the names of the datasets that a job reads."""
+    return dataset_names(parse_job_params(job.kind, job.params))

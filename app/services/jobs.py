@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,49 +9,39 @@ from typing import Any, Protocol, TypeAlias
 
 from sqlalchemy import Connection
 
-from app.domain.codec import canonical_json, to_plain
-from app.domain.dataset import DatasetRecord
 from app.domain.job import TERMINAL, EventRow, Job, JobEvent, JobKind, JobStatus
 from app.domain.job_estimates import remaining_seconds
-from app.domain.job_params import (
-    DatasetSource,
-    FitParams,
-    JobParams,
-    dataset_names,
-    parse_job_params,
-)
-from app.domain.module import ModuleRecord, require
-from app.errors import Invalid, NotFound, ParamsLost
-from app.files.job_inputs import check_arrays, check_named, sources_of
+from app.errors import Invalid, NotFound, ServiceError
 from app.files.metric_series import Series
 from app.services.bell import Bells
 from app.services.followers import Followers
+from app.services.grouped import Grouped
+from app.services.submissions import (
+    JobDefaults,
+    JobLimits,
+    Submission,
+    parts_of,
+    read_submission,
+    submit_in,
+)
 from app.store import queue
-from app.store.checkpoints import indexed_tags
-from app.store.datasets import get_datasets
 from app.store.events import events_after, newest_event_id
-from app.store.idempotency import recall, remember
 from app.store.jobs import (
     JobFilter,
     count_jobs,
     delete_job,
     get_job,
-    has_unfinished,
-    insert_job,
     list_jobs,
     queue_positions,
     surplus_jobs,
     typical_seconds,
 )
-from app.store.modules import module_outline
 from app.store.pages import Page, check_limit, page_of
 from app.store.store import Store
 
 __all__ = [
     "Clock",
-    "JobDefaults",
     "JobFilter",
-    "JobLimits",
     "JobOutlook",
     "JobService",
     "Series",
@@ -60,42 +49,8 @@ __all__ = [
 
 Clock: TypeAlias = Callable[[], float]
 
-_SCOPE = "jobs"
-_LARGEST_PRIORITY = 1000
-_MOST_RETRIES = 100
-_LONGEST_SECONDS = 10 * 366 * 86400.0
 _EVENTS_AT_ONCE = 500
 _REMOVED_AT_ONCE = 100
-_CALLS = {JobKind.SCORE: "score", JobKind.PREDICT: "predict_dataset"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobLimits:
-    """How a job is queued and for how long it is tried.
-
-    Attributes:
-        priority: smaller runs earlier, -1000 to 1000.
-        max_retries: how often it is tried again by itself after a failure that may pass.
-        deadline_seconds: from now, it fails when it has not ended by then; None: any time.
-        timeout_seconds: it fails when it has run for so long; None: any time.
-    """
-
-    priority: int = 0
-    max_retries: int = 0
-    deadline_seconds: float | None = None
-    timeout_seconds: float | None = None
-
-    def check(self) -> None:
-        """Raise Invalid for a value that cannot be."""
-        if abs(self.priority) > _LARGEST_PRIORITY:
-            expected = f"-{_LARGEST_PRIORITY} to {_LARGEST_PRIORITY}"
-            raise Invalid("priority", self.priority, expected)
-        if not 0 <= self.max_retries <= _MOST_RETRIES:
-            raise Invalid("max_retries", self.max_retries, f"0 to {_MOST_RETRIES}")
-        for name in ("deadline_seconds", "timeout_seconds"):
-            seconds = getattr(self, name)
-            if seconds is not None and not 0 < seconds < _LONGEST_SECONDS:
-                raise Invalid(name, seconds, "a positive number of seconds, at most ten years")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,16 +79,8 @@ class FilesOfJobs(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobDefaults:
-    """What a job gets that its client does not choose."""
-
-    lease_seconds: float = 30.0
-    max_attempts: int = 3
-
-
 class JobService:
-    """All that clients can do with jobs. Its methods block, but for ``follow``."""
+    """All that clients can do with jobs. Its methods block, but for those to be awaited."""
 
     def __init__(
         self,
@@ -154,6 +101,7 @@ class JobService:
         self._defaults = defaults or JobDefaults()
         self._clock = clock
         self._followers = Followers(store, bells.events)
+        self._submitting = Grouped(self.submit_all)
 
     def submit(
         self,
@@ -178,39 +126,31 @@ class JobService:
             WrongStage: the module has no parameters to score or predict with.
             IdempotencyMismatch: the key was used for another request.
         """
-        checked = parse_job_params(kind, params)
-        limits = limits or JobLimits()
-        limits.check()
-        plain = to_plain(checked)
-        fingerprint = _fingerprint(module, kind.value, plain, *_told(limits))
-        with self._store.write() as connection:
-            if idempotency_key is not None:
-                earlier = recall(connection, _SCOPE, idempotency_key, fingerprint)
-                if earlier is not None:
-                    return get_job(connection, int(earlier))
-            record = module_outline(connection, module, lock=True)
-            _check_possible(connection, record, kind, checked)
-            datasets = get_datasets(connection, dataset_names(checked))
-            _check_inputs(record, checked, datasets)
-            job = Job(
-                kind=kind,
-                module=module,
-                params=plain,
-                priority=limits.priority,
-                max_retries=limits.max_retries,
-                deadline_seconds=limits.deadline_seconds,
-                deadline_at=_deadline(limits, self._clock()),
-                timeout_seconds=limits.timeout_seconds,
-                lease_seconds=self._defaults.lease_seconds,
-                max_attempts=self._defaults.max_attempts,
-            )
-            now = self._clock()
-            job = insert_job(connection, job, [dataset.id for dataset in datasets], now, record.id)
-            if idempotency_key is not None:
-                remember(connection, _SCOPE, idempotency_key, fingerprint, str(job.id), now)
+        asked = read_submission(module, kind, params, limits, idempotency_key)
+        (outcome,) = self.submit_all([asked])
+        if isinstance(outcome, Job):
+            return outcome
+        raise outcome
+
+    async def submit_among_others(self, submission: Submission) -> Job:
+        """Queue a job together with those that are submitted at the same time; see ``submit``."""
+        return await self._submitting(submission)
+
+    def submit_all(self, submissions: Sequence[Submission]) -> list[Job | ServiceError]:
+        """Queue jobs, with one wait for the disk; what refuses one concerns none of the others.
+
+        Returns:
+            For each submission its job, or why it is refused; see ``submit``.
+        """
+        outcomes: dict[int, Job | ServiceError] = {}
+        for part in parts_of(submissions):
+            asked = [submissions[one] for one in part]
+            with self._store.write() as connection:
+                made = submit_in(connection, asked, self._defaults, self._clock())
+            outcomes.update(zip(part, made, strict=True))
         self._bells.events.ring()
         self._bells.work.ring()
-        return job
+        return [outcomes[one] for one in range(len(submissions))]
 
     def get(self, job_id: int) -> Job:
         """Return a job; raise NotFound."""
@@ -367,51 +307,3 @@ def _parse_cursor(cursor: str) -> int:
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
         raise Invalid("cursor", cursor, "next_cursor of the page before")
     return int(cursor)
-
-
-def _check_possible(
-    connection: Connection, module: ModuleRecord, kind: JobKind, params: JobParams
-) -> None:
-    """Refuse now what could only fail later, unless a fit before it in the queue changes that."""
-    if has_unfinished(connection, module.name, [JobKind.FIT]):
-        return
-    if module.lost:
-        raise ParamsLost(module.name, [str(tag) for tag in indexed_tags(connection, module.name)])
-    if isinstance(params, FitParams):
-        if params.optimizer is None and module.optimizer is None:
-            raise Invalid(
-                "optimizer",
-                None,
-                "an optimizer, for the module has none",
-                'for example {"name": "sgd", "options": {"learning_rate": 0.1}}',
-            )
-    elif module.params is None:
-        require(module, _CALLS[kind])
-
-
-def _check_inputs(
-    module: ModuleRecord, params: JobParams, datasets: Sequence[DatasetRecord]
-) -> None:
-    """Refuse arrays that the datasets do not have; labels may be none of the symbol's inputs."""
-    check_named(params, module)
-    records = {record.name: record for record in datasets}
-    sources: dict[str, DatasetSource] = {"": params}
-    if isinstance(params, FitParams) and params.validation is not None:
-        sources["validation."] = params.validation
-    for prefix, source in sources.items():
-        names = [*module.data_names, *source.inputs]
-        check_arrays(sources_of(source, names), records[source.dataset], prefix)
-
-
-def _deadline(limits: JobLimits, now: float) -> float | None:
-    return None if limits.deadline_seconds is None else now + limits.deadline_seconds
-
-
-def _told(limits: JobLimits) -> list[Any]:
-    """Return what makes two requests differ; as before where only the priority is said."""
-    more = [limits.max_retries, limits.deadline_seconds, limits.timeout_seconds]
-    return [limits.priority, *more] if any(more) else [limits.priority]
-
-
-def _fingerprint(*parts: Any) -> str:
-    return hashlib.sha256(canonical_json(parts).encode()).hexdigest()

@@ -12,9 +12,6 @@ import structlog
 
 from app.domain.bucket_lengths import fill_lengths
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
-from app.domain.codec import to_plain
-from app.domain.job import JobKind
-from app.domain.job_params import parse_job_params
 from app.domain.module import (
     BindSpec,
     BucketShapes,
@@ -32,12 +29,14 @@ from app.services.incoming_checkpoint import IncomingCheckpoint
 from app.services.module_access import ModuleAccess
 from app.services.modules import ModuleService
 from app.services.restoration import Restoration, init_call
+from app.services.submissions import Submission
 
 __all__ = ["ModuleCommands"]
 
 _log = structlog.get_logger(__name__)
 
 _LONGEST_CHECK_SECONDS = 2.0
+_MOST_SOUND_JOBS = 1000
 
 
 class ModuleCommands:
@@ -61,6 +60,7 @@ class ModuleCommands:
         self._executors = executors
         self._restoration = restoration
         self._access = access
+        self._sound_jobs: set[str] = set()
 
     # -- life -------------------------------------------------------------------------------
 
@@ -307,7 +307,7 @@ class ModuleCommands:
 
     # -- jobs ---------------------------------------------------------------------------------
 
-    async def check_job(self, name: str, kind: JobKind, params: Any) -> None:
+    async def check_job(self, submission: Submission) -> None:
         """Refuse a job that the module's executor could only fail when its turn has come.
 
         An executor that is down, or busy with a long batch, refuses nothing: the job may wait.
@@ -316,14 +316,21 @@ class ModuleCommands:
             NotFound: there is no such module.
             Invalid, HostError: a parameter has a value it cannot take.
         """
-        checked = parse_job_params(kind, params)
+        name = submission.module
         record = await self._access.known(name)
-        call = calls.CheckJob(kind=kind, params=to_plain(checked))
+        call = calls.CheckJob(kind=submission.kind, params=submission.plain)
+        digest = submission.params_digest
+        if digest in self._sound_jobs:  # the answer depends on nothing else
+            return
         try:
             async with asyncio.timeout(_LONGEST_CHECK_SECONDS):
                 await tell(self._executors.get(record.executor), call)
         except (ExecutorGone, TimeoutError) as error:
             _log.info("a job was not checked", module=name, reason=str(error) or "busy")
+            return
+        if len(self._sound_jobs) >= _MOST_SOUND_JOBS:
+            self._sound_jobs.clear()
+        self._sound_jobs.add(digest)
 
     # -- checkpoints ------------------------------------------------------------------------
 

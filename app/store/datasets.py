@@ -18,6 +18,7 @@ __all__ = [
     "all_datasets",
     "check_unused",
     "delete_dataset",
+    "find_datasets",
     "get_dataset",
     "get_datasets",
     "insert_dataset",
@@ -58,6 +59,14 @@ def get_dataset(connection: Connection, name: str) -> DatasetRecord:
 
 
 _BY_NAME = select(datasets).where(datasets.c.name == bindparam("dataset"))
+
+
+def find_datasets(connection: Connection, names: Iterable[str]) -> list[DatasetRecord]:
+    """Return those of these datasets that there are, in no order."""
+    return [dataset_of(row) for row in connection.execute(_BY_NAMES, {"names": list(names)})]
+
+
+_BY_NAMES = select(datasets).where(datasets.c.name.in_(bindparam("names", expanding=True)))
 
 
 def get_datasets(connection: Connection, names: Iterable[str]) -> list[DatasetRecord]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,19 +23,19 @@ from sqlalchemy import (
 from app.domain.job import TERMINAL, Job, JobEvent, JobKind, JobStatus
 from app.errors import InUse, NotFound
 from app.store.events import EventEntry, append_events
-from app.store.modules import module_id
 from app.store.pages import Page, page_of
 from app.store.rows import job_of, job_values
 from app.store.schema import datasets, idempotency, job_datasets, jobs, modules
 
 __all__ = [
     "JobFilter",
+    "NewJob",
     "count_jobs",
     "dataset_is_used",
     "delete_job",
     "get_job",
     "has_unfinished",
-    "insert_job",
+    "insert_jobs",
     "list_jobs",
     "missing_job",
     "queue_positions",
@@ -77,36 +77,39 @@ def select_jobs() -> Select[Any]:
     )
 
 
-def insert_job(
-    connection: Connection,
-    job: Job,
-    dataset_ids: Iterable[int],
-    now: float,
-    identity: int | None = None,
-) -> Job:
-    """Add a queued job with its first event; return it with its id.
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job to be added, with the ids of its module and of the datasets that it reads."""
 
-    Args:
-        identity: id of its module, where that is known and locked.
-
-    Raises:
-        NotFound: the module does not exist.
-    """
-    job = job.evolve(created_at=now, updated_at=now)
-    if identity is None:
-        identity = module_id(connection, job.module, lock=True)
-    result = connection.execute(_INSERT, {"module_id": identity, **job_values(job)})
-    assert result.inserted_primary_key is not None
-    job = job.evolve(id=result.inserted_primary_key[0])
-    rows = [{"job_id": job.id, "dataset_id": dataset_id} for dataset_id in set(dataset_ids)]
-    if rows:
-        connection.execute(_INSERT_DATASETS, rows)
-    data = {"kind": job.kind.value}
-    append_events(connection, [EventEntry(job, JobEvent.SUBMITTED, data)], now)
-    return job
+    job: Job
+    module_id: int
+    dataset_ids: Collection[int] = ()
 
 
-_INSERT, _INSERT_DATASETS = insert(jobs), insert(job_datasets)
+def insert_jobs(connection: Connection, new: Sequence[NewJob], now: float) -> list[Job]:
+    """Add queued jobs, each with its first event; return them with their ids."""
+    if not new:
+        return []
+    made = [one.job.evolve(created_at=now, updated_at=now) for one in new]
+    rows = [
+        {"module_id": one.module_id, **job_values(job)} for one, job in zip(new, made, strict=True)
+    ]
+    ids = connection.scalars(_INSERT, rows)
+    made = [job.evolve(id=job_id) for job, job_id in zip(made, ids, strict=True)]
+    read = [
+        {"job_id": job.id, "dataset_id": dataset_id}
+        for one, job in zip(new, made, strict=True)
+        for dataset_id in one.dataset_ids
+    ]
+    if read:
+        connection.execute(_INSERT_DATASETS, read)
+    entries = [EventEntry(job, JobEvent.SUBMITTED, {"kind": job.kind.value}) for job in made]
+    append_events(connection, entries, now)
+    return made
+
+
+_INSERT = insert(jobs).returning(jobs.c.id, sort_by_parameter_order=True)
+_INSERT_DATASETS = insert(job_datasets)
 
 
 def get_job(connection: Connection, job_id: int, *, lock: bool = False) -> Job:

@@ -13,6 +13,7 @@ back moves no row and gets Superseded. What each change makes of a job is in ``j
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -98,17 +99,19 @@ def claim(
     """Begin attempts of jobs that ``next_jobs`` returned, maybe in an earlier transaction.
 
     Returns:
-        Those that nobody else has begun or changed since.
+        Those that nobody else has begun or changed since; none where another job of a module of
+        theirs was begun meanwhile.
     """
     moves: list[Move] = []
-    for job in candidates:
-        move = job_moves.claimed(job, executor, server, now)
-        try:
-            with connection.begin_nested():
-                _write(connection, job, move.job)
-        except (Superseded, IntegrityError):  # the latter by another job of its module
-            continue
-        moves.append(move)
+    try:
+        with connection.begin_nested():
+            for job in candidates:
+                move = job_moves.claimed(job, executor, server, now)
+                with contextlib.suppress(Superseded):
+                    _write(connection, job, move.job)
+                    moves.append(move)
+    except IntegrityError:
+        return []
     entries = [EventEntry(move.job, JobEvent.CLAIMED, move.data) for move in moves]
     append_events(connection, entries, now)
     return [move.job for move in moves]

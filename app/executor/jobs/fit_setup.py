@@ -131,7 +131,7 @@ def choose_init(context: JobContext, params: FitParams) -> InitSpec | None:
         raise ParamsLost(context.module.name)
     if context.module.record.params is not None:
         return None
-    spec = params.initializer or context.start.module.init or InitSpec()
+    spec = params.initializer or context.start.init or InitSpec()
     return spec if spec.seed is not None else dataclasses.replace(spec, seed=params.seed)
 
 
@@ -141,7 +141,7 @@ def choose_optimizer(context: JobContext, params: FitParams) -> OptimizerSpec:
     Raises:
         Invalid: neither has one.
     """
-    spec = params.optimizer or context.module.record.optimizer or context.start.module.optimizer
+    spec = params.optimizer or context.module.record.optimizer or context.start.optimizer
     if spec is None:
         raise Invalid("optimizer", None, "an optimizer, for the module has none")
     return spec

@@ -85,7 +85,7 @@ class JobBoard:
                 "job_id": start.job_id,
                 "attempt": start.attempt,
                 "kind": start.kind.value,
-                "module": start.module.name,
+                "module": start.module,
             }
             for start in starts
         ]
@@ -105,7 +105,7 @@ class JobBoard:
                     f"attempt {earlier.context.attempt} of job {start.job_id} runs already"
                 )
             self._remove(earlier)
-        module = self._module_of(start.module.name)
+        module = self._module_of(start.module)
         module.require_idle(f"job {start.job_id}")
         context = JobContext(start, module, self._emit)
         steps = self._make_steps(context)

@@ -11,12 +11,10 @@ from app.domain.checkpoint import CheckpointTag
 from app.domain.dataset import ArrayInfo, DatasetKind, DatasetRecord
 from app.domain.job import JobAction, JobKind
 from app.domain.module import (
-    SINGLE,
     BindSpec,
     BucketShapes,
     InitSpec,
     InputDesc,
-    ModuleRecord,
     OptimizerSpec,
 )
 from app.errors import Invalid
@@ -80,12 +78,9 @@ def test_start_and_control_survive_the_wire() -> None:
         **WHO,
         kind=JobKind.FIT,
         params={"epochs": 1},
-        module=ModuleRecord(
-            name="m",
-            symbols={SINGLE: "{}"},
-            bind=BindSpec(data_shapes=DATA),
-            checkpoint=CheckpointTag(1, 2),
-        ),
+        module="m",
+        init=InitSpec(initializer="xavier", seed=3),
+        optimizer=OptimizerSpec(name="sgd"),
         datasets={"d": DatasetFile(record=record, path="/x")},
         checkpoint_root="/c",
         resume="/c/1.2",

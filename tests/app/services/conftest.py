@@ -18,10 +18,11 @@ from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
 from app.services.job_queue import JobQueue
 from app.services.job_runs import JobRuns
-from app.services.jobs import JobDefaults, JobService
+from app.services.jobs import JobService
 from app.services.modules import ModuleService
 from app.services.presence import Presence
 from app.services.recovery import Recovery
+from app.services.submissions import JobDefaults
 from app.store.store import Store
 
 FIT = {

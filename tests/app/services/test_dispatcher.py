@@ -41,7 +41,7 @@ async def test_job_is_started_with_all_it_needs_and_ends_as_reported(bench) -> N
         await until(lambda: executor.starts)
         (start,) = executor.starts
         assert of(start) == {"job_id": job.id, "attempt": 1}
-        assert start.module == bench.modules.get("a")
+        assert start.module == "a"
         assert start.params == job.params
         digits = bench.datasets.get("digits")
         assert start.datasets["digits"].record == digits

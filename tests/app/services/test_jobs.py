@@ -6,6 +6,7 @@ import asyncio
 import threading
 
 import pytest
+from sqlalchemy import event
 
 from app.domain.job import Job, JobEvent, JobKind, JobStatus
 from app.domain.module import BindSpec, InitSpec, InputDesc, OptimizerSpec, ParamsSource
@@ -17,9 +18,12 @@ from app.errors import (
     WrongStage,
 )
 from app.link.job_messages import JobCheckpoint, JobDone, JobLog, JobMetric, JobProgress
-from app.services.jobs import JobFilter, JobLimits
+from app.services.jobs import JobFilter
+from app.services.submissions import JobLimits, Submission, read_submission
+from app.store.jobs import dataset_is_used
 
 SCORE = {"dataset": "digits", "batch_size": 2}
+FIT = {**SCORE, "epochs": 2, "optimizer": {"name": "sgd"}}
 
 
 def test_submitted_job_is_queued_with_its_parameters_filled_in(bench) -> None:
@@ -101,6 +105,38 @@ def test_repeated_key_makes_one_job_and_another_request_is_refused(bench) -> Non
     assert submit().status is JobStatus.CANCELLED
     with pytest.raises(IdempotencyMismatch):
         submit(epochs=9)
+    assert len(bench.jobs.list_jobs().items) == 2
+
+
+def test_jobs_submitted_together_are_one_transaction_and_each_has_its_own_answer(bench) -> None:
+    def asked(module: str, key: str | None = None, **changes: object) -> Submission:
+        params = {**FIT, **changes}
+        return read_submission(module, JobKind.FIT, params, idempotency_key=key)
+
+    commits = []
+    event.listen(bench.store._engine, "commit", lambda _: commits.append(1))
+    made = bench.jobs.submit_all([asked("b"), asked("nowhere"), asked("a"), asked("b", epochs=7)])
+    assert len(commits) == 1
+    assert [one.module if isinstance(one, Job) else type(one) for one in made] == [
+        *("b", NotFound, "a", "b")
+    ]
+    assert [bench.jobs.get(made[place].id) for place in (0, 2, 3)] == [made[0], *made[2:]]
+    assert made[3].params["epochs"] == 7
+    assert made[0].id < made[3].id, "jobs of one module stay in their order"
+    kinds = [row.kind for place in (0, 2, 3) for row in bench.jobs.events(made[place].id)]
+    assert kinds == [JobEvent.SUBMITTED] * 3
+    with bench.store.read() as connection:
+        assert dataset_is_used(connection, "digits")
+
+
+def test_of_jobs_submitted_together_under_one_key_there_is_one(bench) -> None:
+    def asked(module: str, key: str) -> Submission:
+        return read_submission(module, JobKind.FIT, FIT, idempotency_key=key)
+
+    asked_for = [asked("a", "k"), asked("a", "l"), asked("a", "k"), asked("b", "k")]
+    first, other, again, misused = bench.jobs.submit_all(asked_for)
+    assert (again.id, other.id != first.id) == (first.id, True)
+    assert isinstance(misused, IdempotencyMismatch)
     assert len(bench.jobs.list_jobs().items) == 2
 
 

@@ -32,6 +32,7 @@ from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
 from app.services.restoration import Restoration
 from app.services.restore_log import RestoreLog
+from app.services.submissions import read_submission
 from served.perceptron import data_shape, label_shape, perceptron
 
 FIT = {"dataset": "digits", "epochs": 1, "batch_size": 2, "optimizer": {"name": "sgd"}}
@@ -42,7 +43,12 @@ class Moody(InProcessClient):
 
     mood = "well"
 
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.asked: list[str] = []
+
     async def call(self, *args: Any, **options: Any) -> Any:
+        self.asked.append(args[0])
         if self.mood == "gone":
             raise ExecutorGone("cpu(0) died")
         if self.mood == "busy":
@@ -74,16 +80,34 @@ def engine(bench: Any, access: ModuleAccess) -> ModuleCommands:
 
 
 async def test_a_job_that_could_only_fail_is_refused(engine: ModuleCommands) -> None:
-    await engine.check_job("a", JobKind.FIT, FIT)
+    await engine.check_job(read_submission("a", JobKind.FIT, FIT))
     with pytest.raises(HostError, match="did you mean 'sgd'"):
-        await engine.check_job("a", JobKind.FIT, {**FIT, "optimizer": {"name": "sgdd"}})
+        await engine.check_job(
+            read_submission("a", JobKind.FIT, {**FIT, "optimizer": {"name": "sgdd"}})
+        )
     score = {"dataset": "digits", "batch_size": 2, "metrics": ["acuracy"]}
     with pytest.raises(HostError, match="acuracy"):
-        await engine.check_job("a", JobKind.SCORE, score)
+        await engine.check_job(read_submission("a", JobKind.SCORE, score))
     with pytest.raises(Invalid, match="epochs"):
-        await engine.check_job("a", JobKind.FIT, {**FIT, "epochs": 0})
+        await engine.check_job(read_submission("a", JobKind.FIT, {**FIT, "epochs": 0}))
     with pytest.raises(NotFound, match="nowhere"):
-        await engine.check_job("nowhere", JobKind.FIT, FIT)
+        await engine.check_job(read_submission("nowhere", JobKind.FIT, FIT))
+
+
+async def test_an_executor_is_asked_once_about_the_same_job(
+    engine: ModuleCommands, executor: Moody
+) -> None:
+    good, bad = FIT, {**FIT, "optimizer": {"name": "sgdd"}}
+    await engine.check_job(read_submission("a", JobKind.FIT, good))
+    assert executor.asked == ["check_job"]
+    await engine.check_job(read_submission("b", JobKind.FIT, good))
+    assert executor.asked == ["check_job"]
+    for _ in range(2):  # what was refused is refused again
+        with pytest.raises(HostError, match="did you mean 'sgd'"):
+            await engine.check_job(read_submission("a", JobKind.FIT, bad))
+    assert executor.asked == ["check_job"] * 3
+    with pytest.raises(NotFound, match="nowhere"):
+        await engine.check_job(read_submission("nowhere", JobKind.FIT, good))
 
 
 @pytest.mark.parametrize("mood", ["gone", "busy"])
@@ -92,7 +116,9 @@ async def test_a_job_may_wait_for_an_executor_that_does_not_answer(
 ) -> None:
     monkeypatch.setattr(commands_module, "_LONGEST_CHECK_SECONDS", 0.05)
     executor.mood = mood
-    await engine.check_job("a", JobKind.FIT, {**FIT, "optimizer": {"name": "sgdd"}})
+    await engine.check_job(
+        read_submission("a", JobKind.FIT, {**FIT, "optimizer": {"name": "sgdd"}})
+    )
 
 
 async def test_a_module_that_another_server_deleted_is_made_anew(

@@ -7,8 +7,8 @@ import threading
 from app.domain.job import Job, JobEvent, JobKind
 from app.store import queue
 from app.store.events import events_after, newest_event_id, thin_out
-from app.store.jobs import insert_job
 from app.store.store import Store
+from served.stored_jobs import insert_job
 
 
 def running(store: Store, module: str) -> Job:

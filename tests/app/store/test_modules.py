@@ -35,7 +35,7 @@ from app.store.checkpoints import (
 )
 from app.store.datasets import delete_dataset, get_dataset, insert_dataset, list_datasets
 from app.store.idempotency import forget_keys_before, recall, remember
-from app.store.jobs import JobFilter, insert_job, list_jobs
+from app.store.jobs import JobFilter, list_jobs
 from app.store.modules import (
     delete_module,
     get_module,
@@ -46,6 +46,7 @@ from app.store.modules import (
 from app.store.pages import check_limit
 from app.store.schema import modules
 from app.store.store import Store
+from served.stored_jobs import insert_job
 
 FULL = ModuleRecord(
     name="full",

@@ -13,8 +13,9 @@ from app.domain.job import Job, JobAction, JobEvent, JobKind, JobStatus
 from app.errors import IllegalTransition, NotFound, Superseded
 from app.store import queue
 from app.store.events import events_after
-from app.store.jobs import get_job, insert_job
+from app.store.jobs import get_job
 from app.store.store import Store
+from served.stored_jobs import insert_job
 
 S = JobStatus
 

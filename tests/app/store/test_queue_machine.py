@@ -17,9 +17,10 @@ from app.domain.module import SINGLE, ModuleRecord
 from app.errors import IllegalTransition, Superseded
 from app.store import queue
 from app.store.events import events_after
-from app.store.jobs import JobFilter, get_job, insert_job, list_jobs
+from app.store.jobs import JobFilter, get_job, list_jobs
 from app.store.modules import insert_module
 from app.store.store import Store
+from served.stored_jobs import insert_job
 
 EXECUTORS = {"a": "cpu(0)", "b": "cpu(0)", "c": "cpu(1)"}
 LEASE = 10.0

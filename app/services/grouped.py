@@ -1,0 +1,59 @@
+"""What many ask for at the same time, done together: in one thread, with one wait for the disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+__all__ = ["Grouped"]
+
+_MOST_AT_ONCE = 64
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Grouped(Generic[T, R]):
+    """Calls of a blocking function; those that come while one is under way make the next."""
+
+    def __init__(self, do: Callable[[Sequence[T]], Sequence[R | Exception]]) -> None:
+        """Prepare.
+
+        Args:
+            do: does several at once; returns for each what came out, or the error to be raised.
+        """
+        self._do = do
+        self._waiting: list[tuple[T, asyncio.Future[R]]] = []
+        self._working: asyncio.Task[None] | None = None
+
+    async def __call__(self, asked: T) -> R:
+        """Return what came out, once it did."""
+        future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        self._waiting.append((asked, future))
+        if self._working is None:
+            self._working = asyncio.create_task(self._work(), name="do what is asked together")
+        return await future
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                group = self._waiting[:_MOST_AT_ONCE]
+                del self._waiting[: len(group)]
+                await self._settle(group)
+        finally:
+            self._working = None
+
+    async def _settle(self, group: list[tuple[T, asyncio.Future[R]]]) -> None:
+        outcomes: Sequence[R | Exception]
+        try:
+            outcomes = await asyncio.to_thread(self._do, [asked for asked, _ in group])
+        except Exception as error:
+            outcomes = [error] * len(group)
+        for (_, future), outcome in zip(group, outcomes, strict=True):
+            if future.done():  # who asked has gone
+                continue
+            if isinstance(outcome, Exception):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)

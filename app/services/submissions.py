@@ -1,0 +1,258 @@
+"""Submissions of jobs: read, checked against what the store knows, and queued."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from app.domain.codec import canonical_json, to_plain
+from app.domain.dataset import DatasetRecord
+from app.domain.job import Job, JobKind
+from app.domain.job_params import (
+    DatasetSource,
+    FitParams,
+    JobParams,
+    dataset_names,
+    parse_job_params,
+)
+from app.domain.module import ModuleRecord, require
+from app.errors import Invalid, ParamsLost, ServiceError
+from app.files.job_inputs import check_arrays, check_named, sources_of
+from app.store.checkpoints import indexed_tags
+from app.store.datasets import get_datasets
+from app.store.idempotency import recall, remember
+from app.store.jobs import NewJob, get_job, has_unfinished, insert_jobs
+from app.store.modules import module_outline
+
+__all__ = ["JobDefaults", "JobLimits", "Submission", "parts_of", "read_submission", "submit_in"]
+
+_SCOPE = "jobs"
+_LARGEST_PRIORITY = 1000
+_MOST_RETRIES = 100
+_LONGEST_SECONDS = 10 * 366 * 86400.0
+_CALLS = {JobKind.SCORE: "score", JobKind.PREDICT: "predict_dataset"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobLimits:
+    """How a job is queued and for how long it is tried.
+
+    Attributes:
+        priority: smaller runs earlier, -1000 to 1000.
+        max_retries: how often it is tried again by itself after a failure that may pass.
+        deadline_seconds: from now, it fails when it has not ended by then; None: any time.
+        timeout_seconds: it fails when it has run for so long; None: any time.
+    """
+
+    priority: int = 0
+    max_retries: int = 0
+    deadline_seconds: float | None = None
+    timeout_seconds: float | None = None
+
+    def check(self) -> None:
+        """Raise Invalid for a value that cannot be."""
+        if abs(self.priority) > _LARGEST_PRIORITY:
+            expected = f"-{_LARGEST_PRIORITY} to {_LARGEST_PRIORITY}"
+            raise Invalid("priority", self.priority, expected)
+        if not 0 <= self.max_retries <= _MOST_RETRIES:
+            raise Invalid("max_retries", self.max_retries, f"0 to {_MOST_RETRIES}")
+        for name in ("deadline_seconds", "timeout_seconds"):
+            seconds = getattr(self, name)
+            if seconds is not None and not 0 < seconds < _LONGEST_SECONDS:
+                raise Invalid(name, seconds, "a positive number of seconds, at most ten years")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDefaults:
+    """What a job gets that its client does not choose."""
+
+    lease_seconds: float = 30.0
+    max_attempts: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """A job that is asked for.
+
+    Attributes:
+        params: what its kind needs; see ``app.domain.job_params``.
+        plain: the same as plain values.
+        idempotency_key: of the client, so that a repeated request makes one job.
+    """
+
+    module: str
+    kind: JobKind
+    params: JobParams
+    plain: dict[str, Any]
+    limits: JobLimits
+    idempotency_key: str | None
+
+    @property
+    def fingerprint(self) -> str:
+        """What is asked for, as a digest: of another request with the same key it differs."""
+        return _digest(self.module, self.kind.value, self.plain, *_told(self.limits))
+
+    @property
+    def params_digest(self) -> str:
+        """What is to be done, on whichever module, as a digest."""
+        return _digest(self.kind.value, self.plain)
+
+
+def read_submission(
+    module: str,
+    kind: JobKind,
+    params: Mapping[str, Any],
+    limits: JobLimits | None = None,
+    idempotency_key: str | None = None,
+) -> Submission:
+    """Return what a client asks for; raise Invalid, which names each field at fault."""
+    limits = limits or JobLimits()
+    checked = parse_job_params(kind, params)
+    limits.check()
+    return Submission(
+        module=module,
+        kind=kind,
+        params=checked,
+        plain=to_plain(checked),
+        limits=limits,
+        idempotency_key=idempotency_key,
+    )
+
+
+def submit_in(
+    connection: Connection, submissions: Sequence[Submission], defaults: JobDefaults, now: float
+) -> list[Job | ServiceError]:
+    """Queue jobs in one transaction.
+
+    Returns:
+        For each submission its job, or why it is refused; see ``JobService.submit``.
+    """
+    outcomes: dict[int, Job | ServiceError] = {}
+    new: dict[int, NewJob] = {}
+    for number, one in enumerate(submissions):
+        try:
+            earlier = _earlier(connection, one)
+            if earlier is not None:
+                outcomes[number] = earlier
+            else:
+                new[number] = _checked(connection, one, defaults, now)
+        except ServiceError as error:
+            outcomes[number] = error
+    outcomes.update(zip(new, insert_jobs(connection, list(new.values()), now), strict=True))
+    for number in new:
+        key, job = submissions[number].idempotency_key, outcomes[number]
+        if key is not None and isinstance(job, Job):
+            fingerprint = submissions[number].fingerprint
+            remember(connection, _SCOPE, key, fingerprint, str(job.id), now)
+    return [outcomes[number] for number in range(len(submissions))]
+
+
+def parts_of(submissions: Sequence[Submission]) -> list[list[int]]:
+    """Part submissions, given as their places, into those that one transaction may queue.
+
+    All transactions lock in one order, keys before modules and these by name: of two that lock the
+    same, none waits for ever. The second of two with the same key must find the first.
+    """
+    plain: list[int] = []
+    keyed: dict[str, int] = {}
+    repeated: list[int] = []
+    for number in sorted(range(len(submissions)), key=lambda one: submissions[one].module):
+        key = submissions[number].idempotency_key
+        if key is None:
+            plain.append(number)
+        elif keyed.setdefault(key, number) != number:
+            repeated.append(number)
+    return [part for part in (plain, list(keyed.values()), *([one] for one in repeated)) if part]
+
+
+def _earlier(connection: Connection, submission: Submission) -> Job | None:
+    """Return the job that the same request made before; None where it made none."""
+    if submission.idempotency_key is None:
+        return None
+    key, fingerprint = submission.idempotency_key, submission.fingerprint
+    found = recall(connection, _SCOPE, key, fingerprint)
+    return None if found is None else get_job(connection, int(found))
+
+
+def _checked(
+    connection: Connection, submission: Submission, defaults: JobDefaults, now: float
+) -> NewJob:
+    """Return the job to queue; raise what speaks against it."""
+    record = module_outline(connection, submission.module, lock=True)
+    _check_possible(connection, record, submission.kind, submission.params)
+    datasets = get_datasets(connection, dataset_names(submission.params))
+    _check_inputs(record, submission.params, datasets)
+    limits = submission.limits
+    job = Job(
+        kind=submission.kind,
+        module=submission.module,
+        params=submission.plain,
+        priority=limits.priority,
+        max_retries=limits.max_retries,
+        deadline_seconds=limits.deadline_seconds,
+        deadline_at=_deadline(limits, now),
+        timeout_seconds=limits.timeout_seconds,
+        lease_seconds=defaults.lease_seconds,
+        max_attempts=defaults.max_attempts,
+    )
+    return NewJob(job, record.id, frozenset(dataset.id for dataset in datasets))
+
+
+def _check_possible(
+    connection: Connection, module: ModuleRecord, kind: JobKind, params: JobParams
+) -> None:
+    """Refuse now what could only fail later, unless a fit before it in the queue changes that."""
+    try:
+        _check_stage(connection, module, kind, params)
+    except ServiceError:
+        if not has_unfinished(connection, module.name, [JobKind.FIT]):
+            raise
+
+
+def _check_stage(
+    connection: Connection, module: ModuleRecord, kind: JobKind, params: JobParams
+) -> None:
+    if module.lost:
+        raise ParamsLost(module.name, [str(tag) for tag in indexed_tags(connection, module.name)])
+    if isinstance(params, FitParams):
+        if params.optimizer is None and module.optimizer is None:
+            raise Invalid(
+                "optimizer",
+                None,
+                "an optimizer, for the module has none",
+                'for example {"name": "sgd", "options": {"learning_rate": 0.1}}',
+            )
+    elif module.params is None:
+        require(module, _CALLS[kind])
+
+
+def _check_inputs(
+    module: ModuleRecord, params: JobParams, datasets: Sequence[DatasetRecord]
+) -> None:
+    """Refuse arrays that the datasets do not have; labels may be none of the symbol's inputs."""
+    check_named(params, module)
+    records = {record.name: record for record in datasets}
+    sources: dict[str, DatasetSource] = {"": params}
+    if isinstance(params, FitParams) and params.validation is not None:
+        sources["validation."] = params.validation
+    for prefix, source in sources.items():
+        names = [*module.data_names, *source.inputs]
+        check_arrays(sources_of(source, names), records[source.dataset], prefix)
+
+
+def _deadline(limits: JobLimits, now: float) -> float | None:
+    return None if limits.deadline_seconds is None else now + limits.deadline_seconds
+
+
+def _told(limits: JobLimits) -> list[Any]:
+    """Return what makes two requests differ; as before where only the priority is said."""
+    more = [limits.max_retries, limits.deadline_seconds, limits.timeout_seconds]
+    return [limits.priority, *more] if any(more) else [limits.priority]
+
+
+def _digest(*parts: Any) -> str:
+    return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
