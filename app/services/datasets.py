@@ -167,6 +167,11 @@ class DatasetService:
         self._directory.root.mkdir(parents=True, exist_ok=True)
         return self._directory.root / f".output-{job_id}-{attempt}"
 
+    def discard_outputs(self, job_id: int) -> None:
+        """Remove what attempts of a job have written that became no dataset."""
+        for path in self._directory.root.glob(f".output-{job_id}-*"):
+            path.unlink(missing_ok=True)
+
     @tell_full_disk()
     def adopt(self, path: Path, name: str, kind: DatasetKind) -> DatasetRecord:
         """Make a file of our own a dataset; raises as ``put`` does."""

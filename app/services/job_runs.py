@@ -194,6 +194,8 @@ class JobRuns:
             case _ if isinstance(message, LAST):
                 if job.kind is JobKind.FIT:
                     self._checkpoints.let_go(job)
+                if job.kind is JobKind.PREDICT:
+                    self._datasets.discard_outputs(job.id)
                 self._queue.tidy_ended(job)
 
     def _take_output(self, message: JobDone, job: Job) -> ExecutorEvent:

@@ -238,10 +238,14 @@ class _Table:
                 arrays[f"output{number}_lengths"] = np.array([len(row) for row in there])
         path.parent.mkdir(parents=True, exist_ok=True)
         part = hidden_sibling(path, "part")
-        with part.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        sync_file(part)
-        rename_durably(part, path)
+        try:
+            with part.open("wb") as file:
+                np.savez(file, allow_pickle=False, **arrays)
+            sync_file(part)
+            rename_durably(part, path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
         return {name: list(array.shape) for name, array in arrays.items()}
 
 

@@ -45,13 +45,15 @@ async def test_predict_job_makes_a_dataset(bench) -> None:
 async def test_predict_job_whose_output_cannot_be_kept_fails(bench) -> None:
     make_ready(bench)
     executor = ScriptedExecutor()
-    async with dispatching(bench, executor):
+    async with dispatching(bench, executor) as dispatcher:
         job = bench.jobs.submit("a", JobKind.PREDICT, PREDICT | {"output": "digits"})
         await until(lambda: executor.starts)
         with open(executor.starts[0].output_path, "wb") as file:
             np.savez(file, output0=np.zeros(2))
         executor.send(JobDone(**of(executor.starts[0])))
         failed = await until_status(bench, job, JobStatus.FAILED)
+        await until(lambda: dispatcher.jobs_by_executor == {"cpu(0)": []})
+    assert not list((bench.data_dir / "datasets").glob(".*"))
     assert failed.error["code"] == "in_use"
     assert "'digits'" in failed.error["message"]
     assert bench.datasets.get("digits").examples == 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 import numpy as np
@@ -195,3 +196,19 @@ def test_a_module_without_parameters_cannot_score(driver, jobs, make_network, to
     driver.create(make_network())
     last = run(driver, jobs, JobKind.SCORE)
     assert (last["type"], last["code"]) == ("failed", "wrong_stage")
+
+
+def test_an_output_that_finds_no_room_leaves_nothing_behind(driver, jobs, toy_data, monkeypatch):
+    jobs.dataset("toy", toy_data)
+    driver.ready()
+    before = set(jobs.folder.iterdir())
+
+    def no_room(file, **arrays):
+        file.write(b"half of it")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", no_room)
+        last = run(driver, jobs, JobKind.PREDICT, output="answers")
+    assert (last["type"], last["code"]) == ("failed", "storage_full")
+    assert set(jobs.folder.iterdir()) == before
