@@ -16,6 +16,7 @@ $(STAMP): pyproject.toml hatch_build.py $(wildcard core/backends/native/*.[ch])
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing modserve and its test tools into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@$(BIN)/python -m compileall -q app core
 	@touch $(STAMP)
 
 demo: $(STAMP) ## Train LeNet on MNIST digits and serve it (ARGS=--once ends by itself)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.garbage import collector_paused
+
 if TYPE_CHECKING:
     from app.settings import Settings
 
@@ -36,7 +38,8 @@ def serve(
     ] = False,
 ) -> None:
     """Serve until Ctrl-C. Options not given come from MODSERVE_* or their defaults."""
-    from app.serving import run_server
+    with collector_paused():
+        from app.serving import run_server
 
     given: dict[str, Any] = {
         "host": host,

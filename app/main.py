@@ -59,7 +59,7 @@ Errors are RFC 9457 problem details that name the field, what was got, what was 
 to do.
 """
 
-_EXECUTOR = ("app.executor.main",)
+_EXECUTOR = ("app.executor",)
 """The program of executor processes."""
 
 _TAGS = [

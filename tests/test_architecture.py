@@ -43,6 +43,7 @@ MODULE_NAME = re.compile(r"((?:app|core)(?:\.\w+)+)(?::\w+)?")
 NAMED_BY_MXNET = {"core/contrib/text/utils.py", "core/gluon/utils.py"}
 # Each part of the service, and the parts it may import; services and executor stand side by side.
 APP_ARROWS: dict[str, set[str]] = {
+    "garbage": set(),
     "errors": set(),
     "error_table": {"errors"},
     "settings": {"errors"},
@@ -52,7 +53,7 @@ APP_ARROWS: dict[str, set[str]] = {
     "files": {"domain", "errors", "tensors"},
     "store": {"domain", "errors"},
     "services": {"domain", "error_table", "errors", "files", "link", "store"},
-    "executor": {"core", "domain", "error_table", "errors", "files", "link"},
+    "executor": {"core", "domain", "error_table", "errors", "files", "garbage", "link"},
     "api": {"domain", "error_table", "errors", "link", "services", "settings", "tensors"},
     "client": {"tensors"},
     "demo": {"client"},
@@ -60,9 +61,19 @@ APP_ARROWS: dict[str, set[str]] = {
     "doctor": {"core", "errors", "executor"},
     "main": {"api", "errors", "executor", "files", "link", "services", "settings", "store"},
     "maintenance": {"domain", "errors", "files", "services", "store"},
-    "serving": {"error_table", "errors", "link", "main", "settings"},
+    "serving": {"error_table", "errors", "garbage", "link", "main", "settings"},
     "__main__": {"cli"},
-    "cli": {"bench", "demo", "doctor", "errors", "main", "maintenance", "serving", "settings"},
+    "cli": {
+        "bench",
+        "demo",
+        "doctor",
+        "errors",
+        "garbage",
+        "main",
+        "maintenance",
+        "serving",
+        "settings",
+    },
 }
 
 

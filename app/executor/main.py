@@ -1,4 +1,4 @@
-"""The executor process: ``python -m app.executor.main --fd N --device cpu(0) ...``.
+"""The executor process: ``python -m app.executor --fd N --device cpu(0) ...``.
 
 Started by a ``ProcessClient`` with its end of a socket pair as an inherited descriptor. Thread
 counts come by the environment, because numeric libraries read them when they are loaded.
@@ -75,7 +75,7 @@ def make_loop(device: str, channel: Channel, *, budget_bytes: int | None = None)
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="app.executor.main", description=__doc__)
+    parser = argparse.ArgumentParser(prog="app.executor", description=__doc__)
     parser.add_argument("--fd", type=int, required=True, help="the inherited socket")
     parser.add_argument("--work-fd", type=int, required=True, help="the inherited WorkPage")
     parser.add_argument("--device", required=True, help="for example cpu(0)")
@@ -143,7 +143,3 @@ def _beat_until_hangup(
     except ChannelClosed:
         pass
     os._exit(0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

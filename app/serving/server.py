@@ -20,6 +20,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.errors import ExecutorGone, ServiceError, StartError
+from app.garbage import collector_paused
 from app.link.file_limits import allow_most_files
 from app.main import configure_logging, create_app
 from app.serving.limits import ConnectionLimits, ServerConfig
@@ -46,7 +47,8 @@ def run_server(settings: Settings) -> int:
     sockets = listening_sockets(settings.host, settings.port)
     configure_logging(settings)
     allow_most_files()
-    server = make_server(create_app(settings), settings)
+    with collector_paused():
+        server = make_server(create_app(settings), settings)
     server.run(sockets)
     return 0 if server.started else _DID_NOT_START
 
@@ -107,10 +109,11 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application and accept connections."""
-        # It takes as long as many requests: who asks for it first need not wait.
-        document = asyncio.create_task(asyncio.to_thread(self._app.openapi))
-        await super().startup(sockets)
-        await document
+        with collector_paused():
+            # It takes as long as many requests: who asks for it first need not wait.
+            document = asyncio.create_task(asyncio.to_thread(self._app.openapi))
+            await super().startup(sockets)
+            await document
         # What lives from here on to the end need not be looked through for garbage again and again.
         gc.collect()
         gc.freeze()

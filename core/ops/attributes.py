@@ -67,7 +67,7 @@ def attribute_fields(operator: type[Operator]) -> Mapping[str, dataclasses.Field
     if operator not in _fields:
         _fields[operator] = {
             field.name: field
-            for field in dataclasses.fields(operator)  # type: ignore[arg-type]  # once registered
+            for field in dataclasses.fields(operator)
             if field.name != operator.rest_attribute and not field.metadata["is_graphs"]
         }
     return _fields[operator]

@@ -65,6 +65,7 @@ class Run:
         return self._allocate(shape, np.dtype(dtype))
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Operator:
     """Base of all operators. One instance is one set of parsed attributes.
 
@@ -113,6 +114,9 @@ class Operator:
 
     graph_names: ClassVar[tuple[str, ...]] = ()
     """What its subgraphs are for (``then_branch``); its function takes them before the inputs."""
+
+    def __post_init__(self) -> None:
+        """Raise AttributeValueError for attributes that contradict each other."""
 
     # -- names ------------------------------------------------------------------------------
 

@@ -60,7 +60,7 @@ async def main() -> None:
     """Measure an executor that echoes what it gets."""
     options = ProcessOptions(
         threads=1,
-        program=("app.executor.main", "--host", "echo_host:EchoHost"),
+        program=("app.executor", "--host", "echo_host:EchoHost"),
         environ={"PYTHONPATH": str(ROOT / "tests" / "app" / "link")},
     )
     client = ProcessClient("cpu(0)", options)

@@ -64,7 +64,7 @@ if __name__ == "__main__":
     host = sys.argv.pop(1)
 
     def options(**given: object) -> ProcessOptions:
-        program = ("app.executor.main", "--host", host)
+        program = ("app.executor", "--host", host)
         return ProcessOptions(**{**given, "program": program})  # type: ignore[arg-type]
 
     main.ProcessOptions = options  # type: ignore[assignment, misc]

@@ -1,6 +1,6 @@
 """A host whose process ends, as by the kernel's killer, in calls on modules of certain names.
 
-Run by an executor process: ``app.executor.main --host served.poison_host:PoisonHost``.
+Run by an executor process: ``app.executor --host served.poison_host:PoisonHost``.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def test_killed_executors(server: ServerProcess, mark: str, count: int) -> None:
         assert slab_bytes(server.process.pid) <= idle_slabs + 2**28
         alive = marked_processes(mark)
         assert executor_pid(client) in alive
-        others = [pid for pid in alive if b"executor.main" in cmdline(pid)]
+        others = [pid for pid in alive if b"app.executor" in cmdline(pid)]
         assert others == [executor_pid(client)]
     assert shared_memory() == before
 

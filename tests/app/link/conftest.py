@@ -15,7 +15,7 @@ def echo_options() -> ProcessOptions:
     """Options of a process that runs ``echo_host.EchoHost``."""
     return ProcessOptions(
         threads=1,
-        program=("app.executor.main", "--host", "echo_host:EchoHost"),
+        program=("app.executor", "--host", "echo_host:EchoHost"),
         beat_seconds=0.1,
         environ={"PYTHONPATH": str(Path(__file__).parent)},
     )

@@ -21,7 +21,7 @@ from app.link.process import PATIENCE, ProcessClient, ProcessOptions
 from app.link.slab_port import SlabLimits
 
 MIB = 2**20
-ECHO = ("app.executor.main", "--host", "echo_host:EchoHost")
+ECHO = ("app.executor", "--host", "echo_host:EchoHost")
 
 
 async def values(executor: ProcessClient, method: str, **params: object) -> dict[str, object]:
@@ -310,7 +310,7 @@ async def test_a_process_that_never_answers_fails_the_start(echo_options, tmp_pa
     (tmp_path / "slow_host.py").write_text("import time\ntime.sleep(60)\n")
     options = dataclasses.replace(
         echo_options,
-        program=("app.executor.main", "--host", "slow_host:Host"),
+        program=("app.executor", "--host", "slow_host:Host"),
         start_seconds=0.5,
         environ={"PYTHONPATH": str(tmp_path)},
     )
@@ -364,7 +364,7 @@ import numpy as np
 from app.link.process import PATIENCE, ProcessClient, ProcessOptions
 
 async def main():
-    program = ("app.executor.main", "--host", "echo_host:EchoHost")
+    program = ("app.executor", "--host", "echo_host:EchoHost")
     options = ProcessOptions(program=program, threads=1)
     client = ProcessClient("cpu(0)", options)
     await client.start()

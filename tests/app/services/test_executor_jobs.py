@@ -113,7 +113,7 @@ async def test_short_jobs_are_claimed_ahead_but_not_begun(bench: Any) -> None:
 async def test_two_processes_of_which_one_is_in_a_long_batch(apart: Any) -> None:
     options = ProcessOptions(
         threads=1,
-        program=("app.executor.main", "--host", "served.busy_host:BusyHost"),
+        program=("app.executor", "--host", "served.busy_host:BusyHost"),
         environ={
             "PYTHONPATH": str(Path(__file__).parents[2]),
             "BUSY": "cpu(0)",

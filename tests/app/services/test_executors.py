@@ -34,7 +34,7 @@ async def executors() -> AsyncIterator[Executors]:
 
 async def test_status_is_of_those_with_a_process_of_their_own(executors: Executors) -> None:
     assert executors.status() == {}
-    executors.add(Supervisor("cpu(2)", ProcessOptions(program=("app.executor.main",))))
+    executors.add(Supervisor("cpu(2)", ProcessOptions(program=("app.executor",))))
     status = executors.status()["cpu(2)"]
     assert (status["restarts"], status["rss_bytes"], status["state"]) == (0, 0, "stopped")
 

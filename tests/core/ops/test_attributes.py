@@ -9,7 +9,12 @@ import pytest
 
 from core.errors import AttributeValueError
 from core.ops.attributes import attribute_fields, format_attribute, parse_attributes
-from core.ops.registry import get_operator, make_operator, registered_names
+from core.ops.registry import (
+    declares_attributes,
+    get_operator,
+    make_operator,
+    registered_names,
+)
 
 READ = [
     ("Dropout", "p", "0.25", 0.25),
@@ -99,3 +104,21 @@ def test_writes_as_mxnet_does(value: object, text: str) -> None:
 def test_help_says_what_each_attribute_is(name: str) -> None:
     fields = attribute_fields(get_operator(name))
     assert [key for key, field in fields.items() if not field.metadata["doc"]] == []
+
+
+def test_operators_of_one_base_that_add_no_attribute_are_not_taken_for_each_other() -> None:
+    sine, cosine = make_operator("sin", "node0", {}), make_operator("cos", "node0", {})
+    assert type(sine).__init__ is type(cosine).__init__  # generated once, for their base
+    assert sine == make_operator("sin", "node1", {})
+    assert sine != cosine
+
+
+def test_an_operator_that_adds_no_attribute_checks_those_of_its_base() -> None:
+    class Even(get_operator("FullyConnected")):  # type: ignore[misc]
+        def __post_init__(self) -> None:
+            if self.num_hidden % 2:
+                raise AttributeValueError("num_hidden is odd")
+
+    assert declares_attributes(Even)(num_hidden=2) == Even(num_hidden=2)
+    with pytest.raises(AttributeValueError, match="odd"):
+        Even(num_hidden=3)

@@ -16,7 +16,7 @@ from app.files.checkpoint_files import list_tags, recover
 from app.link import calls
 from app.link.process import ProcessClient, ProcessOptions
 
-OPTIONS = ProcessOptions(program=("app.executor.main",), threads=1)
+OPTIONS = ProcessOptions(program=("app.executor",), threads=1)
 CHECKPOINT = {"epochs": 1, "batches": 2}
 
 

@@ -1,0 +1,14 @@
+"""``python -m app.executor --fd N --device cpu(0) ...``: the executor process."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+from app.garbage import collector_paused
+
+if __name__ == "__main__":
+    with collector_paused():
+        from app.executor.main import main
+    gc.freeze()
+    sys.exit(main())
