@@ -46,7 +46,8 @@ class RestartPolicy:
     """When an executor is given up and how soon it is started again.
 
     Attributes:
-        first_delay_seconds: before the first restart; it doubles with each that follows.
+        first_delay_seconds: least time between two starts; it doubles with each that follows. Who
+            dies in the middle of its work has run for longer, and is started again at once.
         longest_delay_seconds: where the doubling ends.
         settled_seconds: after running so long the next delay is the first again.
         silence_seconds: without a heartbeat for so long the process is killed.
@@ -55,7 +56,7 @@ class RestartPolicy:
 
     first_delay_seconds: float = 0.2
     longest_delay_seconds: float = 30.0
-    settled_seconds: float = 60.0
+    settled_seconds: float = 10.0
     silence_seconds: float = 30.0
     stall_seconds: float = 900.0
 
@@ -253,7 +254,7 @@ class Supervisor:
                     delay = self._policy.first_delay_seconds
             self._state = ExecutorState.WAITING
             self._client = None
-            await asyncio.sleep(delay)
+            await asyncio.sleep(started + delay - loop.time())
             delay = min(2 * delay, self._policy.longest_delay_seconds)
             self._restarts += 1
             started = loop.time()

@@ -13,6 +13,7 @@ import pytest
 
 from app.errors import ExecutorGone
 from app.link.client import ExecutorClient
+from app.link.process import ProcessClient
 from app.link.supervisor import ExecutorState, RestartPolicy, Supervisor
 
 QUICK = RestartPolicy(first_delay_seconds=0.05, longest_delay_seconds=0.2)
@@ -59,8 +60,7 @@ async def test_a_killed_executor_comes_back_with_a_new_process(supervisor):
     with pytest.raises(ExecutorGone):
         await call
     assert not supervisor.is_alive()
-    await wait_for_state(supervisor, ExecutorState.WAITING)
-    with pytest.raises(ExecutorGone, match="waiting"):
+    with pytest.raises(ExecutorGone, match=r"waiting|starting"):
         await supervisor.call("echo")
     await wait_for_state(supervisor, ExecutorState.READY)
     assert (await supervisor.call("echo")).result["device"] == "cpu(0)"
@@ -195,27 +195,52 @@ async def test_events_go_on_after_a_restart(supervisor):
         assert (await anext(stream))["left"] == 0
 
 
-async def test_the_delay_between_restarts_grows(echo_options):
-    delays: list[float] = []
+async def test_the_time_between_starts_grows(echo_options, monkeypatch):
+    starts: list[float] = []
     loop = asyncio.get_running_loop()
+    bring_up = Supervisor._bring_up
 
-    async def restore(client: ExecutorClient) -> None:
-        delays.append(loop.time())
-        if 1 < len(delays) < 6:
-            raise OSError("not yet")
+    async def noted(supervised: Supervisor) -> ProcessClient:
+        starts.append(loop.time())
+        return await bring_up(supervised)
 
-    policy = RestartPolicy(first_delay_seconds=0.1, longest_delay_seconds=0.4)
-    supervised = Supervisor("cpu(0)", echo_options, restore, policy)
+    monkeypatch.setattr(Supervisor, "_bring_up", noted)
+    policy = RestartPolicy(first_delay_seconds=0.5, longest_delay_seconds=1.0)
+    supervised = Supervisor("cpu(0)", echo_options, policy=policy)
     await supervised.start()
-    pid = supervised.status().pid
-    os.kill(pid, signal.SIGKILL)
-    await wait_for_restarts(supervised, 5)
-    assert len(delays) == 6
-    assert delays[-1] - delays[0] > 0.1 + 0.2 + 0.4 + 0.4 + 0.4
+    supervised._options = dataclasses.replace(echo_options, program=("ends_at_once",))
+    os.kill(supervised.status().pid, signal.SIGKILL)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while len(starts) < 4:
+            await asyncio.sleep(0.01)
+    assert starts[1] - starts[0] >= 0.5
+    assert starts[2] - starts[1] >= 0.99
+    assert starts[3] - starts[2] >= 0.99
     await supervised.stop()
 
 
-async def test_stopping_during_a_restart_ends_it(supervisor):
+async def test_who_has_run_for_longer_than_the_delay_is_started_again_at_once(echo_options):
+    loop = asyncio.get_running_loop()
+    delay = 3.0
+    policy = RestartPolicy(first_delay_seconds=delay, longest_delay_seconds=delay)
+    supervised = Supervisor("cpu(0)", echo_options, policy=policy)
+    await supervised.start()
+    work_ends = loop.time() + delay
+    while loop.time() < work_ends:
+        await asyncio.sleep(0.1)
+    killed = loop.time()
+    os.kill(supervised.status().pid, signal.SIGKILL)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while supervised.status().restarts < 1:
+            await asyncio.sleep(0.01)
+    assert loop.time() - killed < delay / 2
+    await supervised.stop()
+
+
+async def test_stopping_during_a_restart_ends_it(echo_options):
+    policy = RestartPolicy(first_delay_seconds=60.0, longest_delay_seconds=60.0)
+    supervisor = Supervisor("cpu(0)", echo_options, policy=policy)
+    await supervisor.start()
     os.kill(supervisor.status().pid, signal.SIGKILL)
     await wait_for_state(supervisor, ExecutorState.WAITING)
     await supervisor.stop()
