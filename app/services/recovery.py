@@ -58,7 +58,11 @@ class Recovery:
 
         Args:
             rebuild: also make modules and datasets of files that no record speaks of.
+
+        Raises:
+            StartError: the database is damaged; nothing was changed.
         """
+        self._store.check()
         findings = [
             *self._modules.run(rebuild=rebuild),
             *self._checkpoints.run(),
@@ -67,7 +71,8 @@ class Recovery:
         return RecoveryReport(tuple(findings), self._counts())
 
     def look(self) -> RecoveryReport:
-        """Report what does not agree, and change nothing."""
+        """Report what does not agree, and change nothing; raise StartError as ``run`` does."""
+        self._store.check()
         findings = [*self._modules.look(), *self._checkpoints.look(), *self._datasets.look()]
         return RecoveryReport(tuple(findings), self._counts())
 

@@ -134,7 +134,8 @@ def test_a_damaged_database_is_told_in_a_line_and_the_files_are_there_without_it
     path = data_dir / "modserve.db"
     content = path.read_bytes()
     pages = content[:4096] + b"\xa5" * (len(content) - 4096)
-    for damaged in (b"no database at all" * 100, pages):
+    last = content[:-4096] + b"\xa5" * 4096  # which nothing but the check reads
+    for damaged in (b"no database at all" * 100, pages, last):
         path.write_bytes(damaged)
         refused = modserve("serve", "--port", "0", "--data-dir", str(data_dir))
         assert refused.returncode == 3

@@ -6,10 +6,11 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 from sqlalchemy.exc import IntegrityError
 
 from app.errors import StartError, StorageFull, Unavailable
+from app.store.schema import metadata
 from app.store.store import Store
 
 
@@ -64,3 +65,26 @@ def test_passwords_are_not_told() -> None:
     with pytest.raises(StartError) as told:
         Store("sqlite://user:secret@host/nowhere").open()
     assert "secret" not in str(told.value)
+
+
+def test_damaged_pages_are_found_by_the_check_and_told_by_what_meets_them(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = Store(f"sqlite:///{path}")
+    store.open()
+    store.check()
+    store.close()
+    content = path.read_bytes()
+    page = 4096
+    # The first page and the schema's: it opens, and what it holds is gone.
+    path.write_bytes(content[: 4 * page] + b"\xa5" * (len(content) - 4 * page))
+    with pytest.raises(StartError, match=r"is damaged .* move .* away and start again"):
+        store.check()
+    with pytest.raises(StartError, match="is damaged"):
+        read_all(store)
+    store.close()
+
+
+def read_all(store: Store) -> None:
+    with store.read() as connection:
+        for table in metadata.sorted_tables:
+            connection.execute(select(table)).all()
