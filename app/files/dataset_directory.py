@@ -35,6 +35,7 @@ from app.files.json_records import encode_record, read_record
 __all__ = ["DatasetDirectory"]
 
 _SUFFIX = ".json"
+_LONGEST_SECONDS = 30.0  # as long as SQLite waits for another writer
 _ASIDE = ".json.damaged-"
 
 
@@ -47,9 +48,9 @@ class DatasetDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Have the lock for a block, waiting for it."""
+        """Have the lock for a block, waiting for it; raise Unavailable after a while."""
         make_directory(self.root, parents=True)
-        with locked(self.root):
+        with locked(self.root, seconds=_LONGEST_SECONDS):
             yield
 
     def file(self, record: DatasetRecord) -> Path:

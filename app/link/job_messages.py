@@ -69,6 +69,7 @@ class JobStart:
         checkpoint_root: directory of the module's checkpoints; written with
             ``app.files.checkpoint_files.write_checkpoint``.
         resume: directory of the complete checkpoint to go on from; None begins anew.
+        warnings: of checkpoints that are damaged, so that the fit does not go on from them.
         output_path: where a predict job writes its npz; None for the others.
         base: directory of the checkpoint whose parameters the module keeps when it is initialized.
         series_path: where a fit writes the metrics of every batch; None writes none.
@@ -84,6 +85,7 @@ class JobStart:
     datasets: Mapping[str, DatasetFile]
     checkpoint_root: str
     resume: str | None = None
+    warnings: tuple[str, ...] = ()
     output_path: str | None = None
     base: str | None = None
     series_path: str | None = None

@@ -13,7 +13,8 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -40,7 +41,7 @@ from app.files.durable_files import discard, make_directory, tell_full_disk
 from app.files.name_locks import NameLocks
 from app.services.incoming_checkpoint import IncomingCheckpoint
 from app.services.modules import ModuleService
-from app.services.uploads import Upload
+from app.services.uploads import Upload, uploading
 from app.store.checkpoints import (
     forget_checkpoint,
     list_checkpoints,
@@ -164,7 +165,7 @@ class CheckpointService:
             Invalid: a bad file name.
             TooLarge: all files of the checkpoint together.
         """
-        with await asyncio.to_thread(self.begin_upload, module, tag, name) as upload:
+        async with uploading(partial(self.begin_upload, module, tag, name)) as upload:
             upload.expect(announced_bytes)
             await upload.receive(body)
             return await asyncio.to_thread(self.add_files, module, tag, {name: upload})
@@ -332,14 +333,17 @@ class CheckpointService:
                 remove_checkpoint(root, other)
 
     @tell_full_disk()
-    def begin_attempt(self, job: Job) -> Path | None:
+    def begin_attempt(self, job: Job, warn: Callable[[str], None] = _log.warning) -> Path | None:
         """Let an attempt of a fit write checkpoints, and none before it; return where it goes on.
 
         That is the furthest sound checkpoint the job wrote; None for a new job. One that was
         written just before a death, and that nobody was told of, counts as well.
+
+        Args:
+            warn: is told of each that is damaged, and so passed over.
         """
         admit_attempt(self.root(job.module), job.id, job.attempt)
-        directory = self._furthest(job)
+        directory = self._furthest(job, warn)
         if directory is not None:
             self._adopt(job, directory)
         return directory
@@ -354,25 +358,26 @@ class CheckpointService:
             return
         try:
             shut_out_attempt(self.root(job.module), job.id, job.attempt)
-            directory = self._furthest(job)
+            directory = self._furthest(job, _log.warning)
             if directory is not None:
                 self._adopt(job, directory)
         except (ServiceError, OSError) as error:  # the loss itself must not be lost
             _log.error("job %d: after attempt %d: %s", job.id, job.attempt, error)
 
-    def _furthest(self, job: Job) -> Path | None:
-        found: dict[CheckpointTag, Path] = {}
+    def _furthest(self, job: Job, warn: Callable[[str], None]) -> Path | None:
+        found: list[tuple[CheckpointTag, Path]] = []
         for root in (self._resume_root(job), self.root(job.module)):
             recover(root)
-            for manifest in _readable(root):
+            for manifest in _readable(root, warn):
                 if manifest.job_id == job.id:
-                    found[manifest.tag] = root / str(manifest.tag)
-        for tag in sorted(found, reverse=True):
+                    found.append((manifest.tag, root / str(manifest.tag)))
+        for _, directory in sorted(found, key=lambda one: one[0])[::-1]:
             try:
-                verify_checkpoint(found[tag])
-            except Damaged:
-                continue
-            return found[tag]
+                verify_checkpoint(directory)
+            except Damaged as error:
+                warn(f"passed over: {directory.parent.name}/{directory.name}: {error}")
+            else:
+                return directory
         return None
 
     def _adopt(self, job: Job, directory: Path) -> None:
@@ -431,12 +436,14 @@ def _prefix(names: Iterable[str]) -> str | None:
     return None
 
 
-def _readable(root: Path) -> Iterator[CheckpointManifest]:
+def _readable(
+    root: Path, warn: Callable[[str], None] = _log.warning
+) -> Iterator[CheckpointManifest]:
     for tag in list_tags(root):
         try:
             yield read_manifest(root / str(tag))
         except (Damaged, NotFound) as error:
-            _log.warning("passed over under %s: %s", root, error)
+            warn(f"passed over: {root.name}/{tag}: {error}")
 
 
 def _age(manifest: CheckpointManifest) -> tuple[float, CheckpointTag]:

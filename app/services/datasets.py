@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,7 +18,7 @@ from app.files.dataset_limits import SETTING
 from app.files.durable_files import digest_file, tell_full_disk
 from app.files.operator_files import check_unchanged, find_file
 from app.services.jobs import Clock
-from app.services.uploads import Upload
+from app.services.uploads import Upload, uploading
 from app.store.datasets import (
     check_unused,
     delete_dataset,
@@ -78,7 +79,7 @@ class DatasetService:
             Damaged: the file is not of its kind.
             InUse: an unfinished job reads the dataset that was to be replaced.
         """
-        with await asyncio.to_thread(self.begin, name) as upload:
+        async with uploading(partial(self.begin, name)) as upload:
             upload.expect(announced_bytes)
             await upload.receive(body)
             return await asyncio.to_thread(self.commit, upload, name, kind)

@@ -18,6 +18,8 @@ __all__ = ["claim_directory"]
 
 _log = logging.getLogger(__name__)
 
+_LONGEST_SECONDS = 30.0
+
 
 def claim_directory(store: Store, data_dir: Path, presence: Presence) -> bool:
     """Enter a directory, if the store belongs to it; an empty store adopts it.
@@ -31,8 +33,11 @@ def claim_directory(store: Store, data_dir: Path, presence: Presence) -> bool:
     Raises:
         StartError: they do not belong together, or another server has the directory with
             another store. Nothing was changed.
+        Unavailable: another server began to start there, and does not go on.
     """
-    with locked(data_dir):  # of two servers that start together the second finds the first
+    with locked(
+        data_dir, seconds=_LONGEST_SECONDS
+    ):  # of two servers that start together the second finds the first
         knows_nothing = _claim(store, data_dir, presence)
         presence.enter()
     return knows_nothing

@@ -95,12 +95,16 @@ class JobRuns:
             return replace(start, output_path=str(self._output_path(job)))
         if job.kind is not JobKind.FIT:
             return start
-        resume = self._checkpoints.begin_attempt(job)
+        warnings: list[str] = []
+        resume = self._checkpoints.begin_attempt(job, warnings.append)
+        for warning in warnings:
+            _log.warning("job %d: %s", job.id, warning)
         module = self._modules.get(job.module)
         base = self._checkpoints.base(module)
         return replace(
             start,
             resume=None if resume is None else str(resume),
+            warnings=tuple(warnings),
             base=None if base is None else str(base),
             series_path=str(self._series_path(job)),
             init=module.init,

@@ -6,7 +6,8 @@ import asyncio
 import fcntl
 import hashlib
 import os
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
@@ -15,7 +16,7 @@ from app.domain.checkpoint import FileDigest
 from app.errors import TooLarge
 from app.files.durable_files import hidden_sibling, make_directory, tell_full_disk
 
-__all__ = ["Upload"]
+__all__ = ["Upload", "uploading"]
 
 _BLOCK = 1 << 20
 
@@ -61,6 +62,10 @@ class Upload:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the temporary file."""
         self._file.close()
         self.path.unlink(missing_ok=True)
 
@@ -99,6 +104,16 @@ class Upload:
         return TooLarge(
             f"{self._what}, in bytes", got=got, limit=self._limit, setting=self._setting
         )
+
+
+@asynccontextmanager
+async def uploading(begin: Callable[[], Upload]) -> AsyncIterator[Upload]:
+    """Open an upload for the block and remove it, both beside the event loop."""
+    upload = await asyncio.to_thread(begin)
+    try:
+        yield upload
+    finally:
+        await asyncio.to_thread(upload.close)
 
 
 def _open_locked(target: Path) -> tuple[Path, BinaryIO]:

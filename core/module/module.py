@@ -387,6 +387,10 @@ class Module(PrivateNames, BaseModule):
         """Copy the optimizer's states; the result makes the bytes of their file, in any thread."""
         return self._optimizer_of("copy_optimizer_states()").copy_states()
 
+    def set_optimizer_states(self, content: bytes) -> None:
+        """Take over the optimizer's states in the form of their file."""
+        self._optimizer_of("set_optimizer_states()").set_states(content)
+
     def load_optimizer_states(self, fname: str) -> None:
         """Read the optimizer's states from a file that MXNet or this class wrote."""
         self._optimizer_of("load_optimizer_states()").load_states(fname)

@@ -118,15 +118,31 @@ class GroupUpdater:
 
         That may be called at any time later and in any thread.
         """
-        updater = self.updater
-        if updater is None and isinstance(self.kvstore, kv.KVStore):
-            updater = self.kvstore.updater
-        if isinstance(updater, opt.Updater):
+        updater = self._updater_of_states()
+        if updater is not None:
             return partial(write_states, copy_states(updater.states))
         with tempfile.TemporaryDirectory(prefix="modserve-") as directory:
             path = Path(directory) / "optimizer.states"
             self.save_states(str(path))
             return partial(bytes, path.read_bytes())
+
+    def set_states(self, content: bytes) -> None:
+        """Take over states in the form of their file."""
+        updater = self._updater_of_states()
+        if updater is not None:
+            updater.set_states(content)
+            return
+        with tempfile.TemporaryDirectory(prefix="modserve-") as directory:
+            path = Path(directory) / "optimizer.states"
+            path.write_bytes(content)
+            self.load_states(str(path))
+
+    def _updater_of_states(self) -> opt.Updater | None:
+        """Return who has the states, None where that is a store of another kind than ours."""
+        updater = self.updater
+        if updater is None and isinstance(self.kvstore, kv.KVStore):
+            updater = self.kvstore.updater
+        return updater if isinstance(updater, opt.Updater) else None
 
     def load_states(self, fname: str) -> None:
         """Read the optimizer's states from a file."""

@@ -140,6 +140,8 @@ class FitJob:
         has_unsaved = module.has_unsaved
         bind_for_fit(module, self._examples, params.batch_size, self._lengths)
         yield None
+        for warning in context.start.warnings:
+            context.log(warning, "warning")
         if context.start.resume is not None:
             yield from self._go_on(Path(context.start.resume))
             init = None

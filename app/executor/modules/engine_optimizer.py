@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from app.domain.module import OptimizerSpec
@@ -109,10 +107,7 @@ def install_optimizer(engine: Engine, spec: OptimizerSpec, prefix: str) -> None:
 
 def states_of(engine: Engine) -> bytes:
     """Return the optimizer's states in MXNet's form."""
-    with tempfile.TemporaryDirectory(prefix="modserve-") as directory:
-        path = Path(directory) / "optimizer.states"
-        engine.save_optimizer_states(str(path))
-        return path.read_bytes()
+    return main_module(engine).copy_optimizer_states()()
 
 
 def check_saved(engine: Engine, content: bytes, weights: Mapping[str, NDArray]) -> SavedStates:
@@ -171,8 +166,5 @@ def unpark_optimizer(engine: Engine, parked: Parked) -> None:
 
 
 def _set_states(engine: Engine, states: bytes) -> None:
-    with tempfile.TemporaryDirectory(prefix="modserve-") as directory:
-        path = Path(directory) / "optimizer.states"
-        path.write_bytes(states)
-        with client_fault("states"):
-            engine.load_optimizer_states(str(path))
+    with client_fault("states"):
+        main_module(engine).set_optimizer_states(states)

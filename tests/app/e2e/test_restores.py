@@ -68,6 +68,35 @@ def test_a_damaged_or_missing_checkpoint_gives_way_to_the_one_before(
         assert httpx.get(f"{server.url}/readyz").json()["warnings"] == []
 
 
+def test_a_fit_says_which_checkpoints_it_could_not_go_on_from(folder: Path, tmp_path: Path) -> None:
+    examples = tmp_path / "examples.npz"
+    examples.write_bytes(examples_npz())
+    with running_server(folder, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        client.create_module("net", NETWORK)
+        client.put_dataset("examples", examples)
+        body = fit_body(epochs=1_000_000, checkpoint={"batches": 50, "keep": None})
+        job = int(client.fit("net", **body)["id"])
+        events = client.job_events(job)
+        for _ in range(2):
+            next(one for one in events if one["kind"] == "checkpoint")
+        client.pause(job)
+        next(one for one in events if one["kind"] == "paused")
+        tag = client.checkpoints("net")[0]["tag"]
+        for file in folder.glob(f"modules/net/**/{tag}/*.params"):
+            file.write_bytes(file.read_bytes()[:-1])
+        client.resume(job)
+        went_on = next(
+            one["data"]["message"]
+            for one in events
+            if one["kind"] == "log" and "going on from" in one["data"]["message"]
+        )
+        assert not went_on.endswith(f" {tag}")
+        client.cancel(job)
+        logs = [one["data"] for one in client.job_events(job) if one["kind"] == "log"]
+        warned = [one["message"] for one in logs if one["level"] == "warning"]
+        assert any(f"checkpoints/{tag}" in one and ".params" in one for one in warned), logs
+
+
 def test_a_module_without_a_sound_checkpoint_fails_and_the_others_serve(
     folder: Path, trained: list[np.ndarray]
 ) -> None:

@@ -226,7 +226,11 @@ def test_job_goes_on_from_its_furthest_sound_checkpoint(bench) -> None:
     assert bench.checkpoints.begin_attempt(job) == written_before_death
     (written_before_death / "a-0002.params").write_bytes(b"cut")
     (written_before_death / "a-0002.params").write_bytes(b"tw")
-    assert content_of(bench.checkpoints.begin_attempt(job)) == b"one and a bit"
+    said: list[str] = []
+    assert content_of(bench.checkpoints.begin_attempt(job, said.append)) == b"one and a bit"
+    (warning,) = said
+    assert "checkpoints/2" in warning
+    assert "a-0002.params" in warning
     write(bench, "a", T(9), b"of another job", job_id=job.id + 1, attempt=1)
     assert content_of(bench.checkpoints.begin_attempt(job)) == b"one and a bit"
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import pickle
 import struct
+import threading
 import zipfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.domain.dataset import ArrayInfo, DatasetKind
-from app.errors import Damaged, InUse, Invalid, NotFound, TooLarge
+from app.errors import Damaged, InUse, Invalid, NotFound, TooLarge, Unavailable
+from app.files import dataset_directory
 from app.files.dataset_formats import inspect_file, load_arrays, preview_file
+from app.files.durable_files import locked
 
 K = DatasetKind
 LIMIT = 1 << 20
@@ -380,3 +384,35 @@ def test_dataset_of_an_unfinished_job_stays(bench) -> None:
 def test_previews_are_limited(bench, rows: int) -> None:
     with pytest.raises(Invalid, match="rows"):
         bench.datasets.preview("digits", rows)
+
+
+def test_nobody_waits_for_a_stuck_writer_for_ever(bench, monkeypatch) -> None:
+    monkeypatch.setattr(dataset_directory, "_LONGEST_SECONDS", 0.05)
+    with locked(bench.data_dir / "datasets"):
+        with pytest.raises(Unavailable, match="does not go on"):
+            bench.datasets.delete("digits")
+        with pytest.raises(Unavailable, match="does not go on"):
+            bench.upload("more", npy(IMAGES), K.NPY)
+    assert [path.name for path in (bench.data_dir / "datasets").glob(".*")] == []
+    bench.datasets.delete("digits")
+
+
+async def test_files_come_and_go_beside_the_event_loop(bench, monkeypatch) -> None:
+    threads: list[int] = []
+    for name in ("open", "unlink"):
+        monkeypatch.setattr(Path, name, noting(getattr(Path, name), threads))
+
+    async def body() -> AsyncIterator[bytes]:
+        yield npy(IMAGES)
+
+    await bench.datasets.put("images", K.NPY, body())
+    assert len(threads) >= 2
+    assert threading.get_ident() not in threads
+
+
+def noting(function: Callable[..., Any], threads: list[int]) -> Callable[..., Any]:
+    def note(*arguments: Any, **named: Any) -> Any:
+        threads.append(threading.get_ident())
+        return function(*arguments, **named)
+
+    return note

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -176,3 +177,14 @@ def test_specifications_that_do_not_fit_are_refused(spec: OptimizerSpec, field: 
         install_optimizer(module, spec, "optimizer.")
     assert refused.value.field_errors()[0].field == field
     assert optimizer_of(module) is before
+
+
+def test_states_travel_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = OptimizerSpec(name="adam", options={"learning_rate": 0.1})
+    module, other = make_module(spec), make_module(spec)
+    train(module, 0, 2)
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere/to/write")
+    content = states_of(module)
+    weights = dict(zip(SHAPES, map(mx.nd.zeros, SHAPES.values()), strict=True))
+    load_states(other, check_saved(other, content, weights))
+    assert states_of(other) == content
