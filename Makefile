@@ -1,5 +1,7 @@
 # Everything runs in .venv, which the first target that needs it makes.
 PYTHON ?= python3
+# How many processes run the tests; 0 runs them in one, where a debugger can be used.
+JOBS   ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
@@ -23,7 +25,7 @@ demo: $(STAMP) ## Train LeNet on MNIST digits and serve it (ARGS=--once ends by 
 	@$(BIN)/modserve demo $(ARGS)
 
 test: $(STAMP) ## Run the whole test suite
-	$(BIN)/python -m pytest -m "not soak" $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 soak: $(STAMP) ## Run the endurance and chaos tests (an hour)
 	$(BIN)/python -m pytest -m soak $(ARGS)

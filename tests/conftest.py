@@ -8,6 +8,8 @@ import pytest
 
 from oracle.shared import SHARED
 
+pytest_plugins = ["workers"]
+
 
 @pytest.fixture(scope="session")
 def shared_dir() -> Path:

@@ -17,6 +17,7 @@ __all__ = [
     "is_running",
     "kill",
     "resident_bytes",
+    "shared_memory",
     "wait_until",
 ]
 
@@ -68,3 +69,13 @@ def resident_bytes(pid: int) -> int:
     """Return the memory of a process that is in RAM."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def shared_memory() -> set[str]:
+    """Return the names of shared memory that outlive a process, of those that ours could make.
+
+    They are Python's, of ``shared_memory`` and of semaphores, and modserve's. Other programs on the
+    machine come and go with theirs.
+    """
+    names = os.listdir("/dev/shm")
+    return {name for name in names if name.startswith(("psm_", "sem.", "modserve"))}

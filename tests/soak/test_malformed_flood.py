@@ -38,6 +38,7 @@ def assert_well(flood: Flood, count: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.serial
 def test_some_malformed_requests(flood: Flood) -> None:
     flood.send(1000, seed=1)
     assert_well(flood, 1000)

@@ -89,6 +89,7 @@ def test_others_are_answered_between_its_pieces_and_its_outputs_are_those_of_the
         np.testing.assert_allclose(outputs[200], outputs[-1], rtol=1e-5)
 
 
+@pytest.mark.serial
 def test_a_client_that_hangs_up_frees_its_place(server: ServerProcess) -> None:
     body = archive(COUNT)
     started = time.monotonic()

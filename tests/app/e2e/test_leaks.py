@@ -22,7 +22,14 @@ from app.client import Client
 from app.client.local_server import ServerProcess, free_port, start_server
 from app.demo.tour import BIND, MNIST
 from served import lenet
-from served.processes import ENVIRONMENT, executor_pid, is_running, kill, wait_until
+from served.processes import (
+    ENVIRONMENT,
+    executor_pid,
+    is_running,
+    kill,
+    shared_memory,
+    wait_until,
+)
 
 MARK = "TEST_OF_LEAKS"
 SLACK = 4
@@ -61,10 +68,6 @@ def marked_processes(mark: str) -> list[int]:
                 if f"{MARK}={mark}".encode() in environment and is_running(int(folder.name)):
                     found.append(int(folder.name))
     return found
-
-
-def shared_memory() -> set[str]:
-    return set(os.listdir("/dev/shm"))
 
 
 def descriptors(pid: int) -> int:

@@ -166,6 +166,7 @@ def test_a_module_with_an_unfinished_job_is_kept(client: Client) -> None:
     client.delete_module("needed")
 
 
+@pytest.mark.serial
 def test_predictions_do_not_wait_for_a_training(
     server: ServerProcess, client: Client, trained: int
 ) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from app.link.shm import Layout, SlabMap, SlabPool, SlabsExhausted
+from served.processes import shared_memory
 
 KIB = 1024
 
@@ -72,16 +73,16 @@ def test_a_slab_cannot_change_its_size():
 
 
 def test_no_descriptor_and_no_file_is_left():
-    before = len(os.listdir("/proc/self/fd")), sorted(os.listdir("/dev/shm"))
+    before = len(os.listdir("/proc/self/fd")), shared_memory()
     slabs, peer = pool(), SlabMap()
     for _ in range(5):
         slab = slabs.acquire(1)
         peer.add(slab.id, slab.take_fd())
-    assert sorted(os.listdir("/dev/shm")) == before[1]
+    assert shared_memory() == before[1]
     del slab
     slabs.close()
     peer.clear()
-    assert (len(os.listdir("/proc/self/fd")), sorted(os.listdir("/dev/shm"))) == before
+    assert (len(os.listdir("/proc/self/fd")), shared_memory()) == before
 
 
 def test_both_sides_see_one_memory():

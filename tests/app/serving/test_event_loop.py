@@ -20,7 +20,7 @@ from served.ticking import Gaps, tick, ticking_server
 LONGEST_SECONDS = 0.05
 TRIES = 4
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.serial]
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,9 @@ def test_an_image_of_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrap", [bytes, bytearray, lambda one: np.frombuffer(one, "uint8"), None], ids=str
+    "wrap",
+    [bytes, bytearray, lambda one: np.frombuffer(one, "uint8"), None],
+    ids=["bytes", "bytearray", "array", "NDArray"],
 )
 def test_an_image_of_bytes(wrap: object) -> None:
     if wrap is None:

@@ -278,6 +278,7 @@ def test_knowledge_reaches_everything_in_any_order(
     assert set(arguments) == set(outputs) == {shape}
 
 
+@pytest.mark.serial
 def test_speed() -> None:
     """ResNet-sized graphs take a few milliseconds; the limit leaves room for a busy machine."""
     net = networks.resnet20(mx)
@@ -289,6 +290,7 @@ def test_speed() -> None:
     assert min(taken) < 0.05
 
 
+@pytest.mark.serial
 def test_long_chains_are_linear() -> None:
     v = mx.sym.var("a")
     for _ in range(3000):

@@ -1,0 +1,80 @@
+"""How the processes that run the tests side by side (pytest-xdist) share one machine."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from app.cpus import available_cpus
+
+__all__: list[str] = []
+
+
+class _Room:
+    """A lock of files: any number of tests are in the room, or one alone.
+
+    Who enters goes through the door, one at a time. A test that wants to be alone stays in it until
+    the room is empty, so that those behind it cannot keep it waiting for ever.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._door = (folder / "door.lock").open("w")
+        self._room = (folder / "room.lock").open("w")
+
+    @contextmanager
+    def entered(self, alone: bool) -> Iterator[None]:
+        """Be in the room for the length of the block, with others or alone."""
+        with _locked(self._door, fcntl.LOCK_EX):
+            fcntl.flock(self._room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._room, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Close the files."""
+        self._door.close()
+        self._room.close()
+
+
+@contextmanager
+def _locked(file: IO[str], kind: int) -> Iterator[None]:
+    fcntl.flock(file, kind)
+    try:
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
+class _Worker:
+    """The hooks of one process among several."""
+
+    def __init__(self, room: _Room) -> None:
+        self._room = room
+
+    # Outside of pytest-timeout's hook: waiting for the room is not the test's time.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        with self._room.entered(alone=item.get_closest_marker("serial") is not None):
+            return (yield)
+
+    def pytest_unconfigure(self) -> None:
+        self._room.close()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let a worker of pytest-xdist take its share of the processors, and keep to the room."""
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if count > 1:
+        share = str(max(1, available_cpus() // count))
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+            os.environ.setdefault(name, share)
+        # xdist gives each worker a folder within one that is the run's.
+        run_folder = Path(config.getoption("basetemp")).parent
+        config.pluginmanager.register(_Worker(_Room(run_folder)))
