@@ -11,12 +11,12 @@ from typing import IO
 
 import pytest
 
-from app.cpus import available_cpus
+from core.cpus import available_cpus
 
-__all__: list[str] = []
+__all__ = ["Room"]
 
 
-class _Room:
+class Room:
     """A lock of files: any number of tests are in the room, or one alone.
 
     Who enters goes through the door, one at a time. A test that wants to be alone stays in it until
@@ -37,6 +37,14 @@ class _Room:
         finally:
             fcntl.flock(self._room, fcntl.LOCK_UN)
 
+    def is_waited_for(self) -> bool:
+        """Tell whether somebody stands in the door."""
+        try:
+            with _locked(self._door, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                return False
+        except BlockingIOError:
+            return True
+
     def close(self) -> None:
         """Close the files."""
         self._door.close()
@@ -55,7 +63,7 @@ def _locked(file: IO[str], kind: int) -> Iterator[None]:
 class _Worker:
     """The hooks of one process among several."""
 
-    def __init__(self, room: _Room) -> None:
+    def __init__(self, room: Room) -> None:
         self._room = room
 
     # Outside of pytest-timeout's hook: waiting for the room is not the test's time.
@@ -77,4 +85,4 @@ def pytest_configure(config: pytest.Config) -> None:
             os.environ.setdefault(name, share)
         # xdist gives each worker a folder within one that is the run's.
         run_folder = Path(config.getoption("basetemp")).parent
-        config.pluginmanager.register(_Worker(_Room(run_folder)))
+        config.pluginmanager.register(_Worker(Room(run_folder)))

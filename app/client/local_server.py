@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
+import re
 import subprocess
 import sys
 import time
@@ -14,9 +14,10 @@ from pathlib import Path
 
 from app.client import Client
 
-__all__ = ["PROGRAM", "ServerProcess", "free_port", "running_server", "start_server"]
+__all__ = ["PROGRAM", "ServerProcess", "running_server", "start_server"]
 
 PROGRAM = ("-m", "app")
+_LISTENING = re.compile(rb"listening on (http://\S+) ")
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,6 @@ class ServerProcess:
     process: subprocess.Popen[bytes]
     url: str
     log: Path
-
-
-def free_port() -> int:
-    """Return a port of the loopback address on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def start_server(
@@ -46,34 +40,46 @@ def start_server(
     """Start ``modserve serve`` with its data in a folder and wait until it is ready.
 
     Args:
+        port: to listen on; 0 lets the server take a free one. One found for it here could be taken
+            before it listens there.
         program: what Python is to run in the place of modserve.
 
     Raises:
         RuntimeError: it ended or was not ready in time; the log is in the message.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    port = port or free_port()
     log = folder / "server.log"
     command = [sys.executable, *program, "serve", "--port", str(port)]
     with log.open("ab") as output:
+        begin = output.tell()
         process = subprocess.Popen(
             [*command, "--data-dir", str(folder), "--log-level", "info"],
             stdout=output,
             stderr=output,
             env={**os.environ, **(environment or {})},
         )
-    server = ServerProcess(process, f"http://127.0.0.1:{port}", log)
     deadline = time.monotonic() + start_seconds
     try:
-        with Client(server.url) as client:
-            while not client.is_ready():
-                if process.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError(f"the server did not start:\n{log.read_text()[-4000:]}")
-                time.sleep(0.05)
+        while (url := _ready_url(log, begin)) is None:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"the server did not start:\n{log.read_text()[-4000:]}")
+            time.sleep(0.05)
     except BaseException:
         _kill(process)
         raise
-    return server
+    return ServerProcess(process, url, log)
+
+
+def _ready_url(log: Path, begin: int) -> str | None:
+    """Return the address that a server has written to its log, once it is ready."""
+    with log.open("rb") as lines:
+        lines.seek(begin)
+        found = _LISTENING.search(lines.read())
+    if found is None:
+        return None
+    url = found[1].decode()
+    with Client(url) as client:
+        return url if client.is_ready() else None
 
 
 @contextmanager

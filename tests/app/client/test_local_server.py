@@ -9,17 +9,20 @@ import httpx
 import pytest
 
 from app.client import Client
-from app.client.local_server import free_port, running_server, start_server
+from app.client.local_server import running_server, start_server
 from served.processes import ENVIRONMENT, executor_pid, is_running
 
 
-def test_a_free_port_can_be_listened_on() -> None:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", free_port()))
+def test_a_server_takes_a_free_port_itself(tmp_path: Path) -> None:
+    with running_server(tmp_path, environment=ENVIRONMENT) as server:
+        command = Path(f"/proc/{server.process.pid}/cmdline").read_text().split("\0")
+        assert command[command.index("--port") + 1] == "0"
+        assert httpx.get(f"{server.url}/readyz").status_code == 200
 
 
 def test_a_server_is_ready_and_ends_with_the_block(tmp_path: Path) -> None:
-    port = free_port()
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
     with running_server(tmp_path, port=port, environment=ENVIRONMENT) as server:
         assert server.url == f"http://127.0.0.1:{port}"
         with Client(server.url) as client:

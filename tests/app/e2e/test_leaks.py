@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from app.client import Client
-from app.client.local_server import ServerProcess, free_port, start_server
+from app.client.local_server import ServerProcess, start_server
 from app.demo.tour import BIND, MNIST
 from served import lenet
 from served.processes import (
@@ -202,7 +202,7 @@ def test_servers_killed_while_they_start(tmp_path: Path, mark: str, count: int) 
     before = shared_memory()
     chance = random.Random(13)
     for _ in range(count):
-        command = [sys.executable, "-m", "app", "serve", "--port", str(free_port())]
+        command = [sys.executable, "-m", "app", "serve", "--port", "0"]
         process = subprocess.Popen(
             [*command, "--data-dir", str(tmp_path)],
             env={**os.environ, **ENVIRONMENT, MARK: mark},

@@ -220,7 +220,7 @@ async def test_follower_sees_what_was_and_what_comes_until_the_end(bench) -> Non
 
     thread = threading.Thread(target=work)
     thread.start()
-    await asyncio.wait_for(follower, 10.0)
+    await asyncio.wait_for(follower, 60.0)
     thread.join()
     E = JobEvent
     assert [row.kind for row in seen] == [
@@ -266,12 +266,15 @@ async def test_all_streams_end_when_the_server_stops(bench) -> None:
     seen = []
 
     async def follow(job_id: int | None) -> None:
-        seen.extend([row async for row in bench.jobs.follow(job_id)])
+        async for row in bench.jobs.follow(job_id):
+            seen.append(row)
 
     followers = [asyncio.create_task(follow(one)) for one in (job.id, None)]
-    await asyncio.sleep(0.05)
-    bench.jobs.end_streams()
-    await asyncio.wait_for(asyncio.gather(*followers), 1.0)
+    async with asyncio.timeout(60):
+        while len(seen) < 2:
+            await asyncio.sleep(0.01)
+        bench.jobs.end_streams()
+        await asyncio.gather(*followers)
     assert [row.kind for row in seen] == [JobEvent.SUBMITTED] * 2
     assert [row async for row in bench.jobs.follow(job.id)] == []
 

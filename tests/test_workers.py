@@ -1,0 +1,54 @@
+"""Tests that run side by side share the machine; one that is marked ``serial`` has it alone."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from workers import Room
+
+
+@pytest.fixture
+def rooms(tmp_path: Path) -> Iterator[list[Room]]:
+    """One room, as each of three processes has it."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(closing(Room(tmp_path))) for _ in range(3)]
+
+
+def test_others_are_in_the_room_at_once(rooms: list[Room]) -> None:
+    with rooms[0].entered(alone=False), rooms[1].entered(alone=False):
+        pass
+
+
+def test_one_alone_waits_for_the_others_and_keeps_out_those_behind_it(rooms: list[Room]) -> None:
+    order = []
+
+    def enter(room: Room, alone: bool) -> None:
+        with room.entered(alone):
+            order.append(alone)
+
+    first, second, third = rooms
+    alone = threading.Thread(target=enter, args=(second, True))
+    behind = threading.Thread(target=enter, args=(third, False))
+    with first.entered(alone=False):
+        alone.start()
+        _until_waiting(first)
+        behind.start()
+        time.sleep(0.05)  # nobody may come in, however long they have
+        assert order == []
+    alone.join(60)
+    behind.join(60)
+    assert order == [True, False]
+
+
+def _until_waiting(room: Room) -> None:
+    """Return when somebody stands in the door."""
+    deadline = time.monotonic() + 60
+    while not room.is_waited_for():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
