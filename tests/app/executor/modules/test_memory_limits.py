@@ -24,6 +24,7 @@ def machine_bytes() -> int:
     return int(line.split()[1]) * 1024
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize("limit", [None, "max"])
 def test_without_a_container_the_machine_decides(group: Path, limit: str | None) -> None:
     if limit is not None:
