@@ -60,7 +60,7 @@ async def test_many_large_calls_and_answers_leave_the_idle_size(executor: Proces
 
 async def test_calls_given_up_while_they_wait_free_their_memory(executor: ProcessClient) -> None:
     data = np.zeros(4 * MIB, np.uint8)
-    busy = asyncio.create_task(executor.call("sleep", {"seconds": 0.3}))
+    busy = asyncio.create_task(executor.call("sleep", {"seconds": 3.0}))
     await asyncio.sleep(0)
     calls = [
         asyncio.create_task(executor.call("echo", {"label": "given up"}, {"data": data}))
