@@ -142,8 +142,8 @@ def hidden_sibling(path: Path, purpose: str) -> Path:
 
 def list_hidden(directory: Path) -> list[Hidden]:
     """Return what lies in a directory under a name of ``hidden_sibling``; nothing else is ours."""
-    found = [(_HIDDEN.fullmatch(path.name), path) for path in sorted(directory.iterdir())]
-    return [Hidden(name[1], name[2], path) for name, path in found if name is not None]
+    found = [_HIDDEN.fullmatch(name) for name in sorted(os.listdir(directory))]
+    return [Hidden(one[1], one[2], directory / one[0]) for one in found if one is not None]
 
 
 def discard(path: Path) -> None:

@@ -22,7 +22,7 @@ from app.services.modules import ModuleService
 from app.services.recovery_report import Finding, Outcome
 from app.store.checkpoints import all_checkpoints, forget_checkpoint, put_checkpoint
 from app.store.jobs import get_job, reserve_job_ids
-from app.store.modules import all_modules
+from app.store.modules import module_names
 from app.store.store import Store
 
 __all__ = ["CheckpointRecovery"]
@@ -47,7 +47,7 @@ class CheckpointRecovery:
             remove_unlocked(path)
         with self._store.read() as connection:
             index = all_checkpoints(connection)
-            names = [record.name for record in all_modules(connection)]
+            names = module_names(connection)
         findings: list[Finding] = []
         newest_job = 0
         for name in names:
@@ -63,7 +63,7 @@ class CheckpointRecovery:
     def look(self) -> list[Finding]:
         """Return which checkpoints cannot be read, and change nothing."""
         with self._store.read() as connection:
-            names = [record.name for record in all_modules(connection)]
+            names = module_names(connection)
         return [finding for name in names for finding in self._read(name)[1]]
 
     def _on_disk(self, module: str) -> tuple[Manifests, list[Finding]]:

@@ -21,7 +21,7 @@ from app.services.recovery_report import RecoveryReport
 from app.store.checkpoints import all_checkpoints
 from app.store.datasets import all_datasets
 from app.store.jobs import get_job
-from app.store.modules import all_modules
+from app.store.modules import module_names
 from app.store.store import Store
 
 __all__ = ["Recovery"]
@@ -79,7 +79,7 @@ class Recovery:
     def _counts(self) -> dict[str, int]:
         with self._store.read() as connection:
             return {
-                "modules": len(all_modules(connection)),
+                "modules": len(module_names(connection)),
                 "checkpoints": sum(map(len, all_checkpoints(connection).values())),
                 "datasets": len(all_datasets(connection)),
             }

@@ -20,6 +20,7 @@ __all__ = [
     "insert_module",
     "list_modules",
     "module_id",
+    "module_names",
     "module_outline",
     "put_module",
     "save_module",
@@ -103,6 +104,11 @@ def all_modules(connection: Connection) -> list[ModuleRecord]:
     """Return all modules, by name."""
     query = select(modules).order_by(modules.c.name)
     return _with_symbols(connection, list(connection.execute(query)))
+
+
+def module_names(connection: Connection) -> list[str]:
+    """Return the names of all modules, in order."""
+    return list(connection.scalars(select(modules.c.name).order_by(modules.c.name)))
 
 
 def put_module(connection: Connection, record: ModuleRecord) -> ModuleRecord:
