@@ -141,13 +141,15 @@ def released(job: Job, reason: str, now: float) -> Move:
     return _give_back(job, event_after_release(job), reason, now)
 
 
-def lost(job: Job, reason: str, now: float, *, waits: bool = False) -> Move:
+def lost(job: Job, reason: str, now: float, *, waits: bool = False, counts: bool = True) -> Move:
     """End an attempt that died, as ``released`` does; after too many in a row the job fails.
 
     Args:
         waits: what ended it may last: the next attempt begins the later the more were lost.
+        counts: the job may be to blame; else the attempt is none of those that it may lose.
     """
-    event, count = event_after_loss(job), job.lost + 1
+    event = event_after_loss(job) if counts else event_after_release(job)
+    count = job.lost + counts
     setback = {"code": "attempt_lost", "message": reason, "field": None}
     if event is not JobEvent.RELEASED or not waits:
         return _give_back(job, event, reason, now, lost=count, setback=setback)

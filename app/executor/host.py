@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,9 @@ import numpy as np
 
 from app.domain.codec import from_plain, to_plain
 from app.domain.job_params import parse_job_params
-from app.domain.module import BucketShapes, ModuleRecord
+from app.domain.module import BucketShapes
 from app.errors import AlreadyExists, HostError, Invalid, OutOfMemory, ServiceError
-from app.executor.background import Waits
+from app.executor.background import Waits, awaited, in_background
 from app.executor.faults import refusal_of
 from app.executor.jobs.job_board import JobBoard
 from app.executor.jobs.job_checks import check_job
@@ -27,8 +29,9 @@ from app.executor.modules.module_params import get_params, init_params, set_para
 from app.executor.modules.process_memory import resident_bytes, return_free_memory
 from app.executor.modules.randomness import RandomStreams
 from app.executor.modules.residents import Residents
-from app.executor.modules.restoring import restore_module
+from app.executor.modules.restoring import restored_module
 from app.executor.modules.stepping import Stepper
+from app.executor.second_try import tried_twice
 from app.link import calls
 from app.link.calls import CALL_NAMES
 from app.link.job_messages import JobControl, JobStart
@@ -128,7 +131,7 @@ class ModuleHost:
             finally:
                 self._account(call)
         if isinstance(answer, Computation):
-            return Computation(answer.specs, lambda outputs: self._steps(answer, outputs))
+            return dataclasses.replace(answer, run=partial(self._steps, answer))
         return answer
 
     def _with_room(self, handler: Handler, call: Any, tensors: Arrays) -> Answer | Computation:
@@ -163,6 +166,22 @@ class ModuleHost:
         self._residents.measure(name)
         self._residents.keep_to_budget(name)
 
+    def _alone(self, call: Any, make: Callable[[], Waits[Mapping[str, Any] | None]]) -> Computation:
+        """Return the computation of a call that has its module to itself until it ends."""
+        name = _module_of(call)
+        assert name is not None
+
+        def run(outputs: Arrays) -> Waits[Mapping[str, Any]]:
+            what = f"{CALL_NAMES[type(call)]} of module {name!r}"
+            try:
+                with self._residents.changing(name):
+                    result = yield from tried_twice(make, lambda: self._make_room(name), what)
+            finally:
+                self._account(call)
+            return result or {}
+
+        return Computation({}, run, is_exclusive=True)
+
     def _steps(self, computation: Computation, outputs: Arrays) -> Waits[Mapping[str, Any]]:
         steps = computation.run(outputs)
         while True:
@@ -172,6 +191,7 @@ class ModuleHost:
                 except StopIteration as end:
                     return dict(end.value)
             yield awaited
+            del awaited  # see in_background
 
     @contextmanager
     def _on_device(self) -> Iterator[None]:
@@ -228,17 +248,26 @@ class ModuleHost:
             "jobs": self._jobs.summarize(),
         }, {}
 
-    def _create_module(self, call: calls.CreateModule, tensors: Arrays) -> Answer:
+    def _create_module(self, call: calls.CreateModule, tensors: Arrays) -> Computation:
         if call.record.name in self._residents:
             raise AlreadyExists("module", call.record.name)
-        return describe_module(self._add(call.record)), {}
 
-    def _restore_module(self, call: calls.RestoreModule, tensors: Arrays) -> Answer:
-        if call.record.name not in self._residents:
-            module = HostedModule(call.record)
-            restore_module(module, call, self._random)
+        def make() -> Waits[Mapping[str, Any]]:
+            module = yield from awaited(in_background(HostedModule, call.record))
             self._residents.add(module)
-        return {}, {}
+            return describe_module(module)
+
+        return self._alone(call, make)
+
+    def _restore_module(self, call: calls.RestoreModule, tensors: Arrays) -> Answer | Computation:
+        if call.record.name in self._residents:
+            return {}, {}
+
+        def make() -> Waits[None]:
+            module = yield from restored_module(call, self._random)
+            self._residents.add(module)
+
+        return self._alone(call, make)
 
     def _resident_modules(self, call: calls.ResidentModules, tensors: Arrays) -> Answer:
         return {"names": [module.name for module in self._residents]}, {}
@@ -292,25 +321,27 @@ class ModuleHost:
         module.bind_bucket(call.key, call.shapes)
         return describe_module(module), {}
 
-    def _init_params(self, call: calls.InitParams, tensors: Arrays) -> Answer:
+    def _init_params(self, call: calls.InitParams, tensors: Arrays) -> Computation:
         module = self._idle(call.module, "initializing")
-        if call.spec.seed is None:
-            self._random.enter(module.name)
-        else:
-            self._random.seed(module.name, call.spec.seed, module.contexts)
-        kept = read_base(module, Path(call.base)) if call.base is not None else {}
-        init_params(module, call.spec, tensors, "", kept)
-        return {}, {}
 
-    def _set_params(self, call: calls.SetParams, tensors: Arrays) -> Answer:
-        set_params(
-            self._idle(call.module, "setting parameters"),
-            tensors,
-            allow_missing=call.allow_missing,
-            allow_extra=call.allow_extra,
-            allow_nonfinite=call.allow_nonfinite,
-        )
-        return {}, {}
+        def make() -> Waits[None]:
+            kept = yield from read_base(module, call.base)
+            if call.spec.seed is None:
+                self._random.enter(module.name)
+            else:
+                self._random.seed(module.name, call.spec.seed, module.contexts)
+            init_params(module, call.spec, tensors, "", kept)
+
+        return self._alone(call, make)
+
+    def _set_params(self, call: calls.SetParams, tensors: Arrays) -> Computation:
+        module = self._idle(call.module, "setting parameters")
+        options = {
+            "allow_missing": call.allow_missing,
+            "allow_extra": call.allow_extra,
+            "allow_nonfinite": call.allow_nonfinite,
+        }
+        return self._alone(call, lambda: set_params(module, tensors, **options))
 
     def _get_params(self, call: calls.GetParams, tensors: Arrays) -> Answer:
         return get_params(self._get(call.module), call.names)
@@ -341,17 +372,20 @@ class ModuleHost:
         module.require("optimizer_states")
         return {}, {"states": np.frombuffer(states_of(module.engine), dtype=np.uint8)}
 
-    def _set_optimizer_states(self, call: calls.SetOptimizerStates, tensors: Arrays) -> Answer:
+    def _set_optimizer_states(self, call: calls.SetOptimizerStates, tensors: Arrays) -> Computation:
         module = self._idle(call.module, "setting optimizer states")
         module.require("optimizer_states")
         if set(tensors) != {"states"} or tensors["states"].dtype != np.uint8:
             raise Invalid("states", list(tensors), "one tensor of bytes of this name")
         weights = module.on_device().arguments
-        content = tensors["states"].tobytes()
-        saved = check_saved(module.engine, content, weights)
-        module.has_unsaved = True
-        load_states(module.engine, saved)
-        return {}, {}
+
+        def make() -> Waits[None]:
+            content = yield from awaited(in_background(tensors["states"].tobytes))
+            saved = yield from module.beside(check_saved, module.engine, content, weights)
+            module.has_unsaved = True
+            load_states(module.engine, saved)
+
+        return self._alone(call, make)
 
     # -- steps and predictions ----------------------------------------------------------------
 
@@ -409,17 +443,15 @@ class ModuleHost:
 
         return Computation({}, run)
 
-    def _load_checkpoint(self, call: calls.LoadCheckpoint, tensors: Arrays) -> Answer:
+    def _load_checkpoint(self, call: calls.LoadCheckpoint, tensors: Arrays) -> Computation:
         module = self._idle(call.module, "loading a checkpoint")
-        load_module(
-            module,
-            Path(call.directory),
-            optimizer_states=call.optimizer_states,
-            allow_missing=call.allow_missing,
-            allow_extra=call.allow_extra,
-            check_states=call.check_states,
-        )
-        return {}, {}
+        options = {
+            "optimizer_states": call.optimizer_states,
+            "allow_missing": call.allow_missing,
+            "allow_extra": call.allow_extra,
+            "check_states": call.check_states,
+        }
+        return self._alone(call, lambda: load_module(module, Path(call.directory), **options))
 
     # -- modules ------------------------------------------------------------------------------
 
@@ -436,11 +468,6 @@ class ModuleHost:
     def _stepper(self, name: str) -> Stepper:
         self._get(name)
         return self._residents.stepper(name)
-
-    def _add(self, record: ModuleRecord) -> HostedModule:
-        module = HostedModule(record)
-        self._residents.add(module)
-        return module
 
     def _module_of_job(self, name: str) -> HostedModule:
         """Return the module a job is to work on."""

@@ -27,14 +27,21 @@ class LargeCall:
 
     Attributes:
         call: the call.
+        is_exclusive: other calls on its module wait for its end.
     """
 
     def __init__(self, call: IncomingCall) -> None:
         """Take up a call that nothing was done of yet."""
         self.call = call
+        self.is_exclusive = False
         self._steps: Waits[Any] | None = None
         self._buffers: Buffers | None = None
         self._awaited: Future[Any] | None = None
+
+    @property
+    def is_awaiting(self) -> bool:
+        """True where its last piece left something to be done beside the device's thread."""
+        return self._awaited is not None
 
     @property
     def can_go_on(self) -> bool:
@@ -48,6 +55,7 @@ class LargeCall:
             for shape, dtype in computation.specs.values()
         )
         size = sum(sizes)
+        self.is_exclusive = computation.is_exclusive
         if size > LARGEST_ANSWER_BYTES:
             raise HostError(
                 "too_large",
@@ -72,6 +80,7 @@ class LargeCall:
                 return True
             self.begin(answer, channel)
             assert self._steps is not None
+        self._awaited = None  # an error that it has is raised by the next step, see in_background
         try:
             self._awaited = next(self._steps)
         except StopIteration as end:

@@ -31,6 +31,10 @@ _log = logging.getLogger(__name__)
 _LARGE_BYTES = 1 << 20
 
 
+_OF_THREAD = -1
+"""Stands for the id of a call where the device's thread itself is at something."""
+
+
 class _Waiting(NamedTuple):
     """A call in a heap: by priority, then as they came."""
 
@@ -46,24 +50,44 @@ class Activity:
         """Begin with nothing; what is done is noted on a page, too, if there is one."""
         self._page = page
         self._current: tuple[str, float] | None = None
+        self._works: dict[int, RunningWork] = {}
 
     def begin(self, what: str, call: IncomingCall | None = None) -> None:
         """Note the start of a call or batch."""
         self._current = (what, time.monotonic())
-        if self._page is not None and call is not None:
+        if call is not None:
             module = module_of(call.params)
-            self._page.write(RunningWork(call_id=call.id, method=what, module=module))
+            self._write(RunningWork(call_id=call.id, method=what, module=module))
 
     def turn_of_job(self, job_id: int, module: str) -> None:
         """Note whose turn it is within the batch that was begun."""
-        if self._page is not None:
-            self._page.write(RunningWork(method="job", job_id=job_id, module=module))
+        self._write(RunningWork(method="job", job_id=job_id, module=module))
 
-    def end(self) -> None:
-        """Note that the thread waits for calls."""
+    def end(self, goes_on_beside: bool = False) -> None:
+        """Note that the thread waits for calls.
+
+        Args:
+            goes_on_beside: what was begun last goes on beside the thread until it is begun again.
+        """
         self._current = None
-        if self._page is not None:
+        running = self._works.pop(_OF_THREAD, None)
+        if goes_on_beside and running is not None:
+            self._works[running.call_id] = running
+        if self._page is not None and self._works:
+            self._page.write(self._works.values())
+        elif self._page is not None:
             self._page.clear()
+
+    def forget(self, call: IncomingCall) -> None:
+        """Note that nothing goes on for a call any more."""
+        self._works.pop(call.id, None)
+
+    def _write(self, work: RunningWork) -> None:
+        """Note what the thread is at."""
+        if self._page is not None:
+            self._works.pop(work.call_id, None)
+            self._works[_OF_THREAD] = work
+            self._page.write(self._works.values())
 
     def report(self) -> dict[str, Any]:
         """Return ``doing`` (a method, ``"job"`` or None) and ``busy_seconds``."""
@@ -83,6 +107,7 @@ class DeviceLoop:
         self._waiting: list[_Waiting] = []
         self._turn: list[_Waiting] = []
         self._large: deque[LargeCall] = deque()
+        self._put_off: list[IncomingCall] = []
 
     def run(self) -> None:
         """Serve until the channel closes; a batch under way is finished first."""
@@ -127,10 +152,12 @@ class DeviceLoop:
 
     def _drop(self, ids: frozenset[int]) -> None:
         given_up = [large.call for large in self._large if large.call.id in ids]
+        given_up += [call for call in self._put_off if call.id in ids]
+        self._put_off = [call for call in self._put_off if call.id not in ids]
         for large in list(self._large):
             if large.call.id in ids:
                 self._large.remove(large)
-                large.close()
+                self._close(large)
         for queue in (self._turn, self._waiting):
             given_up += [one.call for one in queue if one.id in ids]
             queue[:] = [one for one in queue if one.id not in ids]
@@ -162,6 +189,9 @@ class DeviceLoop:
         return calls
 
     def _answer(self, call: IncomingCall) -> None:
+        if self._has_to_wait(call):
+            self._put_off.append(call)
+            return
         with self._refusing(call):
             answer = self._host.handle(call.method, call.params, call.tensors)
             if isinstance(answer, Computation):
@@ -174,27 +204,45 @@ class DeviceLoop:
     # -- large calls --------------------------------------------------------------------------
 
     def _can_continue_large(self) -> bool:
-        return any(large.can_go_on for large in self._large)
+        return any(self._can_go_on(large) for large in self._large)
+
+    def _can_go_on(self, large: LargeCall) -> bool:
+        return large.can_go_on and not self._has_to_wait(large.call)
+
+    def _has_to_wait(self, call: IncomingCall) -> bool:
+        """Tell whether another call has this one's module to itself at present."""
+        alone = [one.call for one in self._large if one.is_exclusive and one.call is not call]
+        return bool(alone) and module_of(call.params) in map(_module_of_call, alone)
+
+    def _close(self, large: LargeCall) -> None:
+        """Give up what is left of a large call, and let those wait that it had put off."""
+        large.close()
+        self._activity.forget(large.call)
+        if large.is_exclusive:
+            for call in self._put_off:
+                priority = self._host.priority(call.method)
+                heapq.heappush(self._waiting, _Waiting(priority, call.id, call))
+            self._put_off.clear()
 
     def _continue_large(self) -> None:
         """Do the next piece of the large call whose turn it is."""
-        large = next(one for one in self._large if one.can_go_on)
+        large = next(one for one in self._large if self._can_go_on(one))
         self._large.remove(large)
         is_over = True
-        with self._refusing(large.call):
+        with self._refusing(large.call, large):
             try:
                 is_over = large.advance(self._host, self._channel)
             finally:
                 if is_over:
-                    large.close()
+                    self._close(large)
         if not is_over:
             self._large.append(large)
 
     # -- inside -------------------------------------------------------------------------------
 
     @contextmanager
-    def _refusing(self, call: IncomingCall) -> Iterator[None]:
-        """Refuse a call that raises within the block."""
+    def _refusing(self, call: IncomingCall, large: LargeCall | None = None) -> Iterator[None]:
+        """Refuse a call that raises within the block, which does a piece of it if it is large."""
         self._activity.begin(call.method, call)
         try:
             yield
@@ -211,7 +259,7 @@ class DeviceLoop:
             message = f"{type(error).__name__}: {error}"
             self._channel.refuse(call, HostError("internal", message))
         finally:
-            self._activity.end()
+            self._activity.end(large is not None and large.is_awaiting)
 
     def _advance(self) -> None:
         self._activity.begin("job")
@@ -226,6 +274,10 @@ def module_of(params: Mapping[str, Any]) -> str:
     about = params.get("module") or params.get("record") or {}
     name = about if isinstance(about, str) else about.get("name", "")
     return name if isinstance(name, str) else ""
+
+
+def _module_of_call(call: IncomingCall) -> str:
+    return module_of(call.params)
 
 
 def _nbytes(call: IncomingCall) -> int:

@@ -98,7 +98,7 @@ class ProcessClient:
         self._connection: Connection | None = None
         self._pidfd: int | None = None
         self._page: WorkPage | None = None
-        self._last_work: RunningWork | None = None
+        self._last_works: tuple[RunningWork, ...] = ()
         self.exited: asyncio.Future[int]
 
     @property
@@ -138,7 +138,7 @@ class ProcessClient:
             self._options.limits,
             self._events.put,
             self._on_closed,
-            self.running_work,
+            self.running_works,
         )
         try:
             async with asyncio.timeout(self._options.start_seconds):
@@ -179,9 +179,9 @@ class ProcessClient:
         connection = self._connection
         return connection is not None and connection.is_open and connection.hello.done()
 
-    def running_work(self) -> RunningWork | None:
-        """Return what the process runs, or ran when it ended; None for nothing."""
-        return self._last_work if self._page is None else self._page.read()
+    def running_works(self) -> tuple[RunningWork, ...]:
+        """Return what the process runs, or ran when it ended."""
+        return self._last_works if self._page is None else self._page.read()
 
     def reserve(self, specs: TensorSpecs) -> Buffers:
         """Return uninitialised tensors in shared memory (see ``ExecutorClient.reserve``)."""
@@ -256,7 +256,7 @@ class ProcessClient:
     def _close_page(self) -> None:
         page, self._page = self._page, None
         if page is not None:
-            self._last_work = page.read()
+            self._last_works = page.read()
             page.close()
 
     def _on_closed(self) -> None:

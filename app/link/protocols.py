@@ -61,10 +61,12 @@ class Computation:
         run: makes the steps; it is given the answer's tensors, which the steps write, and they
             return the rest of the answer. After a step that yields a future the next one comes when
             that is done.
+        is_exclusive: other calls on its module wait for its end, in their order.
     """
 
     specs: TensorSpecs
     run: Callable[[Arrays], Generator[Future[Any] | None, None, Mapping[str, Any]]]
+    is_exclusive: bool = False
 
 
 class ChannelClosed(Exception):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -113,7 +114,8 @@ class Supervisor:
         self._state = ExecutorState.STOPPED
         self._restarts = 0
         self._last_end: str | None = None
-        self._last_work: RunningWork | None = None
+        self._last_works: tuple[RunningWork, ...] = ()
+        self._has_crashed = False
         self._task: asyncio.Task[None] | None = None
 
     # -- ExecutorClient -----------------------------------------------------------------------
@@ -188,12 +190,17 @@ class Supervisor:
         return self._last_end is not None or (self._client is not None and not self.is_alive())
 
     @property
-    def last_work(self) -> RunningWork | None:
-        """What the process that died last ran then; None where it ran nothing."""
+    def has_crashed(self) -> bool:
+        """True where the process that died last was not killed, by this or from outside."""
+        return self._has_crashed
+
+    @property
+    def last_works(self) -> tuple[RunningWork, ...]:
+        """What the process that died last ran then."""
         client = self._client
         if client is not None and self._state is ExecutorState.READY and not client.is_alive():
-            return client.running_work()
-        return self._last_work
+            return client.running_works()
+        return self._last_works
 
     def status(self) -> ExecutorStatus:
         """Return what is known of the executor at present."""
@@ -247,8 +254,10 @@ class Supervisor:
         while True:
             if running is not None:
                 end = await self._watch(running)
-                self._last_work = running.running_work()
-                self._last_end = f"{end} while it ran {self._last_work}" if self._last_work else end
+                works = self._last_works = running.running_works()
+                self._has_crashed = running.exited.result() not in (0, -signal.SIGKILL)
+                ran = " and ".join(map(str, works))
+                self._last_end = f"{end} while it ran {ran}" if works else end
                 _log.error("executor %s: %s; it is started again", self.name, self._last_end)
                 if loop.time() - started > self._policy.settled_seconds:
                     delay = self._policy.first_delay_seconds

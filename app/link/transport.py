@@ -60,7 +60,7 @@ class Connection:
         limits: SlabLimits,
         on_event: Callable[[dict[str, Any], Callable[[int], None]], None],
         on_closed: Callable[[], None],
-        running: Callable[[], RunningWork | None] = lambda: None,
+        running: Callable[[], tuple[RunningWork, ...]] = lambda: (),
     ) -> None:
         """Take over a connected socket; must be called with a running event loop.
 
@@ -280,13 +280,13 @@ class Connection:
 
     def _fail_pending(self, reason: str) -> None:
         pending, self._pending = self._pending, {}
-        work = self._running() if pending else None
+        works = {work.call_id: work for work in self._running()} if pending else {}
         for call_id, call in pending.items():
             if call.buffers is not None:
                 call.buffers.release()
             if call.future.done():
                 continue
-            if work is not None and work.call_id == call_id:
+            if (work := works.get(call_id)) is not None:
                 what = f"the executor was killed or crashed while it ran this call ({work}): "
                 call.future.set_exception(ExecutorKilled(what + reason))
             else:

@@ -1,4 +1,4 @@
-"""What a device thread is doing, on a page of memory that outlives its process.
+"""What an executor is doing, on a page of memory that outlives its process.
 
 The API process makes the page and hands it to the executor. The kernel's killer leaves no time for
 a last message, but what stood on the page then still stands there: whose call it was is known.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -15,6 +16,8 @@ __all__ = ["RunningWork", "WorkPage"]
 
 _BYTES = mmap.PAGESIZE
 _HEAD = 4
+_END = b"\0"
+"""Of one piece of work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +61,14 @@ class WorkPage:
         os.truncate(fd, _BYTES)
         return cls(fd)
 
-    def write(self, work: RunningWork) -> None:
-        """Note what is begun."""
-        fields = (str(work.call_id), str(work.job_id), work.method, work.module)
-        text = "\n".join(fields).encode()[: _BYTES - _HEAD]
+    def write(self, works: Iterable[RunningWork]) -> None:
+        """Note all that runs; what the page has no room for is left out."""
+        text = b""
+        for work in works:
+            fields = (str(work.call_id), str(work.job_id), work.method, work.module)
+            record = "\n".join(fields).encode() + _END
+            if len(text) + len(record) <= _BYTES - _HEAD:
+                text += record
         self.clear()  # a half-written page says nothing
         self._memory[_HEAD : _HEAD + len(text)] = text
         self._memory[:_HEAD] = len(text).to_bytes(_HEAD, "little")
@@ -70,17 +77,18 @@ class WorkPage:
         """Note that nothing runs."""
         self._memory[:_HEAD] = bytes(_HEAD)
 
-    def read(self) -> RunningWork | None:
-        """Return what runs, or ran when the writer died; None for nothing."""
+    def read(self) -> tuple[RunningWork, ...]:
+        """Return what runs, or ran when the writer died."""
         length = int.from_bytes(self._memory[:_HEAD], "little")
-        if length == 0:
-            return None
-        call_id, job_id, method, module = (
-            self._memory[_HEAD : _HEAD + length].decode(errors="replace").split("\n", 3)
-        )
-        return RunningWork(call_id=int(call_id), job_id=int(job_id), method=method, module=module)
+        records = self._memory[_HEAD : _HEAD + length].split(_END)[:-1]
+        return tuple(_work_of(record.decode(errors="replace")) for record in records)
 
     def close(self) -> None:
         """Let the page go."""
         self._memory.close()
         os.close(self.fd)
+
+
+def _work_of(text: str) -> RunningWork:
+    call_id, job_id, method, module = text.split("\n", 3)
+    return RunningWork(call_id=int(call_id), job_id=int(job_id), method=method, module=module)

@@ -173,11 +173,16 @@ class ExecutorJobs:
 
     async def lose_all(self, reason: str) -> None:
         """Give all jobs back to the queue: who worked on them is dead."""
-        work = self.client.last_work if isinstance(self.client, Supervisor) else None
         for assignment in list(self._assignments.values()):
-            is_killer = work is not None and work.job_id == assignment.job.id
-            blame = f"executor {self.client.name} was killed or crashed while it ran this job"
-            await self._lose(assignment, blame if is_killer else reason)
+            await self._lose_to_death(assignment, reason)
+
+    async def _lose_to_death(self, assignment: _Assignment, reason: str) -> None:
+        works = self.client.last_works if isinstance(self.client, Supervisor) else ()
+        if any(work.job_id == assignment.job.id for work in works):
+            reason = f"executor {self.client.name} was killed or crashed while it ran this job"
+            await self._lose(assignment, reason)
+        else:  # where something else was at work, it is that which is to blame
+            await self._lose(assignment, reason, counts=not works)
 
     # -- claim --------------------------------------------------------------------------------
 
@@ -252,7 +257,7 @@ class ExecutorJobs:
             if assignment.wish is not None:
                 await self._pass_on(assignment)
         except ExecutorGone as error:
-            await self._lose(assignment, str(error))
+            await self._lose_to_death(assignment, str(error))
         except (ServiceError, HostError) as error:
             code = error_code(error)
             if code in PASSING:
@@ -311,7 +316,7 @@ class ExecutorJobs:
                 "control_job", JobControl(job_id=job.id, attempt=job.attempt, action=action)
             )
         except ExecutorGone as error:
-            await self._lose(assignment, str(error))
+            await self._lose_to_death(assignment, str(error))
         except HostError as error:
             # Its last message is on the way: the executor has forgotten the job already.
             _log.info("job %d was not told to %s: %s", job.id, action, error)
@@ -435,10 +440,10 @@ class ExecutorJobs:
             self._emptied.set()
         return True
 
-    async def _lose(self, assignment: _Assignment, reason: str, *, waits: bool = False) -> None:
+    async def _lose(self, assignment: _Assignment, reason: str, **how: bool) -> None:
         self._forget(assignment)
         job = assignment.job
-        await in_thread(self._queue.lose, job.id, job.attempt, reason, waits=waits)
+        await in_thread(self._queue.lose, job.id, job.attempt, reason, **how)
 
     def _call(self, step: Coroutine[Any, Any, None]) -> None:
         self._spawn(self._calls, logged(step))

@@ -147,16 +147,24 @@ class JobQueue:
             lambda connection, now: queue.release(connection, job_id, attempt, reason, now)
         )
 
-    def lose(self, job_id: int, attempt: int, reason: str, *, waits: bool = False) -> Job | None:
+    def lose(
+        self,
+        job_id: int,
+        attempt: int,
+        reason: str,
+        *,
+        waits: bool = False,
+        counts: bool = True,
+    ) -> Job | None:
         """End an attempt that died; None where it did not hold its job any more.
 
         Args:
-            waits: what ended it may last a while, so the next attempt is put off.
+            waits, counts: see ``job_moves.lost``.
         """
         self._prepare_loss(job_id, attempt)
         job = self._end(
             lambda connection, now: queue.lose(
-                connection, job_id, attempt, reason, now, waits=waits
+                connection, job_id, attempt, reason, now, waits=waits, counts=counts
             )
         )
         if job is not None:

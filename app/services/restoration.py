@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,13 +16,14 @@ import structlog
 
 from app.domain.checkpoint import CheckpointTag
 from app.domain.module import InitSpec, ModuleRecord, ParamsSource
-from app.domain.restoration import RestoreStatus
+from app.domain.restoration import MOST_DEATHS, RestoreStatus
 from app.error_table import error_code
 from app.errors import ExecutorGone, HostError, ModuleFailed, ServiceError
 from app.files.checkpoint_files import list_tags
 from app.link import calls
 from app.link.client import ExecutorClient
 from app.link.supervisor import Supervisor
+from app.link.work_page import RunningWork
 from app.services.background_tasks import in_thread
 from app.services.checkpoints import CheckpointService
 from app.services.executors import Executors, tell
@@ -37,6 +39,9 @@ _PASSING = frozenset(
     | {"too_large"}  # for the memory that is left at present
 )
 """Codes of refusals that another restore may not meet, and no other checkpoint helps against."""
+
+_CRASHES_SECONDS = 60.0
+"""Crashes in calls on a module count together when they are no further apart."""
 
 
 def init_call(
@@ -72,21 +77,47 @@ class Restoration:
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._turns: dict[str, asyncio.Lock] = {}
         self._remarkable: set[str] = set()
+        self._crashes: dict[str, list[float]] = {}
 
     async def executor_started(self, name: str) -> None:
         """Note what was lost with the process before; nothing is restored before it is called."""
-        await asyncio.to_thread(self._history.executor_started, name, self._killer(name))
+        works = self._last_works(name)
+        killers = None if works is None else {work.module for work in works}
+        await asyncio.to_thread(self._history.executor_started, name, killers)
+        executor = self._executors.get(name)
+        if isinstance(executor, Supervisor) and executor.has_crashed:
+            for work in works or ():
+                await self._note_crash(work)
         self._remarkable |= (await asyncio.to_thread(self._history.remarkable)).keys()
 
-    def _killer(self, name: str) -> str | None:
-        """Return the module in whose call an executor died last, empty where it ran none.
+    def _last_works(self, name: str) -> tuple[RunningWork, ...] | None:
+        """Return what an executor was at when it died last.
 
         Of a death in the time of an earlier server nothing is known: None.
         """
         executor = self._executors.get(name)
         if not isinstance(executor, Supervisor) or not executor.has_died:
             return None
-        return executor.last_work.module if executor.last_work is not None else ""
+        return executor.last_works
+
+    async def _note_crash(self, work: RunningWork) -> None:
+        """Leave a module alone when calls on it crash processes again and again.
+
+        Deaths in its restore are counted durably, and a job has its attempts.
+        """
+        if not work.module or work.job_id or work.method == "restore_module":
+            return
+        now = time.monotonic()
+        recent = [one for one in self._crashes.get(work.module, ()) if now - one < _CRASHES_SECONDS]
+        self._crashes[work.module] = [*recent, now]
+        if len(recent) + 1 >= MOST_DEATHS:
+            fault = (
+                f"calls on it crashed the executor's process {len(recent) + 1} times within "
+                f"{_CRASHES_SECONDS:.0f} s, the last: {work.method}"
+            )
+            _log.error("module left alone", module=work.module, reason=fault)
+            status = RestoreStatus(fault=fault)
+            await in_thread(self._history.end, work.module, lambda _: status)
 
     async def restore(self, name: str) -> None:
         """Bring a module back to its device, where it is not there.
@@ -107,6 +138,7 @@ class Restoration:
 
     async def retry(self, name: str) -> None:
         """Bring a module back although it failed before; see ``restore``."""
+        self._crashes.pop(name, None)
         await asyncio.to_thread(self._history.forget, name)
         await self.restore(name)
 

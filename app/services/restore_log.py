@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from app.domain.module import ModuleRecord
 from app.domain.restoration import RestoreStatus
@@ -29,15 +29,15 @@ class RestoreLog:
         self._store = store
         self._clock = clock
 
-    def executor_started(self, executor: str, killer: str | None = None) -> None:
+    def executor_started(self, executor: str, killers: Collection[str] | None = None) -> None:
         """Note that an executor has a new process, and what was lost with the one before.
 
         Args:
             executor: its name.
-            killer: see ``app.store.restorations.note_losses``.
+            killers: see ``app.store.restorations.note_losses``.
         """
         with self._store.write() as connection:
-            note_losses(connection, executor, killer)
+            note_losses(connection, executor, killers)
 
     def statuses(self, records: Sequence[ModuleRecord]) -> list[RestoreStatus]:
         """Return how the newest restores of modules went."""

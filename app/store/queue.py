@@ -217,11 +217,14 @@ def lose(
     now: float,
     *,
     waits: bool = False,
+    counts: bool = True,
 ) -> Job:
     """End an attempt that died, as ``release`` does; after too many in a row the job fails."""
-    return _enter_one(
-        connection, job_id, attempt, now, lambda job: job_moves.lost(job, reason, now, waits=waits)
-    )
+
+    def move(job: Job) -> job_moves.Move:
+        return job_moves.lost(job, reason, now, waits=waits, counts=counts)
+
+    return _enter_one(connection, job_id, attempt, now, move)
 
 
 def overdue(connection: Connection, now: float) -> list[Job]:

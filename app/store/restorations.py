@@ -57,13 +57,13 @@ def remarkable_restorations(connection: Connection) -> dict[str, RestoreStatus]:
     return {row.name: _status_of(row) for row in connection.execute(query)}
 
 
-def note_losses(connection: Connection, executor: str, killer: str | None) -> None:
+def note_losses(connection: Connection, executor: str, killers: Collection[str] | None) -> None:
     """Note that an executor has a new process: what was in memory alone is lost.
 
     Args:
         executor: its name.
-        killer: the module in whose call the process before died, empty where it was in none;
-            where that is not known (None), the restore that was under way is blamed.
+        killers: the modules in whose calls the process before died; where they are not known
+            (None), the restore that was under way is blamed.
     """
     here = modules.c.executor == executor
     connection.execute(
@@ -74,9 +74,9 @@ def note_losses(connection: Connection, executor: str, killer: str | None) -> No
     ids = select(modules.c.id).where(here)
     ended = restorations.c.is_under_way & restorations.c.module_id.in_(ids)
     blamed = ended
-    if killer is not None:
-        killers = select(modules.c.id).where(here, modules.c.name == killer)
-        blamed = ended & restorations.c.module_id.in_(killers)
+    if killers is not None:
+        found = select(modules.c.id).where(here, modules.c.name.in_(killers))
+        blamed = ended & restorations.c.module_id.in_(found)
     connection.execute(update(restorations).where(blamed).values(deaths=restorations.c.deaths + 1))
     connection.execute(update(restorations).where(ended).values(is_under_way=False))
 

@@ -2,14 +2,16 @@
 
 Prints the median, 99th percentile and maximum of predictions of one MNIST digit over HTTP, made one
 after the other: alone, while LeNet trains, while it trains and saves a checkpoint after each batch,
-while a fit begins that loads a dataset of 750 MB, and while another client asks for predictions of
-84,000 examples at once.
+while a fit begins that loads a dataset of 750 MB, while another client asks for predictions of
+84,000 examples at once, and while modules of 400 MB are restored (the memory budget has room for
+one of them alone), load a checkpoint, and are set.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import itertools
 import sys
 import tempfile
 import threading
@@ -25,6 +27,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+import core  # noqa: E402
 from app.client import Client  # noqa: E402
 from app.client.local_server import running_server  # noqa: E402
 from app.demo.tour import BIND, MNIST  # noqa: E402
@@ -33,6 +36,9 @@ from served import lenet  # noqa: E402
 LARGE_EXAMPLES = 84_000
 DATASET_BYTES = 750 * 10**6
 BATCHES_AN_EPOCH = 63
+WIDTH = 10_000
+WIDE_SHAPES = {"fc_weight": (WIDTH, WIDTH), "fc_bias": (WIDTH,)}
+BUDGET_BYTES = 600 * 10**6
 
 
 def npz(**arrays: np.ndarray) -> bytes:
@@ -129,6 +135,46 @@ def large_predictions(url: str, seconds: float, stop: Callable[[], bool]) -> lis
     return taken
 
 
+def make_wide(client: Client, name: str) -> None:
+    """Create a module of 400 MB with a checkpoint."""
+    client.create_module(name, wide_network())
+    client.bind(name, data_shapes=[{"name": "data", "shape": [1, WIDTH]}], for_training=False)
+    client.init_params(name, "uniform", seed=1)
+    client.save_checkpoint(name, 1)
+
+
+def wide_network() -> str:
+    """Return one layer, as large as the module is to be, as JSON."""
+    data = core.sym.Variable("data")
+    return str(core.sym.FullyConnected(data, num_hidden=WIDTH, name="fc").tojson())
+
+
+def each_took(act: Callable[[], object], seconds: float) -> str:
+    """Do something again and again for so long, at least once; return a note."""
+    taken = []
+    deadline = time.monotonic() + seconds
+    while not taken or time.monotonic() < deadline:
+        started = time.perf_counter()
+        act()
+        taken.append(time.perf_counter() - started)
+    return f"{len(taken)} in {np.mean(taken):.2f} s each"
+
+
+def measure_wide(server_url: str, client: Client, seconds: float) -> None:
+    """Measure predictions while modules of 400 MB are loaded, set and restored."""
+    for name in ("wide", "other"):
+        make_wide(client, name)
+    names = itertools.cycle(("wide", "other"))
+    client.predict("lenet", data=lenet.digits(1)[0])  # it had to make room
+    with measured(server_url, "restores of 400 MB") as notes:
+        notes.append(each_took(lambda: client.restore_module(next(names)), seconds))
+    with measured(server_url, "400 MB of a checkpoint") as notes:
+        notes.append(each_took(lambda: client.load("wide", 1), seconds))
+    values = {name: np.zeros(shape, "f") for name, shape in WIDE_SHAPES.items()}
+    with measured(server_url, "400 MB of parameters") as notes:
+        notes.append(each_took(lambda: client.set_params("wide", values), seconds))
+
+
 def main() -> None:
     """Measure all of it with a server of its own."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -140,7 +186,11 @@ def main() -> None:
         return options.only is None or options.only in name
 
     print(f"{'predictions of one digit':32} {'count':>6} {'p50 ms':>9} {'p99 ms':>9} {'max ms':>9}")
-    environment = {"MODSERVE_THREADS": "1", "MODSERVE_MAX_BODY_BYTES": str(2**27)}
+    environment = {
+        "MODSERVE_THREADS": "1",
+        "MODSERVE_MAX_BODY_BYTES": str(2**29),
+        "MODSERVE_MEMORY_BUDGET": str(BUDGET_BYTES),
+    }
     with (
         tempfile.TemporaryDirectory(prefix="device-bench-") as folder,
         running_server(Path(folder) / "server", environment=environment) as server,
@@ -169,6 +219,8 @@ def main() -> None:
             with measured(server.url, f"predictions of {LARGE_EXAMPLES:,}") as notes:
                 taken = large_predictions(server.url, options.seconds, lambda: False)
                 notes.append(f"each {max(taken):.1f} s at most")
+        if wanted("400 MB"):
+            measure_wide(server.url, client, options.seconds)
 
 
 if __name__ == "__main__":

@@ -7,22 +7,42 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+from collections.abc import Mapping
 from typing import Any
 
+from app.executor.background import Waits, awaited, in_background
 from app.executor.host import ModuleHost
+from app.link.protocols import Arrays, Computation
 
 __all__ = ["PoisonHost"]
 
 
+def _die_beside(outputs: Arrays) -> Waits[Mapping[str, Any]]:
+    yield from awaited(in_background(_die_unnoticed))
+    return {}
+
+
+def _die_unnoticed() -> None:
+    """Die when the device's thread has long turned to something else."""
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 class PoisonHost(ModuleHost):
-    """Dies when it restores module ``poison``, and when ``hungry`` predicts or runs a job."""
+    """Dies when it restores module ``poison``, and when ``hungry`` predicts or runs a job.
+
+    Predictions of ``faulty`` are a fault of its memory.
+    """
 
     def handle(self, method: str, params: dict[str, Any], tensors: Any) -> Any:
         """Answer a call, or die."""
-        is_poison = method == "restore_module" and params["record"]["name"] == "poison"
-        is_hungry = method == "predict" and params["module"] == "hungry"
-        if is_poison or is_hungry:
+        if method == "restore_module" and params["record"]["name"] == "poison":
+            return Computation({}, _die_beside, is_exclusive=True)
+        if method == "predict" and params["module"] == "hungry" and "hungry" in self._residents:
             os.kill(os.getpid(), signal.SIGKILL)
+        if method == "predict" and params["module"] == "faulty" and "faulty" in self._residents:
+            os.kill(os.getpid(), signal.SIGSEGV)
         return super().handle(method, params, tensors)
 
     def advance(self) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from app.domain.checkpoint import CheckpointManifest
 from app.domain.job import JobAction
 from app.domain.job_params import FitParams
 from app.domain.module import InitSpec, ParamsSource
@@ -39,7 +40,6 @@ from app.executor.modules.engine_optimizer import (
     optimizer_of,
     update_parameters,
 )
-from app.executor.modules.hosted_module import HostedModule, Values
 from app.executor.modules.module_files import read_base, read_values
 from app.executor.modules.module_params import init_params
 from app.executor.modules.optimizer_specs import get_position, set_position
@@ -146,7 +146,7 @@ class FitJob:
             yield from self._go_on(Path(context.start.resume))
             init = None
         else:
-            init = self._begin()
+            init = yield from self._begin()
         self._begin_series()
         optimizer = module.record.optimizer
         assert module.record.bind is not None
@@ -197,14 +197,13 @@ class FitJob:
         else:
             yield from self._save()
 
-    def _begin(self) -> InitSpec | None:
+    def _begin(self) -> Waits[InitSpec | None]:
         context, params, module = self._context, self._params, self._module
         init = choose_init(context, params)
         if init is not None:
             assert init.seed is not None
+            kept = yield from read_base(module, context.start.base)
             self._random.seed(self._stream, init.seed, module.contexts)
-            base = context.start.base
-            kept = {} if base is None else read_base(module, Path(base))
             init_params(module, init, {}, "initializer.", kept)
         optimizer = choose_optimizer(context, params)
         if params.optimizer is not None or optimizer_of(module.engine) is None:
@@ -215,7 +214,8 @@ class FitJob:
     def _go_on(self, directory: Path) -> Waits[None]:
         """Bring module and state to where a checkpoint was taken."""
         context, module = self._context, self._module
-        values, content = yield from awaited(in_background(_read, module, directory))
+        manifest, content = yield from awaited(in_background(_read, directory))
+        values = yield from read_values(module, directory, manifest)
         module.install(values, ParamsSource.CHECKPOINT)
         module.init_optimizer(choose_optimizer(context, self._params), "optimizer.")
         weights = module.on_device().arguments
@@ -426,11 +426,11 @@ class FitJob:
         return self._state.seconds + time.monotonic() - self._clock
 
 
-def _read(module: HostedModule, directory: Path) -> tuple[Values, bytes]:
-    """Return the parameters and the optimizer's states of a checkpoint that a fit wrote."""
+def _read(directory: Path) -> tuple[CheckpointManifest, bytes]:
+    """Return manifest and optimizer's states of a sound checkpoint that a fit wrote."""
     manifest = verify_checkpoint(directory)
     states = next(name for name in manifest.files if name.endswith(".states"))
-    return read_values(module, directory, manifest), (directory / states).read_bytes()
+    return manifest, (directory / states).read_bytes()
 
 
 def _without_padding(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from app.domain.codec import canonical_json
 from app.domain.module import (
@@ -21,6 +21,7 @@ from app.domain.module import (
 )
 from app.domain.origin import Head
 from app.errors import Conflict, InUse, Invalid
+from app.executor.background import Waits, awaited, in_background
 from app.executor.faults import client_fault
 from app.executor.modules.bind_checks import (
     check_bind,
@@ -49,6 +50,9 @@ from core.ndarray import NDArray
 from core.symbol import Symbol, load_json
 
 __all__ = ["HostedModule", "Values", "parse_context", "parse_key"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Values = tuple[Mapping[str, NDArray], Mapping[str, NDArray]]
 """Arguments and auxiliary states by name."""
@@ -90,6 +94,7 @@ class HostedModule:
             else and no seed brings them back.
         changes: how often something came that was nowhere else.
         job_id: the job that works on it, None where none does.
+        is_changing: a call is changing it beside the device's thread.
         nodes: of all its symbols together.
     """
 
@@ -117,6 +122,7 @@ class HostedModule:
         self.changes = 0
         self._has_unsaved = False
         self.job_id: int | None = None
+        self.is_changing = False
         self._early: Values | None = None
         self._parked: Parked | None = None
         self._inference: Inference | None = None
@@ -154,6 +160,22 @@ class HostedModule:
                 f"{call} of module {self.name!r} must wait: job {self.job_id} works on it; "
                 "cancel or pause the job, or wait for its end"
             )
+
+    def beside(self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> Waits[T]:
+        """Do what reads or writes this module's arrays alone, beside the device's thread.
+
+        On a device with memory of its own it is done at once: what its thread has begun there
+        allows no other one between.
+        """
+        if any(context.device_type == "gpu" for context in self.contexts):
+            return work(*arguments, **options)
+        backend = backend_of(self.contexts[0])
+
+        def run() -> T:
+            with backend.scope():
+                return work(*arguments, **options)
+
+        return (yield from awaited(in_background(run)))
 
     def param_names(self) -> tuple[list[str], list[str]]:
         """Return the names of the parameters and of the auxiliary states."""

@@ -77,46 +77,52 @@ def load_module(
     allow_missing: bool = False,
     allow_extra: bool = False,
     check_states: bool = False,
-) -> None:
+) -> Waits[None]:
     """Take parameters, and on request the optimizer's states, from a checkpoint.
 
-    See ``app.link.calls.LoadCheckpoint``.
+    Nothing else may use the module meanwhile. See ``app.link.calls.LoadCheckpoint``.
 
     Raises:
         NotFound, Damaged: there is none, or its files are not what its manifest says.
         Invalid: the parameters are another model's; the checkpoint has no states.
     """
-    manifest = verify_checkpoint(directory)
+    manifest = yield from awaited(in_background(verify_checkpoint, directory))
     # A module whose parameters were lost gets its optimizer together with new ones.
     gets_optimizer = module.record.params is None and module.record.optimizer is not None
     states = _states_of(manifest, directory) if optimizer_states else None
     if optimizer_states and not gets_optimizer:
         module.require("optimizer_states")
-    values = read_values(
+    values = yield from read_values(
         module, directory, manifest, allow_missing=allow_missing, allow_extra=allow_extra
     )
     if check_states and any(name.endswith(".states") for name in manifest.files):
-        _read_states(_only_file(manifest, directory, ".states"))
+        path = _only_file(manifest, directory, ".states")
+        yield from awaited(in_background(_read_states, path))
     saved = None
     if states is not None and not gets_optimizer:
-        weights = module.on_device().arguments
-        saved = check_saved(module.engine, states.read_bytes(), weights)
-    module.install(values, ParamsSource.SET if allow_missing else ParamsSource.CHECKPOINT)
+        saved = yield from _check_states(module, states)
+    source = ParamsSource.SET if allow_missing else ParamsSource.CHECKPOINT
+    yield from module.beside(module.install, values, source)
     module.has_unsaved = allow_missing
     if saved is not None:
         _take_states(module, saved, manifest, directory)
     elif states is not None:
         module.require("optimizer_states")
-        load_optimizer_states(module, directory, manifest)
+        yield from load_optimizer_states(module, directory, manifest)
 
 
 def load_optimizer_states(
     module: HostedModule, directory: Path, manifest: CheckpointManifest
-) -> None:
+) -> Waits[None]:
     """Take the optimizer's states of a checkpoint whose parameters the module has."""
-    content = _states_of(manifest, directory).read_bytes()
-    saved = check_saved(module.engine, content, module.on_device().arguments)
+    saved = yield from _check_states(module, _states_of(manifest, directory))
     _take_states(module, saved, manifest, directory)
+
+
+def _check_states(module: HostedModule, path: Path) -> Waits[SavedStates]:
+    content = yield from awaited(in_background(path.read_bytes))
+    weights = module.on_device().arguments
+    return (yield from module.beside(check_saved, module.engine, content, weights))
 
 
 def _take_states(
@@ -156,24 +162,37 @@ def read_values(
     *,
     allow_missing: bool = False,
     allow_extra: bool = False,
-) -> Values:
+) -> Waits[Values]:
     """Return a checkpoint's parameters, checked against the module."""
-    return check_values(
+    given = yield from awaited(in_background(_read_params, manifest, directory))
+    values = yield from module.beside(
+        check_values,
         module,
-        _read_params(manifest, directory),
+        given,
         allow_missing=allow_missing,
         allow_extra=allow_extra,
         allow_nonfinite=True,
     )
+    return values
 
 
-def read_base(module: HostedModule, directory: Path) -> dict[str, NDArray]:
+def read_base(module: HostedModule, base: str | None) -> Waits[dict[str, NDArray]]:
     """Return the parameters that a module made from another one keeps, by name.
+
+    Args:
+        module: the module.
+        base: directory of the checkpoint that has them; None for a module that keeps none.
 
     Raises:
         NotFound, Damaged: there is no checkpoint, or its files are not what its manifest says.
         Invalid: it lacks one of them.
     """
+    if base is None:
+        return {}
+    return (yield from awaited(in_background(_read_base, module, Path(base))))
+
+
+def _read_base(module: HostedModule, directory: Path) -> dict[str, NDArray]:
     origin = module.record.origin
     assert origin is not None
     new = () if origin.head is None else origin.head.params

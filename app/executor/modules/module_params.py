@@ -9,6 +9,7 @@ import numpy as np
 
 from app.domain.module import InitSpec, ParamsSource
 from app.errors import Invalid, NotFound, did_you_mean
+from app.executor.background import Waits, awaited, in_background
 from app.executor.faults import client_fault
 from app.executor.modules.hosted_module import HostedModule, Values
 from app.executor.predict.inputs import check_castable
@@ -48,14 +49,15 @@ def set_params(
     allow_missing: bool = False,
     allow_extra: bool = False,
     allow_nonfinite: bool = False,
-) -> None:
-    """Set parameters; see ``app.link.calls.SetParams``.
+) -> Waits[None]:
+    """Set parameters, which are copied first; see ``app.link.calls.SetParams``.
 
     Raises:
         Invalid: a name, shape or dtype that does not fit, a missing one, or NaN or infinity.
     """
-    given = {name: array(tensor, dtype=tensor.dtype) for name, tensor in tensors.items()}
-    values = check_values(
+    given = yield from awaited(in_background(_copied, tensors))
+    values = yield from module.beside(
+        check_values,
         module,
         given,
         allow_missing=allow_missing,
@@ -63,7 +65,7 @@ def set_params(
         allow_nonfinite=allow_nonfinite,
     )
     module.has_unsaved = True
-    module.install(values, ParamsSource.SET)
+    yield from module.beside(module.install, values, ParamsSource.SET)
 
 
 def make_initializer(spec: InitSpec, prefix: str) -> initializer.Initializer:
@@ -100,7 +102,7 @@ def init_params(
     fill = make_initializer(spec, prefix)
     present = module.on_device()
     values = dict(kept or {})
-    values |= {name: array(tensor, dtype=tensor.dtype) for name, tensor in given.items()}
+    values |= _copied(given)
     _check_each(values, {**present.arguments, **present.auxiliary}, allow_nonfinite=False)
     arguments, auxiliary = _split(module, values)
     with client_fault(f"{prefix}initializer"):
@@ -168,6 +170,10 @@ def _check_each(
         check_castable(name, dtype, np.dtype(own.dtype if own is not None else np.float64))
         if dtype.kind == "f" and not allow_nonfinite and not np.isfinite(value.data).all():
             raise Invalid(name, "NaN or infinity", "finite numbers, or allow_nonfinite true")
+
+
+def _copied(tensors: Arrays) -> dict[str, NDArray]:
+    return {name: array(tensor, dtype=tensor.dtype) for name, tensor in tensors.items()}
 
 
 def _split(module: HostedModule, values: Mapping[str, NDArray]) -> Values:

@@ -2,7 +2,7 @@
 
 What was not used for the longest time goes first: at first the plans and buckets of predictions,
 which are made anew from the module, then whole modules, which are restored from what is durable.
-A module that a job works on, or that has what is nowhere else, stays.
+A module that a job works on or a call changes, or that has what is nowhere else, stays.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.modules.module_memory import memory_of
@@ -62,6 +63,18 @@ class Residents:
         """Take a module in."""
         self._modules[module.name] = module
         self._steppers[module.name] = Stepper(module)
+
+    @contextmanager
+    def changing(self, name: str) -> Iterator[None]:
+        """Keep a module for a block in which a call changes it, if it is there."""
+        module = self._modules.get(name)
+        try:
+            if module is not None:
+                module.is_changing = True
+            yield
+        finally:
+            if module is not None:
+                module.is_changing = False
 
     def remove(self, name: str) -> None:
         """Let a module go."""
@@ -133,6 +146,6 @@ class Residents:
 
     def _put_away(self, name: str) -> None:
         module = self._modules[name]
-        if not module.has_unsaved and module.job_id is None:
+        if not module.has_unsaved and module.job_id is None and not module.is_changing:
             _log.info("module %s was put away", name)
             self.remove(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.domain.module import ParamsSource
+from app.executor.background import Waits, awaited, in_background
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.modules.module_files import load_optimizer_states, read_base, read_values
 from app.executor.modules.module_params import init_params
@@ -12,43 +13,46 @@ from app.executor.modules.randomness import RandomStreams
 from app.files.checkpoint_files import read_manifest
 from app.link.calls import RestoreModule
 
-__all__ = ["restore_module"]
+__all__ = ["restored_module"]
 
 
-def restore_module(module: HostedModule, call: RestoreModule, random: RandomStreams) -> None:
-    """Bring a module that is CREATED as far as its record says.
+def restored_module(call: RestoreModule, random: RandomStreams) -> Waits[HostedModule]:
+    """Make a module and bring it as far as its record says.
 
     Raises:
-        ServiceError, MXNetError: it cannot be; the module is of no use then.
+        ServiceError, MXNetError: it cannot be.
     """
     record = call.record
+    module = yield from awaited(in_background(HostedModule, record))
     if record.bind is not None:
-        module.bind(record.bind)
+        yield from module.beside(module.bind, record.bind)
     if record.lost:
         module.record = module.record.evolve(lost=True)
     elif call.checkpoint is not None:
-        _load(module, Path(call.checkpoint))
+        yield from _load(module, Path(call.checkpoint))
     elif record.params is ParamsSource.INIT and record.init is not None and record.bind is not None:
-        _init(module, call, random)
-    _give_optimizer(module, call)
+        yield from _init(module, call, random)
+    yield from _give_optimizer(module, call)
+    return module
 
 
-def _load(module: HostedModule, directory: Path) -> None:
+def _load(module: HostedModule, directory: Path) -> Waits[None]:
+    manifest = yield from awaited(in_background(read_manifest, directory))
     # Whatever is not the module's was passed over when this was first loaded.
-    values = read_values(module, directory, read_manifest(directory), allow_extra=True)
-    module.install(values, ParamsSource.CHECKPOINT)
+    values = yield from read_values(module, directory, manifest, allow_extra=True)
+    yield from module.beside(module.install, values, ParamsSource.CHECKPOINT)
 
 
-def _init(module: HostedModule, call: RestoreModule, random: RandomStreams) -> None:
+def _init(module: HostedModule, call: RestoreModule, random: RandomStreams) -> Waits[None]:
     spec = call.record.init
     assert spec is not None
     assert spec.seed is not None, "what no seed repeats is lost"
+    kept = yield from read_base(module, call.base)
     random.seed(module.name, spec.seed, module.contexts)
-    kept = {} if call.base is None else read_base(module, Path(call.base))
     init_params(module, spec, {}, "", kept)
 
 
-def _give_optimizer(module: HostedModule, call: RestoreModule) -> None:
+def _give_optimizer(module: HostedModule, call: RestoreModule) -> Waits[None]:
     record, bound = call.record, module.record.bind
     if record.optimizer is None:
         return
@@ -58,6 +62,6 @@ def _give_optimizer(module: HostedModule, call: RestoreModule) -> None:
     module.init_optimizer(record.optimizer, "optimizer.")
     if record.saved_states and call.checkpoint is not None:
         directory = Path(call.checkpoint)
-        manifest = read_manifest(directory)
+        manifest = yield from awaited(in_background(read_manifest, directory))
         if any(name.endswith(".states") for name in manifest.files):
-            load_optimizer_states(module, directory, manifest)
+            yield from load_optimizer_states(module, directory, manifest)

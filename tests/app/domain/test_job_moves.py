@@ -63,6 +63,8 @@ def test_a_failure_that_may_pass_grants_what_was_asked(
 def test_a_refusal_puts_off_and_a_death_does_not() -> None:
     job = running(lost=1)
     assert job_moves.lost(job, "died", 110.0).job.not_before is None
+    innocent = job_moves.lost(running(lost=2), "another's death", 110.0, counts=False).job
+    assert (innocent.status, innocent.lost) == (JobStatus.QUEUED, 2)
     put_off = job_moves.lost(job, "in use", 110.0, waits=True)
     assert (put_off.job.lost, put_off.job.not_before) == (2, 112.0)
     setback = put_off.job.setback

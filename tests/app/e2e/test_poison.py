@@ -107,6 +107,55 @@ async def test_the_call_that_an_executor_died_of_is_told_so_and_no_other(tmp_pat
         assert (await api.get("/v1/modules/hungry")).json()["state"] == "ready"
 
 
+async def test_a_module_whose_calls_crash_the_process_is_left_alone_until_somebody_asks(
+    tmp_path: Path,
+) -> None:
+    async with server(tmp_path) as api:
+        await make(api, "faulty", "good")
+        for _ in range(2):
+            assert (await predict(api, "faulty"))[1]["code"] == "executor_gone"
+            await until_ready(api)
+        before = await executor(api)
+        status, problem = await predict(api, "faulty")
+        assert (status, problem["code"]) == (409, "module_failed")
+        assert "2 times within 60 s, the last: predict" in problem["detail"]
+        assert "POST /v1/modules/faulty/restore" in problem["detail"]
+        assert (await predict(api, "good"))[0] == 200
+        assert (await executor(api))["pid"] == before["pid"]
+        assert (await api.post("/v1/modules/faulty/restore")).status_code == 200
+        assert (await predict(api, "faulty"))[0] == 503
+
+
+async def test_a_job_loses_no_attempt_by_the_death_that_another_call_is_to_blame_for(
+    tmp_path: Path,
+) -> None:
+    async with server(tmp_path) as api:
+        await make(api, "hungry", "good")
+        dataset = await api.put("/v1/datasets/examples?kind=npz", content=examples_npz())
+        assert dataset.is_success, dataset.text
+        body = fit_body(epochs=10_000, checkpoint={"epochs": 10_000})  # none forgives a loss
+        answer = await api.post("/v1/modules/good/fit", json=body)
+        assert answer.is_success, answer.text
+        path = f"/v1/jobs/{answer.json()['id']}"
+        await until_trained(api, path, attempt=1)
+        assert (await predict(api, "hungry"))[0] == 503
+        await until_trained(api, path, attempt=2)
+        assert (await api.get(path)).json()["lost"] == 0
+        assert (await api.post(f"{path}/cancel")).is_success
+
+
+async def until_trained(api: httpx.AsyncClient, path: str, attempt: int) -> None:
+    """Wait until a job that has reported how far it is runs in an attempt."""
+    async with asyncio.timeout(60):
+        while True:
+            job = (await api.get(path)).json()
+            assert job["status"] != "failed", job["error"]
+            is_running = job["status"] == "running" and job["progress"] is not None
+            if is_running and job["attempt"] == attempt:
+                return
+            await asyncio.sleep(0.05)
+
+
 async def test_the_job_that_an_executor_died_of_is_told_so(tmp_path: Path) -> None:
     async with server(tmp_path) as api:
         await make(api, "hungry")

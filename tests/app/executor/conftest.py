@@ -78,13 +78,15 @@ class Driver:
     def _compute(self, computation: Computation) -> Answer:
         outputs = {name: np.empty(*spec) for name, spec in computation.specs.items()}
         steps = computation.run(outputs)
+        awaited = None
         while True:
+            if awaited is not None:
+                wait([awaited])
+            awaited = None  # it has the error that the next step may raise
             try:
                 awaited = next(steps)
             except StopIteration as end:
                 return end.value, outputs
-            if awaited is not None:
-                wait([awaited])
 
     def refusal(self, call: Any, /, **tensors: Any) -> HostError:
         """Make a call that must be refused, and return the refusal."""

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 from app.errors import HostError
 from app.executor.loop import Activity, DeviceLoop
 from app.link.client import Buffers
-from app.link.protocols import ChannelClosed, IncomingCall, Priority
+from app.link.protocols import ChannelClosed, Computation, IncomingCall, Priority
 
 KINDS = {"c": Priority.CONTROL, "p": Priority.PREDICT, "s": Priority.STEP}
 
@@ -22,11 +24,15 @@ class ScriptedChannel:
         self.waits: list[float | None] = []
         self.answers: dict[int, Any] = {}
         self.events: list[dict[str, Any]] = []
+        self.when_empty: Callable[[], None] | None = None
 
     def receive(self, timeout_seconds: float | None) -> tuple[list[IncomingCall], list[int]]:
         self.waits.append(timeout_seconds)
         if not self.deliveries:
-            if timeout_seconds is None:
+            if timeout_seconds is None and self.when_empty is not None:
+                self.when_empty, do = None, self.when_empty
+                do()
+            elif timeout_seconds is None:
                 raise ChannelClosed
             return [], []
         delivery = self.deliveries.pop(0)
@@ -143,6 +149,49 @@ def test_a_large_prediction_that_was_put_off_can_be_given_up():
     channel = ScriptedChannel([large(1, "p1"), large(2, "p2")], [2], [])
     assert served(channel) == ["p1", "closed"]
     assert channel.answers[2] == "cancelled"
+
+
+class Loading(RecordingHost):
+    """Methods that end in ``-load`` have their module to themselves until a future is done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.future: Future[None] = Future()
+
+    def handle(self, method: str, params: dict[str, Any], tensors: Any) -> Any:
+        if not method.endswith("-load"):
+            return super().handle(method, params, tensors)
+
+        def run(outputs: Any) -> Any:
+            self.order.append(method)
+            yield self.future
+            self.order.append(f"{method} done")
+            return {}
+
+        return Computation({}, run, is_exclusive=True)
+
+
+def of(module: str, call: IncomingCall) -> IncomingCall:
+    return dataclasses.replace(call, params={"module": module})
+
+
+def test_calls_on_a_module_wait_in_order_while_one_has_it_to_itself_and_others_do_not():
+    channel = ScriptedChannel(
+        [of("a", incoming(1, "s1-load"))],
+        [],
+        [of("a", large(2, "p2")), of("a", incoming(3, "c3")), of("b", incoming(4, "s4"))],
+        [of("a", incoming(5, "s5-load")), of("a", incoming(6, "s6")), of("a", incoming(7, "p7"))],
+        [7],
+        [],
+    )
+    host = Loading()
+    channel.when_empty = lambda: host.future.set_result(None)
+    DeviceLoop(host, channel).run()
+    assert host.order[:3] == ["s1-load", "s4", "s1-load done"]
+    assert host.order[3] == "c3"
+    assert [one for one in host.order if one[0] == "s"][3:] == ["s5-load", "s5-load done", "s6"]
+    assert "p2" in host.order
+    assert channel.answers[7] == "cancelled"
 
 
 def test_control_that_arrives_during_a_turn_is_answered_in_it():

@@ -234,7 +234,7 @@ async def _take(executor: ProcessClient, count: int):
 
 async def test_killing_the_process_fails_its_calls_at_once(executor):
     calls = [asyncio.create_task(executor.call("sleep", {"seconds": 30})) for _ in range(3)]
-    while executor.running_work() is None:
+    while not executor.running_works():
         await asyncio.sleep(0.01)
     started = time.monotonic()
     os.kill(executor.pid, signal.SIGKILL)
@@ -244,7 +244,8 @@ async def test_killing_the_process_fails_its_calls_at_once(executor):
     assert [type(result) for result in results] == [ExecutorKilled, ExecutorGone, ExecutorGone]
     assert "while it ran this call (sleep)" in str(killed)
     assert "while it ran" not in str(waited)
-    assert executor.running_work().method == "sleep"
+    (work,) = executor.running_works()
+    assert work.method == "sleep"
     assert not executor.is_alive()
     assert await executor.exited == -signal.SIGKILL
     with pytest.raises(ExecutorGone):

@@ -15,7 +15,7 @@ WRITE = """
 import os, signal, sys
 from app.link.work_page import RunningWork, WorkPage
 page = WorkPage(int(sys.argv[1]))
-page.write(RunningWork(call_id=7, method="predict", module="lenet"))
+page.write([RunningWork(call_id=7, method="predict", module="lenet")])
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -30,13 +30,15 @@ os.kill(os.getpid(), signal.SIGKILL)
 )
 def test_what_is_written_is_read(work: RunningWork, text: str) -> None:
     page = WorkPage.create()
-    assert page.read() is None
-    page.write(RunningWork(call_id=1, method="m" * 10_000))
-    page.write(work)
-    assert page.read() == work
+    assert page.read() == ()
+    other = RunningWork(call_id=1, method="restore_module", module="b")
+    page.write([other, RunningWork(call_id=2, method="m" * 10_000), work])
+    assert page.read() == (other, work)
+    page.write([work])
+    assert page.read() == (work,)
     assert str(work) == text
     page.clear()
-    assert page.read() is None
+    assert page.read() == ()
     page.close()
 
 
@@ -45,7 +47,7 @@ def test_it_outlives_the_process_that_wrote_it() -> None:
     command = [sys.executable, "-c", WRITE, str(page.fd)]
     ended = subprocess.run(command, pass_fds=[page.fd], check=False)
     assert ended.returncode == -signal.SIGKILL
-    assert page.read() == RunningWork(call_id=7, method="predict", module="lenet")
+    assert page.read() == (RunningWork(call_id=7, method="predict", module="lenet"),)
     page.close()
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(page.fd)

@@ -245,10 +245,10 @@ async def test_a_death_in_another_modules_call_is_not_held_against_it(
     bench: Any, log: RestoreLog, restoration: Restoration
 ) -> None:
     log.begin("a")
-    log.executor_started("cpu(0)", killer="b")
+    log.executor_started("cpu(0)", killers=["b"])
     assert status(bench, log) == RestoreStatus()
     log.begin("a")
-    log.executor_started("cpu(0)", killer="a")
+    log.executor_started("cpu(0)", killers=["a"])
     assert status(bench, log) == RestoreStatus(deaths=1)
     log.begin("a")
     log.executor_started("gpu(0)")
