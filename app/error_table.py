@@ -146,6 +146,7 @@ ENGINE_KINDS: tuple[ErrorKind, ...] = (
 
 HOST_KINDS: tuple[ErrorKind, ...] = (
     ErrorKind(503, "not_resident", "The module is being moved"),
+    ErrorKind(503, "timed_out", "Not computed in time"),
     ErrorKind(409, "would_change", "The module must be marked first"),
 )
 """What executors refuse and the services see to; clients see it when that goes wrong."""

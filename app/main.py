@@ -20,6 +20,7 @@ from app.api.decoder_pool import DecoderPool
 from app.api.dependencies import refuse_unknown_query
 from app.api.middleware import RequestContext
 from app.api.openapi import build_openapi
+from app.api.predict_lane import PredictLane
 from app.api.problems import install_error_handlers
 from app.api.routers import ROUTERS
 from app.api.sites import SiteGuard
@@ -27,6 +28,7 @@ from app.link.client import ExecutorClient
 from app.link.inprocess import InProcessClient
 from app.link.process import ProcessOptions
 from app.link.supervisor import Restore, Supervisor
+from app.oip.infer import InferLane
 from app.services.bell import Bells
 from app.services.dispatcher import Dispatcher
 from app.services.executor_locks import ExecutorLocks
@@ -38,6 +40,7 @@ from app.services.job_runs import JobRuns
 from app.services.jobs import JobService
 from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
+from app.services.predictions import Predictions
 from app.services.recovery_report import RecoveryReport
 from app.services.restoration import Restoration
 from app.services.restore_log import RestoreLog
@@ -89,6 +92,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.body_memory = BodyMemory(settings.max_bodies_bytes)
     if settings.allowed_origins:
         app.add_middleware(CORSMiddleware, **_cors(settings))
+    app.state.site_guard = SiteGuard(app, settings)
     app.add_middleware(SiteGuard, settings=settings)
     app.add_middleware(RequestContext)
     install_error_handlers(app)
@@ -129,7 +133,14 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             settings.decoder_processes, settings.decoder_memory_bytes, settings.decoder_seconds
         )
         stack.push_async_callback(app.state.decoders.close)
-        app.state.services = await _open_services(settings, stack)
+        services = app.state.services = await _open_services(settings, stack)
+        app.state.lanes = [
+            ("/v2/models/{name}/infer", InferLane(services.predictions).open),
+            (
+                "/v1/modules/{module}/predict",
+                PredictLane(services.predictions, settings.max_body_bytes).open,
+            ),
+        ]
         yield
 
 
@@ -189,6 +200,8 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     history = History(jobs, settings.keep_jobs, settings.keep_job_days)
     history.start()
     stack.push_async_callback(history.stop)
+    predictions = Predictions(access, executors, settings.max_predictions)
+    stack.push_async_callback(predictions.close)
     return Services(
         modules=modules,
         restores=restores,
@@ -198,6 +211,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         checkpoints=checkpoints,
         datasets=storage.datasets,
         jobs=jobs,
+        predictions=predictions,
         recovered=recovered,
     )
 

@@ -80,6 +80,8 @@ class Settings(BaseSettings):
     """Connections at a time, those of followers of events apart."""
     max_followers: int = Field(default=2000, ge=1)
     """Followers of events at a time."""
+    max_predictions: int = Field(default=512, ge=1)
+    """Predictions of one module under way at a time; more are refused with 503."""
     max_unsent_bytes: int = Field(default=1024 * _MIB, ge=_MIB)
     """Answers in memory that clients have not taken; over it, those who take nothing are left."""
     max_dataset_bytes: int = Field(default=16 * 1024 * _MIB, ge=1024)

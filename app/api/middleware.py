@@ -6,6 +6,7 @@ import asyncio
 import re
 import time
 import uuid
+from functools import cache
 
 import structlog
 from prometheus_client import Counter, Histogram
@@ -15,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api.problems import problem_response
 from app.errors import Unavailable
 
-__all__ = ["RequestContext"]
+__all__ = ["RequestContext", "count_answer"]
 
 _log = structlog.get_logger("modserve.access")
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -31,6 +32,18 @@ SECONDS = Histogram(
     ["method", "route"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60),
 )
+
+
+def count_answer(route: str, status: int, seconds: float) -> None:
+    """Count and time an answer to a POST."""
+    counter, timer = _of_post(route, status)
+    counter.inc()
+    timer.observe(seconds)
+
+
+@cache
+def _of_post(route: str, status: int) -> tuple[Counter, Histogram]:
+    return REQUESTS.labels("POST", route, status), SECONDS.labels("POST", route)
 
 
 class RequestContext:

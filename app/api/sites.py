@@ -43,12 +43,13 @@ class SiteGuard:
         """Handle one request."""
         app = self.app
         if scope["type"] == "http":
-            fault = self._fault(scope)
+            fault = self.fault(scope)
             if fault is not None:
                 app = problem_response(Request(scope), fault)
         await app(scope, receive, send)
 
-    def _fault(self, scope: Scope) -> ServiceError | None:
+    def fault(self, scope: Scope) -> ServiceError | None:
+        """Return why a request is refused; None where it is not."""
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) > 1 or (not hosts and scope.get("http_version") != "1.0"):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -31,11 +32,23 @@ from app.executor.modules.randomness import RandomStreams
 from app.executor.modules.residents import Residents
 from app.executor.modules.restoring import restored_module
 from app.executor.modules.stepping import Stepper
+from app.executor.predict.batching import BatchWork, predict_batch
 from app.executor.second_try import tried_twice
 from app.link import calls
 from app.link.calls import CALL_NAMES
 from app.link.job_messages import JobControl, JobStart
-from app.link.protocols import Answer, Arrays, Computation, Emit, Priority
+from app.link.packed_frames import BatchFacts
+from app.link.protocols import (
+    Answer,
+    Arrays,
+    Computation,
+    Emit,
+    IncomingCall,
+    Predicted,
+    Prepared,
+    Priority,
+)
+from app.link.signatures import Target
 from core.backends import backend_of
 from core.errors import MXNetError
 
@@ -110,6 +123,7 @@ class ModuleHost:
         budget = budget_bytes or default_budget(self._device, sharers)
         self._residents = Residents(budget, self._random.forget)
         self._batches = 0
+        self._targets: WeakKeyDictionary[Target, calls.Predict] = WeakKeyDictionary()
         self._jobs = JobBoard(
             self._module_of_job, self._random, emit, wake, self._make_room, turn_of_job
         )
@@ -122,7 +136,9 @@ class ModuleHost:
             raise HostError("not_found", f"an executor has no method {method!r}")
         return _PRIORITIES.get(_TYPES[method], Priority.STEP)
 
-    def handle(self, method: str, params: dict[str, Any], tensors: Arrays) -> Answer | Computation:
+    def handle(
+        self, method: str, params: Mapping[str, Any], tensors: Arrays
+    ) -> Answer | Computation:
         """Answer a call; raise HostError for what is the caller's fault."""
         with self._on_device():
             call = from_plain(_TYPES[method], params)
@@ -207,6 +223,59 @@ class ModuleHost:
                 raise refusal from error
             finally:
                 del refusal  # see refusal_of
+
+    def prepare(self, call: IncomingCall) -> Prepared:
+        """Return a prediction ready to be computed with others; raise HostError."""
+        with self._on_device():
+            asked = self._asked(call)
+            module = self._get(asked.module)
+            module.require("predict")
+            inference = module.inference
+            if call.target is None:
+                prediction = inference.prepare(call.tensors, asked.bucket)
+            else:
+                prediction = inference.prepare_alike(call.target, call.tensors, asked.bucket)
+            predictor, rows = prediction.predictor, prediction.rows
+            most_rows = min(asked.max_batch_size or prediction.quick_rows, prediction.quick_rows)
+            if not predictor.can_batch:
+                most_rows = min(most_rows, rows)
+        work = BatchWork(inference, prediction)
+        return Prepared(call, predictor, rows, most_rows, asked.max_delay_us * 1000, work)
+
+    def predict(self, batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
+        """Compute predictions of one group together; raise HostError for all of them."""
+        asked = self._asked(batch[0].call)
+        with self._on_device():
+            if batch[0].work.inference is not self._get(asked.module).inference:
+                return self._predict_anew(batch)
+            try:
+                return predict_batch(batch)
+            except MemoryError as error:
+                reason = str(error)
+            finally:
+                self._account(asked)
+            self._make_room(asked.module)
+            try:
+                return predict_batch(batch)
+            except MemoryError:
+                raise OutOfMemory(f"a prediction of module {asked.module!r}", reason) from None
+
+    def _predict_anew(self, batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
+        """Compute what was prepared before its module was bound anew, one by one."""
+        answers = []
+        for one in batch:
+            (found,), facts = predict_batch([self.prepare(one.call)])
+            copies = {name: value.copy() for name, value in found.tensors.items()}
+            answers.append(Predicted(found.call, found.result, copies))
+        return answers, facts
+
+    def _asked(self, call: IncomingCall) -> calls.Predict:
+        if call.target is None:
+            return from_plain(calls.Predict, call.params)
+        asked = self._targets.get(call.target)
+        if asked is None:
+            asked = self._targets[call.target] = from_plain(calls.Predict, call.params)
+        return asked
 
     def has_work(self) -> bool:
         """Tell whether a job can be advanced."""
@@ -421,7 +490,7 @@ class ModuleHost:
         module = self._get(call.module)
         module.require("predict")
         prediction = module.inference.prepare(tensors, call.bucket)
-        result = {"bucket": prediction.bucket}
+        result = prediction.result
         if not prediction.is_large:
             return result, prediction.run()
 

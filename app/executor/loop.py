@@ -1,12 +1,14 @@
 """The one thread that owns a device: answers calls, and advances jobs in between.
 
-Order of service: control (describe, cancel, pause), then predictions, then step calls. Every call
-that was waiting when a turn began is answered in it; calls that arrive meanwhile wait for the next
-turn unless they are control. After a turn comes one piece of one large call, after another turn one
-batch of one job. So nobody starves: small calls wait for a piece or a batch at most, and large
-calls and jobs go on by one of theirs between any two turns.
+Order of service: control (describe, cancel, pause), then predictions, those that can be computed
+together in one batch (see ``WaitingPredictions``), then step calls. Every call that was waiting
+when a turn began is answered in it; calls that arrive meanwhile wait for the next turn unless they
+are control. After a turn comes one piece of one large call, after another turn one batch of one
+job. So nobody starves: small calls wait for a piece or a batch at most, and large calls and jobs go
+on by one of theirs between any two turns.
 
-A call is large when its tensors are, or when the host answers it in pieces (a ``Computation``).
+A call is large when the host answers it in pieces: a ``Computation``, or a prediction of more
+examples than are computed at once.
 """
 
 from __future__ import annotations
@@ -15,20 +17,27 @@ import heapq
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from app.errors import HostError
 from app.executor.large_call import LargeCall
-from app.link.protocols import Channel, ChannelClosed, Computation, Host, IncomingCall, Priority
+from app.executor.waiting_predictions import WaitingPredictions
+from app.link.protocols import (
+    Channel,
+    ChannelClosed,
+    Computation,
+    Host,
+    IncomingCall,
+    Prepared,
+    Priority,
+)
 from app.link.work_page import RunningWork, WorkPage
 
 __all__ = ["Activity", "DeviceLoop"]
 
 _log = logging.getLogger(__name__)
-
-_LARGE_BYTES = 1 << 20
 
 
 _OF_THREAD = -1
@@ -108,16 +117,17 @@ class DeviceLoop:
         self._turn: list[_Waiting] = []
         self._large: deque[LargeCall] = deque()
         self._put_off: list[IncomingCall] = []
+        self._predictions = WaitingPredictions()
 
     def run(self) -> None:
         """Serve until the channel closes; a batch under way is finished first."""
         try:
             while True:
-                self._receive(block=not self._has_work())
+                self._receive(self._seconds_to_wait())
                 self._answer_turn()
                 if self._can_continue_large():
                     self._continue_large()
-                    self._receive(block=False)
+                    self._receive(0.0)
                     self._answer_turn()
                 if self._can_advance():
                     self._advance()
@@ -128,27 +138,33 @@ class DeviceLoop:
                 large.close()
             self._host.close()
 
-    def _has_work(self) -> bool:
-        return bool(self._waiting) or self._can_continue_large() or self._can_advance()
+    def _seconds_to_wait(self) -> float | None:
+        """Return how long to wait for calls: not at all while there is work, None for ever."""
+        if self._waiting or self._can_continue_large() or self._can_advance():
+            return 0.0
+        return self._predictions.seconds_to_wait(time.monotonic_ns())
 
     def _can_advance(self) -> bool:
         """Tell whether a job can go on, and what it reports be taken."""
         return self._host.has_work() and not self._channel.is_full
 
-    def _receive(self, block: bool) -> None:
-        calls, dropped = self._channel.receive(None if block else 0.0)
+    def _receive(self, timeout_seconds: float | None) -> None:
+        calls, dropped = self._channel.receive(timeout_seconds)
         for call in calls:
             try:
                 priority = self._host.priority(call.method)
             except HostError as error:
                 self._channel.refuse(call, error)
                 continue
-            if priority is Priority.PREDICT and _nbytes(call) > _LARGE_BYTES:
-                self._large.append(LargeCall(call))
-            else:
-                heapq.heappush(self._waiting, _Waiting(priority, call.id, call))
+            self._let_wait(call, priority)
         if dropped:
             self._drop(frozenset(dropped))
+
+    def _let_wait(self, call: IncomingCall, priority: Priority) -> None:
+        if call.method == "predict":
+            self._predictions.add(call)
+        else:
+            heapq.heappush(self._waiting, _Waiting(priority, call.id, call))
 
     def _drop(self, ids: frozenset[int]) -> None:
         given_up = [large.call for large in self._large if large.call.id in ids]
@@ -158,6 +174,7 @@ class DeviceLoop:
             if large.call.id in ids:
                 self._large.remove(large)
                 self._close(large)
+        given_up += self._predictions.drop(ids)
         for queue in (self._turn, self._waiting):
             given_up += [one.call for one in queue if one.id in ids]
             queue[:] = [one for one in queue if one.id not in ids]
@@ -175,12 +192,24 @@ class DeviceLoop:
         stream of it holds nobody up for ever.
         """
         self._turn, self._waiting = self._waiting, self._turn
-        while self._turn:
+        self._answer_until(Priority.PREDICT)
+        self._predictions.begin_turn(time.monotonic_ns(), self._prepare)
+        while batch := self._predictions.next_batch():
+            self._answer_batch(batch)
+            self._answer_control()
+        self._answer_until(None)
+
+    def _answer_until(self, priority: Priority | None) -> None:
+        """Answer the calls of the turn that are before a priority, or all."""
+        while self._turn and (priority is None or self._turn[0].priority < priority):
             self._answer(heapq.heappop(self._turn).call)
             if self._turn:
-                self._receive(block=False)
-                for call in self._take_control():
-                    self._answer(call)
+                self._answer_control()
+
+    def _answer_control(self) -> None:
+        self._receive(0.0)
+        for call in self._take_control():
+            self._answer(call)
 
     def _take_control(self) -> list[IncomingCall]:
         calls = []
@@ -201,6 +230,34 @@ class DeviceLoop:
             else:
                 self._channel.reply(call, *answer)
 
+    # -- predictions --------------------------------------------------------------------------
+
+    def _prepare(self, call: IncomingCall) -> Prepared | None:
+        """Return a prediction for a batch; None for one that waits, is refused, or is large."""
+        if self._has_to_wait(call):
+            self._put_off.append(call)
+            return None
+        with self._refusing(call):
+            prepared = self._host.prepare(call)
+            if prepared.rows <= prepared.most_rows:
+                return prepared
+            self._large.append(LargeCall(call))
+        return None
+
+    def _answer_batch(self, batch: Sequence[Prepared]) -> None:
+        if self._has_to_wait(batch[0].call):
+            self._put_off += [one.call for one in batch]
+            return
+        now = time.monotonic()
+        late = [one.call for one in batch if 0 < one.call.deadline < now]
+        if late:
+            self._refuse(late, HostError("timed_out", "its time ran out while it waited"))
+            batch = [one for one in batch if one.call not in late]
+        if batch:
+            with self._refusing(*(one.call for one in batch)):
+                predictions, facts = self._host.predict(batch)
+                self._channel.reply_batch(predictions, facts)
+
     # -- large calls --------------------------------------------------------------------------
 
     def _can_continue_large(self) -> bool:
@@ -211,6 +268,8 @@ class DeviceLoop:
 
     def _has_to_wait(self, call: IncomingCall) -> bool:
         """Tell whether another call has this one's module to itself at present."""
+        if not self._large:
+            return False
         alone = [one.call for one in self._large if one.is_exclusive and one.call is not call]
         return bool(alone) and module_of(call.params) in map(_module_of_call, alone)
 
@@ -219,17 +278,16 @@ class DeviceLoop:
         large.close()
         self._activity.forget(large.call)
         if large.is_exclusive:
-            for call in self._put_off:
-                priority = self._host.priority(call.method)
-                heapq.heappush(self._waiting, _Waiting(priority, call.id, call))
-            self._put_off.clear()
+            put_off, self._put_off = self._put_off, []
+            for call in put_off:
+                self._let_wait(call, self._host.priority(call.method))
 
     def _continue_large(self) -> None:
         """Do the next piece of the large call whose turn it is."""
         large = next(one for one in self._large if self._can_go_on(one))
         self._large.remove(large)
         is_over = True
-        with self._refusing(large.call, large):
+        with self._refusing(large.call, large=large):
             try:
                 is_over = large.advance(self._host, self._channel)
             finally:
@@ -241,25 +299,30 @@ class DeviceLoop:
     # -- inside -------------------------------------------------------------------------------
 
     @contextmanager
-    def _refusing(self, call: IncomingCall, large: LargeCall | None = None) -> Iterator[None]:
-        """Refuse a call that raises within the block, which does a piece of it if it is large."""
-        self._activity.begin(call.method, call)
+    def _refusing(self, *calls: IncomingCall, large: LargeCall | None = None) -> Iterator[None]:
+        """Refuse calls, of one method on one module, when the block raises.
+
+        Args:
+            large: the call that the block does a piece of, where it does one.
+        """
+        self._activity.begin(calls[0].method, calls[0])
         try:
             yield
         except HostError as error:
-            self._channel.refuse(call, error)
+            self._refuse(calls, error)
         except MemoryError:
-            self._channel.refuse(
-                call, HostError("out_of_memory", "the device has no memory for it")
-            )
+            self._refuse(calls, HostError("out_of_memory", "the device has no memory for it"))
         except ChannelClosed:
             raise
         except Exception as error:
-            _log.exception("%s failed", call.method)
-            message = f"{type(error).__name__}: {error}"
-            self._channel.refuse(call, HostError("internal", message))
+            _log.exception("%s failed", calls[0].method)
+            self._refuse(calls, HostError("internal", f"{type(error).__name__}: {error}"))
         finally:
             self._activity.end(large is not None and large.is_awaiting)
+
+    def _refuse(self, calls: Sequence[IncomingCall], error: HostError) -> None:
+        for call in calls:
+            self._channel.refuse(call, error)
 
     def _advance(self) -> None:
         self._activity.begin("job")
@@ -278,7 +341,3 @@ def module_of(params: Mapping[str, Any]) -> str:
 
 def _module_of_call(call: IncomingCall) -> str:
     return module_of(call.params)
-
-
-def _nbytes(call: IncomingCall) -> int:
-    return sum(tensor.nbytes for tensor in call.tensors.values())

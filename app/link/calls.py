@@ -349,9 +349,14 @@ class Predict(OfModule):
 
     Attributes:
         bucket: take this bucket.
+        max_batch_size: examples that may be computed together with it; None for as many as take a
+            short time.
+        max_delay_us: microseconds that it may wait for others to be computed with it.
     """
 
     bucket: str | None = None
+    max_batch_size: int | None = None
+    max_delay_us: int = 0
 
 
 # -- files -------------------------------------------------------------------------------------

@@ -6,16 +6,20 @@ import os
 import select
 import socket
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from app.errors import HostError
 from app.link.client import Buffers, TensorSpecs
 from app.link.event_flow import EventFlow
 from app.link.frames import Frame, FrameReader, encode_frame, encode_value, send_some
-from app.link.protocols import ChannelClosed, IncomingCall
+from app.link.packed_frames import AnsweredRecord, BatchFacts, answered_frame, read_asked
+from app.link.protocols import ChannelClosed, IncomingCall, Predicted
 from app.link.shm import SlabsExhausted
+from app.link.signatures import NumberedByPeer, Numbers, Signature, Target
 from app.link.slab_port import SlabBuffers, SlabLimits, SlabPort, close_fds
+from app.link.slots import SLOT_BYTES, SlotMap
 
 __all__ = ["SocketChannel"]
 
@@ -35,6 +39,10 @@ class SocketChannel:
         self._waker = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._poll.register(self._waker, select.POLLIN)
         self._send_lock = threading.Lock()
+        self._slots: SlotMap | None = None
+        self._targets: NumberedByPeer[Target] = NumberedByPeer()
+        self._numbers: Numbers[Hashable] = Numbers()
+        self._outputs: dict[int, Signature] = {}
         self._events = EventFlow(lambda event: self._send({"event": encode_value(event)}))
 
     def receive(self, timeout_seconds: float | None) -> tuple[list[IncomingCall], list[int]]:
@@ -51,9 +59,17 @@ class SocketChannel:
             if not self._read():
                 raise ChannelClosed
             for frame in self._reader.frames():
+                if isinstance(frame, memoryview):
+                    self._take_predictions(frame, calls)
+                    continue
                 tensors = self._port.detach(frame, self._reader)
                 if "call" in frame:
-                    calls.append(IncomingCall(frame["id"], frame["call"], frame["params"], tensors))
+                    calls.append(_call_of(frame, tensors))
+                elif "target" in frame:
+                    target = Target(frame["params"], Signature(frame["placements"]))
+                    self._targets.learn(frame["target"], target, frame["drop_target"])
+                elif "slots" in frame:
+                    self._slots = SlotMap(self._reader.take_fd())
                 elif "drop" in frame:
                     dropped.append(frame["drop"])
                 elif "taken" in frame:
@@ -63,6 +79,17 @@ class SocketChannel:
         if self._port.is_note_due:
             self._send({})
         return calls, dropped
+
+    def _take_predictions(self, frame: memoryview, calls: list[IncomingCall]) -> None:
+        assert self._slots is not None
+        memory, arrived = self._slots.memory, time.monotonic_ns()
+        for call_id, number, slot, deadline, priority in read_asked(frame):
+            target = self._targets[number]
+            tensors = target.inputs.arrays(memory, SlotMap.begin(slot))
+            call = IncomingCall(call_id, "predict", target.params, tensors)
+            call.deadline, call.priority, call.arrived_ns = deadline, priority, arrived
+            call.target, call.slot = target, slot
+            calls.append(call)
 
     def reserve(self, specs: TensorSpecs) -> SlabBuffers:
         """Return tensors in shared memory for an answer; raise HostError for too much."""
@@ -78,7 +105,61 @@ class SocketChannel:
         tensors: Mapping[str, Any] | Buffers,
     ) -> None:
         """Answer a call; HostError when the tensors do not fit into shared memory."""
-        value = encode_value(result)
+        frame = {"id": call.id, "ok": encode_value(result)}
+        if call.method == "predict":
+            frame |= {"facts": [0, 0, 0, 0], "queue_ns": 0}
+        self._reply(call, frame, tensors)
+
+    def reply_batch(self, batch: Sequence[Predicted], facts: BatchFacts) -> None:
+        """Answer the predictions of a batch, those whose outputs fit into their slots at once."""
+        began = time.monotonic_ns()
+        records = []
+        for one in batch:
+            queue_ns = began - one.call.arrived_ns
+            number = self._write_outputs(one) if one.call.slot >= 0 else None
+            if number is not None:
+                records.append(AnsweredRecord(one.call.id, queue_ns, number))
+                continue
+            frame = {"id": one.call.id, "ok": encode_value(one.result)}
+            frame |= {"facts": [*facts], "queue_ns": queue_ns}
+            try:
+                self._reply(one.call, frame, one.tensors)
+            except HostError as error:
+                self.refuse(one.call, error)
+        if records:
+            self._write(answered_frame(facts, records), [])
+
+    def _write_outputs(self, one: Predicted) -> int | None:
+        """Write outputs into a slot, and return the number of what they are; None for too many."""
+        assert self._slots is not None
+        tensors = one.tensors
+        shapes = tuple((name, value.dtype, value.shape) for name, value in tensors.items())
+        key = tuple(one.result.items()), shapes
+        number = self._numbers.find(key)
+        if number is None:
+            number = self._number_outputs(key, one)
+        signature = self._outputs[number]
+        if signature.nbytes > SLOT_BYTES:
+            return None
+        begin = SlotMap.begin(one.call.slot)
+        for name, target in signature.arrays(self._slots.memory, begin).items():
+            target[...] = tensors[name]
+        return number
+
+    def _number_outputs(self, key: Hashable, one: Predicted) -> int:
+        signature = Signature.of({name: (v.shape, v.dtype) for name, v in one.tensors.items()})
+        number, dropped = self._numbers.add(key)
+        self._outputs[number] = signature
+        if dropped is not None:
+            del self._outputs[dropped]
+        value = encode_value(one.result)
+        frame = {"outputs": number, "ok": value, "drop_outputs": dropped}
+        self._send(frame | {"placements": signature.placements})
+        return number
+
+    def _reply(
+        self, call: IncomingCall, frame: Frame, tensors: Mapping[str, Any] | Buffers
+    ) -> None:
         buffers = None
         if isinstance(tensors, SlabBuffers):
             buffers = tensors
@@ -87,7 +168,7 @@ class SocketChannel:
                 buffers = self._port.copy(tensors)
             except SlabsExhausted as error:
                 raise HostError("unavailable", f"the answer cannot be sent: {error}") from None
-        self._send({"id": call.id, "ok": value}, buffers)
+        self._send(frame, buffers)
 
     def refuse(self, call: IncomingCall, error: HostError) -> None:
         """Answer a call with an error."""
@@ -108,15 +189,15 @@ class SocketChannel:
 
     def hello(self, facts: Mapping[str, Any]) -> None:
         """Say that this executor is ready."""
-        self._write({"hello": encode_value(facts)}, [])
+        self._post({"hello": encode_value(facts)}, [])
 
     def fail(self, reason: str) -> None:
         """Say that this executor will never be ready."""
-        self._write({"failed": encode_value(reason)}, [])
+        self._post({"failed": encode_value(reason)}, [])
 
     def beat(self, facts: Mapping[str, Any]) -> None:
         """Say that this process lives."""
-        self._write({"beat": encode_value(facts)}, [])
+        self._post({"beat": encode_value(facts)}, [])
 
     def close(self) -> None:
         """Close the socket and let the shared memory go."""
@@ -134,12 +215,15 @@ class SocketChannel:
     def _send(self, frame: Frame, buffers: SlabBuffers | None = None) -> None:
         fds = self._port.attach(frame, buffers)
         try:
-            self._write(frame, fds)
+            self._post(frame, fds)
         finally:
             close_fds(fds)
 
-    def _write(self, frame: Frame, fds: list[int]) -> None:
-        data = memoryview(encode_frame(frame))
+    def _post(self, frame: Frame, fds: list[int]) -> None:
+        self._write(encode_frame(frame), fds)
+
+    def _write(self, content: bytes, fds: list[int]) -> None:
+        data = memoryview(content)
         try:
             with self._send_lock:
                 sent = send_some(self._sock, data, fds)
@@ -147,3 +231,11 @@ class SocketChannel:
                     self._sock.sendall(data[sent:])
         except OSError as error:
             raise ChannelClosed from error
+
+
+def _call_of(frame: Frame, tensors: dict[str, Any]) -> IncomingCall:
+    call = IncomingCall(frame["id"], frame["call"], frame["params"], tensors)
+    if "deadline" in frame:
+        call.deadline, call.priority = frame["deadline"], frame["priority"]
+        call.arrived_ns = time.monotonic_ns()
+    return call

@@ -6,24 +6,27 @@ a Ray actor (cluster).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy.typing as npt
 
+from app.link.packed_frames import BatchFacts
+from app.link.signatures import Signature, Target
+from app.link.slots import Piece
+from app.link.specs import Tensors, TensorSpecs
+
 __all__ = [
+    "Asked",
     "Buffers",
     "ExecutorClient",
+    "OnOutcome",
+    "Outcome",
     "Reply",
     "TensorSpecs",
     "Tensors",
 ]
-
-Tensors: TypeAlias = Mapping[str, npt.NDArray[Any]]
-
-TensorSpecs: TypeAlias = Mapping[str, tuple[tuple[int, ...], npt.DTypeLike]]
-"""Shape and dtype by tensor name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,40 @@ class Buffers:
 
     def release(self) -> None:
         """Give the memory back; a second call does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a prediction ended with.
+
+    Attributes:
+        result: small plain values, as the call ``predict`` answers them.
+        outputs: what the outputs are. Equal ones are one and the same object, as long as the
+            executor lives and few are larger than a slot.
+        memory: the outputs; valid until ``release``, which every receiver must call once.
+        release: gives the memory back.
+        facts: of the batch that it was computed in.
+        queue_ns: how long it waited for its batch, at the executor.
+    """
+
+    result: Mapping[str, Any]
+    outputs: Signature
+    memory: memoryview
+    release: Callable[[], None]
+    facts: BatchFacts
+    queue_ns: int = 0
+
+
+OnOutcome: TypeAlias = Callable[[Outcome | Exception], None]
+"""Called once with what a prediction ended with: a HostError or ExecutorGone where it failed."""
+
+
+class Asked(Protocol):
+    """A prediction that was asked for."""
+
+    def withdraw(self) -> None:
+        """Give it up: its outcome is wanted no more. Nothing where there is one already."""
+        ...
 
 
 class ExecutorClient(Protocol):
@@ -96,6 +133,31 @@ class ExecutorClient(Protocol):
         Raises:
             HostError: the host refused the call; nothing was changed.
             ExecutorGone: the executor died.
+        """
+        ...
+
+    def submit(
+        self,
+        target: Target,
+        pieces: Sequence[Piece],
+        on_outcome: OnOutcome,
+        *,
+        deadline: float = 0.0,
+        priority: int = 0,
+    ) -> Asked:
+        """Ask for a prediction; those that wait at the executor are computed together.
+
+        Args:
+            target: what it is asked of; one object for all that are alike.
+            pieces: the bytes of each input, C-contiguous; copied before this returns.
+            on_outcome: called on the event loop, never before this returns.
+            deadline: on the machine's monotonic clock, after which it is refused with
+                ``timed_out``; 0 for none.
+            priority: the lower, the sooner.
+
+        Raises:
+            HostError: ``unavailable``, too much memory is in use by calls under way.
+            ExecutorGone: the executor is not running.
         """
         ...
 

@@ -1,7 +1,7 @@
 """Frames on the socket between the API process and an executor process.
 
-A frame is a length (u32, little-endian) and a JSON object. Descriptors of new slabs travel with
-the frame that first names them.
+A frame is a length (u32, little-endian) and a JSON object, or records of fixed size (see
+``packed_frames``). Descriptors of new slabs travel with the frame that first names them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _LENGTH = struct.Struct("<I")
 _LARGEST_VALUE = 256 * 2**20
 _LARGEST_FRAME = _LARGEST_VALUE + 2**20
 _CHUNK = 64 * 2**10
+_BRACE = b"{"
 _MOST_FDS = 64
 _CONTROL_SPACE = socket.CMSG_SPACE(_MOST_FDS * array.array("i").itemsize)
 
@@ -78,8 +79,8 @@ class FrameReader:
         self._buffer += data
         return bool(data)
 
-    def frames(self) -> Iterator[Frame]:
-        """Yield the complete frames received so far."""
+    def frames(self) -> Iterator[Frame | memoryview]:
+        """Yield the complete frames received so far; packed ones as they are."""
         buffer = self._buffer
         position = 0
         try:
@@ -90,9 +91,9 @@ class FrameReader:
                 end = position + _LENGTH.size + length
                 if len(buffer) < end:
                     break
-                body = buffer[position + _LENGTH.size : end]
+                body = bytes(memoryview(buffer)[position + _LENGTH.size : end])
                 position = end
-                yield orjson.loads(body)
+                yield orjson.loads(body) if body[:1] == _BRACE else memoryview(body)
         finally:
             del buffer[:position]
 

@@ -6,16 +6,21 @@ import asyncio
 import enum
 import queue
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from app.errors import ExecutorGone, HostError
-from app.link.client import Buffers, Reply, Tensors, TensorSpecs
+from app.link.client import Asked, Buffers, OnOutcome, Outcome, Reply, Tensors, TensorSpecs
 from app.link.event_flow import EventFlow, EventQueue
-from app.link.protocols import ChannelClosed, Emit, IncomingCall, MakeLoop
+from app.link.packed_frames import BatchFacts
+from app.link.protocols import ChannelClosed, Emit, IncomingCall, MakeLoop, Predicted
+from app.link.signatures import Signature, Target
+from app.link.slots import Piece
 
 __all__ = ["InProcessClient"]
 
@@ -71,6 +76,10 @@ class _QueueChannel:
             copies = {name: np.array(value, order="C") for name, value in tensors.items()}
         self._answer(call.id, Reply(dict(result), copies))
 
+    def reply_batch(self, batch: Sequence[Predicted], facts: BatchFacts) -> None:
+        for one in batch:
+            self.reply(one.call, one.result, one.tensors)
+
     def refuse(self, call: IncomingCall, error: HostError) -> None:
         self._answer(call.id, error)
 
@@ -83,6 +92,16 @@ class _QueueChannel:
 
     def wake(self) -> None:
         self.inbox.put(_Signal.WAKE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prediction(Asked):
+    call_id: int
+    on_outcome: OnOutcome
+    give_up: Callable[[int], None]
+
+    def withdraw(self) -> None:
+        self.give_up(self.call_id)
 
 
 class InProcessClient:
@@ -98,6 +117,7 @@ class InProcessClient:
         self.name = name
         self._make_loop = make_loop
         self._pending: dict[int, asyncio.Future[Reply]] = {}
+        self._predictions: dict[int, _Prediction] = {}
         self._next_id = 0
         self._events = EventQueue()
         self._thread: threading.Thread | None = None
@@ -154,6 +174,28 @@ class InProcessClient:
             if self._pending.pop(call_id, None) is not None:
                 self._channel.inbox.put(call_id)
 
+    def submit(
+        self,
+        target: Target,
+        pieces: Sequence[Piece],
+        on_outcome: OnOutcome,
+        *,
+        deadline: float = 0.0,
+        priority: int = 0,
+    ) -> Asked:
+        """Ask for a prediction (see ``ExecutorClient.submit``)."""
+        if not self.is_alive():
+            raise ExecutorGone(f"executor {self.name} is not running")
+        self._next_id += 1
+        asked = _Prediction(self._next_id, on_outcome, self._withdraw)
+        self._predictions[self._next_id] = asked
+        call = IncomingCall(
+            *(self._next_id, "predict", target.params, _arrays_of(target.inputs, pieces)),
+            *(deadline, priority, time.monotonic_ns(), target),
+        )
+        self._channel.inbox.put(call)
+        return asked
+
     def events(self) -> AsyncIterator[dict[str, Any]]:
         """Yield what running jobs report."""
         return self._events.events()
@@ -190,6 +232,10 @@ class InProcessClient:
             self._loop.call_soon_threadsafe(function, *arguments)
 
     def _answer(self, call_id: int, answer: Reply | HostError) -> None:
+        prediction = self._predictions.pop(call_id, None)
+        if prediction is not None:
+            prediction.on_outcome(answer if isinstance(answer, HostError) else _outcome_of(answer))
+            return
         future = self._pending.pop(call_id, None)
         if future is None or future.done():
             return
@@ -198,7 +244,14 @@ class InProcessClient:
         else:
             future.set_result(answer)
 
+    def _withdraw(self, call_id: int) -> None:
+        if self._predictions.pop(call_id, None) is not None:
+            self._channel.inbox.put(call_id)
+
     def _fail_pending(self, reason: str) -> None:
+        predictions, self._predictions = self._predictions, {}
+        for prediction in predictions.values():
+            prediction.on_outcome(ExecutorGone(reason))
         pending, self._pending = self._pending, {}
         for future in pending.values():
             if not future.done():
@@ -207,3 +260,20 @@ class InProcessClient:
 
 def _buffers_of(specs: TensorSpecs) -> Buffers:
     return Buffers({name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()})
+
+
+def _arrays_of(signature: Signature, pieces: Sequence[Piece]) -> dict[str, npt.NDArray[Any]]:
+    """Return copies of tensors whose bytes are given."""
+    memory = np.empty(signature.nbytes, np.uint8)
+    for placement, piece in zip(signature.placements, pieces, strict=True):
+        memory[placement[3] : placement[3] + len(piece)] = np.frombuffer(piece, np.uint8)
+    return signature.arrays(memory, 0)
+
+
+def _outcome_of(reply: Reply) -> Outcome:
+    specs = {name: (value.shape, value.dtype) for name, value in reply.tensors.items()}
+    outputs = Signature.of(specs)
+    memory = np.empty(outputs.nbytes, np.uint8)
+    for name, target in outputs.arrays(memory, 0).items():
+        target[...] = reply.tensors[name]
+    return Outcome(reply.result, outputs, memory.data, lambda: None, BatchFacts(1))

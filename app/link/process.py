@@ -8,16 +8,18 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import app
 from app.errors import ExecutorGone
-from app.link.client import Buffers, Reply, Tensors, TensorSpecs
+from app.link.client import Asked, Buffers, OnOutcome, Reply, Tensors, TensorSpecs
 from app.link.event_flow import EventQueue
+from app.link.signatures import Target
 from app.link.slab_port import SlabLimits
+from app.link.slots import Piece
 from app.link.transport import Connection
 from app.link.work_page import RunningWork, WorkPage
 
@@ -195,6 +197,19 @@ class ProcessClient:
     ) -> Reply:
         """Call a method of the host (see ``ExecutorClient.call``)."""
         return await self.connection.call(method, params, tensors)
+
+    def submit(
+        self,
+        target: Target,
+        pieces: Sequence[Piece],
+        on_outcome: OnOutcome,
+        *,
+        deadline: float = 0.0,
+        priority: int = 0,
+    ) -> Asked:
+        """Ask for a prediction (see ``ExecutorClient.submit``)."""
+        submit = self.connection.submit
+        return submit(target, pieces, on_outcome, deadline=deadline, priority=priority)
 
     def events(self) -> AsyncIterator[dict[str, Any]]:
         """Yield what running jobs report."""

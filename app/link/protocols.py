@@ -4,7 +4,7 @@ them. An executor implements ``Host`` and runs a ``Loop`` over a ``Channel``."""
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from app.errors import HostError
 from app.link.client import Buffers, TensorSpecs
+from app.link.packed_frames import BatchFacts
+from app.link.signatures import Target
 
 __all__ = [
     "Answer",
@@ -25,6 +27,8 @@ __all__ = [
     "IncomingCall",
     "Loop",
     "MakeLoop",
+    "Predicted",
+    "Prepared",
     "Priority",
 ]
 
@@ -44,12 +48,64 @@ class Priority(enum.IntEnum):
 
 @dataclass(slots=True)
 class IncomingCall:
-    """One call that arrived. ``tensors`` are valid until it is answered."""
+    """One call that arrived.
+
+    Attributes:
+        id, method, params: of the call.
+        tensors: valid until it is answered.
+        deadline: on the machine's monotonic clock, after which nobody waits; 0 for none.
+        priority: among predictions: the lower, the sooner.
+        arrived_ns: when it came, on the monotonic clock.
+        target: of a prediction, what it has in common with others that are alike.
+        slot: where its tensors lie, and where those of the answer go if they fit; -1 for no slot.
+    """
 
     id: int
     method: str
-    params: dict[str, Any]
+    params: Mapping[str, Any]
     tensors: Arrays = field(default_factory=dict)
+    deadline: float = 0.0
+    priority: int = 0
+    arrived_ns: int = 0
+    target: Target | None = None
+    slot: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """A prediction that was computed in a batch.
+
+    Attributes:
+        call: what it answers.
+        result: small plain values; one object for all that are alike.
+        tensors: the outputs; they need only live until the next batch.
+    """
+
+    call: IncomingCall
+    result: Mapping[str, Any]
+    tensors: Arrays
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A prediction that was checked.
+
+    Attributes:
+        call: what it answers.
+        group: equal for those that can be computed together.
+        rows: its number of examples.
+        most_rows: examples that may be computed together; where it has more itself, it takes
+            pieces.
+        delay_ns: how long it may wait for others that are to be computed with it.
+        work: what the host computes.
+    """
+
+    call: IncomingCall
+    group: Hashable
+    rows: int
+    most_rows: int
+    delay_ns: int = 0
+    work: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +157,10 @@ class Channel(Protocol):
         """Answer a call; tensors are copied before this returns, buffers are handed over."""
         ...
 
+    def reply_batch(self, batch: Sequence[Predicted], facts: BatchFacts) -> None:
+        """Answer the predictions of a batch; tensors are copied before this returns."""
+        ...
+
     def refuse(self, call: IncomingCall, error: HostError) -> None:
         """Answer a call with an error."""
         ...
@@ -126,7 +186,9 @@ class Host(Protocol):
         """Return the place of a method in the order of service; HostError when unknown."""
         ...
 
-    def handle(self, method: str, params: dict[str, Any], tensors: Arrays) -> Answer | Computation:
+    def handle(
+        self, method: str, params: Mapping[str, Any], tensors: Arrays
+    ) -> Answer | Computation:
         """Answer a call, or say how it is computed in pieces.
 
         The tensors returned need only live until the next call or batch.
@@ -134,6 +196,14 @@ class Host(Protocol):
         Raises:
             HostError: the call is refused.
         """
+        ...
+
+    def prepare(self, call: IncomingCall) -> Prepared:
+        """Return a prediction ready to be computed with others; raise HostError."""
+        ...
+
+    def predict(self, batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
+        """Compute predictions of one group together; raise HostError for all of them."""
         ...
 
     def has_work(self) -> bool:

@@ -23,7 +23,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from app.link.client import TensorSpecs
+from app.link.specs import TensorSpecs
 
 __all__ = ["Layout", "Placement", "Slab", "SlabMap", "SlabPool", "SlabsExhausted"]
 
@@ -47,20 +47,21 @@ class Slab:
     Attributes:
         id: number of the slab, unique in its pool.
         size: bytes.
+        mapping: the memory.
     """
 
-    __slots__ = ("_fd", "_mapping", "id", "size")
+    __slots__ = ("_fd", "id", "mapping", "size")
 
     def __init__(self, slab_id: int, size: int, fd: int) -> None:
         self.id = slab_id
         self.size = size
         self._fd: int | None = fd
-        self._mapping = mmap.mmap(fd, size)
+        self.mapping = mmap.mmap(fd, size)
 
     @classmethod
-    def create(cls, slab_id: int, size: int) -> Slab:
+    def create(cls, slab_id: int, size: int, name: str = "modserve") -> Slab:
         """Make a new slab; its size can never change, so neither side can fault on it."""
-        fd = os.memfd_create("modserve", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.ftruncate(fd, size)
             fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
@@ -84,13 +85,13 @@ class Slab:
         """Let the memory go, now or when the last array over it goes."""
         self.close_fd()
         with contextlib.suppress(BufferError):
-            self._mapping.close()
+            self.mapping.close()
 
     def arrays(self, placements: Sequence[Placement]) -> dict[str, npt.NDArray[Any]]:
         """Return placed tensors as arrays over the memory; ValueError when one is outside."""
         # frombuffer locks the mapping as long as an array over it lives, so that close() cannot
         # pull the memory from under it; np.ndarray alone would not.
-        whole = np.frombuffer(self._mapping, dtype=np.uint8)
+        whole = np.frombuffer(self.mapping, dtype=np.uint8)
         return {
             name: np.ndarray(tuple(shape), dtype=dtype, buffer=whole, offset=offset)
             for name, dtype, shape, offset in placements
@@ -255,6 +256,10 @@ class SlabMap:
     def arrays(self, slab_id: int, placements: Sequence[Placement]) -> dict[str, npt.NDArray[Any]]:
         """Return tensors of a slab; raise KeyError when the slab is not known."""
         return self._slabs[slab_id].arrays(placements)
+
+    def memory(self, slab_id: int) -> memoryview:
+        """Return the bytes of a slab; raise KeyError when it is not known."""
+        return memoryview(self._slabs[slab_id].mapping)
 
     def size(self, slab_id: int) -> int:
         """Return the bytes of a slab; raise KeyError when it is not known."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ import numpy.typing as npt
 from app.link.client import Buffers, TensorSpecs
 from app.link.frames import Frame, FrameReader
 from app.link.shm import Layout, Slab, SlabMap, SlabPool
+from app.link.signatures import Signature
+from app.link.slots import Piece
 
 __all__ = ["SlabBuffers", "SlabLimits", "SlabPort", "close_fds"]
 
@@ -83,6 +85,15 @@ class SlabPort:
         for name, target in buffers.tensors.items():
             np.copyto(target, arrays[name])
         return buffers
+
+    def fill(self, signature: Signature, pieces: Sequence[Piece]) -> SlabBuffers:
+        """Return tensors whose bytes are given one after the other; raise SlabsExhausted."""
+        layout = Layout([*signature.placements], max(signature.nbytes, 1))
+        slab = self.pool.acquire(layout.size)
+        memory = memoryview(slab.mapping)
+        for placement, piece in zip(layout.placements, pieces, strict=True):
+            memory[placement[3] : placement[3] + len(piece)] = piece
+        return SlabBuffers(self.pool, slab, layout)
 
     def attach(self, frame: Frame, buffers: SlabBuffers | None) -> list[int]:
         """Add this side's fields to a frame; return descriptors to send with it and then close."""

@@ -13,15 +13,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
 
 from app.errors import ExecutorGone
-from app.link.client import Buffers, ExecutorClient, Reply, Tensors, TensorSpecs
+from app.link.client import (
+    Asked,
+    Buffers,
+    ExecutorClient,
+    OnOutcome,
+    Reply,
+    Tensors,
+    TensorSpecs,
+)
 from app.link.event_flow import EventQueue
 from app.link.process import ProcessClient, ProcessOptions
+from app.link.signatures import Target
+from app.link.slots import Piece
 from app.link.work_page import RunningWork
 
 __all__ = ["ExecutorState", "ExecutorStatus", "RestartPolicy", "Restore", "Supervisor"]
@@ -165,6 +175,19 @@ class Supervisor:
                 tensors.release()
             raise
         return await client.call(method, params, tensors)
+
+    def submit(
+        self,
+        target: Target,
+        pieces: Sequence[Piece],
+        on_outcome: OnOutcome,
+        *,
+        deadline: float = 0.0,
+        priority: int = 0,
+    ) -> Asked:
+        """Ask for a prediction (see ``ExecutorClient.submit``)."""
+        submit = self._ready_client().submit
+        return submit(target, pieces, on_outcome, deadline=deadline, priority=priority)
 
     def events(self) -> AsyncIterator[dict[str, Any]]:
         """Yield what running jobs report, of all processes one after the other."""

@@ -1,8 +1,10 @@
 """The API process's end of the socket: calls out, answers and events in, on the event loop.
 
-Frames to the executor: ``{id, call, params}``, ``{drop: id}``, ``{taken: events}``, ``{stop}``.
-Frames from it: ``{hello}``, ``{id, ok}``, ``{id, error: [code, message, field]}``, ``{event}``,
-``{beat}``. Each may carry the fields of shared memory (``slab_port``). Answers come in any order.
+Frames to the executor: ``{id, call, params}``, ``{drop: id}``, ``{taken: events}``, ``{stop}``,
+``{slots}``, ``{target, params, placements}``. Frames from it: ``{hello}``, ``{id, ok}``,
+``{id, error: [code, message, field]}``, ``{event}``, ``{beat}``, ``{outputs, ok, placements}``.
+Each may carry the fields of shared memory (``slab_port``). Predictions that fit into a slot, and
+their answers, go in packed frames, as many in one as there are. Answers come in any order.
 """
 
 from __future__ import annotations
@@ -11,12 +13,13 @@ import asyncio
 import contextlib
 import socket
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from app.errors import ExecutorGone, ExecutorKilled, HostError
-from app.link.client import Buffers, Reply, Tensors, TensorSpecs
+from app.link.client import Asked, Buffers, OnOutcome, Outcome, Reply, Tensors, TensorSpecs
 from app.link.frames import (
     Frame,
     FrameError,
@@ -25,8 +28,11 @@ from app.link.frames import (
     encode_value,
     send_some,
 )
+from app.link.packed_frames import BatchFacts, asked_frame, asked_record, read_answered
 from app.link.shm import SlabsExhausted
+from app.link.signatures import NumberedByPeer, Numbers, Signature, Target
 from app.link.slab_port import SlabBuffers, SlabLimits, SlabPort, close_fds
+from app.link.slots import SLOT_BYTES, Piece, SlotPool
 from app.link.work_page import RunningWork
 
 __all__ = ["Connection"]
@@ -49,6 +55,36 @@ class _SharedReply(Reply):
 class _Pending:
     future: asyncio.Future[Reply]
     buffers: SlabBuffers | None
+
+
+class _Prediction(Asked):
+    """A prediction under way, in a slot or in buffers."""
+
+    __slots__ = ("_connection", "buffers", "call_id", "on_outcome", "slot", "target")
+
+    def __init__(
+        self, connection: Connection, call_id: int, target: Target, on_outcome: OnOutcome
+    ) -> None:
+        self._connection = connection
+        self.call_id = call_id
+        self.target = target
+        self.on_outcome: OnOutcome | None = on_outcome
+        self.slot = -1
+        self.buffers: SlabBuffers | None = None
+
+    def withdraw(self) -> None:
+        """Give it up; the executor is told, and what it was using comes back with its answer."""
+        if self.on_outcome is not None:
+            self.on_outcome = None
+            self._connection.drop(self.call_id)
+
+    def end(self, outcome: Outcome | Exception) -> None:
+        """Tell the outcome to who waits for it, if somebody still does."""
+        on_outcome, self.on_outcome = self.on_outcome, None
+        if on_outcome is not None:
+            on_outcome(outcome)
+        elif isinstance(outcome, Outcome):
+            outcome.release()
 
 
 class Connection:
@@ -82,6 +118,11 @@ class Connection:
         self._running = running
         self._pending: dict[int, _Pending] = {}
         self._outbox: deque[tuple[memoryview, list[int]]] = deque()
+        self._slots = SlotPool()
+        self._predictions: dict[int, _Prediction] = {}
+        self._asked = bytearray()
+        self._targets: Numbers[Target] = Numbers()
+        self._outputs: NumberedByPeer[tuple[Mapping[str, Any], Signature]] = NumberedByPeer()
         self._next_id = 0
         self._is_open = True
         self._is_writing = False
@@ -89,6 +130,9 @@ class Connection:
         self.beat: dict[str, Any] = {}
         self.last_heard = self._loop.time()
         self._loop.add_reader(sock, self._on_readable)
+        slots_fd = self._slots.take_fd()
+        assert slots_fd is not None
+        self._post({"slots": True}, [slots_fd])
 
     @property
     def is_open(self) -> bool:
@@ -98,7 +142,7 @@ class Connection:
     @property
     def calls_under_way(self) -> int:
         """How many calls wait for their answer."""
-        return len(self._pending)
+        return len(self._pending) + len(self._predictions)
 
     @property
     def request_bytes(self) -> int:
@@ -139,6 +183,41 @@ class Connection:
             self._give_up(call_id, future)
             raise
 
+    def submit(
+        self,
+        target: Target,
+        pieces: Sequence[Piece],
+        on_outcome: OnOutcome,
+        *,
+        deadline: float = 0.0,
+        priority: int = 0,
+    ) -> Asked:
+        """Ask for a prediction (see ``ExecutorClient.submit``)."""
+        self._check_open()
+        prediction = _Prediction(self, self._next_id + 1, target, on_outcome)
+        offsets = [row[3] for row in target.inputs.placements]
+        try:
+            if target.inputs.nbytes <= SLOT_BYTES:
+                prediction.slot = self._slots.take()
+                self._slots.write(prediction.slot, offsets, pieces)
+            else:
+                prediction.buffers = self._port.fill(target.inputs, pieces)
+        except SlabsExhausted as error:
+            raise HostError("unavailable", f"the request cannot be taken: {error}") from None
+        self._next_id += 1
+        self._predictions[self._next_id] = prediction
+        if prediction.buffers is None:
+            self._ask(prediction, deadline, priority)
+        else:
+            frame = {"id": self._next_id, "call": "predict", "params": target.params}
+            self._send(frame | {"deadline": deadline, "priority": priority}, prediction.buffers)
+        return prediction
+
+    def drop(self, call_id: int) -> None:
+        """Tell the executor that nobody waits for a call any more."""
+        if self._is_open:
+            self._send({"drop": call_id})
+
     def stop(self) -> None:
         """Ask the executor to end after the batch under way."""
         if self._is_open:
@@ -158,6 +237,7 @@ class Connection:
         self._outbox.clear()
         self._fail_pending(reason)
         self._port.close()
+        self._slots.close()
         self._on_closed()
 
     # -- sending ------------------------------------------------------------------------------
@@ -174,9 +254,32 @@ class Connection:
         except SlabsExhausted as error:
             raise HostError("unavailable", f"the request cannot be taken: {error}") from None
 
+    def _ask(self, prediction: _Prediction, deadline: float, priority: int) -> None:
+        """Add a prediction to the frame that goes out when this turn of the event loop ends."""
+        target = prediction.target
+        number = self._targets.find(target)
+        if number is None:
+            number, dropped = self._targets.add(target)
+            frame = {"target": number, "params": target.params, "drop_target": dropped}
+            self._send(frame | {"placements": target.inputs.placements})
+        if not self._asked:
+            self._loop.call_soon(self._flush_asked)
+        self._asked += asked_record(prediction.call_id, number, prediction.slot, deadline, priority)
+
+    def _flush_asked(self) -> None:
+        if self._asked and self._is_open:
+            frame, self._asked = asked_frame(bytes(self._asked)), bytearray()
+            self._write(frame, [])
+
     def _send(self, frame: Frame, buffers: SlabBuffers | None = None) -> None:
-        fds = self._port.attach(frame, buffers)
-        self._outbox.append((memoryview(encode_frame(frame)), fds))
+        self._flush_asked()  # so that what is dropped was asked for before
+        self._post(frame, self._port.attach(frame, buffers))
+
+    def _post(self, frame: Frame, fds: list[int]) -> None:
+        self._write(encode_frame(frame), fds)
+
+    def _write(self, data: bytes, fds: list[int]) -> None:
+        self._outbox.append((memoryview(data), fds))
         if len(self._outbox) == 1:
             self._flush()
 
@@ -217,7 +320,11 @@ class Connection:
                 self.close("the executor closed its socket")
                 return
             for frame in self._reader.frames():
-                if self._is_open:
+                if not self._is_open:
+                    break
+                if isinstance(frame, memoryview):
+                    self._on_batch(frame)
+                else:
                     self._on_frame(frame)
         except BlockingIOError:
             return
@@ -229,6 +336,9 @@ class Connection:
             self._send({})
 
     def _on_frame(self, frame: Frame) -> None:
+        if frame.get("id") in self._predictions:
+            self._on_prediction(frame)
+            return
         tensors = self._port.detach(frame, self._reader)
         if "id" in frame:
             self._on_answer(frame, tensors)
@@ -238,8 +348,41 @@ class Connection:
             self.beat = frame["beat"]
         elif "hello" in frame and not self.hello.done():
             self.hello.set_result(frame["hello"])
+        elif "outputs" in frame:
+            value = frame["ok"], Signature(frame["placements"])
+            self._outputs.learn(frame["outputs"], value, frame["drop_outputs"])
         elif "failed" in frame:
             self.close(f"the executor cannot be: {frame['failed']}")
+
+    def _on_batch(self, body: memoryview) -> None:
+        """Hand out the outputs of one batch, each in the slot of its prediction."""
+        facts, records = read_answered(body)
+        for call_id, queue_ns, number in records:
+            prediction = self._predictions.pop(call_id)
+            result, outputs = self._outputs[number]
+            slot = prediction.slot
+            memory, release = self._slots.memory(slot), partial(self._slots.give_back, slot)
+            prediction.end(Outcome(result, outputs, memory, release, facts, queue_ns))
+
+    def _on_prediction(self, frame: Frame) -> None:
+        """End a prediction that was refused, or whose tensors take more than a slot."""
+        prediction = self._predictions.pop(frame["id"])
+        self._port.detach(frame, self._reader)
+        self._release(prediction)
+        if "error" in frame:
+            prediction.end(HostError(*frame["error"]))
+            return
+        slab_id, facts = frame["slab"], BatchFacts(*frame["facts"])
+        outputs, memory = Signature(frame["tensors"]), self._port.peer.memory(slab_id)
+        release = partial(self._free, slab_id)
+        queue_ns = frame["queue_ns"]
+        prediction.end(Outcome(frame["ok"], outputs, memory, release, facts, queue_ns))
+
+    def _release(self, prediction: _Prediction) -> None:
+        if prediction.buffers is not None:
+            prediction.buffers.release()
+        else:
+            self._slots.give_back(prediction.slot)
 
     def _on_answer(self, frame: Frame, tensors: dict[str, Any]) -> None:
         pending = self._pending.pop(frame["id"])
@@ -279,14 +422,20 @@ class Connection:
             raise ExecutorGone("the executor is not running")
 
     def _fail_pending(self, reason: str) -> None:
+        predictions, self._predictions = self._predictions, {}
         pending, self._pending = self._pending, {}
-        works = {work.call_id: work for work in self._running()} if pending else {}
+        works = self._running() if pending or predictions else ()
+        for prediction in predictions.values():
+            if prediction.buffers is not None:
+                prediction.buffers.release()
+            prediction.end(_end_of(prediction, works, reason))
+        work_of_call = {work.call_id: work for work in works}
         for call_id, call in pending.items():
             if call.buffers is not None:
                 call.buffers.release()
             if call.future.done():
                 continue
-            if (work := works.get(call_id)) is not None:
+            if (work := work_of_call.get(call_id)) is not None:
                 what = f"the executor was killed or crashed while it ran this call ({work}): "
                 call.future.set_exception(ExecutorKilled(what + reason))
             else:
@@ -295,3 +444,15 @@ class Connection:
             self.hello.set_exception(ExecutorGone(reason))
             with contextlib.suppress(ExecutorGone):
                 self.hello.exception()
+
+
+def _end_of(prediction: _Prediction, works: Sequence[RunningWork], reason: str) -> ExecutorGone:
+    """Return what to tell of a prediction at the death of its executor.
+
+    All that is computed in one batch is on one module.
+    """
+    for work in works:
+        if (work.method, work.module) == ("predict", prediction.target.module):
+            what = f"the executor was killed or crashed while it ran {work}: "
+            return ExecutorKilled(what + reason)
+    return ExecutorGone(reason)

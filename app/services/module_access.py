@@ -85,7 +85,7 @@ class ModuleAccess:
                 return await client.call(method, params, tensors)
             except HostError as error:
                 if error.code == "params_lost":
-                    raise await self._explained(record.name) from error
+                    raise await self.explained(record.name) from error
                 if error.code != "not_resident":
                     raise
             await self._restoration.restore(record.name)
@@ -126,6 +126,14 @@ class ModuleAccess:
         if name not in self._known:
             self._known[name] = await self.record(name)
         return self._known[name]
+
+    def known_now(self, name: str) -> ModuleRecord | None:
+        """Return what ``known`` does where that needs no query, else None."""
+        return self._known.get(name)
+
+    async def bring_back(self, name: str) -> None:
+        """Bring a module back to its device."""
+        await self._restoration.restore(name)
 
     async def change(
         self,
@@ -206,10 +214,10 @@ class ModuleAccess:
         try:
             require(record, stage_of)
         except ParamsLost:
-            raise await self._explained(name) from None
+            raise await self.explained(name) from None
         return record
 
-    async def _explained(self, name: str) -> ParamsLost:
+    async def explained(self, name: str) -> ParamsLost:
         """Return the error that says from which checkpoints lost parameters can be had."""
         page = await asyncio.to_thread(self._checkpoints.list_checkpoints, name)
         return ParamsLost(name, [str(manifest.tag) for manifest in page.items])

@@ -11,6 +11,7 @@ from app.services.jobs import JobService
 from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
 from app.services.modules import ModuleService
+from app.services.predictions import Predictions
 from app.services.recovery_report import RecoveryReport
 from app.services.restore_log import RestoreLog
 
@@ -33,4 +34,5 @@ class Services:
     checkpoints: CheckpointService
     datasets: DatasetService
     jobs: JobService
+    predictions: Predictions
     recovered: RecoveryReport

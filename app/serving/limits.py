@@ -7,6 +7,7 @@ from typing import Any
 
 import uvicorn
 
+from app.serving.fast_lane import FastLane
 from app.settings import Settings
 
 __all__ = ["ConnectionLimits", "ServerConfig"]
@@ -37,6 +38,8 @@ class ConnectionCounts:
 
     followers: set[Any] = field(default_factory=set)
     is_ending: bool = False
+    fields: list[tuple[bytes, bytes]] | None = None
+    field_lines: bytes = b""
 
 
 class ServerConfig(uvicorn.Config):
@@ -46,3 +49,4 @@ class ServerConfig(uvicorn.Config):
         super().__init__(app, **options)
         self.limits = limits
         self.counts = ConnectionCounts()
+        self.lane: FastLane | None = None  # there is none before the application has started

@@ -10,14 +10,17 @@ import asyncio
 import logging
 import socket
 import struct
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import orjson
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from app.api.middleware import count_answer
 from app.error_table import to_problem
 from app.errors import HeadersTooLarge, Malformed, ServiceError, TooSlow, Unavailable
+from app.serving.fast_exchange import FastExchange
 from app.serving.limits import ConnectionLimits, ServerConfig
 
 __all__ = ["LimitedProtocol", "look_at_all"]
@@ -57,6 +60,10 @@ class LimitedProtocol(HttpToolsProtocol):
         self._body_bytes = self._body_bytes_before = 0
         self._unsent_before = 0
         self._stalled_seconds = 0.0
+        self._exchange: FastExchange | None = None
+        self._early = b""  # what came of the next request while an exchange was answered
+        self._ends_after_exchange = False
+        self._unused_seconds = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Count the connection; refuse it where there are too many."""
@@ -69,9 +76,105 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self.config.counts.followers.discard(self)
+        if self._exchange is not None:
+            self._exchange.withdraw()
+            self._exchange = None
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Begin or go on with a request in the fast lane, or hand what came to the parser."""
+        if self._early:
+            self._early += data
+        elif self._exchange is not None:
+            self._go_on(data)
+        elif not self._begin_exchange(data):
+            self._parse(data)
+
+    # The fast lane.
+
+    def _begin_exchange(self, data: bytes) -> bool:
+        """Begin a request in the fast lane; False where it is one for the parser."""
+        lane = self.config.lane
+        if lane is None or (self._in_head and self._has_begun) or self._in_body:
+            return False
+        if self._is_refused or self._is_surplus or self._is_answering() or self.pipeline:
+            return False
+        found = lane.find(data)
+        if found is None:
+            return False
+        head, body_begin = found
+        self._unset_keepalive_if_required()
+        self._has_begun = True
+        self._in_head, self._in_body = False, True
+        self._is_first_look = True
+        self._body_seconds = self._idle_seconds = 0.0
+        self._body_bytes = self._body_bytes_before = 0
+        self._exchange = FastExchange(head, head.request_id or lane.new_id(), self._on_answer)
+        self._go_on(data[body_begin:])
+        return True
+
+    def _go_on(self, data: bytes) -> None:
+        exchange = self._exchange
+        assert exchange is not None
+        if not exchange.is_whole:
+            self._body_bytes += len(data)
+            data = exchange.feed(data)
+            self._in_body = self._exchange is not None and exchange.missing > 0
+        if data:
+            self._early = data
+            self.flow.pause_reading()
+            if self._exchange is None:
+                self.loop.call_soon(self._take_early)
+
+    def _take_early(self) -> None:
+        """Go on with what came of the next request before its turn."""
+        if self._exchange is None and not self.transport.is_closing():
+            early, self._early = self._early, b""
+            self.flow.resume_reading()
+            self.data_received(early)
+
+    def _on_answer(self, exchange: FastExchange, status: int, lines: bytes, body: bytes) -> None:
+        """Send the answer of the fast lane, and go on with what came meanwhile."""
+        self._exchange = None
+        self._in_body = False
+        self._unused_seconds = 0.0
+        self.server_state.total_requests += 1
+        is_last = self._ends_after_exchange or self.config.counts.is_ending
+        if not self.transport.is_closing():
+            self.transport.write(
+                b"".join(
+                    [
+                        *(STATUS_LINE[status], self._common_fields(), lines),
+                        b"connection: close\r\n" if is_last else b"",
+                        b"x-request-id: %b\r\ncontent-length: %d\r\n\r\n"
+                        % (exchange.request_id.encode(), len(body)),
+                        body,
+                    ]
+                )
+            )
+        count_answer(exchange.head.route, status, time.perf_counter() - exchange.started)
+        if is_last:
+            self.transport.close()
+        elif self._early:
+            self.loop.call_soon(self._take_early)
+
+    def _common_fields(self) -> bytes:
+        counts, fields = self.config.counts, self.server_state.default_headers
+        if counts.fields is not fields:
+            counts.fields = fields
+            counts.field_lines = b"".join(b"%b: %b\r\n" % field for field in fields)
+        return counts.field_lines
+
+    def shutdown(self) -> None:
+        """End the connection, after the answer that is on its way."""
+        if self._exchange is not None:
+            self._ends_after_exchange = True
+        else:
+            super().shutdown()
+
+    # Everything else.
+
+    def _parse(self, data: bytes) -> None:
         """Parse what came, in pieces after each of which the limits are looked at."""
         if not self._in_body and not self._in_head:
             self._begin_head()
@@ -174,6 +277,8 @@ class LimitedProtocol(HttpToolsProtocol):
             self._look_at_head(since)
         elif self._in_body and not self.flow.read_paused:
             self._look_at_body(since)
+        elif self._exchange is None and not self._is_answering():
+            self._look_at_unused(seconds)
 
     def drop(self) -> None:
         """Reset the connection, so that the kernel, too, forgets what the client does not take."""
@@ -209,6 +314,13 @@ class LimitedProtocol(HttpToolsProtocol):
                 self._refuse(TooSlow(f"the header fields did not come within {limit:g} s"))
             else:
                 self.transport.close()
+
+    def _look_at_unused(self, seconds: float) -> None:
+        """Close a connection whose last answer was of the fast lane; uvicorn closes the others."""
+        self._unused_seconds += seconds
+        is_timed = self.timeout_keep_alive_task is not None or not self._has_begun
+        if not is_timed and self._unused_seconds > self.timeout_keep_alive:
+            self.transport.close()
 
     def _look_at_body(self, seconds: float) -> None:
         is_ending = self.config.counts.is_ending
@@ -247,6 +359,8 @@ class LimitedProtocol(HttpToolsProtocol):
         return not self._is_refused
 
     def _is_answering(self) -> bool:
+        if self._exchange is not None:
+            return True
         return self.cycle is not None and not self.cycle.response_complete
 
     def _ordinary_connections(self) -> int:
@@ -282,6 +396,9 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._is_refused or self.transport.is_closing():
             return
         self._is_refused = True
+        if self._exchange is not None:
+            self._exchange.withdraw()
+            self._exchange = None
         self.pipeline.clear()
         self._unset_keepalive_if_required()
         was_answering, cycle = self._is_answering(), self.cycle

@@ -23,6 +23,7 @@ from app.errors import ExecutorGone, ServiceError, StartError
 from app.garbage import collector_paused
 from app.link.file_limits import allow_most_files
 from app.main import configure_logging, create_app
+from app.serving.fast_lane import FastLane
 from app.serving.limits import ConnectionLimits, ServerConfig
 from app.serving.protocol import LimitedProtocol, look_at_all
 from app.settings import Settings
@@ -113,6 +114,8 @@ class Server(uvicorn.Server):
             # It takes as long as many requests: who asks for it first need not wait.
             document = asyncio.create_task(asyncio.to_thread(self._app.openapi))
             await super().startup(sockets)
+            if self.started:
+                self.config.lane = FastLane(self._app.state.lanes, self._app.state.site_guard.fault)
             await document
         # What lives from here on to the end need not be looked through for garbage again and again.
         gc.collect()

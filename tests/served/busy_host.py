@@ -12,11 +12,12 @@ from typing import Any
 
 from app.link.job_messages import JobDone, start_from_wire, to_wire
 from app.link.protocols import Arrays, Emit, Priority
+from served.single_predictions import SinglePredictions
 
 __all__ = ["BusyHost"]
 
 
-class BusyHost:
+class BusyHost(SinglePredictions):
     """Takes jobs, and on one device takes its time."""
 
     def __init__(self, device: str, emit: Emit, wake: Callable[[], None]) -> None:

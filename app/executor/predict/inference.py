@@ -6,8 +6,9 @@ import dataclasses
 import math
 from collections import OrderedDict
 from collections.abc import Mapping
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from app.executor.predict.inputs import batch_shape, check_names
 from app.executor.predict.prediction import Prediction
 from app.executor.predict.predictor import Parameters, Predictor, SharedMemory
 from app.link.protocols import Arrays
+from app.link.signatures import Target
 from core.io import DataDesc
 from core.symbol import Symbol
 from core.types import Shape
@@ -64,6 +66,7 @@ class Inference:
         self._parameters = parameters
         self._predictors: dict[str, Predictor] = {}
         self._memory = SharedMemory()
+        self._first: WeakKeyDictionary[Target, Prediction] = WeakKeyDictionary()
 
     def predictor(self, key: str) -> Predictor:
         """Return what runs a bucket, made on first use."""
@@ -93,12 +96,23 @@ class Inference:
         if self._any_shape:
             predictor = self._predictor_of(key, tensors)
             rows = predictor.check(tensors)
-            return Prediction(key, predictor, tensors, rows, _as_it_is, _whole, is_repeatable)
+            return Prediction(key, predictor, tensors, rows, None, None, is_repeatable)
         predictor = self.predictor(key)
         rows = predictor.check({one.name: self._outline(tensors, one) for one in descs})
+        if len(self._buckets) == 1:
+            return Prediction(key, predictor, tensors, rows, None, None, is_repeatable)
         lengths = {name: tensor.shape for name, tensor in tensors.items()}
-        fit, cut = partial(self._fit, key), partial(self._cut, lengths)
+        fit, cut = partial(self._fit, key), cache(partial(self._cut, lengths))
         return Prediction(key, predictor, tensors, rows, fit, cut, is_repeatable)
+
+    def prepare_alike(self, target: Target, tensors: Arrays, bucket: str | None) -> Prediction:
+        """Return what ``prepare`` does; what was found for the first of a target holds for all."""
+        first = self._first.get(target)
+        if first is None:
+            prediction = self.prepare(tensors, bucket)
+            self._first[target] = prediction.of({})
+            return prediction
+        return first.of(tensors)
 
     def _fit(self, key: str, tensors: Arrays) -> Arrays:
         return {
@@ -288,14 +302,6 @@ def _pad(tensor: np.ndarray, desc: InputDesc, ragged: frozenset[int]) -> np.ndar
     target = np.zeros(shape, dtype=tensor.dtype)
     target[tuple(slice(length) for length in tensor.shape)] = tensor
     return target
-
-
-def _as_it_is(tensors: Arrays) -> Arrays:
-    return tensors
-
-
-def _whole(name: str, shape: Shape) -> tuple[slice, ...]:
-    return (slice(None),) * len(shape)
 
 
 def _dim(shapes: Mapping[str, Shape], name: str, axis: int) -> int | None:

@@ -20,8 +20,11 @@ class Prediction:
 
     Attributes:
         bucket: key of the bucket used.
+        predictor: runs it.
         rows: number of examples.
     """
+
+    __slots__ = ("_cut", "_fit", "_is_repeatable", "_tensors", "bucket", "predictor", "rows")
 
     def __init__(
         self,
@@ -29,8 +32,8 @@ class Prediction:
         predictor: Predictor,
         tensors: Arrays,
         rows: int,
-        fit: Fit,
-        cut: Cut,
+        fit: Fit | None,
+        cut: Cut | None,
         is_repeatable: bool,
     ) -> None:
         """Prepare.
@@ -40,18 +43,35 @@ class Prediction:
             predictor: runs it.
             tensors: the inputs, as they were given.
             rows: number of examples.
-            fit: brings inputs into the bucket's size.
-            cut: returns what of an output of a name and shape belongs to the inputs.
+            fit: brings inputs into the bucket's size; None where they have it.
+            cut: returns what of an output of a name and shape belongs to the inputs; None for all.
             is_repeatable: the runs are such that the outputs have the same bits each time, however
                 long they take; else none takes long.
         """
         self.bucket = bucket
         self.rows = rows
-        self._predictor = predictor
+        self.predictor = predictor
         self._tensors = tensors
         self._fit = fit
         self._cut = cut
         self._is_repeatable = is_repeatable
+
+    def of(self, tensors: Arrays) -> Prediction:
+        """Return the same of other inputs with the same names, dtypes and shapes."""
+        return Prediction(
+            *(self.bucket, self.predictor, tensors, self.rows),
+            *(self._fit, self._cut, self._is_repeatable),
+        )
+
+    @property
+    def result(self) -> dict[str, str]:
+        """What is answered beside the outputs."""
+        return {"bucket": self.bucket}
+
+    @property
+    def quick_rows(self) -> int:
+        """Examples of one run that others can wait for."""
+        return self._most_rows()
 
     @property
     def is_large(self) -> bool:
@@ -64,27 +84,40 @@ class Prediction:
 
     def specs(self) -> dict[str, Spec]:
         """Return shapes and dtypes of the outputs, where it is large."""
-        found = self._predictor.joined_specs(self.rows)
+        found = self.predictor.joined_specs(self.rows)
         return {
             name: (self._cut_shape(name, shape), dtype) for name, (shape, dtype) in found.items()
         }
 
     def steps(self, outputs: Arrays) -> Generator[None, None, None]:
         """Compute the outputs into arrays of these ``specs``; yield between two runs."""
-        pieces = self._predictor.pieces(self._tensors, self.rows, self._most_rows)
+        pieces = self.predictor.pieces(self._tensors, self.rows, self._most_rows)
         for start, count, piece in pieces:
             if start:
                 yield
-            self._predictor.put(self._run(piece, count), outputs, start, count)
+            self.predictor.put(self._run(piece, count), outputs, start, count)
+
+    def inputs(self) -> Arrays:
+        """Return the inputs in the bucket's size."""
+        return self._tensors if self._fit is None else self._fit(self._tensors)
+
+    def own_part(self, outputs: Arrays) -> Arrays:
+        """Return what of the outputs of its rows belongs to the inputs as they were given."""
+        cut = self._cut
+        if cut is None:
+            return outputs
+        return {name: output[cut(name, output.shape)] for name, output in outputs.items()}
 
     def _most_rows(self) -> int:
-        predictor = self._predictor
+        predictor = self.predictor
         return predictor.most_rows if self._is_repeatable else predictor.quick_rows
 
     def _run(self, tensors: Arrays, rows: int) -> Arrays:
-        outputs = self._predictor.run(self._fit(tensors), rows)
-        return {name: output[self._cut(name, output.shape)] for name, output in outputs.items()}
+        fitted = tensors if self._fit is None else self._fit(tensors)
+        return self.own_part(self.predictor.run(fitted, rows))
 
     def _cut_shape(self, name: str, shape: Shape) -> Shape:
+        if self._cut is None:
+            return shape
         parts = zip(self._cut(name, shape), shape, strict=True)
         return tuple(len(range(length)[part]) for part, length in parts)

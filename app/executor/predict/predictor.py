@@ -11,6 +11,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 
 from app.errors import Invalid
 from app.executor.modules.symbol_specs import Spec, infer_specs, unknown_variables
@@ -25,7 +28,7 @@ from core.ndarray import NDArray
 from core.symbol import Symbol
 from core.types import Array, Shape, to_dtype
 
-__all__ = ["Parameters", "Predictor", "SharedMemory"]
+__all__ = ["BatchRun", "Parameters", "Predictor", "SharedMemory"]
 
 _LARGEST_BATCH = 64
 """Examples of one run, unless the module is bound with more."""
@@ -62,6 +65,22 @@ class SharedMemory:
             return 0
         report = self.lender.memory_report()
         return report.arena + report.outputs + report.kept
+
+
+class BatchRun(NamedTuple):
+    """What the run of a batch gave.
+
+    Attributes:
+        outputs: by name, of each request; valid until the next run of any predictor that shares
+            the memory.
+        rows: examples in all.
+        input_seconds, infer_seconds: taken to gather the inputs, and to compute.
+    """
+
+    outputs: list[Arrays]
+    rows: int
+    input_seconds: float
+    infer_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +132,7 @@ class Predictor:
         ]
         self._executors: OrderedDict[int, _Bound] = OrderedDict()
         self._seconds: dict[int, float] = {}
+        self._rows_are_independent: bool | None = None
         self.has_rows = self._find_rows()
         self.sizes = self._choose_sizes() if self.has_rows else []
 
@@ -162,20 +182,54 @@ class Predictor:
         size = next(size for size in self.sizes if size >= rows) if self.has_rows else rows
         bound = self._bound(size)
         started = time.perf_counter()
-        backend = backend_of(self._parameters.context)
         for name, tensor in tensors.items():
             self._write_rows(bound.inputs[name], tensor, rows, self._axes[name])
-        outputs = bound.executor.forward(is_train=False)
-        named = zip(self.output_names, outputs, self._output_axes, strict=True)
+        outputs = self._forward(bound)
         found = {
-            name: rows_of(backend.to_host(output.data), 0, rows, axis)
-            if self.has_rows
-            else backend.to_host(output.data)
-            for name, output, axis in named
+            name: rows_of(output, 0, rows, axis) if self.has_rows else output
+            for (name, output), axis in zip(outputs.items(), self._output_axes, strict=True)
         }
         taken = time.perf_counter() - started
         self._seconds[size] = min(taken, self._seconds.get(size, taken))
         return found
+
+    def run_batch(self, batch: Sequence[tuple[Arrays, int]]) -> BatchRun:
+        """Compute several requests at once, one after the other in the rows of one batch.
+
+        Args:
+            batch: inputs, which were checked, and number of examples of each; ``most_rows`` or
+                fewer in all.
+        """
+        if len(batch) == 1:
+            ((tensors, rows),) = batch
+            began = time.perf_counter()
+            return BatchRun([self.run(tensors, rows)], rows, 0.0, time.perf_counter() - began)
+        rows = sum(count for _, count in batch)
+        bound = self._bound(next(size for size in self.sizes if size >= rows))
+        began = time.perf_counter()
+        self._gather(bound, batch, rows)
+        ready = time.perf_counter()
+        outputs = self._forward(bound)
+        found, start = [], 0
+        for _, count in batch:
+            found.append(
+                {
+                    name: rows_of(output, start, count, axis)
+                    for (name, output), axis in zip(outputs.items(), self._output_axes, strict=True)
+                }
+            )
+            start += count
+        return BatchRun(found, rows, ready - began, time.perf_counter() - ready)
+
+    @property
+    def can_batch(self) -> bool:
+        """True where requests may share a batch: no row's outputs depend on the other rows.
+
+        That is found out once, with zeros and ones for examples, on the smallest batch of two.
+        """
+        if self._rows_are_independent is None:
+            self._rows_are_independent = self.most_rows > 1 and self._find_independence()
+        return self._rows_are_independent
 
     def pieces(
         self, tensors: Arrays, rows: int, most: Callable[[], int]
@@ -229,6 +283,55 @@ class Predictor:
         return sum(int(array.nbytes) for one in bound for array in one.inputs.values())
 
     # -- running ------------------------------------------------------------------------------
+
+    def _forward(self, bound: _Bound) -> Arrays:
+        backend = backend_of(self._parameters.context)
+        outputs = bound.executor.forward(is_train=False)
+        return {
+            name: backend.to_host(output.data)
+            for name, output in zip(self.output_names, outputs, strict=True)
+        }
+
+    def _gather(self, bound: _Bound, batch: Sequence[tuple[Arrays, int]], rows: int) -> None:
+        """Write the rows of several requests one after the other, and zeros after them."""
+        for name, target in bound.inputs.items():
+            axis = self._axes[name]
+            if axis < 0:
+                self._write_rows(target, batch[0][0][name], rows, axis)
+                continue
+            pieces = [tensors[name] for tensors, _ in batch]
+            if isinstance(target, np.ndarray):
+                used = rows_of(target, 0, rows, axis)
+                np.concatenate(pieces, axis, out=used, casting="unsafe")
+                rows_of(target, rows, target.shape[axis] - rows, axis)[...] = 0
+            else:
+                self._write_rows(target, np.concatenate(pieces, axis), rows, axis)
+
+    def _find_independence(self) -> bool:
+        """Compare what the first and the last row give among others and among zeros."""
+        if not self.has_rows or any(axis < 0 for axis in self._axes.values()):
+            return False
+        rows = min(3, self.most_rows)
+        bits = np.random.default_rng(0)  # ones and zeros: each embedding has rows for them
+        shapes = self._input_shapes(rows)
+        first = {name: bits.integers(0, 2, shapes[name]) for name in self._names}
+        return all(self._is_alone(first, rows, row) for row in (0, rows - 1))
+
+    def _is_alone(self, tensors: Arrays, rows: int, row: int) -> bool:
+        """Tell whether one row gives the same bits where the others are zero."""
+        alone = {name: np.zeros_like(tensor) for name, tensor in tensors.items()}
+        for name, axis in self._axes.items():
+            rows_of(alone[name], row, 1, axis)[...] = rows_of(tensors[name], row, 1, axis)
+        found = [
+            {
+                name: rows_of(output, row, 1, axis).tobytes()
+                for (name, output), axis in zip(
+                    self.run(one, rows).items(), self._output_axes, strict=True
+                )
+            }
+            for one in (tensors, alone)
+        ]
+        return found[0] == found[1]
 
     def _write_rows(self, target: Array, tensor: Array, rows: int, axis: int) -> None:
         backend = backend_of(self._parameters.context)

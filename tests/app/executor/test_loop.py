@@ -12,6 +12,7 @@ from app.errors import HostError
 from app.executor.loop import Activity, DeviceLoop
 from app.link.client import Buffers
 from app.link.protocols import ChannelClosed, Computation, IncomingCall, Priority
+from served.single_predictions import SinglePredictions
 
 KINDS = {"c": Priority.CONTROL, "p": Priority.PREDICT, "s": Priority.STEP}
 
@@ -59,7 +60,7 @@ class ScriptedChannel:
         self.events.append(event)
 
 
-class RecordingHost:
+class RecordingHost(SinglePredictions):
     """Records what it was asked in which order; methods are named by their kind and a number."""
 
     def __init__(self, batches: int = 0, failure: Callable[[], None] | None = None) -> None:
@@ -127,28 +128,6 @@ def test_a_stream_of_predictions_does_not_starve_a_job_nor_steps():
 
 def large(number: int, method: str) -> IncomingCall:
     return IncomingCall(number, method, {}, {"data": np.zeros(2 << 20, np.uint8)})
-
-
-def test_large_predictions_let_the_small_ones_and_a_batch_between_them():
-    channel = ScriptedChannel(
-        [large(1, "p-large1"), large(2, "p-large2"), incoming(3, "p1"), incoming(4, "s1")],
-        [],
-        [incoming(5, "p2"), large(6, "p-large3")],
-    )
-    order = served(channel, batches=2)
-    assert order[:5] == ["p1", "s1", "p-large1", "p2", "batch"]
-    assert order[5:] == ["p-large2", "batch", "p-large3", "closed"]
-
-
-def test_large_calls_of_other_kinds_keep_their_order():
-    channel = ScriptedChannel([large(1, "s1"), large(2, "s2"), incoming(3, "s3")])
-    assert served(channel) == ["s1", "s2", "s3", "closed"]
-
-
-def test_a_large_prediction_that_was_put_off_can_be_given_up():
-    channel = ScriptedChannel([large(1, "p1"), large(2, "p2")], [2], [])
-    assert served(channel) == ["p1", "closed"]
-    assert channel.answers[2] == "cancelled"
 
 
 class Loading(RecordingHost):

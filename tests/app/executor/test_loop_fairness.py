@@ -16,6 +16,7 @@ from app.executor.large_call import LARGEST_ANSWER_BYTES
 from app.executor.loop import DeviceLoop
 from app.link.client import Buffers
 from app.link.protocols import ChannelClosed, Computation, IncomingCall, Priority
+from served.single_predictions import SinglePredictions
 
 KINDS = {"c": Priority.CONTROL, "p": Priority.PREDICT, "s": Priority.STEP, "l": Priority.PREDICT}
 
@@ -71,7 +72,7 @@ class ScriptedChannel:
         pass
 
 
-class PieceHost:
+class PieceHost(SinglePredictions):
     """Answers ``l``... in as many pieces as ``params["pieces"]``, all else at once."""
 
     def __init__(self, batches: int = 0) -> None:

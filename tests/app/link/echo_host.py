@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from app.errors import HostError, Invalid
-from app.link.protocols import Arrays, Emit, Priority
+from app.link.packed_frames import BatchFacts
+from app.link.protocols import Arrays, Emit, IncomingCall, Predicted, Prepared, Priority
 
 _PRIORITIES = {"control": Priority.CONTROL, "predict": Priority.PREDICT}
 
@@ -43,6 +44,20 @@ class EchoHost:
             params, tensors
         )
         return answer
+
+    def prepare(self, call: IncomingCall) -> Prepared:
+        return Prepared(call, 0, rows=1, most_rows=call.params.get("most_rows", 1))
+
+    def predict(self, batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
+        answers = []
+        params = batch[0].call.params
+        if params.get("fails"):
+            raise ValueError("a bug")
+        time.sleep(params.get("seconds", 0.0))
+        for call in (one.call for one in batch):
+            result, tensors = self.handle(call.method, dict(call.params), call.tensors)
+            answers.append(Predicted(call, result, dict(tensors)))
+        return answers, BatchFacts(len(batch))
 
     def has_work(self) -> bool:
         return self.batches_left > 0

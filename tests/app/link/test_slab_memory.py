@@ -33,7 +33,7 @@ def slab_bytes(pid: int) -> int:
     """Return the bytes of slabs, its own and the other side's, that a process maps."""
     total = 0
     for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-        if "memfd:modserve" in line:
+        if "memfd:modserve (" in line:
             start, _, stop = line.split(" ")[0].partition("-")
             total += int(stop, 16) - int(start, 16)
     return total

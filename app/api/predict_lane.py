@@ -1,0 +1,174 @@
+"""``POST /v1/modules/{module}/predict`` with a small body: from its bytes to the answer's."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import numpy as np
+import orjson
+import structlog
+
+from app.api.tensor_io import PredictFields
+from app.domain.codec import from_plain
+from app.domain.module import ModuleKind, ModuleRecord
+from app.error_table import to_problem
+from app.errors import NotFound
+from app.exchanges import Begin, Pending, RequestHead, Respond
+from app.link.client import Outcome
+from app.link.signatures import Signature
+from app.link.slots import Piece
+from app.services.predictions import Predictions, TensorRow
+from app.tensors.codec import NPY, body_type, decode, encode_buffer, negotiate
+from app.tensors.npy import npy_pieces, read_npy_header
+
+__all__ = ["PredictLane"]
+
+_log = structlog.get_logger(__name__)
+
+_PATH = re.compile(r"/v1/modules/([^/]+)/predict")
+_NPY_LENGTH = slice(8, 10)
+_MOST_KNOWN = 4096
+
+
+class _Body(NamedTuple):
+    rows: tuple[TensorRow, ...]
+    pieces: list[Piece]
+    bucket: str | None = None
+
+
+class PredictLane:
+    """Answers predictions whose bodies are small."""
+
+    def __init__(self, predictions: Predictions, most_unpacked_bytes: int) -> None:
+        """Prepare.
+
+        Args:
+            most_unpacked_bytes: of a body that is compressed.
+        """
+        self._predictions = predictions
+        self._most_unpacked_bytes = most_unpacked_bytes
+        self._npy_rows: dict[bytes, tuple[Any, tuple[int, ...]]] = {}
+        self._npy_heads: dict[Signature, bytes] = {}
+
+    def open(self, head: RequestHead) -> Begin | None:
+        """Return how requests with a head are answered; None where they go to the router."""
+        path = _PATH.fullmatch(head.path)
+        if path is None or head.query:
+            return None
+        name = unquote(path[1])
+        if self._predictions.record(name) is None:
+            return None
+        content_type, accept = head.headers.get("content-type"), head.headers.get("accept")
+        return partial(self._begin, name, content_type, accept)
+
+    def _begin(
+        self,
+        name: str,
+        content_type: str | None,
+        accept: str | None,
+        body: bytes,
+        request_id: str,
+        respond: Respond,
+    ) -> Pending | None:
+        refuse = partial(_problem, f"/v1/modules/{name}/predict", request_id)
+        try:
+            record = self._predictions.record(name)
+            if record is None:
+                raise NotFound("module", name)
+            asked = self._read(record, content_type, body)
+            target = self._predictions.target(name, asked.rows, asked.bucket)
+        except Exception as error:
+            respond(*refuse(error))
+            return None
+
+        def on_outcome(outcome: Outcome | Exception) -> None:
+            if not isinstance(outcome, Outcome):
+                respond(*refuse(outcome))
+                return
+            try:
+                respond(200, *self._write(record, outcome, accept))
+            finally:
+                outcome.release()
+
+        try:
+            return self._predictions.ask(record, target, asked.pieces, on_outcome)
+        except Exception as error:
+            respond(*refuse(error))
+            return None
+
+    def _read(self, record: ModuleRecord, content_type: str | None, body: bytes) -> _Body:
+        kind = body_type(content_type, body)
+        if kind == NPY:
+            known = self._read_npy(record.data_names[0], body)
+            if known is not None:
+                return known
+        tensors, rest = decode(
+            *(content_type, body),
+            names=record.data_names,
+            limit=self._most_unpacked_bytes,
+            setting="MODSERVE_MAX_BODY_BYTES",
+        )
+        bucket = from_plain(PredictFields, rest).bucket if rest else None
+        rows = tuple((name, array.dtype, array.shape) for name, array in tensors.items())
+        return _Body(rows, [_bytes_of(array) for array in tensors.values()], bucket)
+
+    def _read_npy(self, name: str, body: bytes) -> _Body | None:
+        """Return the body of a header that was seen before; None for what is not simple."""
+        at = 10 + int.from_bytes(body[_NPY_LENGTH], "little")
+        text = body[:at]
+        row = self._npy_rows.get(text)
+        if row is None:
+            header = read_npy_header(io.BytesIO(text), "body")
+            if header.header_bytes != at or header.order != "C" or not header.dtype.isnative:
+                return None
+            if len(self._npy_rows) >= _MOST_KNOWN:
+                self._npy_rows.clear()
+            row = self._npy_rows[text] = header.dtype, header.shape
+        dtype, shape = row
+        piece = memoryview(body)[at:]
+        if len(piece) != int(np.prod(shape, dtype=np.int64)) * dtype.itemsize:
+            return None  # which is told by who reads it whole
+        return _Body(((name, dtype, shape),), [piece])
+
+    def _write(
+        self, record: ModuleRecord, outcome: Outcome, accept: str | None
+    ) -> tuple[bytes, bytes]:
+        outputs = outcome.outputs
+        kind = negotiate(accept, single=len(outputs.rows) == 1)
+        if kind == NPY and outputs in self._npy_heads:
+            content = self._npy_heads[outputs] + outcome.memory[: outputs.nbytes]
+            return b"content-type: application/x-npy\r\n", content
+        arrays = outputs.arrays(np.frombuffer(outcome.memory, np.uint8), 0)
+        if kind == NPY:
+            self._learn_head(outputs, arrays)
+        extra: Mapping[str, Any] | None = None
+        if record.kind is ModuleKind.BUCKETING:
+            extra = outcome.result
+        content = bytes(encode_buffer(kind, arrays, "outputs", extra))
+        return b"content-type: %b\r\n" % kind.encode(), content
+
+    def _learn_head(self, outputs: Signature, arrays: dict[str, Any]) -> None:
+        (array,) = arrays.values()
+        head, written = npy_pieces(array)
+        if written is array:  # not of a dtype that npy files cannot name
+            if len(self._npy_heads) >= _MOST_KNOWN:
+                self._npy_heads.clear()
+            self._npy_heads[outputs] = head
+
+
+def _bytes_of(array: np.ndarray) -> bytes:
+    return np.asarray(array, array.dtype.newbyteorder("="), order="C").tobytes()
+
+
+def _problem(path: str, request_id: str, error: Exception) -> tuple[int, bytes, bytes]:
+    problem = to_problem(error, request_id, path)
+    if problem.status == 500:
+        _log.error("request failed", path=path, request_id=request_id, exc_info=error)
+    headers = {"content-type": "application/problem+json"} | problem.headers
+    lines = "".join(f"{name.lower()}: {value}\r\n" for name, value in headers.items())
+    return problem.status, lines.encode(), orjson.dumps(problem.body)

@@ -1,0 +1,49 @@
+"""Small requests that are answered ahead of the router: what one is, and how it is answered.
+
+A client that predicts sends the same head thousands of times. What a head asks for is found out
+once; with each body that follows nothing is left but to answer it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+__all__ = ["Begin", "Opener", "Pending", "RequestHead", "Respond"]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """The head of a request.
+
+    Attributes:
+        method, path: as they came; the path without the query.
+        query: what follows the question mark.
+        headers: fields by lower-case name; those that came more than once joined by commas.
+        request_id: given to it, or by it.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+
+
+class Pending(Protocol):
+    """An answer on its way."""
+
+    def withdraw(self) -> None:
+        """Give it up: nobody waits for it any more."""
+        ...
+
+
+Respond: TypeAlias = Callable[[int, bytes, bytes], None]
+"""Takes status, header lines (each with its end of line) and body of an answer, once."""
+
+Begin: TypeAlias = Callable[[bytes, str, Respond], Pending | None]
+"""Begins to answer: takes body, request id and what to respond with, which may be called before
+this returns; then there is nothing to withdraw."""
+
+Opener: TypeAlias = Callable[[RequestHead], Begin | None]
+"""Returns how requests with this head are answered; None where they go to the router."""

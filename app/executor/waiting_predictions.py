@@ -1,0 +1,106 @@
+"""Predictions that wait for the device, and the batches they become."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable
+from typing import TypeAlias
+
+from app.link.protocols import IncomingCall, Prepared
+
+__all__ = ["WaitingPredictions"]
+
+Batch: TypeAlias = list[Prepared]
+Prepare: TypeAlias = Callable[[IncomingCall], Prepared | None]
+"""Makes a call ready to be computed; None for one that is answered otherwise."""
+
+
+class WaitingPredictions:
+    """What waits, by what can be computed together.
+
+    When the device is free, all that waits of one group becomes one batch, up to the most that a
+    batch may have. Each group has one batch a turn. Within a group the more urgent go first, then
+    those that came first.
+    """
+
+    def __init__(self) -> None:
+        self._new: list[IncomingCall] = []
+        self._groups: dict[Hashable, deque[Prepared]] = {}
+        self._turn: deque[Hashable] = deque()
+
+    def add(self, call: IncomingCall) -> None:
+        """Let a prediction wait."""
+        self._new.append(call)
+
+    def drop(self, ids: frozenset[int]) -> list[IncomingCall]:
+        """Remove calls that were given up, and return them."""
+        given_up = [call for call in self._new if call.id in ids]
+        self._new = [call for call in self._new if call.id not in ids]
+        for group in list(self._groups):
+            queue = self._groups[group]
+            given_up += [one.call for one in queue if one.call.id in ids]
+            self._keep(group, deque(one for one in queue if one.call.id not in ids))
+        return given_up
+
+    def seconds_to_wait(self, now_ns: int) -> float | None:
+        """Return how long until there is a batch to compute; None where nothing waits."""
+        if self._new:
+            return 0.0
+        due = min((_due_ns(queue) for queue in self._groups.values()), default=None)
+        return None if due is None else max(0.0, (due - now_ns) * 1e-9)
+
+    def begin_turn(self, now_ns: int, prepare: Prepare) -> None:
+        """Let each group that is due have a batch; what comes from here on waits for the next."""
+        calls, self._new = self._new, []
+        for call in calls:
+            prepared = prepare(call)
+            if prepared is not None:
+                queue = self._groups.setdefault(prepared.group, deque())
+                _insert(queue, prepared)
+        self._turn = deque(
+            group for group, queue in self._groups.items() if _due_ns(queue) <= now_ns
+        )
+
+    def next_batch(self) -> Batch | None:
+        """Return the next batch of the turn; None where it is over."""
+        while self._turn:
+            group = self._turn.popleft()
+            queue = self._groups.get(group)
+            if queue:
+                batch = _take(queue)
+                self._keep(group, queue)
+                return batch
+        return None
+
+    def _keep(self, group: Hashable, queue: deque[Prepared]) -> None:
+        """Let a queue be its group's; an empty group goes, and so comes last when it is back."""
+        if queue:
+            self._groups[group] = queue
+        else:
+            self._groups.pop(group, None)
+
+
+def _insert(queue: deque[Prepared], prepared: Prepared) -> None:
+    """Add to a queue, behind those that are as urgent."""
+    place = len(queue)
+    while place and queue[place - 1].call.priority > prepared.call.priority:
+        place -= 1
+    queue.insert(place, prepared)
+
+
+def _take(queue: deque[Prepared]) -> Batch:
+    """Take as many as fit together; one that is larger than may be is a batch of its own."""
+    batch = [queue.popleft()]
+    room = batch[0].most_rows - batch[0].rows
+    while queue and queue[0].rows <= room:
+        room -= queue[0].rows
+        batch.append(queue.popleft())
+    return batch
+
+
+def _due_ns(queue: deque[Prepared]) -> int:
+    """Return when a group's batch is to be computed: at once where it is full."""
+    first = queue[0]
+    if not first.delay_ns or sum(one.rows for one in queue) >= first.most_rows:
+        return 0
+    return min(one.call.arrived_ns for one in queue) + first.delay_ns

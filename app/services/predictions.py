@@ -1,0 +1,203 @@
+"""Predictions asked of executors; modules that are not on their devices are brought back first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine, Hashable, Sequence
+from typing import Any, TypeAlias
+
+from app.domain.module import ModuleRecord
+from app.errors import HostError, Unavailable
+from app.link import calls
+from app.link.client import Asked, OnOutcome, Outcome
+from app.link.signatures import Signature, Target
+from app.link.slots import Piece
+from app.services.executors import Executors
+from app.services.module_access import ModuleAccess
+
+__all__ = ["Predictions", "TensorRow"]
+
+TensorRow: TypeAlias = tuple[str, Any, tuple[int, ...]]
+"""Name, dtype and shape of one tensor."""
+
+_MOST_TARGETS = 4096
+_MOST_RESTORES = 3
+"""For one prediction: others may need the memory, and put the module away again."""
+
+
+class Predictions:
+    """Asks executors, with only so many under way for each module."""
+
+    def __init__(self, access: ModuleAccess, executors: Executors, most_waiting: int) -> None:
+        """Prepare.
+
+        Args:
+            most_waiting: predictions of one module that may be under way.
+        """
+        self._access = access
+        self._executors = executors
+        self._most_waiting = most_waiting
+        self._under_way: Counter[str] = Counter()
+        self._targets: dict[Hashable, Target] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def record(self, module: str) -> ModuleRecord | None:
+        """Return a module's record, if it is known without a query."""
+        return self._access.known_now(module)
+
+    def target(self, module: str, rows: tuple[TensorRow, ...], bucket: str | None = None) -> Target:
+        """Return one and the same target for predictions that are alike."""
+        key = module, rows, bucket
+        found = self._targets.get(key)
+        if found is None:
+            _, params = calls.to_call(calls.Predict(module=module, bucket=bucket))
+            signature = Signature.of({name: (shape, dtype) for name, dtype, shape in rows})
+            if len(self._targets) >= _MOST_TARGETS:
+                self._targets.clear()
+            found = self._targets[key] = Target(params, signature)
+        return found
+
+    def ask(
+        self,
+        record: ModuleRecord,
+        target: Target,
+        pieces: Sequence[Piece],
+        on_outcome: OnOutcome,
+        *,
+        deadline: float = 0.0,
+        priority: int = 0,
+    ) -> Asked:
+        """Ask for a prediction (see ``ExecutorClient.submit``).
+
+        Args:
+            pieces: stay as they are until the outcome is there.
+
+        Raises:
+            Unavailable: too many are under way.
+            HostError, ExecutorGone: it cannot be asked now.
+        """
+        if self._under_way[record.name] >= self._most_waiting:
+            raise Unavailable(
+                f"{self._most_waiting} predictions of module {record.name!r} are under way; try "
+                "again in a moment, or raise MODSERVE_MAX_PREDICTIONS"
+            )
+        asked = _Prediction(self, record, target, pieces, on_outcome, deadline, priority)
+        asked.submit()
+        self._under_way[record.name] += 1
+        return asked
+
+    async def close(self) -> None:
+        """Give up what waits for a module to be brought back."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def submit(self, prediction: _Prediction) -> Asked:
+        """Hand a prediction to its executor."""
+        client = self._executors.get(prediction.record.executor)
+        return client.submit(
+            *(prediction.target, prediction.pieces, prediction.on_answer),
+            deadline=prediction.deadline,
+            priority=prediction.priority,
+        )
+
+    def bring_back(self, prediction: _Prediction) -> None:
+        """Bring its module back and ask again."""
+        self._spawn(self._bring_back(prediction))
+
+    def explain(self, prediction: _Prediction) -> None:
+        """End a prediction whose module's parameters are lost, with what can be done."""
+        self._spawn(self._explain(prediction))
+
+    async def _bring_back(self, prediction: _Prediction) -> None:
+        try:
+            await self._access.bring_back(prediction.record.name)
+            if prediction.is_wanted:
+                prediction.submit()
+        except Exception as error:
+            prediction.end(error)
+
+    async def _explain(self, prediction: _Prediction) -> None:
+        try:
+            prediction.end(await self._access.explained(prediction.record.name))
+        except Exception as error:
+            prediction.end(error)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def count_end(self, module: str) -> None:
+        """Note that a prediction is no longer under way."""
+        self._under_way[module] -= 1
+        if not self._under_way[module]:
+            del self._under_way[module]
+
+
+class _Prediction(Asked):
+    """One prediction until its outcome."""
+
+    __slots__ = (
+        *("_asked", "_on_outcome", "_restores", "_service", "deadline", "pieces", "priority"),
+        *("record", "target"),
+    )
+
+    def __init__(
+        self,
+        service: Predictions,
+        record: ModuleRecord,
+        target: Target,
+        pieces: Sequence[Piece],
+        on_outcome: OnOutcome,
+        deadline: float,
+        priority: int,
+    ) -> None:
+        self._service = service
+        self.record = record
+        self.target = target
+        self.pieces = pieces
+        self._on_outcome: OnOutcome | None = on_outcome
+        self.deadline = deadline
+        self.priority = priority
+        self._asked: Asked | None = None
+        self._restores = 0
+
+    @property
+    def is_wanted(self) -> bool:
+        """False from its end on, and when it was given up."""
+        return self._on_outcome is not None
+
+    def submit(self) -> None:
+        """Ask its executor, once more after its module was brought back."""
+        self._asked = self._service.submit(self)
+
+    def on_answer(self, outcome: Outcome | Exception) -> None:
+        """Take the executor's answer."""
+        if isinstance(outcome, HostError):
+            if outcome.code == "not_resident" and self._restores < _MOST_RESTORES:
+                self._restores += 1
+                self._service.bring_back(self)
+                return
+            if outcome.code == "params_lost":
+                self._service.explain(self)
+                return
+        self.end(outcome)
+
+    def end(self, outcome: Outcome | Exception) -> None:
+        """Tell the outcome to who waits for it."""
+        on_outcome, self._on_outcome = self._on_outcome, None
+        if on_outcome is not None:
+            self._service.count_end(self.record.name)
+            on_outcome(outcome)
+        elif isinstance(outcome, Outcome):
+            outcome.release()
+
+    def withdraw(self) -> None:
+        """Give it up."""
+        if self._on_outcome is not None:
+            self._on_outcome = None
+            self._service.count_end(self.record.name)
+            if self._asked is not None:
+                self._asked.withdraw()

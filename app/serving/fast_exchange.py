@@ -1,0 +1,74 @@
+"""One request in the fast lane, from its first bytes to its answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+from app.exchanges import Pending
+from app.serving.fast_lane import KnownHead
+
+__all__ = ["FastExchange"]
+
+Answer: TypeAlias = Callable[["FastExchange", int, bytes, bytes], None]
+"""Takes the exchange, status, header lines and body."""
+
+
+class FastExchange:
+    """Collects the body, begins the answer and passes it on.
+
+    Attributes:
+        head: of the request.
+        request_id: of the request.
+        started: when it came, by the performance counter.
+        missing: bytes of the body that are still to come.
+    """
+
+    __slots__ = (
+        *("_answer", "_body", "_is_over", "_pending"),
+        *("head", "missing", "request_id", "started"),
+    )
+
+    def __init__(self, head: KnownHead, request_id: str, answer: Answer) -> None:
+        self.head = head
+        self.request_id = request_id
+        self.started = time.perf_counter()
+        self.missing = head.body_bytes
+        self._answer = answer
+        self._body = b""
+        self._pending: Pending | None = None
+        self._is_over = False
+
+    @property
+    def is_whole(self) -> bool:
+        """True where the body has come and is being answered."""
+        return self._pending is not None
+
+    def feed(self, data: bytes) -> bytes:
+        """Take what is missing of the body, and begin to answer when it is whole.
+
+        Returns:
+            what belongs to the next request.
+        """
+        missing = self.missing
+        piece, rest = (data, b"") if len(data) <= missing else (data[:missing], data[missing:])
+        self._body = self._body + piece if self._body else piece
+        self.missing = missing - len(piece)
+        if not self.missing:
+            pending = self.head.begin(self._body, self.request_id, self._respond)
+            if not self._is_over:
+                self._pending = pending
+        return rest
+
+    def withdraw(self) -> None:
+        """Give the answer up."""
+        self._is_over = True
+        if self._pending is not None:
+            self._pending.withdraw()
+
+    def _respond(self, status: int, lines: bytes, body: bytes) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._pending = None
+            self._answer(self, status, lines, body)

@@ -1,0 +1,122 @@
+"""Predictions become batches: greedy, fair, urgent ones first, none larger than it may be."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.executor.waiting_predictions import WaitingPredictions
+from app.link.protocols import IncomingCall, Prepared
+
+MS = 1_000_000
+
+
+def call(number: int, priority: int = 0, arrived_ns: int = 0) -> IncomingCall:
+    return IncomingCall(number, "predict", {}, priority=priority, arrived_ns=arrived_ns)
+
+
+class Rows:
+    """Prepares calls: of group ``id // 100``, with given rows."""
+
+    def __init__(self, rows: dict[int, int] | None = None, most: int = 4, delay_ns: int = 0):
+        self.rows, self.most, self.delay_ns = rows or {}, most, delay_ns
+        self.refused: set[int] = set()
+
+    def __call__(self, call: IncomingCall) -> Prepared | None:
+        if call.id in self.refused:
+            return None
+        rows = self.rows.get(call.id, 1)
+        return Prepared(call, call.id // 100, rows, self.most, self.delay_ns)
+
+
+def turn(waiting: WaitingPredictions, prepare: Rows, now_ns: int = 0) -> list[list[int]]:
+    waiting.begin_turn(now_ns, prepare)
+    batches = []
+    while batch := waiting.next_batch():
+        batches.append([one.call.id for one in batch])
+    return batches
+
+
+def waiting(*calls: IncomingCall) -> WaitingPredictions:
+    made = WaitingPredictions()
+    for one in calls:
+        made.add(one)
+    return made
+
+
+def test_all_that_waits_of_one_group_is_one_batch():
+    assert turn(waiting(call(1), call(2), call(3)), Rows()) == [[1, 2, 3]]
+
+
+def test_a_batch_has_no_more_rows_than_it_may_and_the_rest_waits_for_the_next_turn():
+    queue = waiting(*(call(n) for n in range(1, 11)))
+    assert turn(queue, Rows()) == [[1, 2, 3, 4]]
+    assert queue.seconds_to_wait(0) == 0
+    assert turn(queue, Rows()) == [[5, 6, 7, 8]]
+    assert turn(queue, Rows()) == [[9, 10]]
+    assert queue.seconds_to_wait(0) is None
+
+
+def test_the_rows_of_one_call_stay_together():
+    queue = waiting(call(1), call(2), call(3))
+    assert turn(queue, Rows({1: 3, 2: 2, 3: 1})) == [[1]]
+    assert turn(queue, Rows()) == [[2, 3]]
+
+
+def test_groups_take_turns_one_batch_each():
+    queue = waiting(*(call(n) for n in (100, 101, 102, 103, 104, 200, 300)))
+    assert turn(queue, Rows()) == [[100, 101, 102, 103], [200], [300]]
+    queue.add(call(201))
+    assert turn(queue, Rows()) == [[104], [201]]
+
+
+def test_the_more_urgent_goes_first_within_its_group():
+    queue = waiting(call(1, priority=2), call(2), call(3, priority=1), call(4), call(5))
+    assert turn(queue, Rows(most=2)) == [[2, 4]]
+    assert turn(queue, Rows(most=2)) == [[5, 3]]
+    assert turn(queue, Rows(most=2)) == [[1]]
+
+
+def test_what_is_refused_is_in_no_batch():
+    prepare = Rows()
+    prepare.refused = {2}
+    assert turn(waiting(call(1), call(2), call(3)), prepare) == [[1, 3]]
+
+
+def test_what_is_given_up_is_in_no_batch_wherever_it_waits():
+    queue = waiting(*(call(n) for n in range(1, 8)))
+    turn(queue, Rows())
+    queue.add(call(8))
+    dropped = queue.drop(frozenset({5, 6, 8, 99}))
+    assert sorted(one.id for one in dropped) == [5, 6, 8]
+    assert turn(queue, Rows()) == [[7]]
+
+
+def test_a_group_whose_calls_were_all_given_up_is_gone():
+    queue = waiting(call(1))
+    queue.begin_turn(0, Rows(delay_ns=10 * MS))
+    queue.drop(frozenset({1}))
+    assert queue.seconds_to_wait(0) is None
+
+
+def test_a_batch_with_room_waits_for_more_as_long_as_it_may():
+    prepare = Rows(delay_ns=10 * MS)
+    queue = waiting(call(1, arrived_ns=5 * MS))
+    assert turn(queue, prepare, now_ns=6 * MS) == []
+    assert queue.seconds_to_wait(6 * MS) == pytest.approx(0.009)
+    queue.add(call(2, arrived_ns=7 * MS))
+    assert turn(queue, prepare, now_ns=7 * MS) == []
+    assert turn(queue, prepare, now_ns=15 * MS) == [[1, 2]]
+
+
+def test_a_full_batch_waits_for_nothing():
+    prepare = Rows(delay_ns=10 * MS, most=2)
+    assert turn(waiting(call(1), call(2), call(3)), prepare, now_ns=1) == [[1, 2]]
+
+
+def test_a_group_that_waits_holds_no_other_up():
+    class Delayed(Rows):
+        def __call__(self, call: IncomingCall) -> Prepared | None:
+            self.delay_ns = 10 * MS if call.id < 100 else 0
+            return super().__call__(call)
+
+    assert turn(waiting(call(1), call(100)), Delayed(), now_ns=1) == [[100]]

@@ -1,0 +1,23 @@
+"""For hosts of tests: predictions are calls like others, each a batch of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.link.packed_frames import BatchFacts
+from app.link.protocols import IncomingCall, Predicted, Prepared
+
+
+class SinglePredictions:
+    """Answers predictions by ``handle``."""
+
+    handle: Any
+
+    def prepare(self, call: IncomingCall) -> Prepared:
+        return Prepared(call, call.id, 1, 1)
+
+    def predict(self, batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
+        (one,) = batch
+        result, tensors = self.handle(one.call.method, one.call.params, one.call.tensors)
+        return [Predicted(one.call, result, tensors)], BatchFacts(1)
