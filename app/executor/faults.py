@@ -11,7 +11,14 @@ from app.errors import HostError, ServiceError, refined
 from core import errors
 from core.errors import MXNetError, StageError, UsageError
 
-__all__ = ["ENGINE_CODES", "client_fault", "engine_code", "refusal_of", "to_host_error"]
+__all__ = [
+    "ENGINE_CODES",
+    "as_refusals",
+    "client_fault",
+    "engine_code",
+    "refusal_of",
+    "to_host_error",
+]
 
 ENGINE_CODES: Mapping[type[MXNetError], str] = {
     MXNetError: "engine",
@@ -51,6 +58,21 @@ def client_fault(field: str) -> Iterator[None]:
         raise HostError(engine_code(error), _text(error), field) from error
     except (ValueError, TypeError, RuntimeError) as error:
         raise HostError("invalid", _of_field(field, error), field) from error
+
+
+@contextmanager
+def as_refusals() -> Iterator[None]:
+    """Raise a HostError for each error within the block that is an answer."""
+    try:
+        yield
+    except (ServiceError, MXNetError, OSError) as error:
+        refusal = refusal_of(error)
+        if refusal is None:
+            raise
+        try:
+            raise refusal from error
+        finally:
+            del refusal  # see refusal_of
 
 
 def refusal_of(error: BaseException) -> HostError | None:

@@ -9,20 +9,24 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from app.domain.codec import from_plain, to_plain
 from app.domain.job_params import parse_job_params
 from app.domain.module import BucketShapes
-from app.errors import AlreadyExists, HostError, Invalid, OutOfMemory, ServiceError
+from app.errors import AlreadyExists, HostError, Invalid, OutOfMemory
 from app.executor.background import Waits, awaited, in_background
-from app.executor.faults import refusal_of
+from app.executor.faults import as_refusals
 from app.executor.jobs.job_board import JobBoard
 from app.executor.jobs.job_checks import check_job
-from app.executor.modules.describe import describe_module, describe_optimizer, summarize
-from app.executor.modules.engine_optimizer import check_saved, load_states, optimizer_of, states_of
+from app.executor.modules.describe import describe_module, describe_optimizer
+from app.executor.modules.engine_optimizer import (
+    check_saved,
+    load_states,
+    set_learning_rate,
+    states_of,
+)
 from app.executor.modules.hosted_module import HostedModule, parse_context
 from app.executor.modules.memory_limits import available_bytes, default_budget
 from app.executor.modules.module_files import load_module, read_base, save_module
@@ -32,7 +36,7 @@ from app.executor.modules.randomness import RandomStreams
 from app.executor.modules.residents import Residents
 from app.executor.modules.restoring import restored_module
 from app.executor.modules.stepping import Stepper
-from app.executor.predict.batching import BatchWork, predict_batch
+from app.executor.predict.batching import Batching
 from app.executor.second_try import tried_twice
 from app.link import calls
 from app.link.calls import CALL_NAMES
@@ -48,9 +52,7 @@ from app.link.protocols import (
     Prepared,
     Priority,
 )
-from app.link.signatures import Target
 from core.backends import backend_of
-from core.errors import MXNetError
 
 __all__ = ["ModuleHost"]
 
@@ -75,7 +77,6 @@ _PRIORITIES: Mapping[type[Any], Priority] = {
     **dict.fromkeys(_CONTROL, Priority.CONTROL),
 }
 """Of all calls that are no steps."""
-
 
 _MEASURED_BATCHES = 16
 """The memory of jobs' modules is looked at once in so many."""
@@ -123,7 +124,7 @@ class ModuleHost:
         budget = budget_bytes or default_budget(self._device, sharers)
         self._residents = Residents(budget, self._random.forget)
         self._batches = 0
-        self._targets: WeakKeyDictionary[Target, calls.Predict] = WeakKeyDictionary()
+        self._batching = Batching(self._get)
         self._jobs = JobBoard(
             self._module_of_job, self._random, emit, wake, self._make_room, turn_of_job
         )
@@ -212,70 +213,29 @@ class ModuleHost:
     @contextmanager
     def _on_device(self) -> Iterator[None]:
         """Compute on the device; errors that are answers become HostErrors."""
-        try:
-            with self._backend.scope():
-                yield
-        except (ServiceError, MXNetError, OSError) as error:
-            refusal = refusal_of(error)
-            if refusal is None:
-                raise
-            try:
-                raise refusal from error
-            finally:
-                del refusal  # see refusal_of
+        with as_refusals(), self._backend.scope():
+            yield
 
     def prepare(self, call: IncomingCall) -> Prepared:
         """Return a prediction ready to be computed with others; raise HostError."""
         with self._on_device():
-            asked = self._asked(call)
-            module = self._get(asked.module)
-            module.require("predict")
-            inference = module.inference
-            if call.target is None:
-                prediction = inference.prepare(call.tensors, asked.bucket)
-            else:
-                prediction = inference.prepare_alike(call.target, call.tensors, asked.bucket)
-            predictor, rows = prediction.predictor, prediction.rows
-            most_rows = min(asked.max_batch_size or prediction.quick_rows, prediction.quick_rows)
-            if not predictor.can_batch:
-                most_rows = min(most_rows, rows)
-        work = BatchWork(inference, prediction)
-        return Prepared(call, predictor, rows, most_rows, asked.max_delay_us * 1000, work)
+            return self._batching.prepare(call)
 
     def predict(self, batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
         """Compute predictions of one group together; raise HostError for all of them."""
-        asked = self._asked(batch[0].call)
+        asked: calls.Predict = batch[0].work.asked
         with self._on_device():
-            if batch[0].work.inference is not self._get(asked.module).inference:
-                return self._predict_anew(batch)
             try:
-                return predict_batch(batch)
+                return self._batching.predict(batch)
             except MemoryError as error:
                 reason = str(error)
             finally:
                 self._account(asked)
             self._make_room(asked.module)
             try:
-                return predict_batch(batch)
+                return self._batching.predict(batch)
             except MemoryError:
                 raise OutOfMemory(f"a prediction of module {asked.module!r}", reason) from None
-
-    def _predict_anew(self, batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
-        """Compute what was prepared before its module was bound anew, one by one."""
-        answers = []
-        for one in batch:
-            (found,), facts = predict_batch([self.prepare(one.call)])
-            copies = {name: value.copy() for name, value in found.tensors.items()}
-            answers.append(Predicted(found.call, found.result, copies))
-        return answers, facts
-
-    def _asked(self, call: IncomingCall) -> calls.Predict:
-        if call.target is None:
-            return from_plain(calls.Predict, call.params)
-        asked = self._targets.get(call.target)
-        if asked is None:
-            asked = self._targets[call.target] = from_plain(calls.Predict, call.params)
-        return asked
 
     def has_work(self) -> bool:
         """Tell whether a job can be advanced."""
@@ -306,14 +266,7 @@ class ModuleHost:
             "available_bytes": available_bytes(self._device),
             "device_memory": None if memory is None else {"used": memory[0], "total": memory[1]},
             "numpy": np.__version__,
-            "memory_budget": {
-                "bytes": self._residents.budget_bytes,
-                "used": self._residents.used_bytes,
-            },
-            "modules": [
-                summarize(module) | {"memory": self._residents.memory(module.name)}
-                for module in self._residents
-            ],
+            **self._residents.describe(),
             "jobs": self._jobs.summarize(),
         }, {}
 
@@ -423,17 +376,7 @@ class ModuleHost:
     def _set_learning_rate(self, call: calls.SetLearningRate, tensors: Arrays) -> Answer:
         module = self._get(call.module)
         module.require("set_learning_rate")
-        optimizer = optimizer_of(module.engine)
-        assert optimizer is not None
-        if optimizer.lr_scheduler is not None:
-            raise HostError(
-                "conflict",
-                "an lr_scheduler gives the learning rate; install an optimizer without one",
-                "learning_rate",
-            )
-        if not 0 <= call.learning_rate < float("inf"):
-            raise Invalid("learning_rate", call.learning_rate, "a finite number, at least 0")
-        optimizer.set_learning_rate(call.learning_rate)
+        set_learning_rate(module.engine, call.learning_rate)
         return describe_optimizer(module) or {}, {}
 
     def _get_optimizer_states(self, call: calls.GetOptimizerStates, tensors: Arrays) -> Answer:

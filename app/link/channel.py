@@ -10,6 +10,8 @@ import time
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+import orjson
+
 from app.errors import HostError
 from app.link.client import Buffers, TensorSpecs
 from app.link.event_flow import EventFlow
@@ -134,7 +136,7 @@ class SocketChannel:
         assert self._slots is not None
         tensors = one.tensors
         shapes = tuple((name, value.dtype, value.shape) for name, value in tensors.items())
-        key = tuple(one.result.items()), shapes
+        key = orjson.dumps(one.result), shapes
         number = self._numbers.find(key)
         if number is None:
             number = self._number_outputs(key, one)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.domain.module import OptimizerSpec
-from app.errors import Invalid
+from app.errors import HostError, Invalid
 from app.executor.faults import client_fault
 from app.executor.modules.optimizer_specs import (
     check_states,
@@ -168,3 +168,18 @@ def unpark_optimizer(engine: Engine, parked: Parked) -> None:
 def _set_states(engine: Engine, states: bytes) -> None:
     with client_fault("states"):
         main_module(engine).set_optimizer_states(states)
+
+
+def set_learning_rate(engine: Engine, learning_rate: float) -> None:
+    """Set it; raise HostError where a schedule gives it, Invalid where it is none."""
+    optimizer = optimizer_of(engine)
+    assert optimizer is not None
+    if optimizer.lr_scheduler is not None:
+        raise HostError(
+            "conflict",
+            "an lr_scheduler gives the learning rate; install an optimizer without one",
+            "learning_rate",
+        )
+    if not 0 <= learning_rate < float("inf"):
+        raise Invalid("learning_rate", learning_rate, "a finite number, at least 0")
+    optimizer.set_learning_rate(learning_rate)

@@ -11,7 +11,9 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
+from app.executor.modules.describe import summarize
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.modules.module_memory import memory_of
 from app.executor.modules.process_memory import return_free_memory
@@ -117,6 +119,13 @@ class Residents:
     def used_bytes(self) -> int:
         """What all modules take together."""
         return self._used_bytes
+
+    def describe(self) -> dict[str, Any]:
+        """Return the budget and the modules, with what each takes."""
+        return {
+            "memory_budget": {"bytes": self.budget_bytes, "used": self.used_bytes},
+            "modules": [summarize(one) | {"memory": self.memory(one.name)} for one in self],
+        }
 
     def keep_to_budget(self, but: str) -> None:
         """Let go what was not used for the longest time, until the rest is within the budget.

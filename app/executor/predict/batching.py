@@ -1,27 +1,83 @@
-"""Predictions of one predictor computed together."""
+"""Predictions on their way into a batch, and out of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
+from app.domain.codec import from_plain
+from app.executor.modules.hosted_module import HostedModule
 from app.executor.predict.inference import Inference
 from app.executor.predict.prediction import Prediction
+from app.link.calls import Predict
 from app.link.packed_frames import BatchFacts
-from app.link.protocols import Predicted, Prepared
+from app.link.protocols import IncomingCall, Predicted, Prepared
+from app.link.signatures import Target
 
-__all__ = ["BatchWork", "predict_batch"]
+__all__ = ["Batching"]
 
 
-class BatchWork(NamedTuple):
-    """The ``work`` of a prepared prediction: what computes it, and what that belongs to."""
+class _Work(NamedTuple):
+    """What a prepared prediction is computed by, and what that belongs to."""
 
+    asked: Predict
     inference: Inference
     prediction: Prediction
 
 
-def predict_batch(batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
-    """Compute predictions of one group."""
+class Batching:
+    """Prepares predictions, and computes those of one predictor together."""
+
+    def __init__(self, module: Callable[[str], HostedModule]) -> None:
+        """Know nothing yet.
+
+        Args:
+            module: returns the module of a name; raises HostError.
+        """
+        self._module = module
+        self._asked: WeakKeyDictionary[Target, Predict] = WeakKeyDictionary()
+
+    def prepare(self, call: IncomingCall) -> Prepared:
+        """Return a prediction ready to be computed with others; raise Invalid or HostError."""
+        asked = self._read(call)
+        module = self._module(asked.module)
+        module.require("predict")
+        inference = module.inference
+        if call.target is None:
+            prediction = inference.prepare(call.tensors, asked.bucket)
+        else:
+            prediction = inference.prepare_alike(call.target, call.tensors, asked.bucket)
+        predictor, rows = prediction.predictor, prediction.rows
+        most_rows = min(asked.max_batch_size or prediction.quick_rows, prediction.quick_rows)
+        if not predictor.can_batch:
+            most_rows = min(most_rows, rows)
+        work = _Work(asked, inference, prediction)
+        return Prepared(call, predictor, rows, most_rows, asked.max_delay_us * 1000, work)
+
+    def predict(self, batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
+        """Compute predictions of one predictor together."""
+        first: _Work = batch[0].work
+        if first.inference is self._module(first.asked.module).inference:
+            return _predict(batch)
+        # The module was bound anew since: each may fit in another way now.
+        answers = []
+        for one in batch:
+            (found,), facts = _predict([self.prepare(one.call)])
+            copies = {name: value.copy() for name, value in found.tensors.items()}
+            answers.append(Predicted(found.call, found.result, copies))
+        return answers, facts
+
+    def _read(self, call: IncomingCall) -> Predict:
+        if call.target is None:
+            return from_plain(Predict, call.params)
+        asked = self._asked.get(call.target)
+        if asked is None:
+            asked = self._asked[call.target] = from_plain(Predict, call.params)
+        return asked
+
+
+def _predict(batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
     predictions: list[Prediction] = [one.work.prediction for one in batch]
     predictor = predictions[0].predictor
     run = predictor.run_batch([(one.inputs(), one.rows) for one in predictions])
