@@ -13,7 +13,7 @@ from app.api.body_memory import BodyMemory
 from app.api.decoder_pool import DecoderPool
 from app.api.decoding import Work
 from app.api.requests import ModuleBody, canonical_symbol
-from app.domain.codec import from_plain
+from app.domain.codec import from_plain, to_plain
 from app.errors import Invalid, TooLarge, UnsupportedMedia
 from app.settings import Settings
 from app.tensors.codec import JSON, media_type
@@ -27,6 +27,7 @@ __all__ = [
     "check_object",
     "decoders",
     "read_body",
+    "read_change",
     "read_json",
     "read_module_body",
     "read_object",
@@ -103,6 +104,16 @@ async def read_json(request: Request, check: Work) -> Any:
 async def read_object(request: Request, cls: type[T]) -> T:
     """Return the JSON body as a domain value; every field at fault is named."""
     return _object(cls, await read_json(request, _check(cls)))
+
+
+async def read_change(request: Request, cls: type[T]) -> Callable[[T], T]:
+    """Return what makes a domain value another with the fields that a JSON body gives.
+
+    Fields that are not given stay; null stands for a field's None.
+    """
+    plain = await read_json(request, _check(cls))
+    _object(cls, plain)
+    return lambda value: from_plain(cls, to_plain(value) | plain)
 
 
 async def check_object(request: Request, cls: type[T], plain: dict[str, Any]) -> T:

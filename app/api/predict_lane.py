@@ -81,7 +81,7 @@ class PredictLane:
             if record is None:
                 raise NotFound("module", name)
             asked = self._read(record, content_type, body)
-            target = self._predictions.target(name, asked.rows, asked.bucket)
+            target = self._predictions.target(record, asked.rows, asked.bucket)
         except Exception as error:
             respond(*refuse(error))
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.api import checkpoints, datasets, health, jobs, modules, params, steps
+from app.api import checkpoints, datasets, health, jobs, modules, params, serving, steps
 
 __all__ = ["ROUTERS"]
 
@@ -10,6 +10,7 @@ ROUTERS = (
     modules.router,
     params.router,
     steps.router,
+    serving.router,
     checkpoints.router,
     datasets.router,
     jobs.router,

@@ -24,6 +24,7 @@ from app.domain.codec import from_plain
 from app.domain.module import ModuleKind
 from app.errors import Invalid
 from app.link import calls
+from app.services.predictions import predict_call
 
 __all__ = ["router"]
 
@@ -226,7 +227,7 @@ async def predict(module: ModuleName, request: Request, services: ServicesOf) ->
     record = await services.access.known(module)
     tensors, rest = await read_tensors(request, record.data_names)
     bucket = from_plain(PredictFields, rest).bucket if rest else None
-    call = calls.Predict(module=module, bucket=bucket)
+    call = predict_call(record, bucket)
     reply = await unless_hung_up(request, services.access.ask(record, call, tensors))
     extra = reply.result if record.kind is ModuleKind.BUCKETING else None
     return await answer(request, reply, "outputs", extra)

@@ -122,6 +122,7 @@ class ModuleView(BaseModel):
     default_bucket_key: str | None
     executor: str = Field(examples=["cpu(0)"])
     contexts: list[str]
+    serving: dict[str, Any] = Field(description="How predictions are served.")
     bind: dict[str, Any] | None
     init: dict[str, Any] | None
     optimizer: dict[str, Any] | None

@@ -154,6 +154,14 @@ class ModuleCalls(Connection):
         body = {"learning_rate": learning_rate}
         return self._json("PATCH", f"/v1/modules/{name}/optimizer", json=body)
 
+    def serving(self, name: str) -> dict[str, Any]:
+        """Return how predictions of a module are served."""
+        return self._json("GET", f"/v1/modules/{name}/serving")
+
+    def set_serving(self, name: str, **fields: Any) -> dict[str, Any]:
+        """Change how they are served: ``max_batch_size``, ``max_delay_us``."""
+        return self._json("PATCH", f"/v1/modules/{name}/serving", json=fields)
+
     def optimizer_states(self, name: str) -> bytes:
         """Return the optimizer's states as MXNet's ``.states`` file has them."""
         return self.request("GET", f"/v1/modules/{name}/optimizer/states").content

@@ -22,6 +22,7 @@ from pydantic import BeforeValidator, ConfigDict, WithJsonSchema
 from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import STRICT_FIELDS, canonical_json
 from app.domain.origin import Origin
+from app.domain.serving import ServingSpec
 from app.errors import Conflict, ParamsLost, WrongStage
 
 __all__ = [
@@ -191,6 +192,7 @@ class ModuleRecord:
             ``{"type": "2bit", "threshold": 0.5}``; the optimizer's kvstore must be ``device``.
             What was not sent yet is no part of a checkpoint: a fit that goes on after a death
             begins without.
+        serving: how predictions are served.
         bind, init, optimizer: the specifications of the calls made, None before the call.
         params: where the parameters came from, None while there are none.
         checkpoint: the newest durable state of its parameters.
@@ -218,6 +220,7 @@ class ModuleRecord:
     origin: Origin | None = None
     executor: str = "cpu(0)"
     contexts: tuple[str, ...] = ("cpu(0)",)
+    serving: ServingSpec = field(default_factory=ServingSpec)
     bind: BindSpec | None = None
     init: InitSpec | None = None
     optimizer: OptimizerSpec | None = None

@@ -64,7 +64,7 @@ class InferLane:
         record = self._predictions.record(name)
         if record is None:
             raise Malformed(f"model {name!r} was deleted")
-        target = self._predictions.target(name, header.rows)
+        target = self._predictions.target(record, header.rows)
         deadline = time.monotonic() + header.timeout_us * 1e-6 if header.timeout_us else 0.0
 
         def on_outcome(outcome: Outcome | Exception) -> None:

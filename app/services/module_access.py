@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 import structlog
 
 from app.domain.module import ModuleRecord, require
+from app.domain.serving import ServingSpec
 from app.error_table import error_code
 from app.errors import (
     ExecutorGone,
@@ -119,7 +120,7 @@ class ModuleAccess:
             return await self._unsettle(record, marked, tensors)
 
     async def known(self, name: str) -> ModuleRecord:
-        """Return a module's record for what never changes of it: executor, kind, names.
+        """Return a module's record for what seldom changes of it: executor, kind, names, serving.
 
         Predictions are looked up here, without a query each.
         """
@@ -134,6 +135,17 @@ class ModuleAccess:
     async def bring_back(self, name: str) -> None:
         """Bring a module back to its device."""
         await self._restoration.restore(name)
+
+    async def serve(self, name: str, change: Callable[[ServingSpec], ServingSpec]) -> ModuleRecord:
+        """Change how a module is served; predictions see it that are asked for from here on."""
+
+        def alter(record: ModuleRecord) -> ModuleRecord:
+            return record.evolve(serving=change(record.serving))
+
+        async with self.lock(name):
+            record = await asyncio.to_thread(self._modules.change, name, alter)
+            self.remember(record)
+            return record
 
     async def change(
         self,

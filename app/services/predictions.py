@@ -16,7 +16,7 @@ from app.link.slots import Piece
 from app.services.executors import Executors
 from app.services.module_access import ModuleAccess
 
-__all__ = ["Predictions", "TensorRow"]
+__all__ = ["Predictions", "TensorRow", "predict_call"]
 
 TensorRow: TypeAlias = tuple[str, Any, tuple[int, ...]]
 """Name, dtype and shape of one tensor."""
@@ -24,6 +24,17 @@ TensorRow: TypeAlias = tuple[str, Any, tuple[int, ...]]
 _MOST_TARGETS = 4096
 _MOST_RESTORES = 3
 """For one prediction: others may need the memory, and put the module away again."""
+
+
+def predict_call(record: ModuleRecord, bucket: str | None = None) -> calls.Predict:
+    """Return the call for a prediction of a module as it is served."""
+    serving = record.serving
+    return calls.Predict(
+        module=record.name,
+        bucket=bucket,
+        max_batch_size=serving.max_batch_size,
+        max_delay_us=serving.max_delay_us,
+    )
 
 
 class Predictions:
@@ -46,12 +57,14 @@ class Predictions:
         """Return a module's record, if it is known without a query."""
         return self._access.known_now(module)
 
-    def target(self, module: str, rows: tuple[TensorRow, ...], bucket: str | None = None) -> Target:
+    def target(
+        self, record: ModuleRecord, rows: tuple[TensorRow, ...], bucket: str | None = None
+    ) -> Target:
         """Return one and the same target for predictions that are alike."""
-        key = module, rows, bucket
+        key = record.name, record.serving, rows, bucket
         found = self._targets.get(key)
         if found is None:
-            _, params = calls.to_call(calls.Predict(module=module, bucket=bucket))
+            _, params = calls.to_call(predict_call(record, bucket))
             signature = Signature.of({name: (shape, dtype) for name, dtype, shape in rows})
             if len(self._targets) >= _MOST_TARGETS:
                 self._targets.clear()

@@ -21,6 +21,7 @@ from app.domain.module import (
     ParamsSource,
 )
 from app.domain.origin import Origin
+from app.domain.serving import ServingSpec
 
 __all__ = [
     "dataset_of",
@@ -71,6 +72,7 @@ def module_of(row: Row[Any], symbols: Mapping[str, str]) -> ModuleRecord:
         default_bucket_key=row.spec["default_bucket_key"],
         compression_params=row.spec.get("compression_params"),
         origin=_origin_of(row.spec.get("origin")),
+        serving=from_plain(ServingSpec, row.spec.get("serving", {})),
         # What older servers did not know of, their rows do not have.
         **{name: tuple(row.spec.get(name, ())) for name in _MODULE_TUPLES},
     )
@@ -81,6 +83,7 @@ def module_values(record: ModuleRecord) -> dict[str, Any]:
     spec: dict[str, Any] = {name: list(getattr(record, name)) for name in _MODULE_TUPLES}
     spec["default_bucket_key"] = record.default_bucket_key
     spec["origin"] = None if record.origin is None else to_plain(record.origin)
+    spec["serving"] = to_plain(record.serving)
     spec["compression_params"] = _plain_dict(record.compression_params)
     return {
         "name": record.name,

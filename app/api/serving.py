@@ -1,0 +1,43 @@
+"""How predictions of a module are served."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from app.api.bodies import read_change
+from app.api.dependencies import ModuleName, ServicesOf
+from app.api.module_views import shown
+from app.api.openapi import json_body, problems
+from app.api.views import ModuleView
+from app.domain.codec import to_plain
+from app.domain.serving import ServingSpec
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/v1/modules/{module}", tags=["predict"])
+
+
+@router.get("/serving", summary="How it is served", responses=problems(404, 422))
+async def get_serving(module: ModuleName, services: ServicesOf) -> dict[str, Any]:
+    """Return what was set, and the defaults of the rest."""
+    plain: dict[str, Any] = to_plain((await services.access.record(module)).serving)
+    return plain
+
+
+@router.patch(
+    "/serving",
+    summary="Change how it is served",
+    openapi_extra=json_body(ServingSpec, {"max_batch_size": 32, "max_delay_us": 500}),
+    responses=problems(400, 404, 409, 413, 415, 422, 503),
+)
+async def set_serving(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
+    """Change the fields that are given, for predictions that are asked for from here on.
+
+    Requests that wait when the device is free are computed together, up to `max_batch_size`
+    examples. `max_delay_us` lets them wait for more, which helps where each batch has a high cost
+    of its own and requests come from many clients.
+    """
+    change = await read_change(request, ServingSpec)
+    return await shown(services, await services.access.serve(module, change))

@@ -1,0 +1,31 @@
+"""How predictions of a module are served."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from pydantic import ConfigDict, Field
+
+from app.domain.codec import STRICT_FIELDS
+
+__all__ = ["ServingSpec"]
+
+_MOST_ROWS = 1 << 16
+_LONGEST_DELAY_US = 10_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingSpec:
+    """What an operator sets; a prediction that is asked for sees what is set then.
+
+    Attributes:
+        max_batch_size: examples of several requests that are computed together at most; None for
+            as many as take a short time.
+        max_delay_us: microseconds that a request may wait for others to be computed with it.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    max_batch_size: Annotated[int, Field(ge=1, le=_MOST_ROWS)] | None = None
+    max_delay_us: Annotated[int, Field(ge=0, le=_LONGEST_DELAY_US)] = 0
