@@ -11,7 +11,13 @@ __all__ = ["Accumulate", "Copy", "Primitive", "Reorder", "Zeros"]
 
 
 class Primitive(Operator):
-    """Base of these operators; no monitor sees them."""
+    """Base of these operators; no monitor sees them.
+
+    Each is equal to itself alone: what it holds are no attributes that could be compared.
+    """
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
 
 class Zeros(Primitive):

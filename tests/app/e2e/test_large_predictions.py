@@ -99,7 +99,7 @@ def test_a_client_that_hangs_up_frees_its_place(server: ServerProcess) -> None:
     clients = []
     for _ in range(16):
         client = socket.create_connection((address.hostname, address.port))
-        head = "POST /v1/modules/lenet/predict HTTP/1.1\r\nhost: x\r\n"
+        head = "POST /v1/modules/lenet/predict HTTP/1.1\r\nhost: 127.0.0.1\r\n"
         head += f"content-type: application/x-npz\r\ncontent-length: {len(body)}\r\n\r\n"
         client.sendall(head.encode() + body)
         clients.append(client)
