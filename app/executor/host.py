@@ -287,7 +287,7 @@ class ModuleHost:
 
         def make() -> Waits[None]:
             module = yield from restored_module(call, self._random)
-            self._residents.add(module)
+            self._residents.add(module, is_awaited=True)
 
         return self._alone(call, make)
 

@@ -8,6 +8,7 @@ A module that a job works on or a call changes, or that has what is nowhere else
 from __future__ import annotations
 
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ from app.executor.modules.stepping import Stepper
 __all__ = ["Residents"]
 
 _log = logging.getLogger(__name__)
+
+_AWAITED_SECONDS = 10.0
 
 
 class Residents:
@@ -44,6 +47,7 @@ class Residents:
         self._steppers: dict[str, Stepper] = {}
         self._memory: dict[str, dict[str, int]] = {}
         self._plans: dict[str, int] = {}
+        self._awaited: dict[str, float] = {}
         self._used_bytes = 0
 
     def __contains__(self, name: str) -> bool:
@@ -54,6 +58,7 @@ class Residents:
 
     def use(self, name: str) -> HostedModule:
         """Return a module, which is in use now; raise KeyError."""
+        self._awaited.pop(name, None)
         self._modules.move_to_end(name)
         return self._modules[name]
 
@@ -61,9 +66,16 @@ class Residents:
         """Return the stepper of a module; raise KeyError."""
         return self._steppers[name]
 
-    def add(self, module: HostedModule) -> None:
-        """Take a module in."""
+    def add(self, module: HostedModule, *, is_awaited: bool = False) -> None:
+        """Take a module in.
+
+        Args:
+            is_awaited: a call on it is to come, until which it stays for a while; else two that
+                are larger than the budget would put each other away for ever.
+        """
         self._modules[module.name] = module
+        if is_awaited:
+            self._awaited[module.name] = time.monotonic() + _AWAITED_SECONDS
         self._steppers[module.name] = Stepper(module)
 
     @contextmanager
@@ -84,6 +96,7 @@ class Residents:
         del self._steppers[name]
         self._used_bytes -= sum(self._memory.pop(name, {}).values())
         self._plans.pop(name, None)
+        self._awaited.pop(name, None)
         self._release(name)
 
     def clear(self) -> None:
@@ -92,6 +105,7 @@ class Residents:
         self._steppers.clear()
         self._memory.clear()
         self._plans.clear()
+        self._awaited.clear()
         self._used_bytes = 0
 
     # -- memory -------------------------------------------------------------------------------
@@ -155,6 +169,8 @@ class Residents:
 
     def _put_away(self, name: str) -> None:
         module = self._modules[name]
+        if time.monotonic() < self._awaited.get(name, 0.0):
+            return
         if not module.has_unsaved and module.job_id is None and not module.is_changing:
             _log.info("module %s was put away", name)
             self.remove(name)

@@ -182,3 +182,14 @@ def test_no_memory_for_a_jobs_data_costs_that_job_after_a_second_try(
         assert "smaller" in last["message"]
     assert names(many) == ["a"]
     predict(many, "a")
+
+
+def test_a_module_that_was_brought_back_stays_until_the_call_it_came_for(many: Any) -> None:
+    record = many.host._residents.use("a").record
+    many.ask(calls.DeleteModule(module="a"))
+    many.ask(calls.RestoreModule(record=record.with_init(InitSpec(seed=3))))
+    limit(many, 1)
+    predict(many, "b", rows=1)
+    assert names(many) == ["a", "b"], "though it is larger than the budget"
+    predict(many, "a", rows=1)
+    assert names(many) == ["a"]
