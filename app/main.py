@@ -87,6 +87,7 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=_lifespan,
         redirect_slashes=False,
         dependencies=[Depends(refuse_unknown_query)],
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.settings = settings
     app.state.body_memory = BodyMemory(settings.max_bodies_bytes)

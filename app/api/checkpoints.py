@@ -105,7 +105,7 @@ def delete_checkpoint(module: ModuleName, epoch: Epoch, services: ServicesOf) ->
     response_class=FileResponse,
     responses=problems(404, 422),
 )
-def get_file(
+def get_checkpoint_file(
     module: ModuleName, epoch: Epoch, file: FileName, services: ServicesOf
 ) -> OpenFileResponse:
     """Return a file of a checkpoint as MXNet reads it."""
@@ -120,7 +120,7 @@ def get_file(
     openapi_extra=raw_body("A `-symbol.json`, `.params` or `.states` file."),
     responses=problems(404, 409, 413, 422),
 )
-async def put_file(
+async def put_checkpoint_file(
     module: ModuleName, epoch: Epoch, file: FileName, request: Request, services: ServicesOf
 ) -> CheckpointView:
     """Upload one file of a checkpoint that MXNet wrote; `load` makes use of it."""

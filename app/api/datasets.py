@@ -79,7 +79,7 @@ def get_dataset(dataset: DatasetName, response: Response, services: ServicesOf) 
 
 
 @router.get("/{dataset}/preview", summary="Preview a dataset", responses=problems(404, 422))
-def preview(
+def preview_dataset(
     dataset: DatasetName,
     services: ServicesOf,
     rows: Annotated[int, Query(ge=1, le=100, description="Rows of each array.")] = 10,
@@ -94,7 +94,7 @@ def preview(
     response_class=FileResponse,
     responses=problems(404, 422),
 )
-def get_file(dataset: DatasetName, services: ServicesOf) -> OpenFileResponse:
+def get_dataset_file(dataset: DatasetName, services: ServicesOf) -> OpenFileResponse:
     """Return the file as it was uploaded."""
     record, file = services.datasets.open_file(dataset)
     return OpenFileResponse(file, f"{record.name}.{record.kind}", {"ETag": record.etag})

@@ -24,7 +24,7 @@ _NOT_READY: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/livez", summary="Is the server alive?")
-async def livez() -> StatusView:
+async def get_liveness() -> StatusView:
     """Answer as long as the event loop runs."""
     return StatusView(status="alive")
 
@@ -35,7 +35,7 @@ async def livez() -> StatusView:
     response_model=StatusView,
     responses=_NOT_READY,
 )
-async def readyz(services: ServicesOf) -> Response:
+async def get_readiness(services: ServicesOf) -> Response:
     """Answer 200 when every executor is up, else 503.
 
     Modules come to their devices when they are first called; one that cannot keeps no other from
@@ -52,7 +52,7 @@ async def readyz(services: ServicesOf) -> Response:
 
 
 @router.get("/metrics", summary="Metrics for Prometheus", response_class=Response)
-def metrics(services: ServicesOf) -> Response:
+def get_server_metrics(services: ServicesOf) -> Response:
     """Return counters and timings of requests, executors and jobs in Prometheus' text format."""
     text = generate_latest() + generate_latest(Gauges(services))
     return Response(text, media_type=CONTENT_TYPE_LATEST)

@@ -121,7 +121,7 @@ Submitted = Annotated[Submission, Depends(_submission)]
     openapi_extra=json_body(FitParams, _FIT),
     responses=_SUBMIT,
 )
-async def fit(submission: Submitted) -> JobView:
+async def fit_module(submission: Submitted) -> JobView:
     """Queue a training over a dataset; binds and initializes what is not there yet."""
     return await submission.as_job(JobKind.FIT)
 
@@ -133,13 +133,13 @@ async def fit(submission: Submitted) -> JobView:
     openapi_extra=json_body(ScoreParams, _SCORE),
     responses=_SUBMIT,
 )
-async def score(submission: Submitted) -> JobView:
+async def score_module(submission: Submitted) -> JobView:
     """Queue an evaluation of metrics over a dataset."""
     return await submission.as_job(JobKind.SCORE)
 
 
 @router.post(
-    "/v1/modules/{module}/predict-dataset",
+    "/v1/modules/{module}/predict_dataset",
     status_code=202,
     summary="Predict a dataset",
     openapi_extra=json_body(PredictParams, {**_SCORE, "output": "answers"}),
@@ -187,25 +187,25 @@ def delete_job(job: JobId, services: ServicesOf) -> None:
 
 
 @router.post("/v1/jobs/{job}/cancel", summary="Cancel", responses=problems(404, 409, 422))
-def cancel(job: JobId, services: ServicesOf) -> JobView:
+def cancel_job(job: JobId, services: ServicesOf) -> JobView:
     """Cancel a job; one that runs stops after the batch in work."""
     return job_view(services.jobs.cancel(job))
 
 
 @router.post("/v1/jobs/{job}/pause", summary="Pause", responses=problems(404, 409, 422))
-def pause(job: JobId, services: ServicesOf) -> JobView:
+def pause_job(job: JobId, services: ServicesOf) -> JobView:
     """Pause a job; one that runs saves a checkpoint first."""
     return job_view(services.jobs.pause(job))
 
 
 @router.post("/v1/jobs/{job}/resume", summary="Resume", responses=problems(404, 409, 422))
-def resume(job: JobId, services: ServicesOf) -> JobView:
+def resume_job(job: JobId, services: ServicesOf) -> JobView:
     """Queue a paused job again, from its newest checkpoint; withdraw a pause not done yet."""
     return job_view(services.jobs.resume(job))
 
 
 @router.post("/v1/jobs/{job}/retry", summary="Retry", responses=problems(404, 409, 422))
-def retry(job: JobId, services: ServicesOf) -> JobView:
+def retry_job(job: JobId, services: ServicesOf) -> JobView:
     """Queue a failed or cancelled job again; it goes on from its newest checkpoint."""
     return job_view(services.jobs.retry(job))
 
@@ -220,7 +220,7 @@ Points = Annotated[
 
 
 @router.get("/v1/jobs/{job}/metrics", summary="Metrics", responses=problems(404, 422))
-def metrics(
+def get_job_metrics(
     job: JobId,
     services: ServicesOf,
     cursor: Cursor = None,
@@ -273,7 +273,7 @@ After = Annotated[int, Query(ge=0, lt=2**63, description="As Last-Event-ID, whic
     response_class=StreamingResponse,
     responses={**_STREAM, **problems(404, 422)},
 )
-async def follow(
+async def follow_job(
     job: JobId, services: ServicesOf, last_event_id: LastEventId = None, after: After = 0
 ) -> StreamingResponse:
     """Send the job's events as they come, from the first or after a given one, to its end."""
@@ -288,7 +288,7 @@ async def follow(
     response_class=StreamingResponse,
     responses={**_STREAM, **problems(422)},
 )
-async def follow_all(
+async def follow_events(
     services: ServicesOf, last_event_id: LastEventId = None, after: After = 0
 ) -> StreamingResponse:
     """Send the events of all jobs as they come."""

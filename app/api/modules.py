@@ -146,7 +146,7 @@ async def restore_module(module: ModuleName, services: ServicesOf) -> ModuleView
 
 
 @router.get("/{module}/symbol", summary="Fetch a module's symbol", responses=problems(404, 422))
-def get_symbol(module: ModuleName, services: ServicesOf, key: str | None = None) -> Response:
+def get_module_symbol(module: ModuleName, services: ServicesOf, key: str | None = None) -> Response:
     """Return the symbol JSON, of the default bucket unless a key is given."""
     record = services.modules.get(module)
     chosen = record.default_bucket_key if key is None else key
@@ -174,7 +174,7 @@ async def delete_module(module: ModuleName, services: ServicesOf, if_match: IfMa
     openapi_extra=json_body(BindSpec, _BIND),
     responses=problems(400, 404, 409, 413, 415, 422, 503),
 )
-async def bind(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
+async def bind_module(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
     """Give a module shapes and memory, or bind it anew; its parameters stay."""
     spec = await read_object(request, BindSpec)
     return await shown(services, await services.commands.bind(module, spec))
@@ -186,7 +186,7 @@ async def bind(module: ModuleName, request: Request, services: ServicesOf) -> Mo
     openapi_extra=json_body(BucketShapes, _BIND),
     responses=problems(400, 404, 409, 413, 415, 422, 503),
 )
-async def reshape(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
+async def reshape_module(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
     """Change the input shapes of a bound module; parameters and optimizer stay."""
     shapes = await read_object(request, BucketShapes)
     return await shown(services, await services.commands.reshape(module, shapes))

@@ -151,7 +151,7 @@ async def set_learning_rate(
     response_class=Response,
     responses=problems(404, 409, 422, 503),
 )
-async def get_states(module: ModuleName, services: ServicesOf) -> Response:
+async def get_optimizer_states(module: ModuleName, services: ServicesOf) -> Response:
     """Return the states in MXNet's `.states` form."""
     call = calls.GetOptimizerStates(module=module)
     reply = await services.access.ask_at(module, "optimizer_states", call)
@@ -170,7 +170,7 @@ async def get_states(module: ModuleName, services: ServicesOf) -> Response:
     openapi_extra=raw_body("A `.states` file of MXNet or of this server."),
     responses=problems(404, 409, 413, 422, 503),
 )
-async def set_states(module: ModuleName, request: Request, services: ServicesOf) -> None:
+async def set_optimizer_states(module: ModuleName, request: Request, services: ServicesOf) -> None:
     """Take over states that MXNet or this server wrote.
 
     Until a checkpoint is saved they are in memory alone, and the module is not `durable`.

@@ -76,7 +76,7 @@ async def _forward(
     openapi_extra=tensor_body(_BATCH, _FORWARD_FIELDS),
     responses={**tensor_answer("outputs"), **_ERRORS},
 )
-async def forward(module: ModuleName, request: Request, services: ServicesOf) -> Response:
+async def forward_module(module: ModuleName, request: Request, services: ServicesOf) -> Response:
     """Compute the outputs of a batch given by input name.
 
     A training pass moves auxiliary states, such as the averages of BatchNorm: they are in memory
@@ -91,7 +91,9 @@ async def forward(module: ModuleName, request: Request, services: ServicesOf) ->
     openapi_extra=tensor_body({"inputs": _BATCH["inputs"]}, _PASS_FIELDS),
     responses={**tensor_answer("outputs"), **_ERRORS},
 )
-async def forward_backward(module: ModuleName, request: Request, services: ServicesOf) -> Response:
+async def forward_backward_module(
+    module: ModuleName, request: Request, services: ServicesOf
+) -> Response:
     """Compute outputs and gradients of a batch; see `forward` for auxiliary states."""
     return await _forward(module, request, services, "forward_backward", backward=True)
 
@@ -102,7 +104,9 @@ async def forward_backward(module: ModuleName, request: Request, services: Servi
     openapi_extra=tensor_body({"inputs": {"fc_output": [[1.0, 0.0]]}}, _FIELDS, required=False),
     responses=_ERRORS,
 )
-async def backward(module: ModuleName, request: Request, services: ServicesOf) -> dict[str, Any]:
+async def backward_module(
+    module: ModuleName, request: Request, services: ServicesOf
+) -> dict[str, Any]:
     """Compute the gradients of the last training pass; a loss needs no gradients given.
 
     See `forward` for auxiliary states: those of BatchNorm move here as well.
@@ -120,7 +124,9 @@ async def backward(module: ModuleName, request: Request, services: ServicesOf) -
     openapi_extra=tensor_body({"sequence": 3}, _FIELDS, required=False),
     responses=_ERRORS,
 )
-async def update(module: ModuleName, request: Request, services: ServicesOf) -> dict[str, Any]:
+async def update_params(
+    module: ModuleName, request: Request, services: ServicesOf
+) -> dict[str, Any]:
     """Update the parameters from the gradients of the last backward pass.
 
     What they become is in memory alone (the module's `durable` is false) until a checkpoint is
@@ -212,7 +218,7 @@ async def set_states(module: ModuleName, request: Request, services: ServicesOf)
         **problems(400, 404, 409, 413, 415, 422, 503),
     },
 )
-async def predict(module: ModuleName, request: Request, services: ServicesOf) -> Response:
+async def predict_module(module: ModuleName, request: Request, services: ServicesOf) -> Response:
     """Compute the outputs of any number of examples; nothing of the module changes.
 
     Many examples are computed in pieces, of as many as bound or as take 20 ms, between which other

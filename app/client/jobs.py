@@ -43,7 +43,7 @@ class JobCalls(Connection):
         self, name: str, *, limits: Mapping[str, float] | None = None, **params: Any
     ) -> dict[str, Any]:
         """Submit a job that predicts a dataset into another; limits as of ``fit``."""
-        path = f"/v1/modules/{name}/predict-dataset"
+        path = f"/v1/modules/{name}/predict_dataset"
         return self._json("POST", path, json=params, params=limits)
 
     def jobs(

@@ -23,7 +23,7 @@ _OTHER_VERBS = (
 )
 _CALLS = (
     *("bind", "predict", "forward", "backward", "update", "forward_backward", "params/init", "fit"),
-    *("optimizer", "load", "checkpoints", "score", "predict-dataset", "reshape", "buckets"),
+    *("optimizer", "load", "checkpoints", "score", "predict_dataset", "reshape", "buckets"),
 )
 _TARGETS = (
     "POST /v1/modules",

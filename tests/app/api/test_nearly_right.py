@@ -85,7 +85,7 @@ BODIES: dict[str, tuple[str, dict[str, Any]]] = {
         ),
     ),
     "/v1/modules/net/score": ("POST", {"dataset": "examples", "batch_size": 4, "num_batch": 2}),
-    "/v1/modules/net/predict-dataset": (
+    "/v1/modules/net/predict_dataset": (
         "POST",
         {"dataset": "examples", "batch_size": 4, "output": "answers"},
     ),

@@ -1,6 +1,7 @@
 """The OpenAPI document: committed, complete, and about errors as they are."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,33 @@ def test_every_operation_has_summary_description_and_problem_answers(document: d
             for status, answer in operation["responses"].items():
                 if status >= "400" and path.startswith("/v1"):
                     assert "application/problem+json" in answer["content"], f"{where} {status}"
+
+
+def test_every_operation_has_an_id_of_its_own_as_verb_and_noun(document: dict) -> None:
+    ids = [
+        operation["operationId"]
+        for operations in document["paths"].values()
+        for operation in operations.values()
+    ]
+    assert [one for one in ids if not re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", one)] == []
+    assert sorted(ids) == sorted(set(ids))
+    assert {"fit_module", "predict_module", "get_job_metrics"} <= set(ids)
+
+
+def test_every_tag_that_is_used_is_described(document: dict) -> None:
+    described = {tag["name"] for tag in document["tags"] if tag["description"]}
+    for path, operations in document["paths"].items():
+        for verb, operation in operations.items():
+            assert set(operation["tags"]) <= described, f"{verb} {path}"
+
+
+def test_paths_and_their_parameters_are_snake_case(document: dict) -> None:
+    for path, operations in document["paths"].items():
+        assert re.fullmatch(r"(/[a-z0-9_.]+|/\{[a-z_]+\})+|/", path), path
+        for verb, operation in operations.items():
+            for one in operation.get("parameters", ()):
+                if one["in"] != "header":
+                    assert re.fullmatch(r"[a-z_]+", one["name"]), f"{verb} {path}"
 
 
 def test_every_json_body_has_an_example(document: dict) -> None:

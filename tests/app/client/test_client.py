@@ -73,7 +73,7 @@ CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
     (lambda c: c.score("m", dataset="d"), "POST /v1/modules/m/score", {"dataset": "d"}),
     (
         lambda c: c.predict_dataset("m", output="o"),
-        "POST /v1/modules/m/predict-dataset",
+        "POST /v1/modules/m/predict_dataset",
         {"output": "o"},
     ),
     (lambda c: c.job(7), "GET /v1/jobs/7", None),
