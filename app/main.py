@@ -28,6 +28,7 @@ from app.link.client import ExecutorClient
 from app.link.inprocess import InProcessClient
 from app.link.process import ProcessOptions
 from app.link.supervisor import Restore, Supervisor
+from app.logs import send_log
 from app.oip.infer import InferLane
 from app.services.bell import Bells
 from app.services.dispatcher import Dispatcher
@@ -251,6 +252,7 @@ def _make_executor(name: str, settings: Settings, restore: Restore) -> ExecutorC
         threads=settings.threads,
         sharers=len(settings.devices),
         log_level=settings.log_level.upper(),
+        log_format=settings.log_format,
     )
     return Supervisor(name, options, restore)
 
@@ -264,11 +266,11 @@ def _memory_options(name: str, settings: Settings) -> list[str]:
 def configure_logging(settings: Settings) -> None:
     """Send all log lines of this process to standard error, in one form."""
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    send_log(level, settings.log_format)
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.stdlib.LoggerFactory(),
-        processors=[_as_line],
+        processors=[_as_fields if settings.log_format == "json" else _as_line],
     )
 
 
@@ -277,3 +279,10 @@ def _as_line(logger: Any, method: str, event: structlog.typing.EventDict) -> Any
     error = event.pop("exc_info", None)
     words = [str(event.pop("event")), *(f"{name}={value}" for name, value in event.items())]
     return ("%s", " ".join(words)), {"exc_info": error}
+
+
+def _as_fields(logger: Any, method: str, event: structlog.typing.EventDict) -> Any:
+    """Turn a structured event into what the standard library logs, its values in fields."""
+    error = event.pop("exc_info", None)
+    message = str(event.pop("event"))
+    return ("%s", message), {"exc_info": error, "extra": {"fields": event}}

@@ -11,6 +11,7 @@ from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.errors import did_you_mean
+from app.logs import LogFormat
 
 __all__ = ["Settings", "unknown_variables"]
 
@@ -104,6 +105,10 @@ class Settings(BaseSettings):
     """Finished jobs are removed so many days after their end; None keeps them."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe log line that is written."""
+    log_format: LogFormat = "text"
+    """Form of a log line: text, or JSON with the fields of each line by name."""
+    drain_seconds: int = Field(default=10, ge=0, le=3600)
+    """How long requests under way may take to be answered when the server is ended."""
 
     @field_validator("devices")
     @classmethod

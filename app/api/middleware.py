@@ -15,8 +15,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import problem_response
 from app.errors import Unavailable
+from app.traces import Trace
 
-__all__ = ["RequestContext", "count_answer"]
+__all__ = ["RequestContext", "count_answer", "log_answer"]
 
 _log = structlog.get_logger("modserve.access")
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -46,11 +47,26 @@ def _of_post(route: str, status: int) -> tuple[Counter, Histogram]:
     return REQUESTS.labels("POST", route, status), SECONDS.labels("POST", route)
 
 
+def log_answer(
+    method: str, path: str, status: int, seconds: float, request_id: str, trace: Trace | None
+) -> None:
+    """Write the line of a request, at debug level."""
+    _log.debug(
+        "request",
+        method=method,
+        path=path,
+        status=status,
+        milliseconds=round(seconds * 1000, 2),
+        request_id=request_id,
+        **(trace.log_fields() if trace is not None else {}),
+    )
+
+
 class RequestContext:
     """Gives each request an id, counts and times it, and logs it at debug level.
 
-    The client's own ``X-Request-Id`` is taken over where it is a plain word. A failure that no
-    handler knows is answered here, and logged once.
+    The client's own ``X-Request-Id`` is taken over where it is a plain word, and so is the trace
+    of its ``traceparent``. A failure that no handler knows is answered here, and logged once.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -61,8 +77,11 @@ class RequestContext:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request_id = _request_id(scope)
+        request_id, trace = _request_id(scope), _trace(scope)
         scope.setdefault("state", {})["request_id"] = request_id
+        own_fields = [(b"x-request-id", request_id.encode())]
+        if trace is not None:
+            own_fields.append((b"traceparent", trace.field.encode()))
         started = time.perf_counter()
         status = 0
 
@@ -70,10 +89,7 @@ class RequestContext:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [
-                    *message.get("headers", ()),
-                    (b"x-request-id", request_id.encode()),
-                ]
+                message["headers"] = [*message.get("headers", ()), *own_fields]
             await send(message)
 
         try:
@@ -96,14 +112,7 @@ class RequestContext:
             route = getattr(scope.get("route"), "path", "unknown")
             REQUESTS.labels(scope["method"], route, status).inc()
             SECONDS.labels(scope["method"], route).observe(seconds)
-            _log.debug(
-                "request",
-                method=scope["method"],
-                path=scope["path"],
-                status=status,
-                milliseconds=round(seconds * 1000, 2),
-                request_id=request_id,
-            )
+            log_answer(scope["method"], scope["path"], status, seconds, request_id, trace)
 
 
 def _request_id(scope: Scope) -> str:
@@ -113,3 +122,8 @@ def _request_id(scope: Scope) -> str:
             if _SAFE_ID.fullmatch(text):
                 return str(text)
     return uuid.uuid4().hex
+
+
+def _trace(scope: Scope) -> Trace | None:
+    found = [value for name, value in scope["headers"] if name == b"traceparent"]
+    return Trace.take_over(found[0].decode("latin-1")) if len(found) == 1 else None

@@ -53,10 +53,10 @@ def start_server(
     with log.open("ab") as output:
         begin = output.tell()
         process = subprocess.Popen(
-            [*command, "--data-dir", str(folder), "--log-level", "info"],
+            [*command, "--data-dir", str(folder)],
             stdout=output,
             stderr=output,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, "MODSERVE_LOG_LEVEL": "info", **(environment or {})},
         )
     deadline = time.monotonic() + start_seconds
     try:

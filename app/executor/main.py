@@ -10,7 +10,6 @@ import argparse
 import ctypes
 import faulthandler
 import importlib
-import logging
 import os
 import select
 import signal
@@ -29,6 +28,7 @@ from app.link.file_limits import allow_most_files
 from app.link.protocols import Channel, ChannelClosed, Emit, Host
 from app.link.slab_port import SlabLimits
 from app.link.work_page import WorkPage
+from app.logs import send_log
 from core.errors import MXNetError
 
 __all__ = ["main", "make_loop"]
@@ -44,7 +44,7 @@ MakeHost: TypeAlias = Callable[[str, Emit, Callable[[], None]], Host]
 def main(arguments: list[str] | None = None) -> int:
     """Serve one socket until it closes; return the exit status."""
     options = _parse(arguments)
-    _prepare_process(options.log_level)
+    _prepare_process(options)
     sock = socket.socket(fileno=options.fd)
     sock.setblocking(True)
     channel = SocketChannel(sock, SlabLimits(options.limit_bytes, options.idle_bytes))
@@ -84,12 +84,13 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--idle-bytes", type=int, required=True, help="of it, most kept unused")
     parser.add_argument("--beat-seconds", type=float, required=True, help="between heartbeats")
     parser.add_argument("--log-level", default="INFO")
+    parser.add_argument("--log-format", default="text", help="text or json")
     parser.add_argument("--memory-budget", type=int, help="bytes that modules may take")
     parser.add_argument("--sharers", type=int, default=1, help="devices that share its memory")
     return parser.parse_args(arguments)
 
 
-def _prepare_process(log_level: str) -> None:
+def _prepare_process(options: argparse.Namespace) -> None:
     """Tie this process to its parent, which alone decides when it ends.
 
     Ctrl-C and a service manager signal the whole group; the parent then wants its jobs
@@ -101,9 +102,7 @@ def _prepare_process(log_level: str) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     faulthandler.enable()
     sys.setswitchinterval(_SWITCH_SECONDS)
-    logging.basicConfig(
-        level=log_level, format="%(asctime)s %(levelname)s executor %(name)s: %(message)s"
-    )
+    send_log(options.log_level, options.log_format, options.device)
 
 
 def _make_host(options: argparse.Namespace, channel: SocketChannel, activity: Activity) -> Host:

@@ -22,6 +22,7 @@ from app.link.slab_port import SlabLimits
 from app.link.slots import Piece
 from app.link.transport import Connection
 from app.link.work_page import RunningWork, WorkPage
+from app.logs import LogFormat
 
 __all__ = ["PATIENCE", "ProcessClient", "ProcessOptions"]
 
@@ -60,7 +61,7 @@ class ProcessOptions:
         start_seconds: how long a new process may take until it answers.
         stop_seconds: how long a batch under way may take to end before the process is killed.
         beat_seconds: between heartbeats.
-        log_level: of the process's log, which goes to standard error.
+        log_level, log_format: of the process's log, which goes to standard error.
         environ: variables added to this process's own.
     """
 
@@ -72,6 +73,7 @@ class ProcessOptions:
     stop_seconds: float = 10.0
     beat_seconds: float = 1.0
     log_level: str = "INFO"
+    log_format: LogFormat = "text"
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -232,6 +234,7 @@ class ProcessClient:
             *("--idle-bytes", str(options.limits.idle_bytes)),
             *("--beat-seconds", str(options.beat_seconds)),
             *("--log-level", options.log_level),
+            *("--log-format", options.log_format),
         ]
         return subprocess.Popen(
             command,

@@ -11,7 +11,7 @@ import itertools
 import re
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,6 +20,7 @@ from starlette.types import Scope
 
 from app.errors import ServiceError
 from app.exchanges import Begin, Opener, RequestHead
+from app.traces import Trace
 
 __all__ = ["FastLane", "KnownHead"]
 
@@ -37,15 +38,19 @@ class KnownHead:
 
     Attributes:
         begin: begins to answer one.
+        path: as it came.
         route: as the router would name it, for the metrics.
         body_bytes: of each request.
         request_id: the client's own; empty where the server gives one.
+        trace: the client's, if it sent one.
     """
 
     begin: Begin
+    path: str
     route: str
     body_bytes: int
     request_id: str
+    trace: Trace | None = None
 
 
 class FastLane:
@@ -102,13 +107,15 @@ class FastLane:
         for route, opener in self._openers:
             begin = opener(head)
             if begin is not None:
-                return self._learn(text, head, KnownHead(begin, route, size, ""))
+                return self._learn(text, head, KnownHead(begin, head.path, route, size, ""))
         return None
 
     def _learn(self, text: bytes, head: RequestHead, known: KnownHead) -> KnownHead:
         own_id = head.headers.get("x-request-id", "")
-        if _SAFE_ID.fullmatch(own_id):  # which hardly comes again
-            return KnownHead(known.begin, known.route, known.body_bytes, own_id)
+        own_id = own_id if _SAFE_ID.fullmatch(own_id) else ""
+        trace = Trace.take_over(head.headers.get("traceparent", ""))
+        if own_id or trace is not None:  # which hardly come again
+            return replace(known, request_id=own_id, trace=trace)
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[text] = known

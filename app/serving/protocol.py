@@ -17,11 +17,12 @@ from typing import Any
 import orjson
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from app.api.middleware import count_answer
+from app.api.middleware import count_answer, log_answer
 from app.error_table import to_problem
 from app.errors import HeadersTooLarge, Malformed, ServiceError, TooSlow, Unavailable
 from app.serving.fast_exchange import FastExchange
 from app.serving.limits import ConnectionLimits, ServerConfig
+from app.traces import Trace
 
 __all__ = ["LimitedProtocol", "look_at_all"]
 
@@ -146,13 +147,17 @@ class LimitedProtocol(HttpToolsProtocol):
                     [
                         *(STATUS_LINE[status], self._common_fields(), lines),
                         b"connection: close\r\n" if is_last else b"",
+                        _trace_line(exchange.head.trace),
                         b"x-request-id: %b\r\ncontent-length: %d\r\n\r\n"
                         % (exchange.request_id.encode(), len(body)),
                         body,
                     ]
                 )
             )
-        count_answer(exchange.head.route, status, time.perf_counter() - exchange.started)
+        seconds = time.perf_counter() - exchange.started
+        count_answer(exchange.head.route, status, seconds)
+        head, request_id = exchange.head, exchange.request_id
+        log_answer("POST", head.path, status, seconds, request_id, head.trace)
         if is_last:
             self.transport.close()
         elif self._early:
@@ -442,6 +447,10 @@ class _Refusal:
         status, headers, body = _answer(self._error)
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+
+def _trace_line(trace: Trace | None) -> bytes:
+    return b"" if trace is None else b"traceparent: %b\r\n" % trace.field.encode()
 
 
 def _answer(error: ServiceError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:

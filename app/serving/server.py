@@ -32,7 +32,6 @@ __all__ = ["BriefStart", "Server", "listening_sockets", "make_server", "run_serv
 
 _log = logging.getLogger(__name__)
 
-_DRAIN_SECONDS = 10
 _SECONDS_BETWEEN_LOOKS = 1.0
 _KEEP_ALIVE_SECONDS = 75  # longer than proxies keep a connection to us unused
 _DID_NOT_START = 3
@@ -66,7 +65,7 @@ def make_server(app: FastAPI, settings: Settings) -> Server:
         log_config=None,
         access_log=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=_DRAIN_SECONDS,
+        timeout_graceful_shutdown=settings.drain_seconds,
         lifespan="on",
     )
     return Server(config, app)

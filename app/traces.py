@@ -1,0 +1,48 @@
+"""W3C Trace Context: a request that belongs to a client's trace says so in ``traceparent``."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import NamedTuple, Self
+
+__all__ = ["Trace"]
+
+_FIELD = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_ZEROS = frozenset({"0" * 32, "0" * 16})
+
+
+class Trace(NamedTuple):
+    """Where a request stands in a trace.
+
+    Attributes:
+        trace_id: of the trace.
+        parent_id: the span of the client that asks.
+        span_id: the span of this request.
+        flags: as the client sent them.
+    """
+
+    trace_id: str
+    parent_id: str
+    span_id: str
+    flags: str
+
+    @classmethod
+    def take_over(cls, field: str) -> Self | None:
+        """Return the place of a request with this ``traceparent``; None where it is not valid."""
+        found = _FIELD.fullmatch(field)
+        if found is None:
+            return None
+        version, trace_id, parent_id, flags, rest = found.groups()
+        if version == "ff" or (version == "00" and rest) or {trace_id, parent_id} & _ZEROS:
+            return None
+        return cls(trace_id, parent_id, secrets.token_hex(8), flags)
+
+    @property
+    def field(self) -> str:
+        """``traceparent`` of the answer: of the same trace, from this request's span."""
+        return f"00-{self.trace_id}-{self.span_id}-{self.flags}"
+
+    def log_fields(self) -> dict[str, str]:
+        """Return what log lines say of it."""
+        return {"trace_id": self.trace_id, "span_id": self.span_id, "parent_id": self.parent_id}
