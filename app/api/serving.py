@@ -36,8 +36,9 @@ async def set_serving(module: ModuleName, request: Request, services: ServicesOf
     """Change the fields that are given, for predictions that are asked for from here on.
 
     Requests that wait when the device is free are computed together, up to `max_batch_size`
-    examples. `max_delay_us` lets them wait for more, which helps where each batch has a high cost
-    of its own and requests come from many clients.
+    examples, where the outputs for an example are found not to depend on the others in its batch;
+    `batches` declares it where that cannot be found. `max_delay_us` lets them wait for more, which
+    helps where each batch has a high cost of its own and requests come from many clients.
     """
     change = await read_change(request, ServingSpec)
     return await shown(services, await services.access.serve(module, change))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field
 
 from app.domain.codec import STRICT_FIELDS
 
-__all__ = ["ServingSpec"]
+__all__ = ["Batches", "ServingSpec"]
+
+Batches: TypeAlias = Literal["auto", "always", "never"]
 
 _MOST_ROWS = 1 << 16
 _LONGEST_DELAY_US = 10_000_000
@@ -22,10 +24,13 @@ class ServingSpec:
     Attributes:
         max_batch_size: examples of several requests that are computed together at most; None for
             as many as take a short time.
+        batches: whether requests are computed together. ``auto``: where the outputs for an example
+            are found not to depend on the others; ``always``, ``never``: as is declared here.
         max_delay_us: microseconds that a request may wait for others to be computed with it.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
     max_batch_size: Annotated[int, Field(ge=1, le=_MOST_ROWS)] | None = None
+    batches: Batches = "auto"
     max_delay_us: Annotated[int, Field(ge=0, le=_LONGEST_DELAY_US)] = 0

@@ -26,6 +26,7 @@ from app.domain.module import (
     OptimizerSpec,
 )
 from app.domain.origin import Head
+from app.domain.serving import Batches
 from app.link.job_messages import JobControl, JobStart
 
 __all__ = [
@@ -351,11 +352,13 @@ class Predict(OfModule):
         bucket: take this bucket.
         max_batch_size: examples that may be computed together with it; None for as many as take a
             short time.
+        batches: whether it may be computed with others; see ``ServingSpec``.
         max_delay_us: microseconds that it may wait for others to be computed with it.
     """
 
     bucket: str | None = None
     max_batch_size: int | None = None
+    batches: Batches = "auto"
     max_delay_us: int = 0
 
 

@@ -33,6 +33,7 @@ def predict_call(record: ModuleRecord, bucket: str | None = None) -> calls.Predi
         module=record.name,
         bucket=bucket,
         max_batch_size=serving.max_batch_size,
+        batches=serving.batches,
         max_delay_us=serving.max_delay_us,
     )
 

@@ -7,9 +7,11 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from app.domain.codec import from_plain
+from app.domain.serving import Batches
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.predict.inference import Inference
 from app.executor.predict.prediction import Prediction
+from app.executor.predict.predictor import Predictor
 from app.link.calls import Predict
 from app.link.packed_frames import BatchFacts
 from app.link.protocols import IncomingCall, Predicted, Prepared
@@ -50,7 +52,7 @@ class Batching:
             prediction = inference.prepare_alike(call.target, call.tensors, asked.bucket)
         predictor, rows = prediction.predictor, prediction.rows
         most_rows = min(asked.max_batch_size or prediction.quick_rows, prediction.quick_rows)
-        if not predictor.can_batch:
+        if not _may_join(predictor, asked.batches):
             most_rows = min(most_rows, rows)
         work = _Work(asked, inference, prediction)
         return Prepared(call, predictor, rows, most_rows, asked.max_delay_us * 1000, work)
@@ -75,6 +77,13 @@ class Batching:
         if asked is None:
             asked = self._asked[call.target] = from_plain(Predict, call.params)
         return asked
+
+
+def _may_join(predictor: Predictor, declared: Batches) -> bool:
+    """Tell whether requests are computed together: as was declared, else as was found."""
+    if declared == "auto":
+        return predictor.can_join and predictor.rows_are_independent
+    return declared == "always" and predictor.can_join
 
 
 def _predict(batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:

@@ -17,7 +17,9 @@ import numpy as np
 
 from app.errors import Invalid
 from app.executor.modules.symbol_specs import Spec, infer_specs, unknown_variables
+from app.executor.predict.independence import find_independence
 from app.executor.predict.inputs import check_castable, check_names, check_shape, common_rows
+from app.executor.predict.rows import rows_of
 from app.link.protocols import Arrays
 from core.backends import backend_of
 from core.device import Context
@@ -222,13 +224,20 @@ class Predictor:
         return BatchRun(found, rows, ready - began, time.perf_counter() - ready)
 
     @property
-    def can_batch(self) -> bool:
-        """True where requests may share a batch: no row's outputs depend on the other rows.
+    def can_join(self) -> bool:
+        """True where the rows of several requests fit into one batch, and can be cut apart."""
+        return self.has_rows and self.most_rows > 1 and min(self._axes.values(), default=-1) >= 0
 
-        That is found out once, with zeros and ones for examples, on the smallest batch of two.
-        """
+    @property
+    def rows_are_independent(self) -> bool:
+        """True where no row's outputs depend on the other rows: found out once, by trying."""
         if self._rows_are_independent is None:
-            self._rows_are_independent = self.most_rows > 1 and self._find_independence()
+            self._rows_are_independent = find_independence(
+                lambda tensors: self.run(tensors, min(3, self.most_rows)),
+                self._input_shapes(min(3, self.most_rows)),
+                self._axes,
+                dict(zip(self.output_names, self._output_axes, strict=True)),
+            )
         return self._rows_are_independent
 
     def pieces(
@@ -306,32 +315,6 @@ class Predictor:
                 rows_of(target, rows, target.shape[axis] - rows, axis)[...] = 0
             else:
                 self._write_rows(target, np.concatenate(pieces, axis), rows, axis)
-
-    def _find_independence(self) -> bool:
-        """Compare what the first and the last row give among others and among zeros."""
-        if not self.has_rows or any(axis < 0 for axis in self._axes.values()):
-            return False
-        rows = min(3, self.most_rows)
-        bits = np.random.default_rng(0)  # ones and zeros: each embedding has rows for them
-        shapes = self._input_shapes(rows)
-        first = {name: bits.integers(0, 2, shapes[name]) for name in self._names}
-        return all(self._is_alone(first, rows, row) for row in (0, rows - 1))
-
-    def _is_alone(self, tensors: Arrays, rows: int, row: int) -> bool:
-        """Tell whether one row gives the same bits where the others are zero."""
-        alone = {name: np.zeros_like(tensor) for name, tensor in tensors.items()}
-        for name, axis in self._axes.items():
-            rows_of(alone[name], row, 1, axis)[...] = rows_of(tensors[name], row, 1, axis)
-        found = [
-            {
-                name: rows_of(output, row, 1, axis).tobytes()
-                for (name, output), axis in zip(
-                    self.run(one, rows).items(), self._output_axes, strict=True
-                )
-            }
-            for one in (tensors, alone)
-        ]
-        return found[0] == found[1]
 
     def _write_rows(self, target: Array, tensor: Array, rows: int, axis: int) -> None:
         backend = backend_of(self._parameters.context)
@@ -415,12 +398,3 @@ class Predictor:
         largest = max(_LARGEST_BATCH, self.bound_size)
         powers = [1 << power for power in range(largest.bit_length()) if 1 << power <= largest]
         return sorted({*powers, self.bound_size})
-
-
-def rows_of(array: Array, start: int, count: int, axis: int) -> Array:
-    """Return a view of some of the rows, which lie along an axis."""
-    if axis == 0:
-        return array[start : start + count]
-    index = [slice(None)] * array.ndim
-    index[axis] = slice(start, start + count)
-    return array[tuple(index)]

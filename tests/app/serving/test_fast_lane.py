@@ -298,7 +298,11 @@ def test_requests_wait_for_each_other_as_long_as_they_may(server: ServerProcess)
         client.predict("patient", data=examples(1))
         changed = client.set_serving("patient", max_batch_size=4, max_delay_us=500_000)
         assert changed["serving"] == client.serving("patient")
-        assert changed["serving"] == {"max_batch_size": 4, "max_delay_us": 500_000}
+        assert changed["serving"] == {
+            "max_batch_size": 4,
+            "batches": "auto",
+            "max_delay_us": 500_000,
+        }
 
     def ask(_: int) -> float:
         began = time.monotonic()
@@ -320,6 +324,7 @@ def test_requests_wait_for_each_other_as_long_as_they_may(server: ServerProcess)
         {"max_delay_us": None},
         {"max_batch": 3},
         {"max_batch_size": "4"},
+        {"batches": "often"},
     ],
 )
 def test_a_wrong_setting_is_refused_and_changes_nothing(
