@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.api.timestamps import Timestamp, with_timestamps
 from app.domain.checkpoint import CheckpointManifest
 from app.domain.codec import to_plain
 from app.domain.dataset import DatasetRecord
@@ -109,7 +110,7 @@ class ModuleView(BaseModel):
         "because that one is damaged."
     )
     warning: str | None = Field(description="What is wrong with the newer ones.")
-    stage: str = Field(examples=["READY"])
+    stage: str = Field(examples=["ready"])
     data_names: list[str]
     label_names: list[str]
     state_names: list[str]
@@ -130,8 +131,8 @@ class ModuleView(BaseModel):
     checkpoint: str | None = Field(description="Tag of the newest checkpoint.")
     generation: int = Field(description="Changes whenever state in memory was lost.")
     version: int
-    created_at: float
-    updated_at: float
+    created_at: Timestamp
+    updated_at: Timestamp
     live: dict[str, Any] | None = Field(
         default=None,
         description="What the executor knows: arguments, shapes, memory; null while it is down.",
@@ -153,8 +154,8 @@ class JobView(BaseModel):
     max_attempts: int = Field(description="It fails when so many are lost in a row.")
     retries: int = Field(description="How often it was tried again by itself after a failure.")
     max_retries: int
-    not_before: float | None = Field(description="It is left alone until then.")
-    deadline_at: float | None
+    not_before: Timestamp | None = Field(description="It is left alone until then.")
+    deadline_at: Timestamp | None
     timeout_seconds: float | None
     ran_seconds: float = Field(description="How long its ended attempts have run.")
     queue_position: int | None = Field(
@@ -173,10 +174,10 @@ class JobView(BaseModel):
         description="Why the newest attempt that was lost, or is made again, did not end it: while "
         "it waits for room on the disk, `storage_full`."
     )
-    created_at: float
-    started_at: float | None
-    finished_at: float | None
-    updated_at: float
+    created_at: Timestamp
+    started_at: Timestamp | None
+    finished_at: Timestamp | None
+    updated_at: Timestamp
 
 
 class SeriesView(BaseModel):
@@ -199,7 +200,7 @@ class EventView(BaseModel):
     kind: str = Field(examples=["progress"])
     status: str = Field(examples=["running"])
     data: dict[str, Any]
-    created_at: float
+    created_at: Timestamp
 
 
 class ArrayView(BaseModel):
@@ -219,7 +220,7 @@ class DatasetView(BaseModel):
     examples: int | None
     size: int
     sha256: str
-    created_at: float
+    created_at: Timestamp
     path: str | None = Field(description="Of a file that was added where it lies.")
 
 
@@ -234,7 +235,7 @@ class CheckpointView(BaseModel):
     metrics: dict[str, Any]
     job_id: int | None
     size: int
-    created_at: float
+    created_at: Timestamp
 
 
 class StatisticView(BaseModel):
@@ -332,7 +333,8 @@ def series_view(name: str, series: Series) -> SeriesView:
 
 def event_view(row: EventRow) -> EventView:
     """Return the view of an event."""
-    return EventView(**to_plain(row))
+    plain = to_plain(row)
+    return EventView(**plain | {"data": with_timestamps(plain["data"])})
 
 
 def dataset_view(record: DatasetRecord) -> DatasetView:

@@ -1,12 +1,12 @@
 """A module as the service remembers it, its stage, and what each call needs.
 
-    CREATED      it has its symbols
-    BOUND        it has shapes:        bind
-    INITIALIZED  it has parameters:    params/init, PUT params, load
-    READY        it has an optimizer:  optimizer
+    created      it has its symbols
+    bound        it has shapes:        bind
+    initialized  it has parameters:    params/init, PUT params, load
+    ready        it has an optimizer:  optimizer
 
 The stage is derived from what the record holds. Parameters may be there before binding and
-survive rebinding, so a module that loads first and binds second is INITIALIZED at once.
+survive rebinding, so a module that loads first and binds second is initialized at once.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ class ParamsSource(StrEnum):
 class Stage(StrEnum):
     """How far a module has come; each stage includes those before it."""
 
-    CREATED = "CREATED"
-    BOUND = "BOUND"
-    INITIALIZED = "INITIALIZED"
-    READY = "READY"
+    CREATED = "created"
+    BOUND = "bound"
+    INITIALIZED = "initialized"
+    READY = "ready"
 
     @property
     def rank(self) -> int:

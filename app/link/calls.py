@@ -90,7 +90,7 @@ class ExecutorInfo(_Strict):
 class CreateModule(_Strict):
     """Hold a module; its symbols are parsed, nothing is bound.
 
-    ``already_exists`` when it is held. Stages after CREATED are brought about by the calls for
+    ``already_exists`` when it is held. Stages after created are brought about by the calls for
     them, not by the record.
     """
 

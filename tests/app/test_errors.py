@@ -56,7 +56,7 @@ def test_rows_are_sound() -> None:
 
 EXAMPLES: list[tuple[BaseException, int, str]] = [
     (NotFound("job", 7), 404, "not_found"),
-    (WrongStage("update", needs="READY", is_="BOUND", call="POST /x"), 409, "wrong_stage"),
+    (WrongStage("update", needs="ready", is_="bound", call="POST /x"), 409, "wrong_stage"),
     (Invalid("epochs", 0, "at least 1"), 422, "invalid"),
     (TooLarge("body", got=10, limit=5, setting="MODSERVE_X"), 413, "too_large"),
     (UnsupportedMedia("text/html", ["application/json"]), 415, "unsupported_media_type"),
@@ -112,7 +112,7 @@ def test_fields_are_named_with_got_and_expected() -> None:
 
 
 def test_what_an_executor_refuses_is_answered_as_if_it_were_refused_here() -> None:
-    stage = WrongStage("predict", needs="INITIALIZED", is_="BOUND", call="POST .../params/init")
+    stage = WrongStage("predict", needs="initialized", is_="bound", call="POST .../params/init")
     invalid = Invalid.from_errors([FieldError("a", "1", "2", "do z"), FieldError("b", "x", "y")])
     for error in (stage, invalid, TooLarge("body", got=2, limit=1, setting="S")):
         sent = HostError(*json.loads(json.dumps(to_host_error(error).to_row())))
@@ -132,9 +132,9 @@ def test_long_values_are_shortened() -> None:
 
 
 def test_wrong_stage_tells_programs_what_to_call() -> None:
-    error = WrongStage("update", needs="READY", is_="BOUND", call="POST /v1/modules/m/params/init")
+    error = WrongStage("update", needs="ready", is_="bound", call="POST /v1/modules/m/params/init")
     body = to_problem(error, "r", "/").body
-    assert (body["needs"], body["is"]) == ("READY", "BOUND")
+    assert (body["needs"], body["is"]) == ("ready", "bound")
     assert body["call"] == "POST /v1/modules/m/params/init"
 
 

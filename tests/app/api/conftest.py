@@ -71,28 +71,28 @@ async def post(api: httpx.AsyncClient, path: str, body: Any = None, status: int 
 
 @pytest.fixture
 async def created(api: httpx.AsyncClient) -> httpx.AsyncClient:
-    """The client, with a module ``net`` that is CREATED."""
+    """The client, with a module ``net`` that is created."""
     await post(api, "/v1/modules", {"name": "net", "symbol": NETWORK}, 201)
     return api
 
 
 @pytest.fixture
 async def bound(created: httpx.AsyncClient) -> httpx.AsyncClient:
-    """The client, with a module ``net`` that is BOUND."""
+    """The client, with a module ``net`` that is bound."""
     await post(created, "/v1/modules/net/bind", BIND)
     return created
 
 
 @pytest.fixture
 async def initialized(bound: httpx.AsyncClient) -> httpx.AsyncClient:
-    """The client, with a module ``net`` that is INITIALIZED."""
+    """The client, with a module ``net`` that is initialized."""
     await post(bound, "/v1/modules/net/params/init", {"initializer": "xavier", "seed": 1})
     return bound
 
 
 @pytest.fixture
 async def ready(initialized: httpx.AsyncClient) -> httpx.AsyncClient:
-    """The client, with a module ``net`` that is READY."""
+    """The client, with a module ``net`` that is ready."""
     body = {"name": "sgd", "options": {"learning_rate": 0.5}}
     await post(initialized, "/v1/modules/net/optimizer", body)
     return initialized

@@ -126,7 +126,7 @@ async def test_contradicting_shapes(created: httpx.AsyncClient) -> None:
         response = await created.post("/v1/modules/net/bind", json=body)
         assert response.status_code == 422, (body, response.text)
         assert word in response.text, (body, response.text)
-    assert (await created.get("/v1/modules/net")).json()["stage"] == "CREATED"
+    assert (await created.get("/v1/modules/net")).json()["stage"] == "created"
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ async def test_nan_is_refused_where_it_would_ruin_the_parameters(
 
 async def test_wrong_stage_says_what_to_call_first(created: httpx.AsyncClient) -> None:
     response = await created.post("/v1/modules/net/params/init", json={})
-    await refused(response, 409, "wrong_stage", "POST /v1/modules/net/bind", "CREATED")
+    await refused(response, 409, "wrong_stage", "POST /v1/modules/net/bind", "created")
     response = await created.post("/v1/modules/net/predict", json=GOOD)
     assert response.status_code == 409, response.text
     response = await created.post("/v1/modules/net/update")
@@ -349,7 +349,7 @@ async def test_optimizer_that_cannot_be(initialized: httpx.AsyncClient) -> None:
         response = await initialized.post("/v1/modules/net/optimizer", json=body)
         assert response.status_code == 422, (body, response.text)
         assert word in response.text, (body, response.text)
-    assert (await initialized.get("/v1/modules/net")).json()["stage"] == "INITIALIZED"
+    assert (await initialized.get("/v1/modules/net")).json()["stage"] == "initialized"
 
 
 async def test_initializer_that_cannot_be(bound: httpx.AsyncClient) -> None:
@@ -415,7 +415,7 @@ async def test_what_the_executor_refuses_has_got_and_expected(bound: httpx.Async
     response = await bound.post("/v1/modules/net/predict", json=GOOD)
     problem = await refused(response, 409, "wrong_stage")
     assert problem["call"] == "POST /v1/modules/net/params/init"
-    assert (problem["needs"], problem["is"]) == ("INITIALIZED", "BOUND")
+    assert (problem["needs"], problem["is"]) == ("initialized", "bound")
     await bound.post("/v1/modules/net/params/init")
     response = await bound.post("/v1/modules/net/predict", json={"inputs": {"data": [[1]]}})
     (row,) = (await refused(response, 422, "invalid"))["errors"]

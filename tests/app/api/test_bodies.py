@@ -78,7 +78,7 @@ async def test_json_is_read_as_curl_sends_it(created: httpx.AsyncClient, kind: s
     headers = {"Content-Type": kind} if kind else {}
     answer = await created.post("/v1/modules/net/bind", content=body, headers=headers)
     assert answer.status_code == 200, answer.text
-    assert answer.json()["stage"] == "BOUND"
+    assert answer.json()["stage"] == "bound"
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ async def test_a_new_head_learns_on_fixed_features(tuned: httpx.AsyncClient) -> 
         "output": FLAT,
         "head": {**HEAD, "no_bias": False},
     }
-    assert (created["stage"], created["label_names"]) == ("CREATED", ["softmax_label"])
+    assert (created["stage"], created["label_names"]) == ("created", ["softmax_label"])
     done = await fit(tuned, "five", "high", 3)
     assert done["result"]["train"]["accuracy"] > 0.9
     after = await params(tuned, "five")
@@ -120,7 +120,7 @@ async def test_initializing_keeps_what_there_was_and_draws_the_rest(
     await ask(tuned, "POST", "/v1/modules/five/bind", json=shapes)
     init = {"initializer": "one", "seed": 4}
     done = await ask(tuned, "POST", "/v1/modules/five/params/init", json=init)
-    assert (done["stage"], done["params"]) == ("INITIALIZED", "init")
+    assert (done["stage"], done["params"]) == ("initialized", "init")
     after = await params(tuned, "five")
     for name in ("c1_weight", "c2_bias"):
         np.testing.assert_array_equal(after[name], before[name])
@@ -135,7 +135,7 @@ async def test_a_module_is_cut_for_its_features(tuned: httpx.AsyncClient) -> Non
     assert created["label_names"] == []
     shapes = {"data_shapes": [{"name": "data", "shape": [2, 1, 28, 28]}], "for_training": False}
     bound = await ask(tuned, "POST", "/v1/modules/five/bind", json=shapes)
-    assert bound["stage"] == "INITIALIZED"
+    assert bound["stage"] == "initialized"
     inputs = {"inputs": {"data": np.ones((2, 1, 28, 28)).tolist()}}
     answer = await ask(tuned, "POST", "/v1/modules/five/predict", json=inputs)
     assert list(answer["outputs"]) == [FLAT]

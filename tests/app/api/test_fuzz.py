@@ -61,7 +61,7 @@ class World:
         checkpoint = self._http.get("/v1/modules/net/checkpoints/2")
         return (
             module.status_code == checkpoint.status_code == 200
-            and module.json()["stage"] == "READY"
+            and module.json()["stage"] == "ready"
             and self._http.get(f"/v1/jobs/{self.names['job']}").status_code == 200
         )
 

@@ -28,11 +28,11 @@ async def test_stages_follow_the_calls(created: httpx.AsyncClient) -> None:
         "data_shapes": [{"name": "data", "shape": [BATCH, FEATURES]}],
         "label_shapes": [{"name": "softmax_label", "shape": [BATCH]}],
     }
-    assert await stage() == "CREATED"
+    assert await stage() == "created"
     for path, body, expected in (
-        ("bind", shapes, "BOUND"),
-        ("params/init", {"initializer": "xavier"}, "INITIALIZED"),
-        ("optimizer", {"name": "adam"}, "READY"),
+        ("bind", shapes, "bound"),
+        ("params/init", {"initializer": "xavier"}, "initialized"),
+        ("optimizer", {"name": "adam"}, "ready"),
     ):
         answer = await created.post(f"/v1/modules/net/{path}", json=body)
         assert answer.status_code == 200, answer.text

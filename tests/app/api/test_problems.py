@@ -19,7 +19,7 @@ from core.errors import ShapeError
 
 ERRORS: dict[str, Exception] = {
     "invalid": Invalid("data_shapes[0].shape", [1, -1], "sizes of at least 1"),
-    "stage": WrongStage("forward", needs="BOUND", is_="CREATED", call="POST /v1/modules/m/bind"),
+    "stage": WrongStage("forward", needs="bound", is_="created", call="POST /v1/modules/m/bind"),
     "large": TooLarge("body", got=2_000_000, limit=1024, setting="MODSERVE_MAX_BODY_BYTES"),
     "unavailable": Unavailable("the executor restarts", retry_after_seconds=2.6),
     "gone": ExecutorGone("cpu(0) died"),
@@ -98,7 +98,7 @@ async def test_fields_at_fault_are_named(client: httpx.AsyncClient) -> None:
 
 async def test_members_of_one_error_only(client: httpx.AsyncClient) -> None:
     stage = await problem(client, "/v1/raise/stage", 409, "wrong_stage")
-    assert (stage["needs"], stage["is"]) == ("BOUND", "CREATED")
+    assert (stage["needs"], stage["is"]) == ("bound", "created")
     assert (await problem(client, "/v1/raise/large", 413, "too_large"))["limit"] == 1024
     unavailable = await problem(client, "/v1/raise/unavailable", 503, "unavailable")
     assert unavailable["retry_after"] == "3"

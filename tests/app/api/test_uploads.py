@@ -42,7 +42,7 @@ async def upload(
 async def test_one_request_creates_and_loads(api: httpx.AsyncClient) -> None:
     created = await upload(api)
     assert (created["stage"], created["params"], created["checkpoint"]) == (
-        "CREATED",
+        "created",
         "checkpoint",
         "10",
     )
@@ -50,7 +50,7 @@ async def test_one_request_creates_and_loads(api: httpx.AsyncClient) -> None:
     assert stored.content == PARAMS
     assert (await api.get("/v1/modules/my/checkpoints/10/files/my-symbol.json")).content == SYMBOL
     bound = await api.post("/v1/modules/my/bind", json=BIND)
-    assert bound.json()["stage"] == "INITIALIZED"
+    assert bound.json()["stage"] == "initialized"
     x = np.random.RandomState(2).rand(BATCH, FEATURES).astype(np.float32)
     answer = await api.post("/v1/modules/my/predict", json={"inputs": {"data": x.tolist()}})
     got = answer.json()["outputs"]["softmax_output"]

@@ -57,6 +57,12 @@ CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
     (lambda c: c.module("m"), "GET /v1/modules/m", None),
     (lambda c: c.restore_module("m"), "POST /v1/modules/m/restore", None),
     (lambda c: c.delete_module("m"), "DELETE /v1/modules/m", None),
+    (lambda c: c.serving("m"), "GET /v1/modules/m/serving", None),
+    (
+        lambda c: c.set_serving("m", max_delay_us=5),
+        "PATCH /v1/modules/m/serving",
+        {"max_delay_us": 5},
+    ),
     (lambda c: c.init_params("m", "xavier", seed=1), "POST /v1/modules/m/params/init", None),
     (
         lambda c: c.init_optimizer("m", "adam", learning_rate=0.1),

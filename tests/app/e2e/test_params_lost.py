@@ -31,7 +31,7 @@ ONES = {"fc_weight": np.ones((CLASSES, FEATURES), "f"), "fc_bias": np.arange(CLA
 
 
 def make(client: Client, name: str) -> None:
-    """Make a module READY whose parameters are those of its checkpoint 1."""
+    """Make a module ready whose parameters are those of its checkpoint 1."""
     client.create_module(name, NETWORK)
     client.bind(name, **BIND)
     client.init_params(name, "xavier", seed=1)

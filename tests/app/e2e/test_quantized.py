@@ -54,7 +54,7 @@ def test_it_answers_as_at_home(client: Client, tmp_path: Path) -> None:
     client.create_module("bytes", symbol, label_names=[])
     client.bind("bytes", DATA, [], for_training=False)
     client.put_checkpoint_file("bytes", 2, file)
-    assert client.load("bytes", 2)["stage"] == "INITIALIZED"
+    assert client.load("bytes", 2)["stage"] == "initialized"
     outputs = client.predict("bytes", data=IMAGES)
     np.testing.assert_allclose(outputs["out_output"], expected, atol=1e-6)
     one = client.predict("bytes", data=IMAGES[:1])

@@ -82,7 +82,7 @@ def test_model_of_your_own(tmp_path: Path) -> None:
         found = paste(examine, server.url, tmp_path, cwd=tmp_path)
         assert "It loads, binds and runs." in found
         answers = paste(serve, server.url, tmp_path, cwd=tmp_path)
-        assert json.loads(answers[answers.rindex('{"name":"my"') :])["stage"] == "INITIALIZED"
+        assert json.loads(answers[answers.rindex('{"name":"my"') :])["stage"] == "initialized"
         made = json.loads(paste(tune, server.url, tmp_path, cwd=tmp_path))
         assert made["origin"]["head"]["num_hidden"] == 5
 

@@ -85,7 +85,7 @@ def test_loaded_checkpoint_of_mxnet(client: Client, tmp_path: Path) -> None:
     file.write_bytes(write_params(*split(create(client, "loaded"))))
     uploaded = client.put_checkpoint_file("loaded", 164, file)
     assert uploaded["tag"] == "164"
-    assert client.load("loaded", 164)["stage"] == "INITIALIZED"
+    assert client.load("loaded", 164)["stage"] == "initialized"
     assert_answers_as_mxnet(client, "loaded")
 
 
@@ -118,7 +118,7 @@ def test_a_training_pass_uses_the_statistics_of_the_batch(client: Client) -> Non
     answer = client.request("POST", "/v1/modules/trains/forward", json=body).json()
     output = np.array(answer["outputs"]["softmax_output"]["data"])
     assert np.abs(output - golden_file.topic("models")["resnet20"]).max() > 0.01
-    assert client.module("trains")["stage"] == "INITIALIZED"
+    assert client.module("trains")["stage"] == "initialized"
 
 
 def test_damaged_checkpoints_leave_the_module_as_it_was(client: Client, tmp_path: Path) -> None:

@@ -67,14 +67,14 @@ def test_executor_info_says_what_is_there(driver):
 
 def test_a_module_goes_through_its_stages(driver, make_network):
     driver.create(make_network())
-    assert driver.describe()["stage"] == "CREATED"
+    assert driver.describe()["stage"] == "created"
     driver.bind()
-    assert driver.describe()["stage"] == "BOUND"
+    assert driver.describe()["stage"] == "bound"
     driver.ask(calls.InitParams(module="net", spec=InitSpec(seed=1)))
-    assert driver.describe()["stage"] == "INITIALIZED"
+    assert driver.describe()["stage"] == "initialized"
     driver.ask(calls.InitOptimizer(module="net", spec=OptimizerSpec()))
     description = driver.describe()
-    assert description["stage"] == "READY"
+    assert description["stage"] == "ready"
     assert description["outputs"] == [
         {"name": "softmax_output", "shape": [BATCH, 3], "dtype": "float32"}
     ]
@@ -88,21 +88,21 @@ def test_a_module_goes_through_its_stages(driver, make_network):
 @pytest.mark.parametrize(
     ("call", "stage"),
     [
-        (calls.Predict(module="net"), "CREATED"),
-        (calls.Forward(module="net"), "BOUND"),
-        (calls.GetParams(module="net"), "BOUND"),
-        (calls.Update(module="net"), "INITIALIZED"),
-        (calls.GetOptimizerStates(module="net"), "INITIALIZED"),
-        (calls.InitOptimizer(module="net", spec=OptimizerSpec()), "BOUND"),
-        (calls.InitParams(module="net", spec=InitSpec()), "CREATED"),
-        (calls.SaveCheckpoint(module="net", root="/nowhere", epoch=1), "BOUND"),
+        (calls.Predict(module="net"), "created"),
+        (calls.Forward(module="net"), "bound"),
+        (calls.GetParams(module="net"), "bound"),
+        (calls.Update(module="net"), "initialized"),
+        (calls.GetOptimizerStates(module="net"), "initialized"),
+        (calls.InitOptimizer(module="net", spec=OptimizerSpec()), "bound"),
+        (calls.InitParams(module="net", spec=InitSpec()), "created"),
+        (calls.SaveCheckpoint(module="net", root="/nowhere", epoch=1), "bound"),
     ],
 )
 def test_a_call_before_its_stage_says_what_comes_first(driver, make_network, call, stage):
     driver.create(make_network())
-    if stage != "CREATED":
+    if stage != "created":
         driver.bind()
-    if stage == "INITIALIZED":
+    if stage == "initialized":
         driver.ask(calls.InitParams(module="net", spec=InitSpec()))
     refusal = driver.refusal(call)
     assert refusal.code == "wrong_stage"

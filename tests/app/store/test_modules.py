@@ -84,7 +84,7 @@ def test_taken_name_is_refused_and_leaves_the_transaction_whole(two_modules: Sto
             insert_module(connection, FULL.evolve(name="a"))
         insert_module(connection, FULL)
     with two_modules.read() as connection:
-        assert get_module(connection, "full").stage.value == "READY"
+        assert get_module(connection, "full").stage.value == "ready"
 
 
 def test_change_over_a_change_is_refused(two_modules: Store) -> None:

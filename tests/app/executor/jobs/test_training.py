@@ -89,7 +89,7 @@ def test_prepared_says_how_the_module_came_to_be_ready(driver, jobs, make_networ
     assert prepared["init"]["seed"] == 4
     assert prepared["optimizer"]["options"]["momentum"] == 0.9
     assert prepared["bind"]["data_shapes"][0]["shape"] == [BATCH, 6]
-    assert driver.describe()["stage"] == "READY"
+    assert driver.describe()["stage"] == "ready"
 
 
 def test_metrics_of_an_epoch_leave_padding_out(driver, jobs, make_network, toy_data):

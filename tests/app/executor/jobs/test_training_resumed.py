@@ -75,7 +75,7 @@ def test_what_others_do_in_between_does_not_matter(
     driver.ask(jobs.start(record, fit_params()))
     driver.ask(jobs.start(other, fit_params(seed=9), job_id=2))
     while driver.advance():
-        if driver.describe()["stage"] == "READY":
+        if driver.describe()["stage"] == "ready":
             driver.ask(calls.Predict(module="net"), data=toy_data["data"][:5])
             driver.ask(calls.GetParams(module="net"))
     assert_equal_params(driver.params(), alone.params())

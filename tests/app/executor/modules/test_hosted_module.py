@@ -42,7 +42,7 @@ def test_bad_shapes_are_refused_and_the_module_stays_as_it_is(driver, make_netwo
     driver.create(make_network())
     refusal = driver.refusal(calls.Bind(module="net", spec=spec))
     assert refusal.field_name == field
-    assert driver.describe()["stage"] == "CREATED"
+    assert driver.describe()["stage"] == "created"
     driver.bind()
     before = driver.describe()["bind"]
     assert driver.refusal(calls.Bind(module="net", spec=spec)).field_name == field
@@ -76,10 +76,10 @@ def test_an_optimizer_waits_while_the_module_is_bound_for_inference(driver, toy_
     driver.step(toy_data)
     states = driver.ask(calls.GetOptimizerStates(module="net"))[1]["states"]
     driver.bind(for_training=False)
-    assert driver.describe()["stage"] == "INITIALIZED"
+    assert driver.describe()["stage"] == "initialized"
     assert driver.refusal(calls.Update(module="net")).code == "conflict"
     driver.bind()
-    assert driver.describe()["stage"] == "READY"
+    assert driver.describe()["stage"] == "ready"
     assert driver.ask(calls.GetOptimizer(module="net"))[0]["num_update"] == 1
     restored = driver.ask(calls.GetOptimizerStates(module="net"))[1]["states"]
     assert restored.tobytes() == states.tobytes()

@@ -139,7 +139,7 @@ class TestMutable:
 
     @pytest.fixture
     def mutable(self, driver: Any) -> Any:
-        """The host with the module, READY."""
+        """The host with the module, ready."""
         driver.create(fully_convolutional(), kind=ModuleKind.MUTABLE)
         spec = BindSpec(
             data_shapes=(InputDesc(name="data", shape=(2, 1, 8, 8)),),

@@ -94,7 +94,7 @@ def test_parameters_can_be_loaded_before_binding(
     other = fresh_driver()
     other.create(make_network())
     other.ask(calls.LoadCheckpoint(module="net", directory=str(tmp_path / "3")))
-    assert other.describe()["stage"] == "CREATED"
+    assert other.describe()["stage"] == "created"
     other.bind()
     for name, value in other.params().items():
         np.testing.assert_array_equal(value, driver.params()[name])
@@ -156,7 +156,7 @@ def test_a_checkpoint_of_another_model_is_refused(driver, fresh_driver, tmp_path
     other.bind()
     refusal = other.refusal(calls.LoadCheckpoint(module="net", directory=str(tmp_path / "3")))
     assert refusal.code == "invalid"
-    assert other.describe()["stage"] == "BOUND"
+    assert other.describe()["stage"] == "bound"
 
 
 def test_states_that_are_not_there_cannot_be_loaded(driver, make_network, tmp_path):

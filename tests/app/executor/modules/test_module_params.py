@@ -50,7 +50,7 @@ def test_bad_initializers_are_refused(driver, make_network, spec, field):
     driver.bind()
     refusal = driver.refusal(calls.InitParams(module="net", spec=spec))
     assert (refusal.code, refusal.field_name) == ("invalid", field)
-    assert driver.describe()["stage"] == "BOUND"
+    assert driver.describe()["stage"] == "bound"
 
 
 def test_parameters_come_back_as_they_were_set(driver):
@@ -73,10 +73,10 @@ def test_parameters_set_before_binding_are_there_after_it(driver, make_network):
     params = driver.params()
     driver.create(make_network(), name="other")
     driver.ask(calls.SetParams(module="other"), **params)
-    assert driver.describe("other")["stage"] == "CREATED"
+    assert driver.describe("other")["stage"] == "created"
     spec = BindSpec(data_shapes=(data_shape(),), label_shapes=(label_shape(),))
     driver.ask(calls.Bind(module="other", spec=spec))
-    assert driver.describe("other")["stage"] == "INITIALIZED"
+    assert driver.describe("other")["stage"] == "initialized"
     for name, value in driver.params("other").items():
         np.testing.assert_array_equal(value, params[name])
 
@@ -89,7 +89,7 @@ def test_parameters_set_before_binding_must_fit_the_shapes(driver, make_network)
     spec = BindSpec(data_shapes=(data_shape(),), label_shapes=(label_shape(),))
     refusal = driver.refusal(calls.Bind(module="other", spec=spec))
     assert "'fc1_weight'" in refusal.message
-    assert driver.describe("other")["stage"] == "CREATED"
+    assert driver.describe("other")["stage"] == "created"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_missing_parameters_cannot_be_kept_where_there_are_none(driver, make_net
     driver.bind()
     call = calls.SetParams(module="net", allow_missing=True)
     assert driver.refusal(call, fc1_bias=np.zeros(5, dtype=np.float32)).code == "invalid"
-    assert driver.describe()["stage"] == "BOUND"
+    assert driver.describe()["stage"] == "bound"
 
 
 def test_an_unknown_parameter_cannot_be_fetched(driver):

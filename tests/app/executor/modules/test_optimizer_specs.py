@@ -41,7 +41,7 @@ def test_bad_optimizers_are_refused(driver, make_network, spec, field):
     refusal = driver.refusal(calls.InitOptimizer(module="net", spec=spec))
     assert refusal.code == "invalid"
     assert refusal.field_name == field
-    assert driver.describe()["stage"] == "INITIALIZED"
+    assert driver.describe()["stage"] == "initialized"
 
 
 def test_the_learning_rate_can_be_changed_unless_a_scheduler_gives_it(driver):
