@@ -38,6 +38,7 @@ from app.executor.modules.restoring import restored_module
 from app.executor.modules.stepping import Stepper
 from app.executor.predict.batching import Batching
 from app.executor.second_try import tried_twice
+from app.executor.step_calls import StepCalls
 from app.link import calls
 from app.link.calls import CALL_NAMES
 from app.link.job_messages import JobControl, JobStart
@@ -125,6 +126,7 @@ class ModuleHost:
         self._residents = Residents(budget, self._random.forget)
         self._batches = 0
         self._batching = Batching(self._get)
+        self.step_calls = StepCalls(self._stepper, self._random)
         self._jobs = JobBoard(
             self._module_of_job, self._random, emit, wake, self._make_room, turn_of_job
         )
@@ -215,6 +217,10 @@ class ModuleHost:
         """Compute on the device; errors that are answers become HostErrors."""
         with as_refusals(), self._backend.scope():
             yield
+
+    def known(self, call: IncomingCall) -> Prepared | None:
+        """Return what ``prepare`` would, where one like it was prepared and holds still."""
+        return self._batching.known(call)
 
     def prepare(self, call: IncomingCall) -> Prepared:
         """Return a prediction ready to be computed with others; raise HostError."""
@@ -399,35 +405,7 @@ class ModuleHost:
 
         return self._alone(call, make)
 
-    # -- steps and predictions ----------------------------------------------------------------
-
-    def _forward(self, call: calls.Forward, tensors: Arrays) -> Answer:
-        self._random.enter(call.module)
-        return self._stepper(call.module).forward(call, tensors)
-
-    def _backward(self, call: calls.Backward, tensors: Arrays) -> Answer:
-        self._random.enter(call.module)
-        return self._stepper(call.module).backward(call, tensors)
-
-    def _update(self, call: calls.Update, tensors: Arrays) -> Answer:
-        self._random.enter(call.module)
-        return self._stepper(call.module).update(call)
-
-    def _get_outputs(self, call: calls.GetOutputs, tensors: Arrays) -> Answer:
-        return {}, self._stepper(call.module).outputs()
-
-    def _get_statistics(self, call: calls.GetStatistics, tensors: Arrays) -> Answer:
-        return {"statistics": self._stepper(call.module).statistics(call.pattern)}, {}
-
-    def _get_input_grads(self, call: calls.GetInputGrads, tensors: Arrays) -> Answer:
-        return {}, self._stepper(call.module).input_grads()
-
-    def _get_states(self, call: calls.GetStates, tensors: Arrays) -> Answer:
-        return {}, self._stepper(call.module).states()
-
-    def _set_states(self, call: calls.SetStates, tensors: Arrays) -> Answer:
-        self._stepper(call.module).set_states(call, tensors)
-        return {}, {}
+    # -- predictions --------------------------------------------------------------------------
 
     def _predict(self, call: calls.Predict, tensors: Arrays) -> Answer | Computation:
         module = self._get(call.module)
@@ -495,6 +473,13 @@ def _module_of(call: Any) -> str | None:
     return call.module if isinstance(call, calls.OfModule) else None
 
 
-_HANDLERS: Mapping[str, Handler] = {
-    name: getattr(ModuleHost, f"_{name}") for name in CALL_NAMES.values()
-}
+def _handler(name: str) -> Handler:
+    """Return what answers a call: a method of the host, or of ``StepCalls``."""
+    own: Handler | None = getattr(ModuleHost, f"_{name}", None)
+    if own is not None:
+        return own
+    of_steps = getattr(StepCalls, name)
+    return lambda host, call, tensors: of_steps(host.step_calls, call, tensors)
+
+
+_HANDLERS: Mapping[str, Handler] = {name: _handler(name) for name in CALL_NAMES.values()}

@@ -196,7 +196,8 @@ class DeviceLoop:
         self._predictions.begin_turn(time.monotonic_ns(), self._prepare)
         while batch := self._predictions.next_batch():
             self._answer_batch(batch)
-            self._answer_control()
+            if self._turn or self._predictions.has_more:
+                self._answer_control()
         self._answer_until(None)
 
     def _answer_until(self, priority: Priority | None) -> None:
@@ -237,12 +238,14 @@ class DeviceLoop:
         if self._has_to_wait(call):
             self._put_off.append(call)
             return None
-        with self._refusing(call):
-            prepared = self._host.prepare(call)
-            if prepared.rows <= prepared.most_rows:
-                return prepared
+        prepared = self._host.known(call)
+        if prepared is None:
+            with self._refusing(call):
+                prepared = self._host.prepare(call)
+        if prepared is not None and prepared.rows > prepared.most_rows:
             self._large.append(LargeCall(call))
-        return None
+            return None
+        return prepared
 
     def _answer_batch(self, batch: Sequence[Prepared]) -> None:
         if self._has_to_wait(batch[0].call):

@@ -61,6 +61,11 @@ class WaitingPredictions:
             group for group, queue in self._groups.items() if _due_ns(queue) <= now_ns
         )
 
+    @property
+    def has_more(self) -> bool:
+        """True while the turn is not over."""
+        return bool(self._turn)
+
     def next_batch(self) -> Batch | None:
         """Return the next batch of the turn; None where it is over."""
         while self._turn:

@@ -61,9 +61,14 @@ def send_some(sock: socket.socket, data: memoryview, fds: Sequence[int]) -> int:
 
 
 class FrameReader:
-    """Collects received bytes into frames, and received descriptors in their order."""
+    """Collects received bytes into frames, and received descriptors in their order.
+
+    Attributes:
+        may_have_more: False where what was there was read to its end.
+    """
 
     def __init__(self, sock: socket.socket) -> None:
+        self.may_have_more = False
         self._sock = sock
         self._buffer = bytearray()
         self._fds: deque[int] = deque()
@@ -77,6 +82,7 @@ class FrameReader:
                 fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
                 self._fds.extend(fds)
         self._buffer += data
+        self.may_have_more = len(data) == _CHUNK
         return bool(data)
 
     def frames(self) -> Iterator[Frame | memoryview]:

@@ -82,9 +82,9 @@ def asked_frame(records: bytes) -> bytes:
     return b"%b%b%b" % (_LENGTH.pack(len(_ASKED_HEAD) + len(records)), _ASKED_HEAD, records)
 
 
-def read_asked(body: memoryview) -> Iterator[AskedRecord]:
-    """Yield the predictions of a frame."""
-    return map(AskedRecord._make, _ASKED.iter_unpack(body[len(_ASKED_HEAD) :]))
+def read_asked(body: memoryview) -> Iterator[tuple[int, int, int, float, int]]:
+    """Yield the fields of each prediction of a frame, as an ``AskedRecord`` has them."""
+    return _ASKED.iter_unpack(body[len(_ASKED_HEAD) :])
 
 
 def answered_frame(facts: BatchFacts, records: Iterable[AnsweredRecord]) -> bytes:
@@ -93,8 +93,7 @@ def answered_frame(facts: BatchFacts, records: Iterable[AnsweredRecord]) -> byte
     return _LENGTH.pack(len(body)) + body
 
 
-def read_answered(body: memoryview) -> tuple[BatchFacts, Iterator[AnsweredRecord]]:
-    """Return how a batch was computed, and its answers."""
+def read_answered(body: memoryview) -> tuple[BatchFacts, Iterator[tuple[int, int, int]]]:
+    """Return how a batch was computed, and the fields of its ``AnsweredRecord``s."""
     _, *facts = _ANSWERED_HEAD.unpack_from(body)
-    records = _ANSWERED.iter_unpack(body[_ANSWERED_HEAD.size :])
-    return BatchFacts(*facts), map(AnsweredRecord._make, records)
+    return BatchFacts(*facts), _ANSWERED.iter_unpack(body[_ANSWERED_HEAD.size :])

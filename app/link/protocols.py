@@ -198,6 +198,10 @@ class Host(Protocol):
         """
         ...
 
+    def known(self, call: IncomingCall) -> Prepared | None:
+        """Return what ``prepare`` would, where one like it was prepared and holds still."""
+        ...
+
     def prepare(self, call: IncomingCall) -> Prepared:
         """Return a prediction ready to be computed with others; raise HostError."""
         ...

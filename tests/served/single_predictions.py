@@ -14,6 +14,9 @@ class SinglePredictions:
 
     handle: Any
 
+    def known(self, call: IncomingCall) -> Prepared | None:
+        return None
+
     def prepare(self, call: IncomingCall) -> Prepared:
         return Prepared(call, call.id, 1, 1)
 

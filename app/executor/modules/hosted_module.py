@@ -338,9 +338,13 @@ class HostedModule:
             )
         return self._inference
 
-    def predict_memory(self) -> tuple[int, int]:
-        """Return the bytes of what predictions run in, and the number of their plans."""
-        return (0, 0) if self._inference is None else self._inference.memory()
+    def predict_bytes(self) -> int:
+        """Return the bytes of what predictions run in."""
+        return 0 if self._inference is None else self._inference.nbytes()
+
+    def predict_plans(self) -> int:
+        """Return the number of plans of predictions."""
+        return 0 if self._inference is None else self._inference.plans()
 
     def forget_plans(self) -> bool:
         """Let the plans and buckets of predictions go; False where there are none."""

@@ -27,7 +27,7 @@ def memory_of(module: HostedModule) -> dict[str, int]:
     group = main_module(module.engine).executor_group
     reports = [executor.memory_report() for executor in group.execs]
     training = sum(one.outputs + one.arena + one.kept for one in reports) + plan_bytes
-    predict, plans = module.predict_memory()
+    predict, plans = module.predict_bytes(), module.predict_plans()
     return {
         "parameters": sum(one.nbytes() for one in group.parameters),
         "optimizer": _nbytes(_optimizer_states(module)),

@@ -118,7 +118,7 @@ class Residents:
 
     def has_other_plans(self, name: str) -> bool:
         """Tell whether a module has other plans for predictions than when it was measured."""
-        return self._modules[name].predict_memory()[1] != self._plans.get(name)
+        return self._modules[name].predict_plans() != self._plans.get(name)
 
     def measure(self, name: str) -> None:
         """Look anew at what a module takes."""
@@ -126,7 +126,7 @@ class Residents:
         if module is not None:
             before = self._memory.get(name, {})
             self._memory[name] = memory_of(module)
-            self._plans[name] = module.predict_memory()[1]
+            self._plans[name] = module.predict_plans()
             self._used_bytes += sum(self._memory[name].values()) - sum(before.values())
 
     @property

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 from app.domain.codec import from_plain
+from app.domain.module import ModuleRecord
 from app.domain.serving import Batches
+from app.errors import HostError
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.predict.inference import Inference
 from app.executor.predict.prediction import Prediction
@@ -19,6 +20,8 @@ from app.link.signatures import Target
 
 __all__ = ["Batching"]
 
+_MOST_KNOWN = 4096
+
 
 class _Work(NamedTuple):
     """What a prepared prediction is computed by, and what that belongs to."""
@@ -26,6 +29,13 @@ class _Work(NamedTuple):
     asked: Predict
     inference: Inference
     prediction: Prediction
+
+
+class _Known(NamedTuple):
+    """What was found for the first prediction of a target, and holds for all like it."""
+
+    record: ModuleRecord
+    work: _Work
 
 
 class Batching:
@@ -38,24 +48,36 @@ class Batching:
             module: returns the module of a name; raises HostError.
         """
         self._module = module
-        self._asked: WeakKeyDictionary[Target, Predict] = WeakKeyDictionary()
+        self._known: dict[Target, _Known] = {}
+
+    def known(self, call: IncomingCall) -> Prepared | None:
+        """Return what ``prepare`` would, where one like it was prepared and holds still."""
+        known = None if call.target is None else self._known.get(call.target)
+        if known is None:
+            return None
+        work = known.work
+        try:
+            module = self._module(work.asked.module)
+        except HostError:
+            return None
+        if module.record is not known.record or module.inference is not work.inference:
+            return None
+        prediction = work.prediction.of(call.tensors)
+        return _prepared(call, _Work(work.asked, work.inference, prediction))
 
     def prepare(self, call: IncomingCall) -> Prepared:
         """Return a prediction ready to be computed with others; raise Invalid or HostError."""
-        asked = self._read(call)
+        asked = from_plain(Predict, call.params)
         module = self._module(asked.module)
         module.require("predict")
-        inference = module.inference
-        if call.target is None:
-            prediction = inference.prepare(call.tensors, asked.bucket)
-        else:
-            prediction = inference.prepare_alike(call.target, call.tensors, asked.bucket)
-        predictor, rows = prediction.predictor, prediction.rows
-        most_rows = min(asked.max_batch_size or prediction.quick_rows, prediction.quick_rows)
-        if not _may_join(predictor, asked.batches):
-            most_rows = min(most_rows, rows)
-        work = _Work(asked, inference, prediction)
-        return Prepared(call, predictor, rows, most_rows, asked.max_delay_us * 1000, work)
+        prediction = module.inference.prepare(call.tensors, asked.bucket)
+        work = _Work(asked, module.inference, prediction)
+        if call.target is not None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            without = work._replace(prediction=prediction.of({}))
+            self._known[call.target] = _Known(module.record, without)
+        return _prepared(call, work)
 
     def predict(self, batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
         """Compute predictions of one predictor together."""
@@ -70,13 +92,16 @@ class Batching:
             answers.append(Predicted(found.call, found.result, copies))
         return answers, facts
 
-    def _read(self, call: IncomingCall) -> Predict:
-        if call.target is None:
-            return from_plain(Predict, call.params)
-        asked = self._asked.get(call.target)
-        if asked is None:
-            asked = self._asked[call.target] = from_plain(Predict, call.params)
-        return asked
+
+def _prepared(call: IncomingCall, work: _Work) -> Prepared:
+    asked, prediction = work.asked, work.prediction
+    predictor, rows = prediction.predictor, prediction.rows
+    most_rows = prediction.quick_rows
+    if asked.max_batch_size is not None:
+        most_rows = min(most_rows, asked.max_batch_size)
+    if not _may_join(predictor, asked.batches):
+        most_rows = min(most_rows, rows)
+    return Prepared(call, predictor, rows, most_rows, asked.max_delay_us * 1000, work)
 
 
 def _may_join(predictor: Predictor, declared: Batches) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache, cached_property, partial
+from itertools import chain
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from app.executor.predict.inputs import batch_shape, check_names
 from app.executor.predict.prediction import Prediction
 from app.executor.predict.predictor import Parameters, Predictor, SharedMemory
 from app.link.protocols import Arrays
-from app.link.signatures import Target
 from core.io import DataDesc
 from core.symbol import Symbol
 from core.types import Shape
@@ -66,7 +65,6 @@ class Inference:
         self._parameters = parameters
         self._predictors: dict[str, Predictor] = {}
         self._memory = SharedMemory()
-        self._first: WeakKeyDictionary[Target, Prediction] = WeakKeyDictionary()
 
     def predictor(self, key: str) -> Predictor:
         """Return what runs a bucket, made on first use."""
@@ -105,15 +103,6 @@ class Inference:
         fit, cut = partial(self._fit, key), cache(partial(self._cut, lengths))
         return Prediction(key, predictor, tensors, rows, fit, cut, is_repeatable)
 
-    def prepare_alike(self, target: Target, tensors: Arrays, bucket: str | None) -> Prediction:
-        """Return what ``prepare`` does; what was found for the first of a target holds for all."""
-        first = self._first.get(target)
-        if first is None:
-            prediction = self.prepare(tensors, bucket)
-            self._first[target] = prediction.of({})
-            return prediction
-        return first.of(tensors)
-
     def _fit(self, key: str, tensors: Arrays) -> Arrays:
         return {
             one.name: _pad(tensors[one.name], one, self._ragged(one))
@@ -147,11 +136,16 @@ class Inference:
         labels = describe_inputs(shapes.label_shapes)
         return Predictor(self._symbols[key], self._parameters, inputs, self._memory, labels)
 
-    def memory(self) -> tuple[int, int]:
-        """Return the bytes of what all predictors run in, and the number of their plans."""
-        predictors = [*self._predictors.values(), *self._by_shape.values()]
-        inputs = sum(one.input_bytes() for one in predictors)
-        return self._memory.nbytes() + inputs, sum(one.plans() for one in predictors)
+    def nbytes(self) -> int:
+        """Return the bytes of what all predictors run in."""
+        return self._memory.nbytes() + sum(one.input_bytes() for one in self._all())
+
+    def plans(self) -> int:
+        """Return for how many numbers of examples they are bound, all together."""
+        return sum(one.plans() for one in self._all())
+
+    def _all(self) -> Iterator[Predictor]:
+        return chain(self._predictors.values(), self._by_shape.values())
 
     @cached_property
     def ragged_axes(self) -> list[RaggedAxis]:

@@ -22,9 +22,12 @@ class Prediction:
         bucket: key of the bucket used.
         predictor: runs it.
         rows: number of examples.
+        result: what is answered beside the outputs.
     """
 
-    __slots__ = ("_cut", "_fit", "_is_repeatable", "_tensors", "bucket", "predictor", "rows")
+    __slots__ = (
+        *("_cut", "_fit", "_is_repeatable", "_tensors", "bucket", "predictor", "result", "rows"),
+    )
 
     def __init__(
         self,
@@ -49,6 +52,7 @@ class Prediction:
                 long they take; else none takes long.
         """
         self.bucket = bucket
+        self.result = {"bucket": bucket}
         self.rows = rows
         self.predictor = predictor
         self._tensors = tensors
@@ -62,11 +66,6 @@ class Prediction:
             *(self.bucket, self.predictor, tensors, self.rows),
             *(self._fit, self._cut, self._is_repeatable),
         )
-
-    @property
-    def result(self) -> dict[str, str]:
-        """What is answered beside the outputs."""
-        return {"bucket": self.bucket}
 
     @property
     def quick_rows(self) -> int:

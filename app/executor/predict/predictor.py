@@ -89,6 +89,7 @@ class BatchRun(NamedTuple):
 class _Bound:
     executor: Executor
     inputs: dict[str, Array]
+    size: int
 
 
 class Predictor:
@@ -134,6 +135,7 @@ class Predictor:
         ]
         self._executors: OrderedDict[int, _Bound] = OrderedDict()
         self._seconds: dict[int, float] = {}
+        self._quick_rows: int | None = None
         self._rows_are_independent: bool | None = None
         self.has_rows = self._find_rows()
         self.sizes = self._choose_sizes() if self.has_rows else []
@@ -149,6 +151,11 @@ class Predictor:
 
         How long more than bound take is told from runs of fewer, so it grows with use.
         """
+        if self._quick_rows is None:
+            self._quick_rows = self._find_quick_rows()
+        return self._quick_rows
+
+    def _find_quick_rows(self) -> int:
         most = self.bound_size if self.sizes else self.most_rows
         for size in self.sizes[self.sizes.index(most) + 1 :] if self.sizes else ():
             by_fewer = self._seconds.get(most, math.inf) * size / most
@@ -191,8 +198,7 @@ class Predictor:
             name: rows_of(output, 0, rows, axis) if self.has_rows else output
             for (name, output), axis in zip(outputs.items(), self._output_axes, strict=True)
         }
-        taken = time.perf_counter() - started
-        self._seconds[size] = min(taken, self._seconds.get(size, taken))
+        self._note_seconds(size, time.perf_counter() - started)
         return found
 
     def run_batch(self, batch: Sequence[tuple[Arrays, int]]) -> BatchRun:
@@ -212,6 +218,8 @@ class Predictor:
         self._gather(bound, batch, rows)
         ready = time.perf_counter()
         outputs = self._forward(bound)
+        ended = time.perf_counter()
+        self._note_seconds(bound.size, ended - began)
         found, start = [], 0
         for _, count in batch:
             found.append(
@@ -221,7 +229,7 @@ class Predictor:
                 }
             )
             start += count
-        return BatchRun(found, rows, ready - began, time.perf_counter() - ready)
+        return BatchRun(found, rows, ready - began, ended - ready)
 
     @property
     def can_join(self) -> bool:
@@ -293,6 +301,12 @@ class Predictor:
 
     # -- running ------------------------------------------------------------------------------
 
+    def _note_seconds(self, size: int, taken: float) -> None:
+        """Note how long a run took; of each size the shortest counts."""
+        if taken < self._seconds.get(size, math.inf):
+            self._seconds[size] = taken
+            self._quick_rows = None
+
     def _forward(self, bound: _Bound) -> Arrays:
         backend = backend_of(self._parameters.context)
         outputs = bound.executor.forward(is_train=False)
@@ -359,7 +373,8 @@ class Predictor:
         )
         if self._memory.lender is None:
             self._memory.lender = executor
-        return _Bound(executor, {name: arguments[name].data for name in self._names})
+        inputs = {name: arguments[name].data for name in self._names}
+        return _Bound(executor, inputs, size)
 
     def _input_shapes(self, size: int) -> dict[str, Shape]:
         shapes = {}

@@ -45,6 +45,9 @@ class EchoHost:
         )
         return answer
 
+    def known(self, call: IncomingCall) -> Prepared | None:
+        return None
+
     def prepare(self, call: IncomingCall) -> Prepared:
         return Prepared(call, 0, rows=1, most_rows=call.params.get("most_rows", 1))
 
