@@ -82,7 +82,8 @@ class FrameReader:
                 fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
                 self._fds.extend(fds)
         self._buffer += data
-        self.may_have_more = len(data) == _CHUNK
+        # Where descriptors came, the kernel ends a read.
+        self.may_have_more = len(data) == _CHUNK or bool(ancillary)
         return bool(data)
 
     def frames(self) -> Iterator[Frame | memoryview]:
