@@ -47,6 +47,7 @@ __all__ = [
     "HOST_KINDS",
     "ErrorKind",
     "Problem",
+    "all_kinds",
     "error_code",
     "error_kind",
     "to_problem",
@@ -164,6 +165,12 @@ class Problem:
     headers: dict[str, str] = field(default_factory=dict)
 
 
+def all_kinds() -> list[ErrorKind]:
+    """Return each kind of answer once, by status."""
+    kinds = {kind.code: kind for kind in (*_BY_CODE.values(), _INTERNAL)}
+    return sorted(kinds.values(), key=lambda kind: kind.status)
+
+
 def error_kind(error: BaseException) -> ErrorKind:
     """Return the row of an error: by its code for a ``HostError``, else by its class."""
     if isinstance(error, HostError):
@@ -190,7 +197,7 @@ def to_problem(error: BaseException, request_id: str, instance: str) -> Problem:
     error = refined(error)
     kind = error_kind(error)
     body: dict[str, Any] = {
-        "type": f"urn:modserve:error:{kind.code}",
+        "type": f"/v1/errors/{kind.code}",
         "title": kind.title,
         "status": kind.status,
         "detail": _detail(error, kind),

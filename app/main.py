@@ -74,6 +74,7 @@ _TAGS = [
     {"name": "jobs", "description": "Training, evaluation and prediction over datasets."},
     {"name": "checkpoints", "description": "Saved states, in MXNet's files."},
     {"name": "datasets", "description": "Uploaded data."},
+    {"name": "errors", "description": "Error codes, and what to do about each."},
     {"name": "operations", "description": "Health, metrics and executors."},
 ]
 

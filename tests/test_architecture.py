@@ -48,6 +48,7 @@ APP_ARROWS: dict[str, set[str]] = {
     "traces": set(),
     "errors": set(),
     "error_table": {"errors"},
+    "error_catalog": {"error_table"},
     "settings": {"errors", "logs"},
     "domain": {"errors"},
     "tensors": {"errors"},
@@ -60,7 +61,7 @@ APP_ARROWS: dict[str, set[str]] = {
     "oip": {"error_table", "errors", "exchanges", "link", "services", "tensors"},
     "api": {
         *("domain", "error_table", "errors", "exchanges", "link", "services", "settings"),
-        *("tensors", "traces"),
+        *("error_catalog", "tensors", "traces"),
     },
     "client": {"tensors"},
     "demo": {"client"},

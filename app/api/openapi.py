@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from app.api.problems import PROBLEM_JSON
 from app.api.views import ProblemView
+from app.error_catalog import CATALOG
 from app.tensors.codec import JSON, NPY, NPZ, SAFETENSORS
 
 __all__ = ["build_openapi", "json_body", "problems", "raw_body", "tensor_answer", "tensor_body"]
@@ -28,6 +29,18 @@ _DESCRIPTIONS = {
     507: "The server's disk is full",
 }
 
+_OF_ANY_REQUEST = sorted(
+    {entry.status for entry in CATALOG.values() if entry.status} - _DESCRIPTIONS.keys()
+)
+"""Statuses of what is refused before its route is known, and of failures of the server."""
+
+_PROBLEM = {"$ref": f"#/components/schemas/{ProblemView.__name__}"}
+_FIELD_FAULT = {
+    "field": "data_shapes[0].shape",
+    "got": "[1, -1]",
+    "expected": "sizes of at least 1",
+    "hint": "",
+}
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 
 _TENSOR: dict[str, Any] = {
@@ -132,13 +145,42 @@ def tensor_answer(
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return ``responses`` for the errors a route may answer with."""
-    schema = {"$ref": f"#/components/schemas/{ProblemView.__name__}"}
     return {
         status: {
             "description": _DESCRIPTIONS[status],
-            "content": {PROBLEM_JSON: {"schema": schema}},
+            "content": {PROBLEM_JSON: {"schema": _PROBLEM, "examples": _examples_of(status)}},
         }
         for status in statuses
+    }
+
+
+def _examples_of(*statuses: int) -> dict[str, Any]:
+    return {
+        code: {"$ref": f"#/components/examples/{code}"}
+        for code, entry in CATALOG.items()
+        if entry.status in statuses
+    }
+
+
+def _examples() -> dict[str, Any]:
+    """Return a problem of every code."""
+    return {
+        code: {
+            "summary": entry.title,
+            "description": entry.remedy,
+            "value": {
+                "type": f"/v1/errors/{code}",
+                "title": entry.title,
+                "status": entry.status,
+                "detail": "What happened to this request, and what to do.",
+                "instance": "/v1/modules/lenet",
+                "code": code,
+                "request_id": "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
+                "errors": [_FIELD_FAULT] if entry.status == 422 else [],
+            },
+        }
+        for code, entry in CATALOG.items()
+        if entry.status is not None
     }
 
 
@@ -153,6 +195,7 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
     )
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     schemas["Tensor"] = _TENSOR
+    document["components"]["examples"] = _examples()
     for cls in (*_bodies.values(), ProblemView):
         schema = TypeAdapter(cls).json_schema(ref_template="#/components/schemas/{model}")
         schemas.update(schema.pop("$defs", {}))
@@ -164,16 +207,23 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
         for verb, operation in operations.items():
             _replace_validation_error(operation)
             if path.startswith("/v1/"):
-                _add_failures_of_storage(verb, operation)
+                _add_common_failures(verb, operation)
     return document
 
 
-def _add_failures_of_storage(verb: str, operation: dict[str, Any]) -> None:
-    """Declare what any route may answer that asks the store, or writes."""
+def _add_common_failures(verb: str, operation: dict[str, Any]) -> None:
+    """Declare what any route may answer: that asks the store, that writes, or none of these."""
     statuses = (503,) if verb == "get" else (503, 507)
     responses = operation.setdefault("responses", {})
     for status, answer in problems(*statuses).items():
         responses.setdefault(str(status), answer)
+    responses.setdefault("default", _REFUSED_EARLIER)
+
+
+_REFUSED_EARLIER = {
+    "description": "Refused before it was known what is asked for, or an error of the server",
+    "content": {PROBLEM_JSON: {"schema": _PROBLEM, "examples": _examples_of(*_OF_ANY_REQUEST)}},
+}
 
 
 def _replace_validation_error(operation: dict[str, Any]) -> None:

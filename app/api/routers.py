@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from app.api import checkpoints, datasets, health, jobs, modules, params, serving, steps
+from app.api import (
+    checkpoints,
+    datasets,
+    error_codes,
+    health,
+    jobs,
+    modules,
+    params,
+    serving,
+    steps,
+)
 
 __all__ = ["ROUTERS"]
 
@@ -15,4 +25,5 @@ ROUTERS = (
     datasets.router,
     jobs.router,
     health.router,
+    error_codes.router,
 )

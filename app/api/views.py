@@ -19,6 +19,7 @@ from app.services.jobs import JobOutlook, Series
 __all__ = [
     "CheckpointView",
     "DatasetView",
+    "ErrorCodeView",
     "EventView",
     "ExecutorView",
     "FieldFault",
@@ -54,7 +55,7 @@ class ProblemView(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    type: str = Field(examples=["urn:modserve:error:not_found"])
+    type: str = Field(examples=["/v1/errors/not_found"])
     title: str
     status: int
     detail: str
@@ -62,6 +63,20 @@ class ProblemView(BaseModel):
     code: str = Field(examples=["not_found"])
     request_id: str
     errors: list[FieldFault] = []
+
+
+class ErrorCodeView(BaseModel):
+    """An error code, of answers or of failed jobs."""
+
+    code: str = Field(examples=["not_found"])
+    status: int | None = Field(
+        description="Status of the answers; null for a code that only jobs have.", examples=[404]
+    )
+    title: str = Field(examples=["Not found"])
+    remedy: str = Field(description="What to do about it.")
+    type: str = Field(
+        description="As problems have it: the address of this.", examples=["/v1/errors/not_found"]
+    )
 
 
 class PageView(BaseModel, Generic[T]):

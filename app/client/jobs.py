@@ -113,6 +113,14 @@ class JobCalls(Connection):
         """Return what is known of each executor: its state, device and memory."""
         return self._items("/v1/executors")
 
+    def error_codes(self) -> list[dict[str, Any]]:
+        """Return all error codes, with what to do about each."""
+        return self._items("/v1/errors")
+
+    def error_code(self, code: str) -> dict[str, Any]:
+        """Return what an error code means and what to do about it."""
+        return self._json("GET", f"/v1/errors/{code}")
+
     def _follow(self, path: str, after: int) -> Iterator[dict[str, Any]]:
         while True:
             try:

@@ -75,7 +75,7 @@ def test_errors_become_problems(error: BaseException, status: int, code: str) ->
     body = problem.body
     assert (problem.status, body["status"], body["code"]) == (status, status, code)
     assert error_code(error) == code
-    assert body["type"] == f"urn:modserve:error:{code}"
+    assert body["type"] == f"/v1/errors/{code}"
     assert body["title"] == error_kind(error).title
     assert (body["request_id"], body["instance"]) == ("req-1", "/v1/x")
     assert str(error) in body["detail"]

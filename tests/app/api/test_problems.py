@@ -55,7 +55,7 @@ async def problem(client: httpx.AsyncClient, path: str, status: int, code: str) 
     assert answer.headers["content-type"] == PROBLEM_JSON
     body = answer.json()
     assert (body["status"], body["code"]) == (status, code)
-    assert body["type"] == f"urn:modserve:error:{code}"
+    assert body["type"] == f"/v1/errors/{code}"
     assert body["instance"] == path.partition("?")[0]
     assert body["request_id"] == answer.headers["x-request-id"]
     assert body["title"]

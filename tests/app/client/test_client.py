@@ -161,6 +161,8 @@ CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
     (lambda c: list(c.job_events(7)), "GET /v1/jobs/7/events", None),
     (lambda c: list(c.events()), "GET /v1/events", None),
     (lambda c: c.executors(), "GET /v1/executors", None),
+    (lambda c: c.error_codes(), "GET /v1/errors", None),
+    (lambda c: c.error_code("not_found"), "GET /v1/errors/not_found", None),
     (lambda c: c.datasets(), "GET /v1/datasets", None),
     (lambda c: c.dataset("d"), "GET /v1/datasets/d", None),
     (

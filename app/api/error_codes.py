@@ -1,0 +1,43 @@
+"""The list of error codes: what the ``type`` of every problem leads to."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from app.api.openapi import problems
+from app.api.views import ErrorCodeView, PageView
+from app.error_catalog import CATALOG, CatalogEntry
+from app.errors import NotFound, did_you_mean
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/v1/errors", tags=["errors"])
+
+Code = Annotated[str, Path(description="The code.", examples=["not_found"])]
+
+
+@router.get("", summary="List error codes", responses=problems(422))
+async def list_error_codes() -> PageView[ErrorCodeView]:
+    """Return all codes of answers and of failed jobs, with what to do about each."""
+    return PageView(items=[_view(entry) for entry in CATALOG.values()])
+
+
+@router.get("/{code}", summary="Describe an error code", responses=problems(404, 422))
+async def get_error_code(code: Code) -> ErrorCodeView:
+    """Return one code; the `type` of a problem is this address."""
+    if code not in CATALOG:
+        hint = f"GET /v1/errors lists those that do{did_you_mean(code, CATALOG)}"
+        raise NotFound("error code", code, hint)
+    return _view(CATALOG[code])
+
+
+def _view(entry: CatalogEntry) -> ErrorCodeView:
+    return ErrorCodeView(
+        code=entry.code,
+        status=entry.status,
+        title=entry.title,
+        remedy=entry.remedy,
+        type=f"/v1/errors/{entry.code}",
+    )
