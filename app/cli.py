@@ -117,12 +117,28 @@ def bench(
     ] = False,
     traces: Annotated[Path, typer.Option(help="Folder of the traces.")] = Path("traces"),
     suite: Annotated[
-        str | None, typer.Option(help="Cases to run, a process each: engine or all.")
+        str | None,
+        typer.Option(help="Cases to run, a process each: engine or all; or serving."),
+    ] = None,
+    peer: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=URL", help="With serving: a server to compare with."),
+    ] = None,
+    perf_analyzer: Annotated[
+        Path | None,
+        typer.Option(help="With serving: Triton's load generator, to load with it too."),
     ] = None,
 ) -> None:
     """Time training steps and predictions on this machine."""
-    from app.bench import run_bench, run_suite
+    from app.bench import run_bench, run_serving, run_suite
 
+    if suite == "serving":
+        peers = dict(one.split("=", 1) for one in peer or () if "=" in one)
+        if len(peers) < len(peer or ()):
+            raise typer.BadParameter("give NAME=URL, each name once", param_hint="--peer")
+        raise typer.Exit(run_serving(seconds, peers, perf_analyzer, as_json))
+    if peer or perf_analyzer:
+        raise typer.BadParameter("give it with --suite serving", param_hint="--peer")
     if suite is not None:
         if cases or profile:
             raise typer.BadParameter("give no cases and no --profile with it", param_hint="--suite")

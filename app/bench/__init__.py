@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from app.bench.report import run_bench, run_suite
+from app.bench.serving import run_serving
 
-__all__ = ["run_bench", "run_suite"]
+__all__ = ["run_bench", "run_serving", "run_suite"]
