@@ -24,6 +24,8 @@ app = typer.Typer(
     add_completion=False,
 )
 
+_OPTIONS = {"models_dir": "models"}
+"""Settings whose options have names of their own."""
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -32,6 +34,9 @@ def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Where everything durable lies.")] = None,
+    models: Annotated[
+        Path | None, typer.Option(help="Folder of models to serve, a folder each.")
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Listen on other than loopback without keys.")
@@ -45,6 +50,7 @@ def serve(
         "host": host,
         "port": port,
         "data_dir": data_dir,
+        "models_dir": models,
         "log_level": log_level,
     }
     settings = _read_settings({name: one for name, one in given.items() if one is not None})
@@ -89,7 +95,9 @@ def _read_settings(given: Mapping[str, Any]) -> Settings:
 
 
 def _source(name: str, given: Mapping[str, Any]) -> str:
-    return f"--{name.replace('_', '-')}" if name in given else f"MODSERVE_{name.upper()}"
+    if name not in given:
+        return f"MODSERVE_{name.upper()}"
+    return f"--{_OPTIONS.get(name, name.replace('_', '-'))}"
 
 
 @app.command()

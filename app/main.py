@@ -39,6 +39,7 @@ from app.services.job_files import JobFiles
 from app.services.job_queue import JobQueue
 from app.services.job_runs import JobRuns
 from app.services.jobs import JobService
+from app.services.model_repository import ModelRepository
 from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
 from app.services.predictions import Predictions
@@ -75,6 +76,7 @@ _TAGS = [
     {"name": "checkpoints", "description": "Saved states, in MXNet's files."},
     {"name": "datasets", "description": "Uploaded data."},
     {"name": "errors", "description": "Error codes, and what to do about each."},
+    {"name": "models", "description": "What the models folder holds."},
     {"name": "operations", "description": "Health, metrics and executors."},
 ]
 
@@ -205,6 +207,18 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     stack.push_async_callback(history.stop)
     predictions = Predictions(access, executors, settings.max_predictions)
     stack.push_async_callback(predictions.close)
+    models = ModelRepository(
+        settings.models_dir,
+        settings.models_poll_seconds,
+        modules=modules,
+        checkpoints=checkpoints,
+        executors=executors,
+        access=access,
+        commands=commands,
+        predictions=predictions,
+    )
+    stack.push_async_callback(models.stop)
+    await models.start()
     return Services(
         modules=modules,
         restores=restores,
@@ -215,6 +229,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         datasets=storage.datasets,
         jobs=jobs,
         predictions=predictions,
+        models=models,
         recovered=recovered,
     )
 

@@ -89,6 +89,10 @@ class Settings(BaseSettings):
     """Largest dataset file, and largest total its arrays may unpack to."""
     dataset_folders: tuple[Path, ...] = ()
     """Folders whose files may be datasets where they lie, as JSON: ``["/data"]``."""
+    models_dir: Path | None = None
+    """Folder of models to serve, a folder each; ``modserve serve --models``."""
+    models_poll_seconds: float = Field(default=5.0, ge=0, le=86400)
+    """How often it is looked at for changes; 0 for on request alone."""
     max_checkpoint_bytes: int = Field(default=16 * 1024 * _MIB, ge=1024)
     """Largest checkpoint, all its files together."""
     lease_seconds: float = Field(default=30.0, gt=0, le=86400)

@@ -45,9 +45,18 @@ async def _services(request: Request) -> Services:
 
 ServicesOf = Annotated[Services, Depends(_services)]
 
-ModuleName = Annotated[
-    str, Path(pattern=f"^{NAME_PATTERN}$", description="Name of a module.", examples=["lenet"])
-]
+
+async def _actual_module(
+    module: Annotated[
+        str, Path(pattern=f"^{NAME_PATTERN}$", description="Name of a module.", examples=["lenet"])
+    ],
+    services: ServicesOf,
+) -> str:
+    return services.access.actual(module)
+
+
+ModuleName = Annotated[str, Depends(_actual_module)]
+"""The module that a name stands for: of the models folder, else one that a client made."""
 DatasetName = Annotated[
     str, Path(pattern=f"^{NAME_PATTERN}$", description="Name of a dataset.", examples=["mnist"])
 ]

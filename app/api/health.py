@@ -39,13 +39,15 @@ async def get_readiness(services: ServicesOf) -> Response:
     """Answer 200 when every executor is up, else 503.
 
     Modules come to their devices when they are first called; one that cannot keeps no other from
-    being served, and is named among the `warnings`, as is what was damaged at the start.
+    being served, and is named among the `warnings`, as are what was damaged at the start and models
+    of the models folder that could not be loaded.
     """
     dead = set(services.executors.dead())
     states = {name: "down" if name in dead else "ready" for name in services.executors.names}
     remarkable = await asyncio.to_thread(services.restores.remarkable)
     warnings = [f"module {name}: {one.failure or one.warning}" for name, one in remarkable.items()]
     warnings += [str(problem) for problem in services.recovered.problems]
+    warnings += services.models.warnings()
     view = StatusView(status="unready" if dead else "ready", executors=states, warnings=warnings)
     headers = {"Retry-After": "1"} if dead else {}
     return JSONResponse(view.model_dump(), 503 if dead else 200, headers=headers)

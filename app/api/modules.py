@@ -58,7 +58,8 @@ async def list_modules(
 ) -> PageView[ModuleView]:
     """Return a page of modules, by name."""
     page = await asyncio.to_thread(services.modules.list_modules, cursor, limit)
-    return PageView(items=await shown_all(services, page.items), next_cursor=page.next_cursor)
+    visible = [one for one in page.items if services.access.is_visible(one)]
+    return PageView(items=await shown_all(services, visible), next_cursor=page.next_cursor)
 
 
 @router.post(

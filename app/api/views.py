@@ -136,6 +136,9 @@ class ModuleView(BaseModel):
     origin: dict[str, Any] | None = Field(description="The module it was made from.")
     bucket_keys: list[str] = Field(description="Empty for a module without buckets.")
     default_bucket_key: str | None
+    is_from_folder: bool = Field(
+        description="Whether it is a model of the models folder, which is changed there alone."
+    )
     executor: str = Field(examples=["cpu(0)"])
     contexts: list[str]
     serving: dict[str, Any] = Field(description="How predictions are served.")
@@ -303,6 +306,8 @@ def module_view(
             for name in ModuleView.model_fields
             if name in plain and name not in _OWN
         },
+        name=record.public_name,
+        is_from_folder=record.folder is not None,
         stage=record.stage.value,
         bucket_keys=list(record.symbols) if has_buckets else [],
         default_bucket_key=record.default_bucket_key if has_buckets else None,
@@ -316,7 +321,7 @@ def module_view(
     )
 
 
-_OWN = frozenset({"stage", "bucket_keys", "default_bucket_key", "checkpoint", "live"})
+_OWN = frozenset({"name", "stage", "bucket_keys", "default_bucket_key", "checkpoint", "live"})
 
 
 def _state_of(record: ModuleRecord, restored: RestoreStatus) -> str:

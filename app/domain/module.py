@@ -21,6 +21,7 @@ from pydantic import BeforeValidator, ConfigDict, WithJsonSchema
 
 from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import STRICT_FIELDS, canonical_json
+from app.domain.declaration import FolderModel
 from app.domain.origin import Origin
 from app.domain.serving import ServingSpec
 from app.errors import Conflict, ParamsLost, WrongStage
@@ -188,6 +189,7 @@ class ModuleRecord:
         fixed_param_patterns: nor are those whose names contain one of these,
         excluded_param_patterns: unless they contain one of these.
         origin: the module that it was made from, if from one.
+        folder: the model of the models folder that it is, if it is one.
         compression_params: of the gradients between contexts, as MXNet has it:
             ``{"type": "2bit", "threshold": 0.5}``; the optimizer's kvstore must be ``device``.
             What was not sent yet is no part of a checkpoint: a fit that goes on after a death
@@ -218,6 +220,7 @@ class ModuleRecord:
     excluded_param_patterns: tuple[str, ...] = ()
     compression_params: Mapping[str, Any] | None = None
     origin: Origin | None = None
+    folder: FolderModel | None = None
     executor: str = "cpu(0)"
     contexts: tuple[str, ...] = ("cpu(0)",)
     serving: ServingSpec = field(default_factory=ServingSpec)
@@ -244,6 +247,11 @@ class ModuleRecord:
         if self.optimizer is None or not self.bind.for_training:
             return Stage.INITIALIZED
         return Stage.READY
+
+    @property
+    def public_name(self) -> str:
+        """The name that clients know it by."""
+        return self.name if self.folder is None else self.folder.model
 
     @property
     def etag(self) -> str:

@@ -9,12 +9,15 @@ from pydantic import ConfigDict, Field
 
 from app.domain.codec import STRICT_FIELDS
 
-__all__ = ["Batches", "ServingSpec"]
+__all__ = ["BatchSize", "Batches", "DelayUs", "ServingSpec"]
 
 Batches: TypeAlias = Literal["auto", "always", "never"]
 
 _MOST_ROWS = 1 << 16
 _LONGEST_DELAY_US = 10_000_000
+
+BatchSize: TypeAlias = Annotated[int, Field(ge=1, le=_MOST_ROWS)]
+DelayUs: TypeAlias = Annotated[int, Field(ge=0, le=_LONGEST_DELAY_US)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,6 @@ class ServingSpec:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
-    max_batch_size: Annotated[int, Field(ge=1, le=_MOST_ROWS)] | None = None
+    max_batch_size: BatchSize | None = None
     batches: Batches = "auto"
-    max_delay_us: Annotated[int, Field(ge=0, le=_LONGEST_DELAY_US)] = 0
+    max_delay_us: DelayUs = 0

@@ -28,6 +28,7 @@ from app.executor.modules.engine_optimizer import (
     states_of,
 )
 from app.executor.modules.hosted_module import HostedModule, parse_context
+from app.executor.modules.inspection import inspect_model
 from app.executor.modules.memory_limits import available_bytes, default_budget
 from app.executor.modules.module_files import load_module, read_base, save_module
 from app.executor.modules.module_params import get_params, init_params, set_params
@@ -315,6 +316,9 @@ class ModuleHost:
     def _cut_symbols(self, call: calls.CutSymbols, tensors: Arrays) -> Answer:
         return self._get(call.module).derive(call.output, call.head), {}
 
+    def _inspect_model(self, call: calls.InspectModel, tensors: Arrays) -> Computation:
+        return Computation({}, lambda outputs: inspect_model(call))
+
     def _check_job(self, call: calls.CheckJob, tensors: Arrays) -> Answer:
         check_job(parse_job_params(call.kind, call.params))
         return {}, {}
@@ -364,11 +368,7 @@ class ModuleHost:
 
     def _set_params(self, call: calls.SetParams, tensors: Arrays) -> Computation:
         module = self._idle(call.module, "setting parameters")
-        options = {
-            "allow_missing": call.allow_missing,
-            "allow_extra": call.allow_extra,
-            "allow_nonfinite": call.allow_nonfinite,
-        }
+        options = _chosen(call, "allow_missing", "allow_extra", "allow_nonfinite")
         return self._alone(call, lambda: set_params(module, tensors, **options))
 
     def _get_params(self, call: calls.GetParams, tensors: Arrays) -> Answer:
@@ -435,12 +435,7 @@ class ModuleHost:
 
     def _load_checkpoint(self, call: calls.LoadCheckpoint, tensors: Arrays) -> Computation:
         module = self._idle(call.module, "loading a checkpoint")
-        options = {
-            "optimizer_states": call.optimizer_states,
-            "allow_missing": call.allow_missing,
-            "allow_extra": call.allow_extra,
-            "check_states": call.check_states,
-        }
+        options = _chosen(call, "allow_missing", "allow_extra", "optimizer_states", "check_states")
         return self._alone(call, lambda: load_module(module, Path(call.directory), **options))
 
     # -- modules ------------------------------------------------------------------------------
@@ -471,6 +466,10 @@ def _module_of(call: Any) -> str | None:
     if isinstance(call, calls.CreateModule | calls.RestoreModule):
         return call.record.name
     return call.module if isinstance(call, calls.OfModule) else None
+
+
+def _chosen(call: Any, *options: str) -> dict[str, bool]:
+    return {option: getattr(call, option) for option in options}
 
 
 def _handler(name: str) -> Handler:

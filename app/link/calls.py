@@ -51,6 +51,7 @@ __all__ = [
     "GetStatistics",
     "InitOptimizer",
     "InitParams",
+    "InspectModel",
     "LoadCheckpoint",
     "PassCall",
     "Predict",
@@ -117,6 +118,23 @@ class RestoreModule(_Strict):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResidentModules(_Strict):
     """Ask for the ``names`` of the modules that are on the device."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectModel(_Strict):
+    """Ask for the ``inputs``, ``labels`` and likely ``shapes`` of a model that is no module yet.
+
+    ``shapes`` are by input and None where none were found that fit the parameters.
+
+    Attributes:
+        symbol: its JSON.
+        params: path of its parameters.
+        shapes: of inputs, where they are known.
+    """
+
+    symbol: str
+    params: str
+    shapes: dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,6 +425,7 @@ Call: TypeAlias = (
     | RestoreModule
     | ResidentModules
     | CheckJob
+    | InspectModel
     | OfModule
     | JobStart
     | JobControl
@@ -418,6 +437,7 @@ CALL_NAMES: Mapping[type[Any], str] = {
     RestoreModule: "restore_module",
     ResidentModules: "resident_modules",
     CutSymbols: "cut_symbols",
+    InspectModel: "inspect_model",
     CheckJob: "check_job",
     DeleteModule: "delete_module",
     DescribeModule: "describe_module",

@@ -16,6 +16,7 @@ from app.domain.module import ModuleRecord, require
 from app.domain.serving import ServingSpec
 from app.error_table import error_code
 from app.errors import (
+    Conflict,
     ExecutorGone,
     HostError,
     NotFound,
@@ -59,10 +60,53 @@ class ModuleAccess:
         self._restoration = restoration
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._known: dict[str, ModuleRecord] = {}
+        self._published: dict[str, str] = {}
+
+    # -- models of the models folder ----------------------------------------------------------
+
+    def publish(self, record: ModuleRecord) -> None:
+        """Serve a module as the model of the models folder that it is, from the next call on.
+
+        A module that clients made under the name is neither seen nor changed meanwhile.
+        """
+        self._published[record.public_name] = record.name
+        self._known[record.public_name] = record
+
+    async def withdraw(self, model: str) -> None:
+        """Serve a model no more, but a module of the name that a client made, if there is one."""
+        try:
+            own: ModuleRecord | None = await asyncio.to_thread(self._modules.get, model)
+        except NotFound:
+            own = None
+        del self._published[model]
+        self.forget(model)
+        if own is not None:
+            self.remember(own)
+
+    def actual(self, name: str) -> str:
+        """Return the name of the module that calls on a name go to."""
+        return self._published.get(name, name)
+
+    def is_visible(self, record: ModuleRecord) -> bool:
+        """Tell whether clients see a module: no model that is being loaded or was replaced."""
+        if record.folder is None:
+            return record.name not in self._published
+        return self._published.get(record.folder.model) == record.name
+
+    def check_changeable(self, name: str) -> None:
+        """Raise Conflict for a model of the models folder, by either of its names."""
+        for model, module in self._published.items():
+            if name in (model, module):
+                raise Conflict(
+                    f"module {model!r} is served from the models folder; change its files there, "
+                    "or make a module of your own from it by POST /v1/modules with `from`"
+                )
+
+    # -- calls --------------------------------------------------------------------------------
 
     async def record(self, name: str) -> ModuleRecord:
         """Return a module's record; raise NotFound."""
-        return await asyncio.to_thread(self._modules.get, name)
+        return await asyncio.to_thread(self._modules.get, self.actual(name))
 
     def remember(self, record: ModuleRecord) -> None:
         """Know a new module's record without a query."""
@@ -259,8 +303,14 @@ class ModuleAccess:
         return [None if there is None else name in there for name, there in found]
 
     @asynccontextmanager
-    async def lock(self, name: str) -> AsyncIterator[None]:
-        """Have a module to oneself for a block, among those who change it through this server."""
+    async def lock(self, name: str, *, changes: bool = True) -> AsyncIterator[None]:
+        """Have a module to oneself for a block, among those who change it through this server.
+
+        Args:
+            changes: refuse a model of the models folder.
+        """
+        if changes:
+            self.check_changeable(name)
         # Who has it or waits for it keeps it alive; the next one after them makes another.
         lock = self._locks.setdefault(name, asyncio.Lock())
         async with lock:

@@ -137,6 +137,7 @@ class ModuleCommands:
             NotFound, Conflict: there is no such checkpoint, or none at all.
         """
         source = await self._access.record(module)
+        module = source.name  # of a model of the models folder, the module that it is
         tag = tag or source.checkpoint
         if tag is None:
             raise Conflict(
@@ -208,7 +209,7 @@ class ModuleCommands:
 
     async def restore(self, name: str) -> ModuleRecord:
         """Bring a module back to its device, one that failed before as well."""
-        async with self._access.lock(name):
+        async with self._access.lock(name, changes=False):
             await self._restoration.retry(name)
             return await self._access.record(name)
 
@@ -314,9 +315,11 @@ class ModuleCommands:
 
         Raises:
             NotFound: there is no such module.
+            Conflict: it is served from the models folder.
             Invalid, HostError: a parameter has a value it cannot take.
         """
         name = submission.module
+        self._access.check_changeable(name)
         record = await self._access.known(name)
         call = calls.CheckJob(kind=submission.kind, params=submission.plain)
         digest = submission.params_digest

@@ -58,6 +58,10 @@ class Predictions:
         """Return a module's record, if it is known without a query."""
         return self._access.known_now(module)
 
+    def has_some(self, module: str) -> bool:
+        """Tell whether predictions of a module are under way."""
+        return module in self._under_way
+
     def target(
         self, record: ModuleRecord, rows: tuple[TensorRow, ...], bucket: str | None = None
     ) -> Target:

@@ -8,6 +8,7 @@ from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
 from app.services.executors import Executors
 from app.services.jobs import JobService
+from app.services.model_repository import ModelRepository
 from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
 from app.services.modules import ModuleService
@@ -35,4 +36,5 @@ class Services:
     datasets: DatasetService
     jobs: JobService
     predictions: Predictions
+    models: ModelRepository
     recovered: RecoveryReport

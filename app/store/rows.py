@@ -11,6 +11,7 @@ from sqlalchemy import Row
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.codec import from_plain, to_plain
 from app.domain.dataset import ArrayInfo, DatasetKind, DatasetRecord
+from app.domain.declaration import FolderModel
 from app.domain.job import EventRow, Job, JobAction, JobEvent, JobKind, JobStatus
 from app.domain.module import (
     BindSpec,
@@ -72,6 +73,7 @@ def module_of(row: Row[Any], symbols: Mapping[str, str]) -> ModuleRecord:
         default_bucket_key=row.spec["default_bucket_key"],
         compression_params=row.spec.get("compression_params"),
         origin=_origin_of(row.spec.get("origin")),
+        folder=_folder_of(row.spec.get("folder")),
         serving=from_plain(ServingSpec, row.spec.get("serving", {})),
         # What older servers did not know of, their rows do not have.
         **{name: tuple(row.spec.get(name, ())) for name in _MODULE_TUPLES},
@@ -83,6 +85,7 @@ def module_values(record: ModuleRecord) -> dict[str, Any]:
     spec: dict[str, Any] = {name: list(getattr(record, name)) for name in _MODULE_TUPLES}
     spec["default_bucket_key"] = record.default_bucket_key
     spec["origin"] = None if record.origin is None else to_plain(record.origin)
+    spec["folder"] = None if record.folder is None else to_plain(record.folder)
     spec["serving"] = to_plain(record.serving)
     spec["compression_params"] = _plain_dict(record.compression_params)
     return {
@@ -186,6 +189,10 @@ def dataset_values(record: DatasetRecord) -> dict[str, Any]:
 def manifest_of(row: Row[Any]) -> CheckpointManifest:
     """Build a checkpoint's manifest from its row."""
     return from_plain(CheckpointManifest, row.manifest)
+
+
+def _folder_of(plain: Any) -> FolderModel | None:
+    return None if plain is None else from_plain(FolderModel, plain)
 
 
 def _origin_of(plain: Any) -> Origin | None:

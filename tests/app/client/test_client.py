@@ -75,6 +75,8 @@ CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
         "POST /v1/modules/m/load",
         {"epoch": "3.20", "optimizer_states": True},
     ),
+    (lambda c: c.models(), "GET /v1/models", None),
+    (lambda c: c.reload_models(), "POST /v1/models/reload", None),
     (lambda c: c.fit("m", epochs=2), "POST /v1/modules/m/fit", {"epochs": 2}),
     (lambda c: c.score("m", dataset="d"), "POST /v1/modules/m/score", {"dataset": "d"}),
     (

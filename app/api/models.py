@@ -1,0 +1,65 @@
+"""The models folder: what is served of it, and a look at it on request."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from app.api.dependencies import ServicesOf
+from app.api.openapi import problems
+from app.api.views import PageView
+from app.services.model_repository import ModelState
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/v1/models", tags=["models"])
+
+
+class FolderModelView(BaseModel):
+    """A model of the models folder."""
+
+    name: str = Field(
+        examples=["lenet"], description="Of its folder, and of the module that it is served as."
+    )
+    state: Literal["ready", "failed"] = Field(
+        description="`ready`: it is served. `failed`: nothing of it could be loaded."
+    )
+    reason: str | None = Field(
+        description="Why the files that are there now are not served; null where they are."
+    )
+    checkpoint: str | None = Field(description="Tag of the checkpoint that is served.")
+    epochs: list[int] = Field(description="The checkpoints that came with it.")
+
+
+@router.get("", summary="List the models of the models folder", responses=problems(422))
+async def list_models(services: ServicesOf) -> PageView[FolderModelView]:
+    """Return the models that the server was told to serve (`modserve serve --models DIR`).
+
+    Each is a module of its folder's name, which answers predictions and cannot be changed. None
+    where the server has no such folder.
+    """
+    return PageView(items=[_view(state) for state in services.models.states()])
+
+
+@router.post("/reload", summary="Look at the models folder now", responses=problems(409, 422))
+async def reload_models(services: ServicesOf) -> PageView[FolderModelView]:
+    """Take over what was added, changed and removed in the models folder; answer when it is done.
+
+    A model is replaced from one request to the next, when its new files are loaded. Files that
+    cannot be used are told in `reason`, and leave what is served of the model as it is.
+    """
+    return PageView(items=[_view(state) for state in await services.models.reload()])
+
+
+def _view(state: ModelState) -> FolderModelView:
+    """Return the view of a model of the models folder."""
+    tag = None if state.record is None else state.record.checkpoint
+    return FolderModelView(
+        name=state.name,
+        state="failed" if state.record is None else "ready",
+        reason=state.error,
+        checkpoint=None if tag is None else str(tag),
+        epochs=list(state.epochs),
+    )

@@ -1,0 +1,141 @@
+"""The models folder: a folder for each model, which an operator fills.
+
+    <models>/lenet/lenet-symbol.json     the graph
+    <models>/lenet/lenet-0003.params     one file an epoch; the last one is served
+    <models>/lenet/modserve.yaml         see ``ModelDeclaration``; may be absent
+
+Files of other names are left alone. Nothing is ever written here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from app.domain.codec import canonical_json, from_plain
+from app.domain.declaration import ModelDeclaration
+from app.domain.names import check_name
+from app.errors import Damaged, Invalid, Malformed
+from app.tensors.json_bodies import parse_json
+
+__all__ = ["DECLARATION", "ModelFiles", "find_models", "read_model", "sign_folder"]
+
+DECLARATION = "modserve.yaml"
+
+_SYMBOL = re.compile(r"(.+)-symbol\.json")
+_PARAMS = re.compile(r"(.+)-([0-9]{4,9})\.params")
+_LARGEST_DECLARATION = 1 << 20
+_LARGEST_SYMBOL = 1 << 23
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFiles:
+    """What lies in the folder of one model.
+
+    Attributes:
+        symbol_path: the graph's file,
+        symbol: and its content as canonical JSON.
+        params: the files of parameters by epoch, at least one.
+        declaration: what the operator says of it.
+    """
+
+    symbol_path: Path
+    symbol: str
+    params: Mapping[int, Path]
+    declaration: ModelDeclaration
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is served."""
+        return max(self.params)
+
+
+def find_models(root: Path) -> list[str]:
+    """Return the names of the folders of models, in order; hidden ones are none.
+
+    Raises:
+        OSError: the folder cannot be read at present.
+    """
+    with os.scandir(root) as entries:
+        return sorted(one.name for one in entries if one.name[0] != "." and one.is_dir())
+
+
+def sign_folder(folder: Path) -> str:
+    """Return a text that changes when a file of a model is written, added or removed."""
+    rows = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name[0] != "." and entry.is_file():
+                stat = entry.stat()
+                rows.append([entry.name, stat.st_size, stat.st_mtime_ns, stat.st_ino])
+    return hashlib.sha256(canonical_json(sorted(rows)).encode()).hexdigest()
+
+
+def read_model(folder: Path) -> ModelFiles:
+    """Read a model's folder, its parameters apart.
+
+    Raises:
+        Invalid: a file is missing, there are two where one belongs, or one is none of its kind.
+        OSError: a file cannot be read.
+    """
+    names = sorted(path.name for path in folder.iterdir() if path.is_file())
+    symbols = [found for name in names if (found := _SYMBOL.fullmatch(name))]
+    if len(symbols) != 1:
+        got = ", ".join(found[0] for found in symbols) or "no file of such a name"
+        raise Invalid("symbol", got, "one file like net-symbol.json")
+    prefix = symbols[0][1]
+    params = {
+        int(found[2]): folder / name
+        for name in names
+        if (found := _PARAMS.fullmatch(name)) and found[1] == prefix
+    }
+    if not params:
+        others = ", ".join(name for name in names if name.endswith(".params"))
+        raise Invalid("params", others or "no file", f"a file like {prefix}-0001.params")
+    for path in (symbol := folder / symbols[0][0], *params.values()):
+        check_name(path.name, "file")
+    declaration = _read_declaration(folder / DECLARATION)
+    return ModelFiles(
+        symbol_path=symbol,
+        symbol=_read_symbol(symbol),
+        params=params,
+        declaration=declaration,
+    )
+
+
+def _read_symbol(path: Path) -> str:
+    expected = "a symbol: an object with nodes, arg_nodes and heads"
+    try:
+        symbol = parse_json(_read(path, _LARGEST_SYMBOL))
+    except Malformed as error:
+        raise Damaged(path.name, str(error), expected) from None
+    if not isinstance(symbol, dict):
+        raise Damaged(path.name, symbol, expected)
+    return canonical_json(symbol)
+
+
+def _read_declaration(path: Path) -> ModelDeclaration:
+    if not path.exists():
+        return ModelDeclaration()
+    try:
+        plain: Any = yaml.safe_load(_read(path, _LARGEST_DECLARATION))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise Damaged(path.name, str(error), "YAML") from None
+    if not isinstance(plain, dict | None):
+        raise Damaged(path.name, plain, "fields with their values, as max_batch_size: 32")
+    return from_plain(ModelDeclaration, plain or {})
+
+
+def _read(path: Path, limit: int) -> bytes:
+    with path.open("rb") as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise Damaged(path.name, f"more than {limit:,} bytes", f"at most {limit:,}")
+    return content

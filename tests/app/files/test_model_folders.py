@@ -1,0 +1,82 @@
+"""What is read of a models folder, and what is refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from app.errors import Damaged, Invalid
+from app.files.model_folders import find_models, read_model, sign_folder
+from served.model_folders import write_epoch, write_model
+
+
+def test_models_are_folders_that_are_not_hidden(tmp_path: Path) -> None:
+    for name in ("b", "a", ".git"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "README").touch()
+    assert find_models(tmp_path) == ["a", "b"]
+
+
+def test_the_last_epoch_is_served(tmp_path: Path) -> None:
+    write_model(tmp_path, 3, 12)
+    (tmp_path / "other-0099.params").touch()
+    files = read_model(tmp_path)
+    assert files.epoch == 12
+    assert sorted(files.params) == [3, 12]
+
+
+def test_declaration(tmp_path: Path) -> None:
+    text = "inputs: {data: {shape: [4, null], dtype: int32}}\nbuckets: [10, 20]\nmax_delay_us: 7\n"
+    write_model(tmp_path, 1, declaration=text)
+    declaration = read_model(tmp_path).declaration
+    assert declaration.inputs["data"].shape == (4, None)
+    assert declaration.buckets == (10, 20)
+    assert declaration.max_delay_us == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("max_batchsize: 3", "did you mean 'max_batch_size'"),
+        ("inputs: {data: {shap: [1]}}", "inputs.data.shap"),
+        ("inputs: {data: {shape: [-1]}}", "inputs.data.shape"),
+        ("max_batch_size: '3'", "max_batch_size"),
+        ("- 1", "modserve.yaml"),
+        ("{", "YAML"),
+        ("!!python/object/apply:os.system ['true']", "YAML"),
+    ],
+)
+def test_refused_declarations(tmp_path: Path, text: str, said: str) -> None:
+    write_model(tmp_path, 1, declaration=text)
+    with pytest.raises(Invalid) as caught:
+        read_model(tmp_path)
+    assert said in str(caught.value)
+
+
+def test_refused_folders(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match=r"one file like net-symbol\.json"):
+        read_model(tmp_path)
+    write_model(tmp_path)
+    (tmp_path / "old-0001.params").touch()
+    with pytest.raises(Invalid, match=r"got old-0001\.params, expected a file like net-0001"):
+        read_model(tmp_path)
+    write_epoch(tmp_path, 1)
+    (tmp_path / "net-symbol.json").write_text("{")
+    with pytest.raises(Damaged, match=r"net-symbol\.json"):
+        read_model(tmp_path)
+    write_model(tmp_path)
+    (tmp_path / "old-symbol.json").touch()
+    with pytest.raises(Invalid, match=r"old-symbol.json"):
+        read_model(tmp_path)
+
+
+def test_a_signature_is_of_the_files_as_they_are(tmp_path: Path) -> None:
+    write_model(tmp_path, 1)
+    first = sign_folder(tmp_path)
+    assert sign_folder(tmp_path) == first
+    os.utime(tmp_path / "net-0001.params", ns=(0, 0))
+    touched = sign_folder(tmp_path)
+    write_epoch(tmp_path, 2)
+    assert len({first, touched, sign_folder(tmp_path)}) == 3
