@@ -99,6 +99,11 @@ class InputDesc:
     """One input of a bound module, as MXNet's ``DataDesc``: the shape includes the batch.
 
     An axis of 0, in a body also ``null``, is as long as the bucket.
+
+    Attributes:
+        pad_value: what predictions of shorter examples are filled up with, to the bucket's length.
+        lengths_of: name of another input. Where a prediction comes without this one, it is the
+            length of each example of the other, before it is padded.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -107,6 +112,8 @@ class InputDesc:
     shape: tuple[Dim, ...]
     dtype: str = "float32"
     layout: str = "NCHW"
+    pad_value: float = 0.0
+    lengths_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

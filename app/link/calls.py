@@ -364,7 +364,7 @@ class Predict(OfModule):
     """Compute outputs of any number of examples; no state of the module changes.
 
     Tensors: data by name, the same number of examples in each. A bucketing module takes the
-    smallest bucket that holds them, pads them with zeros and cuts the outputs back.
+    smallest bucket that holds them, pads them as it was bound and cuts the outputs back.
 
     Attributes:
         bucket: take this bucket.

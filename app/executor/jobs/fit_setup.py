@@ -178,7 +178,16 @@ def _adds_gradients(spec: BindSpec) -> bool:
 
 
 def _split(module: HostedModule, shapes: Sequence[InputDesc]) -> BucketShapes:
+    """Return descriptions of data and labels; predictions pad them as the module was bound."""
+    bound = {one.name: one for one in _bound_inputs(module)}
+    descs = [_padded_as(one, bound.get(one.name)) for one in shapes]
     return BucketShapes(
-        data_shapes=tuple(one for one in shapes if one.name in module.data_names),
-        label_shapes=tuple(one for one in shapes if one.name in module.label_names),
+        data_shapes=tuple(one for one in descs if one.name in module.data_names),
+        label_shapes=tuple(one for one in descs if one.name in module.label_names),
     )
+
+
+def _padded_as(desc: InputDesc, bound: InputDesc | None) -> InputDesc:
+    if bound is None:
+        return desc
+    return dataclasses.replace(desc, pad_value=bound.pad_value, lengths_of=bound.lengths_of)

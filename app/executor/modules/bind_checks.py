@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
+
 from app.domain.module import BindSpec, BucketShapes, InputDesc, ModuleKind, ModuleRecord
+from app.domain.ragged_axes import batch_axis, length_axis, ragged_inputs
 from app.errors import Invalid, TooLarge, did_you_mean
 from app.executor.faults import client_fault
 from app.executor.modules.memory_limits import available_bytes, total_bytes
@@ -14,7 +17,7 @@ from core.device import Context
 from core.io import DataDesc
 from core.ndarray import NDArray
 from core.symbol import Symbol
-from core.types import to_dtype
+from core.types import DType, to_dtype
 
 __all__ = ["check_bind", "check_label_names", "check_names_of", "describe_inputs"]
 
@@ -106,6 +109,7 @@ def check_bind(module: Bindable, spec: BindSpec, values: Mapping[str, NDArray]) 
         if key not in module.symbols:
             raise Invalid("buckets", key, f"keys that have symbols: {', '.join(module.symbols)}")
         needs.append(_check_one(module, key, shapes, f"buckets[{key}].", values))
+    _check_lengths(module, spec)
     # Buckets share their memory: the largest counts.
     need = max(specs.bind_bytes(spec.for_training) for specs in needs)
     all_bytes, left = total_bytes(module.contexts[0]), available_bytes(module.contexts[0])
@@ -167,6 +171,49 @@ def _check_descs(
             raise Invalid(f"{path}.shape", list(one.shape), "up to 32 dimensions of at least 1")
         with client_fault(f"{path}.dtype"):
             to_dtype(one.dtype)
+        _check_padding(one, path, descs, is_data=all_of_them)
     missing = [name for name in names if name not in given]
     if all_of_them and missing:
         raise Invalid(field, given, f"shapes of {', '.join(names)}; {missing[0]!r} is missing")
+
+
+def _check_padding(
+    desc: InputDesc, path: str, descs: Sequence[InputDesc], *, is_data: bool
+) -> None:
+    """Raise Invalid for what an input cannot be filled up with, or cannot be the lengths of."""
+    if not is_data and (desc.pad_value or desc.lengths_of is not None):
+        field = "pad_value" if desc.pad_value else "lengths_of"
+        raise Invalid(f"{path}.{field}", getattr(desc, field), "none: predictions take no labels")
+    dtype = to_dtype(desc.dtype)
+    if dtype.kind in "biu" and not _holds(dtype, desc.pad_value):
+        raise Invalid(f"{path}.pad_value", desc.pad_value, f"a value of dtype {dtype}")
+    if desc.lengths_of is None:
+        return
+    others = [one.name for one in descs if one.name != desc.name]
+    if desc.lengths_of not in others:
+        near = did_you_mean(desc.lengths_of, others)
+        raise Invalid(f"{path}.lengths_of", desc.lengths_of, f"another input{near}")
+    if len(desc.shape) != 1 or batch_axis(desc) != 0:
+        expected = "one length for each example: (batch,)"
+        raise Invalid(f"{path}.shape", list(desc.shape), expected)
+
+
+def _holds(dtype: DType, value: float) -> bool:
+    if dtype.kind == "b":
+        return value in (0, 1)
+    limits = np.iinfo(dtype)
+    return value.is_integer() and limits.min <= value <= limits.max
+
+
+def _check_lengths(module: Bindable, spec: BindSpec) -> None:
+    """Raise Invalid for lengths of an input of which it is not known what axis they are of."""
+    default = BucketShapes(data_shapes=spec.data_shapes, label_shapes=spec.label_shapes)
+    ragged = ragged_inputs({module.record.default_bucket_key: default, **spec.buckets})
+    inputs = {one.name: one for one in spec.data_shapes}
+    for position, one in enumerate(spec.data_shapes):
+        if one.lengths_of is None:
+            continue
+        other = inputs[one.lengths_of]
+        if batch_axis(other) < 0 or length_axis(other, ragged) is None:
+            expected = "an input with a batch axis, and one other in which buckets differ"
+            raise Invalid(f"data_shapes[{position}].lengths_of", one.lengths_of, expected)

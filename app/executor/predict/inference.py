@@ -13,9 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from app.domain.module import BucketShapes, InputDesc
+from app.domain.ragged_axes import RaggedInput, ragged_inputs
 from app.errors import Invalid
 from app.executor.modules.bind_checks import describe_inputs
 from app.executor.predict.inputs import batch_shape, check_names
+from app.executor.predict.padding import fits, lengths_to_add, pad, padded_shape
 from app.executor.predict.prediction import Prediction
 from app.executor.predict.predictor import Parameters, Predictor, SharedMemory
 from app.link.protocols import Arrays
@@ -77,8 +79,8 @@ class Inference:
     ) -> Prediction:
         """Return what computes the outputs of some examples; nothing of it is computed yet.
 
-        Examples smaller than the bucket's are padded with zeros along the axes in which buckets
-        differ; outputs are cut back along the axes that follow the inputs' lengths.
+        Examples smaller than the bucket's are padded along the axes in which buckets differ;
+        outputs are cut back along the axes that follow the inputs' lengths.
 
         Args:
             tensors: the inputs.
@@ -90,29 +92,31 @@ class Inference:
         """
         key = pick_bucket(self._buckets, tensors, bucket, self._ragged_inputs)
         descs = self._buckets[key].data_shapes
+        added = lengths_to_add(descs, tensors, self._ragged_axes)
+        tensors = {**tensors, **added}
         check_names(tensors, [one.name for one in descs], may_miss=False)
         if self._any_shape:
             predictor = self._predictor_of(key, tensors)
             rows = predictor.check(tensors)
-            return Prediction(key, predictor, tensors, rows, None, None, is_repeatable)
+            return Prediction(key, predictor, tensors, rows, None, None, is_repeatable, added)
         predictor = self.predictor(key)
         rows = predictor.check({one.name: self._outline(tensors, one) for one in descs})
         if len(self._buckets) == 1:
-            return Prediction(key, predictor, tensors, rows, None, None, is_repeatable)
+            return Prediction(key, predictor, tensors, rows, None, None, is_repeatable, added)
         lengths = {name: tensor.shape for name, tensor in tensors.items()}
         fit, cut = partial(self._fit, key), cache(partial(self._cut, lengths))
-        return Prediction(key, predictor, tensors, rows, fit, cut, is_repeatable)
+        return Prediction(key, predictor, tensors, rows, fit, cut, is_repeatable, added)
 
     def _fit(self, key: str, tensors: Arrays) -> Arrays:
         return {
-            one.name: _pad(tensors[one.name], one, self._ragged(one))
+            one.name: pad(tensors[one.name], one, self._ragged(one))
             for one in self._buckets[key].data_shapes
         }
 
     def _outline(self, tensors: Arrays, desc: InputDesc) -> np.ndarray:
         """Return an array as ``_fit`` makes it, but for its elements, which take no memory."""
         tensor = tensors[desc.name]
-        shape = _padded_shape(tensor, desc, self._ragged(desc))
+        shape = padded_shape(tensor, desc, self._ragged(desc))
         return np.broadcast_to(np.zeros((), tensor.dtype), shape)
 
     def _ragged(self, desc: InputDesc) -> frozenset[int]:
@@ -156,17 +160,21 @@ class Inference:
         first = next(iter(shapes.values()))
         return [
             RaggedAxis(name, axis, one, input_axis)
-            for one, input_axis, lengths in self._lengths()
+            for one, input_axis, lengths in self._ragged_axes
             for name, shape in first.items()
             for axis in range(len(shape))
             if all(_dim(shapes[key], name, axis) == lengths[key] for key in self._buckets)
         ]
 
     @cached_property
+    def _ragged_axes(self) -> list[RaggedInput]:
+        return ragged_inputs(self._buckets)
+
+    @cached_property
     def _ragged_inputs(self) -> dict[str, frozenset[int]]:
         """Axes by input along which examples may be smaller than their bucket."""
         axes: dict[str, frozenset[int]] = {}
-        for name, axis, _ in self._lengths():
+        for name, axis, _ in self._ragged_axes:
             axes[name] = axes.get(name, _NO_AXES) | {axis}
         return axes
 
@@ -182,23 +190,6 @@ class Inference:
         predictor = self.predictor(key)
         specs = predictor.output_specs(predictor.bound_size)
         return {name: shape for name, (shape, _) in specs.items()}
-
-    def _lengths(self) -> list[tuple[str, int, dict[str, int]]]:
-        """Return (input, axis, length by bucket) for the axes in which buckets differ."""
-        named = {
-            key: {one.name: one for one in shapes.data_shapes}
-            for key, shapes in self._buckets.items()
-        }
-        rows = []
-        for name, desc in next(iter(named.values())).items():
-            batch_axis = DataDesc.get_batch_axis(desc.layout)
-            for axis in range(len(desc.shape)):
-                if axis == batch_axis or not all(name in one for one in named.values()):
-                    continue
-                lengths = {key: one[name].shape[axis] for key, one in named.items()}
-                if len(set(lengths.values())) > 1:
-                    rows.append((name, axis, lengths))
-        return rows
 
 
 def pick_bucket(
@@ -226,9 +217,7 @@ def pick_bucket(
         return next(iter(buckets))
     for key in sorted(buckets, key=lambda key: _size(buckets[key])):
         descs = [one for one in buckets[key].data_shapes if one.name in tensors]
-        if all(
-            _fits(one, tensors[one.name].shape, ragged.get(one.name, _NO_AXES)) for one in descs
-        ):
+        if all(fits(one, tensors[one.name].shape, ragged.get(one.name, _NO_AXES)) for one in descs):
             return key
     raise _fits_none(buckets, tensors, ragged)
 
@@ -247,22 +236,13 @@ def _fits_none(
         for one in buckets[key].data_shapes:
             if one.name in tensors:
                 got = tensors[one.name].shape
-                fits = _fits(one, got, ragged.get(one.name, _NO_AXES))
-                fitting[one.name] = fits or fitting.get(one.name, False)
+                is_fitting = fits(one, got, ragged.get(one.name, _NO_AXES))
+                fitting[one.name] = is_fitting or fitting.get(one.name, False)
                 shape = batch_shape(one.shape, DataDesc.get_batch_axis(one.layout))
                 shapes.setdefault(one.name, []).append(f"bucket {key}: {shape}")
     name = min(fitting, key=lambda name: fitting[name])
     expected = f"what a bucket holds ({', '.join(shapes[name])})"
     return Invalid(name, f"shape {tensors[name].shape}", expected)
-
-
-def _fits(desc: InputDesc, got: Shape, ragged: frozenset[int]) -> bool:
-    axis = DataDesc.get_batch_axis(desc.layout)
-    return len(desc.shape) == len(got) and all(
-        have == want or (position in ragged and have > want)
-        for position, (have, want) in enumerate(zip(desc.shape, got, strict=True))
-        if position != axis
-    )
 
 
 def _reshaped(desc: InputDesc, tensor: np.ndarray) -> InputDesc:
@@ -275,27 +255,6 @@ def _reshaped(desc: InputDesc, tensor: np.ndarray) -> InputDesc:
         for position, (have, bound) in enumerate(zip(tensor.shape, desc.shape, strict=True))
     ]
     return dataclasses.replace(desc, shape=tuple(dims))
-
-
-def _padded_shape(tensor: np.ndarray, desc: InputDesc, ragged: frozenset[int]) -> Shape:
-    """Return the shape in the bucket's size; as it is where it has it, or cannot have it."""
-    if not _fits(desc, tensor.shape, ragged):
-        return tensor.shape
-    axis = DataDesc.get_batch_axis(desc.layout)
-    return tuple(
-        have if position == axis else bound
-        for position, (have, bound) in enumerate(zip(tensor.shape, desc.shape, strict=True))
-    )
-
-
-def _pad(tensor: np.ndarray, desc: InputDesc, ragged: frozenset[int]) -> np.ndarray:
-    """Return the tensor in the bucket's size."""
-    shape = _padded_shape(tensor, desc, ragged)
-    if tensor.shape == shape:
-        return tensor
-    target = np.zeros(shape, dtype=tensor.dtype)
-    target[tuple(slice(length) for length in tensor.shape)] = tensor
-    return target
 
 
 def _dim(shapes: Mapping[str, Shape], name: str, axis: int) -> int | None:

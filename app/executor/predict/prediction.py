@@ -26,7 +26,8 @@ class Prediction:
     """
 
     __slots__ = (
-        *("_cut", "_fit", "_is_repeatable", "_tensors", "bucket", "predictor", "result", "rows"),
+        *("_added", "_cut", "_fit", "_is_repeatable", "_tensors"),
+        *("bucket", "predictor", "result", "rows"),
     )
 
     def __init__(
@@ -38,33 +39,38 @@ class Prediction:
         fit: Fit | None,
         cut: Cut | None,
         is_repeatable: bool,
+        added: Arrays,
     ) -> None:
         """Prepare.
 
         Args:
             bucket: key of the bucket.
             predictor: runs it.
-            tensors: the inputs, as they were given.
+            tensors: the inputs, as they were given, and those added.
             rows: number of examples.
             fit: brings inputs into the bucket's size; None where they have it.
             cut: returns what of an output of a name and shape belongs to the inputs; None for all.
             is_repeatable: the runs are such that the outputs have the same bits each time, however
                 long they take; else none takes long.
+            added: inputs that follow from the shapes of those given.
         """
         self.bucket = bucket
         self.result = {"bucket": bucket}
         self.rows = rows
         self.predictor = predictor
         self._tensors = tensors
+        self._added = added
         self._fit = fit
         self._cut = cut
         self._is_repeatable = is_repeatable
 
     def of(self, tensors: Arrays) -> Prediction:
         """Return the same of other inputs with the same names, dtypes and shapes."""
+        if self._added:
+            tensors = {**tensors, **self._added}
         return Prediction(
             *(self.bucket, self.predictor, tensors, self.rows),
-            *(self._fit, self._cut, self._is_repeatable),
+            *(self._fit, self._cut, self._is_repeatable, self._added),
         )
 
     @property
