@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import time
 import uuid
@@ -51,6 +52,8 @@ def log_answer(
     method: str, path: str, status: int, seconds: float, request_id: str, trace: Trace | None
 ) -> None:
     """Write the line of a request, at debug level."""
+    if not logging.getLogger().isEnabledFor(logging.DEBUG):
+        return  # before it is put together: in the fast lane that would cost more than the answer
     _log.debug(
         "request",
         method=method,
