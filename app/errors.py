@@ -299,12 +299,18 @@ class PreconditionFailed(ServiceError):
     """The caller named a generation or version that is no longer the present one."""
 
     def __init__(self, what: str, *, got: object, present: object, hint: str) -> None:
-        super().__init__(f"{what} is {present!s}, the request names {got!s}; {hint}")
+        is_ = "none: it is not there" if present is None else present
+        super().__init__(f"{what} is {is_!s}, the request names {got!s}; {hint}")
         self.present = present
 
     def extensions(self) -> dict[str, Any]:
         """Return the present value, so that a program can go on from it."""
         return {"present": self.present}
+
+    def headers(self) -> dict[str, str]:
+        """Return ``ETag`` where that is what was compared."""
+        is_etag = isinstance(self.present, str) and self.present.endswith('"')
+        return {"ETag": str(self.present)} if is_etag else {}
 
 
 class TooLarge(ServiceError):

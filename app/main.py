@@ -16,6 +16,7 @@ from fastapi import Depends, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from app.api.body_memory import BodyMemory
+from app.api.conditional import ConditionalGet
 from app.api.decoder_pool import DecoderPool
 from app.api.dependencies import refuse_unknown_query
 from app.api.middleware import RequestContext
@@ -98,6 +99,7 @@ def create_app(settings: Settings) -> FastAPI:
     if settings.allowed_origins:
         app.add_middleware(CORSMiddleware, **_cors(settings))
     app.state.site_guard = SiteGuard(app, settings)
+    app.add_middleware(ConditionalGet)
     app.add_middleware(SiteGuard, settings=settings)
     app.add_middleware(RequestContext)
     install_error_handlers(app)

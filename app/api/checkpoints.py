@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import FileResponse
 
 from app.api.bodies import announced_bytes, read_object
+from app.api.conditional import IF_MATCH
 from app.api.dependencies import Cursor, Limit, ModuleName, ServicesOf
 from app.api.forms import closed_beside_the_loop, is_form
 from app.api.module_forms import checkpoint_form, read_checkpoint_form
@@ -19,6 +20,7 @@ from app.api.requests import CheckpointBody, LoadBody
 from app.api.views import CheckpointView, ModuleView, PageView, checkpoint_view
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.names import NAME_PATTERN
+from app.services.preconditions import check_etag
 from app.services.services import Services
 
 __all__ = ["router"]
@@ -37,6 +39,7 @@ FileName = Annotated[
     summary="Save a checkpoint",
     openapi_extra=json_body(CheckpointBody, {"epoch": 12}, other_forms=checkpoint_form()),
     responses=problems(400, 404, 409, 413, 415, 422, 503),
+    dependencies=IF_MATCH,
 )
 async def save_checkpoint(
     module: ModuleName, request: Request, response: Response, services: ServicesOf
@@ -61,7 +64,8 @@ async def save_checkpoint(
 
 
 async def _add_from_form(module: str, request: Request, services: Services) -> CheckpointManifest:
-    await services.access.record(module)
+    record = await services.access.record(module)
+    check_etag(f"module {module!r}", record.etag)
     async with closed_beside_the_loop(services.checkpoints.begin_whole()) as files:
         tag = await read_checkpoint_form(request, files)
         add = services.checkpoints.add_files
@@ -93,6 +97,7 @@ def get_checkpoint(
     status_code=204,
     summary="Delete a checkpoint",
     responses=problems(404, 409, 422),
+    dependencies=IF_MATCH,
 )
 def delete_checkpoint(module: ModuleName, epoch: Epoch, services: ServicesOf) -> None:
     """Delete a checkpoint."""
@@ -119,6 +124,7 @@ def get_checkpoint_file(
     summary="Upload a file of a foreign checkpoint",
     openapi_extra=raw_body("A `-symbol.json`, `.params` or `.states` file."),
     responses=problems(404, 409, 413, 422),
+    dependencies=IF_MATCH,
 )
 async def put_checkpoint_file(
     module: ModuleName, epoch: Epoch, file: FileName, request: Request, services: ServicesOf
@@ -136,6 +142,7 @@ async def put_checkpoint_file(
     summary="Load a checkpoint",
     openapi_extra=json_body(LoadBody, {"epoch": 12, "optimizer_states": True}),
     responses=problems(400, 404, 409, 413, 415, 422, 503),
+    dependencies=IF_MATCH,
 )
 async def load_checkpoint(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
     """Take the parameters of a checkpoint, and on request the optimizer's states.

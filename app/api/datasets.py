@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse
 
 from app.api.bodies import announced_bytes, read_object
+from app.api.conditional import IF_MATCH
 from app.api.dependencies import Cursor, DatasetName, Limit, ServicesOf
 from app.api.open_file import OpenFileResponse
 from app.api.openapi import json_body, problems, raw_body
@@ -55,6 +56,7 @@ async def add_dataset(request: Request, response: Response, services: ServicesOf
     summary="Upload a dataset",
     openapi_extra=raw_body("The file itself."),
     responses=problems(409, 413, 422),
+    dependencies=IF_MATCH,
 )
 async def put_dataset(
     dataset: DatasetName,
@@ -101,7 +103,11 @@ def get_dataset_file(dataset: DatasetName, services: ServicesOf) -> OpenFileResp
 
 
 @router.delete(
-    "/{dataset}", status_code=204, summary="Delete a dataset", responses=problems(404, 409, 422)
+    "/{dataset}",
+    status_code=204,
+    summary="Delete a dataset",
+    responses=problems(404, 409, 422),
+    dependencies=IF_MATCH,
 )
 def delete_dataset(dataset: DatasetName, services: ServicesOf) -> None:
     """Delete a dataset; refused while an unfinished job reads it.

@@ -14,7 +14,6 @@ __all__ = [
     "Cursor",
     "DatasetName",
     "IdempotencyKey",
-    "IfMatch",
     "JobId",
     "Limit",
     "ModuleName",
@@ -74,7 +73,4 @@ IdempotencyKey = Annotated[
         max_length=200,
         description="Makes a repeated request answer as the first did, doing nothing twice.",
     ),
-]
-IfMatch = Annotated[
-    str | None, Header(max_length=200, description="Refuse unless the ETag is still this one.")
 ]

@@ -15,7 +15,9 @@ __all__ = ["router"]
 
 router = APIRouter(prefix="/v1/errors", tags=["errors"])
 
-Code = Annotated[str, Path(description="The code.", examples=["not_found"])]
+Code = Annotated[
+    str, Path(pattern="^[a-z_]{1,64}$", description="The code.", examples=["not_found"])
+]
 
 
 @router.get("", summary="List error codes", responses=problems(422))

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from app.api.bodies import read_json
+from app.api.conditional import IF_MATCH
 from app.api.dependencies import Cursor, IdempotencyKey, JobId, Limit, ModuleName, ServicesOf
 from app.api.openapi import json_body, problems
 from app.api.views import (
@@ -169,9 +170,10 @@ def list_jobs(
 
 
 @router.get("/v1/jobs/{job}", summary="Describe a job", responses=problems(404, 422))
-def get_job(job: JobId, services: ServicesOf) -> JobView:
+def get_job(job: JobId, response: Response, services: ServicesOf) -> JobView:
     """Return a job with its newest progress, its place in the queue and when it may end."""
     found = services.jobs.get(job)
+    response.headers["ETag"] = found.etag
     return job_view(found, *services.jobs.outlook([found]))
 
 
@@ -180,31 +182,52 @@ def get_job(job: JobId, services: ServicesOf) -> JobView:
     status_code=204,
     summary="Delete a finished job",
     responses=problems(404, 409, 422),
+    dependencies=IF_MATCH,
 )
 def delete_job(job: JobId, services: ServicesOf) -> None:
     """Remove a job that has ended, with its events and metrics; its checkpoints stay."""
     services.jobs.delete(job)
 
 
-@router.post("/v1/jobs/{job}/cancel", summary="Cancel", responses=problems(404, 409, 422))
+@router.post(
+    "/v1/jobs/{job}/cancel",
+    summary="Cancel",
+    responses=problems(404, 409, 422),
+    dependencies=IF_MATCH,
+)
 def cancel_job(job: JobId, services: ServicesOf) -> JobView:
     """Cancel a job; one that runs stops after the batch in work."""
     return job_view(services.jobs.cancel(job))
 
 
-@router.post("/v1/jobs/{job}/pause", summary="Pause", responses=problems(404, 409, 422))
+@router.post(
+    "/v1/jobs/{job}/pause",
+    summary="Pause",
+    responses=problems(404, 409, 422),
+    dependencies=IF_MATCH,
+)
 def pause_job(job: JobId, services: ServicesOf) -> JobView:
     """Pause a job; one that runs saves a checkpoint first."""
     return job_view(services.jobs.pause(job))
 
 
-@router.post("/v1/jobs/{job}/resume", summary="Resume", responses=problems(404, 409, 422))
+@router.post(
+    "/v1/jobs/{job}/resume",
+    summary="Resume",
+    responses=problems(404, 409, 422),
+    dependencies=IF_MATCH,
+)
 def resume_job(job: JobId, services: ServicesOf) -> JobView:
     """Queue a paused job again, from its newest checkpoint; withdraw a pause not done yet."""
     return job_view(services.jobs.resume(job))
 
 
-@router.post("/v1/jobs/{job}/retry", summary="Retry", responses=problems(404, 409, 422))
+@router.post(
+    "/v1/jobs/{job}/retry",
+    summary="Retry",
+    responses=problems(404, 409, 422),
+    dependencies=IF_MATCH,
+)
 def retry_job(job: JobId, services: ServicesOf) -> JobView:
     """Queue a failed or cancelled job again; it goes on from its newest checkpoint."""
     return job_view(services.jobs.retry(job))

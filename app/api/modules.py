@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 
 from fastapi import APIRouter, Request, Response
 
 from app.api.bodies import read_module_body, read_object
+from app.api.conditional import IF_MATCH
 from app.api.dependencies import (
     Cursor,
     IdempotencyKey,
-    IfMatch,
     Limit,
     ModuleName,
     ServicesOf,
@@ -136,6 +137,7 @@ async def get_module(module: ModuleName, response: Response, services: ServicesO
     "/{module}/restore",
     summary="Bring a module to its device",
     responses=problems(404, 409, 422, 503, 507),
+    dependencies=IF_MATCH,
 )
 async def restore_module(module: ModuleName, services: ServicesOf) -> ModuleView:
     """Bring a module to its device now: before its first call, or again after it failed.
@@ -155,7 +157,9 @@ def get_module_symbol(module: ModuleName, services: ServicesOf, key: str | None 
         keys = [one for one in record.symbols if one != SINGLE]
         there = f"there are {', '.join(keys)}" if keys else "the module has none; leave key out"
         raise NotFound("bucket", chosen, there)
-    return Response(record.symbols[chosen], media_type="application/json")
+    text = record.symbols[chosen]
+    etag = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+    return Response(text, media_type="application/json", headers={"ETag": etag})
 
 
 @router.delete(
@@ -163,10 +167,11 @@ def get_module_symbol(module: ModuleName, services: ServicesOf, key: str | None 
     status_code=204,
     summary="Delete a module",
     responses=problems(404, 409, 412, 422),
+    dependencies=IF_MATCH,
 )
-async def delete_module(module: ModuleName, services: ServicesOf, if_match: IfMatch = None) -> None:
+async def delete_module(module: ModuleName, services: ServicesOf) -> None:
     """Delete a module with its finished jobs and all its checkpoints."""
-    await services.commands.delete(module, if_match)
+    await services.commands.delete(module)
 
 
 @router.post(
@@ -174,6 +179,7 @@ async def delete_module(module: ModuleName, services: ServicesOf, if_match: IfMa
     summary="Bind a module",
     openapi_extra=json_body(BindSpec, _BIND),
     responses=problems(400, 404, 409, 413, 415, 422, 503),
+    dependencies=IF_MATCH,
 )
 async def bind_module(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
     """Give a module shapes and memory, or bind it anew; its parameters stay."""
@@ -186,6 +192,7 @@ async def bind_module(module: ModuleName, request: Request, services: ServicesOf
     summary="Change the input shapes",
     openapi_extra=json_body(BucketShapes, _BIND),
     responses=problems(400, 404, 409, 413, 415, 422, 503),
+    dependencies=IF_MATCH,
 )
 async def reshape_module(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
     """Change the input shapes of a bound module; parameters and optimizer stay."""
@@ -209,6 +216,7 @@ def list_buckets(module: ModuleName, services: ServicesOf) -> PageView[str]:
         BucketBody, {"key": "20", "data_shapes": [{"name": "data", "shape": [32, 20]}]}
     ),
     responses=problems(400, 404, 409, 413, 415, 422, 503),
+    dependencies=IF_MATCH,
 )
 async def bind_bucket(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
     """Bind one more bucket of a bucketing module, before it is first needed."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import BinaryIO
 
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
+
+from app.api.conditional import is_known
 
 __all__ = ["OpenFileResponse"]
 
@@ -21,12 +24,16 @@ class OpenFileResponse(FileResponse):
             headers=headers,
             media_type="application/octet-stream",
             filename=name,
+            stat_result=os.fstat(file.fileno()),
         )
         self._file = file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the file."""
+        """Send the file, unless the client has it."""
         try:
-            await super().__call__(scope, receive, send)
+            if is_known(scope, self.headers["etag"]):  # before anything of it is read
+                await Response(None, 304, {"ETag": self.headers["etag"]})(scope, receive, send)
+            else:
+                await super().__call__(scope, receive, send)
         finally:
             self._file.close()

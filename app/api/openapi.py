@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 
+from app.api.openapi_headers import declare_headers
 from app.api.problems import PROBLEM_JSON
 from app.api.views import ProblemView
 from app.error_catalog import CATALOG
@@ -208,6 +209,7 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
             _replace_validation_error(operation)
             if path.startswith("/v1/"):
                 _add_common_failures(verb, operation)
+    declare_headers(document, problems(412)[412])
     return document
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from app.api.bodies import beside_the_loop, read_body, read_object
+from app.api.conditional import IF_MATCH
 from app.api.dependencies import ModuleName, ServicesOf
 from app.api.module_views import shown
 from app.api.openapi import json_body, problems, raw_body, tensor_answer, tensor_body
@@ -30,6 +31,7 @@ Flag = Annotated[bool, Query()]
     summary="Initialize the parameters",
     openapi_extra=json_body(InitSpec, {"initializer": "xavier", "seed": 1}),
     responses=problems(400, 404, 409, 413, 415, 422, 503),
+    dependencies=IF_MATCH,
 )
 async def init_params(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
     """Give all parameters their first values.
@@ -63,6 +65,7 @@ async def get_params(
     summary="Set parameters",
     openapi_extra=tensor_body({"inputs": {"fc_bias": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]}}),
     responses=problems(400, 404, 409, 413, 415, 422, 503),
+    dependencies=IF_MATCH,
 )
 async def set_params(
     module: ModuleName,
@@ -111,6 +114,7 @@ async def get_param(
         OptimizerSpec, {"name": "sgd", "options": {"learning_rate": 0.1, "momentum": 0.9}}
     ),
     responses=problems(400, 404, 409, 413, 415, 422, 503),
+    dependencies=IF_MATCH,
 )
 async def init_optimizer(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
     """Install an optimizer, in the place of one that is there.
@@ -134,6 +138,7 @@ async def get_optimizer(module: ModuleName, services: ServicesOf) -> dict[str, o
     summary="Change the learning rate",
     openapi_extra=json_body(LearningRateBody, {"learning_rate": 0.01}),
     responses=problems(400, 404, 409, 413, 415, 422, 503),
+    dependencies=IF_MATCH,
 )
 async def set_learning_rate(
     module: ModuleName, request: Request, services: ServicesOf
@@ -169,6 +174,7 @@ async def get_optimizer_states(module: ModuleName, services: ServicesOf) -> Resp
     summary="Set the optimizer's states",
     openapi_extra=raw_body("A `.states` file of MXNet or of this server."),
     responses=problems(404, 409, 413, 422, 503),
+    dependencies=IF_MATCH,
 )
 async def set_optimizer_states(module: ModuleName, request: Request, services: ServicesOf) -> None:
     """Take over states that MXNet or this server wrote.

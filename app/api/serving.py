@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from app.api.bodies import read_change
+from app.api.conditional import IF_MATCH
 from app.api.dependencies import ModuleName, ServicesOf
 from app.api.module_views import shown
 from app.api.openapi import json_body, problems
@@ -31,6 +32,7 @@ async def get_serving(module: ModuleName, services: ServicesOf) -> dict[str, Any
     summary="Change how it is served",
     openapi_extra=json_body(ServingSpec, {"max_batch_size": 32, "max_delay_us": 500}),
     responses=problems(400, 404, 409, 413, 415, 422, 503),
+    dependencies=IF_MATCH,
 )
 async def set_serving(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
     """Change the fields that are given, for predictions that are asked for from here on.

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from app.api.conditional import IF_MATCH
 from app.api.dependencies import ModuleName, NamePattern, ServicesOf
 from app.api.hangup import unless_hung_up
 from app.api.openapi import problems, tensor_answer, tensor_body
@@ -75,6 +76,7 @@ async def _forward(
     summary="Forward pass",
     openapi_extra=tensor_body(_BATCH, _FORWARD_FIELDS),
     responses={**tensor_answer("outputs"), **_ERRORS},
+    dependencies=IF_MATCH,
 )
 async def forward_module(module: ModuleName, request: Request, services: ServicesOf) -> Response:
     """Compute the outputs of a batch given by input name.
@@ -90,6 +92,7 @@ async def forward_module(module: ModuleName, request: Request, services: Service
     summary="Forward and backward pass",
     openapi_extra=tensor_body({"inputs": _BATCH["inputs"]}, _PASS_FIELDS),
     responses={**tensor_answer("outputs"), **_ERRORS},
+    dependencies=IF_MATCH,
 )
 async def forward_backward_module(
     module: ModuleName, request: Request, services: ServicesOf
@@ -103,6 +106,7 @@ async def forward_backward_module(
     summary="Backward pass",
     openapi_extra=tensor_body({"inputs": {"fc_output": [[1.0, 0.0]]}}, _FIELDS, required=False),
     responses=_ERRORS,
+    dependencies=IF_MATCH,
 )
 async def backward_module(
     module: ModuleName, request: Request, services: ServicesOf
@@ -123,6 +127,7 @@ async def backward_module(
     summary="Update the parameters",
     openapi_extra=tensor_body({"sequence": 3}, _FIELDS, required=False),
     responses=_ERRORS,
+    dependencies=IF_MATCH,
 )
 async def update_params(
     module: ModuleName, request: Request, services: ServicesOf

@@ -102,6 +102,7 @@ class StatusView(BaseModel):
 class ModuleView(BaseModel):
     """A module."""
 
+    etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
     name: str = Field(examples=["lenet"])
     kind: str = Field(examples=["module"])
     state: str = Field(
@@ -160,6 +161,7 @@ class ModuleView(BaseModel):
 class JobView(BaseModel):
     """A job."""
 
+    etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
     id: int
     kind: str = Field(examples=["fit"])
     module: str
@@ -232,6 +234,7 @@ class ArrayView(BaseModel):
 class DatasetView(BaseModel):
     """A dataset."""
 
+    etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
     name: str = Field(examples=["mnist"])
     kind: str = Field(examples=["npz"])
     arrays: list[ArrayView]
@@ -245,6 +248,7 @@ class DatasetView(BaseModel):
 class CheckpointView(BaseModel):
     """A checkpoint."""
 
+    etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
     tag: str = Field(examples=["12"])
     module: str
     epoch: int
@@ -308,6 +312,7 @@ def module_view(
         },
         name=record.public_name,
         is_from_folder=record.folder is not None,
+        etag=record.etag,
         stage=record.stage.value,
         bucket_keys=list(record.symbols) if has_buckets else [],
         default_bucket_key=record.default_bucket_key if has_buckets else None,
@@ -321,7 +326,9 @@ def module_view(
     )
 
 
-_OWN = frozenset({"name", "stage", "bucket_keys", "default_bucket_key", "checkpoint", "live"})
+_OWN = frozenset(
+    {"name", "etag", "stage", "bucket_keys", "default_bucket_key", "checkpoint", "live"}
+)
 
 
 def _state_of(record: ModuleRecord, restored: RestoreStatus) -> str:
@@ -333,7 +340,8 @@ def _state_of(record: ModuleRecord, restored: RestoreStatus) -> str:
 def job_view(job: Job, outlook: JobOutlook | None = None) -> JobView:
     """Return the view of a job, with its outlook where that was asked for."""
     plain = to_plain(job)
-    view = JobView(**{name: plain[name] for name in JobView.model_fields if name in plain})
+    fields = {name: plain[name] for name in JobView.model_fields if name in plain}
+    view = JobView(**fields, etag=job.etag)
     if outlook is not None:
         view.queue_position, view.eta_seconds = outlook.queue_position, outlook.eta_seconds
     return view
@@ -360,11 +368,12 @@ def event_view(row: EventRow) -> EventView:
 def dataset_view(record: DatasetRecord) -> DatasetView:
     """Return the view of a dataset."""
     plain = to_plain(record)
-    return DatasetView(**{name: plain[name] for name in DatasetView.model_fields})
+    fields = {name: plain[name] for name in DatasetView.model_fields if name in plain}
+    return DatasetView(**fields, etag=record.etag)
 
 
 def checkpoint_view(manifest: CheckpointManifest) -> CheckpointView:
     """Return the view of a checkpoint."""
     plain = to_plain(manifest)
     fields = {name: plain[name] for name in CheckpointView.model_fields if name in plain}
-    return CheckpointView(**fields, tag=str(manifest.tag), size=manifest.size)
+    return CheckpointView(**fields, etag=manifest.etag, tag=str(manifest.tag), size=manifest.size)

@@ -277,6 +277,11 @@ class Job:
         return dataclasses.replace(self, **changes)
 
     @property
+    def etag(self) -> str:
+        """A strong ETag of what is known of it, its future apart; quotes included."""
+        return f'"{self.id}-{self.attempt}-{self.status}-{round(self.updated_at * 1e6)}"'
+
+    @property
     def expires_at(self) -> float | None:
         """When its time is used up; None where it has all the time, or is finished."""
         if self.status in TERMINAL:

@@ -41,6 +41,7 @@ from app.files.durable_files import discard, make_directory, tell_full_disk
 from app.files.name_locks import NameLocks
 from app.services.incoming_checkpoint import IncomingCheckpoint
 from app.services.modules import ModuleService
+from app.services.preconditions import check_etag, is_expected
 from app.services.uploads import Upload, uploading
 from app.store.checkpoints import (
     forget_checkpoint,
@@ -220,6 +221,8 @@ class CheckpointService:
         digests = {name: upload.finish() for name, upload in uploads.items()}
         # Of two uploads the second must find what the first has added.
         with self._upload_locks.locked(f"{module}/{tag}"):
+            if not is_whole:
+                self._check_etag(module, tag)
             if self._modules.get(module).checkpoint == tag:
                 self._check_same(module, tag, digests, is_whole)
             self._write_files(module, tag, uploads, is_whole)
@@ -292,6 +295,7 @@ class CheckpointService:
             NotFound: no such module or checkpoint.
             InUse: the module would be restored from it.
         """
+        self._check_etag(module, tag)
         if self._modules.get(module).checkpoint == tag:
             raise InUse(
                 f"checkpoint {tag} is what module {module!r} is restored from; "
@@ -415,6 +419,15 @@ class CheckpointService:
         if not directory.is_dir():
             return []
         return [directory / name for name in read_manifest(directory).files]
+
+    def _check_etag(self, module: str, tag: CheckpointTag) -> None:
+        if not is_expected():
+            return
+        try:
+            present: str | None = self.get(module, tag).etag
+        except (NotFound, Damaged):
+            present = None
+        check_etag(f"checkpoint {tag} of module {module!r}", present)
 
     def _resume_root(self, job: Job) -> Path:
         return self._modules.directories.path(job.module) / "resume" / str(job.id)

@@ -18,6 +18,7 @@ from app.files.dataset_limits import SETTING
 from app.files.durable_files import digest_file, tell_full_disk
 from app.files.operator_files import check_unchanged, find_file
 from app.services.jobs import Clock
+from app.services.preconditions import check_etag
 from app.services.uploads import Upload, uploading
 from app.store.datasets import (
     check_unused,
@@ -144,6 +145,7 @@ class DatasetService:
         name = record.name
         with self._directory.locked():
             present = self._find(name)
+            check_etag(f"dataset {name!r}", None if present is None else present.etag)
             if present is not None:
                 if _is_same(present, record):
                     return present
@@ -252,6 +254,7 @@ class DatasetService:
         """
         with self._directory.locked():
             record = self.get(name)
+            check_etag(f"dataset {name!r}", record.etag)
             with self._store.read() as connection:
                 check_unused(connection, name)
             with self._directory.deleted(record), self._store.write() as connection:

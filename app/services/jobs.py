@@ -16,6 +16,7 @@ from app.files.metric_series import Series
 from app.services.bell import Bells
 from app.services.followers import Followers
 from app.services.grouped import Grouped
+from app.services.preconditions import check_etag, is_expected
 from app.services.submissions import (
     JobDefaults,
     JobLimits,
@@ -192,6 +193,7 @@ class JobService:
             InUse: it is not finished.
         """
         with self._store.write() as connection:
+            _check_etag(connection, job_id)
             job = delete_job(connection, job_id)
         self._discard_files(job)
         self._bells.events.ring()
@@ -298,9 +300,15 @@ class JobService:
 
     def _ask(self, change: Callable[[Connection, int, float], Job], job_id: int) -> Job:
         with self._store.write() as connection:
+            _check_etag(connection, job_id)
             job = change(connection, job_id, self._clock())
         self._bells.ring()
         return job
+
+
+def _check_etag(connection: Connection, job_id: int) -> None:
+    if is_expected():
+        check_etag(f"job {job_id}", get_job(connection, job_id, lock=True).etag)
 
 
 def _parse_cursor(cursor: str) -> int:

@@ -29,6 +29,7 @@ from app.link.client import Reply, Tensors
 from app.services.checkpoints import CheckpointService
 from app.services.executors import Executors, tell
 from app.services.modules import ModuleService
+from app.services.preconditions import check_etag, is_expected
 from app.services.restoration import Restoration
 
 __all__ = ["ModuleAccess"]
@@ -314,4 +315,6 @@ class ModuleAccess:
         # Who has it or waits for it keeps it alive; the next one after them makes another.
         lock = self._locks.setdefault(name, asyncio.Lock())
         async with lock:
+            if is_expected():
+                check_etag(f"module {name!r}", (await self.record(name)).etag)
             yield

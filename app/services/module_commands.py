@@ -182,11 +182,11 @@ class ModuleCommands:
             await self.delete(record.name)
             raise
 
-    async def delete(self, name: str, etag: str | None = None) -> None:
+    async def delete(self, name: str) -> None:
         """Delete a module with its files; refused while it has unfinished jobs."""
         async with self._access.lock(name):
             record = await self._access.record(name)
-            await asyncio.to_thread(self._modules.delete, name, etag=etag)
+            await asyncio.to_thread(self._modules.delete, name)
             self._access.forget(name)
             try:
                 await tell(self._executors.get(record.executor), calls.DeleteModule(module=name))

@@ -36,6 +36,7 @@ class World:
             "epoch": "2",
             "file": "net-0002.params",
             "parameter": "fc_weight",
+            "code": "not_found",
         }
         self._http = httpx.Client(base_url=url, timeout=60)
 

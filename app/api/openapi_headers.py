@@ -1,0 +1,95 @@
+"""Headers of answers in the OpenAPI document, and what goes with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["declare_headers"]
+
+_HEADERS = {
+    "ETag": ("Changes whenever what is described does.", '"12-3"'),
+    "Location": ("Where what was made is described.", "/v1/jobs/1"),
+    "X-Request-Id": (
+        "Names the request in the log; the client's own where that is a plain word.",
+        "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
+    ),
+    "Retry-After": ("In how many seconds to try again.", "1"),
+    "traceparent": (
+        "The client's W3C trace, with the span of this request; where the request has one.",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+    ),
+}
+_HAVE_ETAG = {
+    "get_module",
+    "create_module",
+    "get_module_symbol",
+    "get_checkpoint",
+    "get_checkpoint_file",
+    "get_dataset",
+    "add_dataset",
+    "put_dataset",
+    "get_dataset_file",
+    "get_job",
+}
+_HAVE_LOCATION = {
+    "create_module",
+    "save_checkpoint",
+    "add_dataset",
+    "fit_module",
+    "score_module",
+    "predict_dataset",
+}
+_IF_NONE_MATCH = {
+    "name": "If-None-Match",
+    "in": "header",
+    "required": False,
+    "description": "ETags of what the client has: where it is one of these, the answer is 304.",
+    "schema": {"type": "string"},
+}
+
+
+def declare_headers(document: dict[str, Any], moved_on: dict[str, Any]) -> None:
+    """Add the headers of all answers to a document.
+
+    Args:
+        document: to be changed.
+        moved_on: the answer to a change whose ``If-Match`` names another ETag.
+    """
+    components = document["components"].setdefault("headers", {})
+    for name, (description, example) in _HEADERS.items():
+        components[name] = {
+            "description": description,
+            "schema": {"type": "string"},
+            "example": example,
+        }
+    for operations in document["paths"].values():
+        for verb, operation in operations.items():
+            _declare(verb, operation, moved_on)
+
+
+def _declare(verb: str, operation: dict[str, Any], moved_on: dict[str, Any]) -> None:
+    name, responses = operation["operationId"], operation["responses"]
+    parameters = operation.setdefault("parameters", [])
+    if any(one["name"] == "if-match" for one in parameters):
+        responses.setdefault("412", {**moved_on})
+        _add(responses["412"], "ETag")
+    for status, answer in list(responses.items()):
+        _add(answer, "X-Request-Id", "traceparent")
+        if status == "503":
+            _add(answer, "Retry-After")
+        if status in ("200", "201") and name in _HAVE_ETAG:
+            _add(answer, "ETag")
+        if status in ("201", "202") and name in _HAVE_LOCATION:
+            _add(answer, "Location")
+    if verb == "get" and name in _HAVE_ETAG:
+        parameters.append(_IF_NONE_MATCH)
+        responses["304"] = {"description": "The client has it already"}
+        _add(responses["304"], "ETag", "X-Request-Id")
+    if not parameters:
+        del operation["parameters"]
+
+
+def _add(answer: dict[str, Any], *names: str) -> None:
+    headers = answer.setdefault("headers", {})
+    for name in names:
+        headers[name] = {"$ref": f"#/components/headers/{name}"}

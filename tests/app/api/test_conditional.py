@@ -1,0 +1,183 @@
+"""``If-None-Match`` saves answers, ``If-Match`` keeps clients from undoing each other's changes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from app.main import openapi_text
+from served.network import BIND, examples_npz, fit_body
+
+MODULE = "/v1/modules/net"
+CHANGES: list[tuple[str, str, Any]] = [
+    ("POST", "/bind", BIND),
+    ("POST", "/reshape", BIND),
+    ("POST", "/params/init", {"initializer": "xavier"}),
+    ("PUT", "/params", {"inputs": {"fc_bias": [0.0, 0.0]}}),
+    ("POST", "/optimizer", {"name": "sgd"}),
+    ("PATCH", "/optimizer", {"learning_rate": 0.25}),
+    ("PATCH", "/serving", {"max_delay_us": 7}),
+    ("POST", "/checkpoints", {"epoch": 2}),
+    ("POST", "/load", {"epoch": 1}),
+    ("POST", "/restore", None),
+    ("POST", "/forward", {"inputs": {"data": [[0.0] * 8] * 4}, "is_train": True}),
+    ("POST", "/forward_backward", {"inputs": {}}),
+    ("POST", "/backward", {}),
+    ("POST", "/update", {}),
+    ("PUT", "/optimizer/states", None),
+    ("DELETE", "", None),
+]
+
+
+@pytest.fixture
+async def saved(ready: httpx.AsyncClient) -> httpx.AsyncClient:
+    """The client, with a module ``net`` that has checkpoint 1, and a dataset ``examples``."""
+    assert (await ready.post(f"{MODULE}/checkpoints", json={"epoch": 1})).is_success
+    assert (await ready.put("/v1/datasets/examples", content=examples_npz())).is_success
+    return ready
+
+
+async def etag_of(api: httpx.AsyncClient, path: str) -> str:
+    return (await api.get(path)).headers["etag"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        MODULE,
+        f"{MODULE}/symbol",
+        f"{MODULE}/checkpoints/1",
+        f"{MODULE}/checkpoints/1/files/net-0001.params",
+        "/v1/datasets/examples",
+        "/v1/datasets/examples/file",
+    ],
+)
+async def test_what_the_client_has_is_not_sent_again(saved: httpx.AsyncClient, path: str) -> None:
+    full = await saved.get(path)
+    etag = full.headers["etag"]
+    for known in (etag, f"W/{etag}", f'"other", {etag}', "*"):
+        again = await saved.get(path, headers={"If-None-Match": known})
+        assert (again.status_code, again.content) == (304, b""), known
+        assert again.headers["etag"] == etag
+    other = await saved.get(path, headers={"If-None-Match": '"other"'})
+    assert (other.status_code, other.content) == (200, full.content)
+
+
+async def test_the_description_tells_the_etag_too(saved: httpx.AsyncClient) -> None:
+    for path in (MODULE, f"{MODULE}/checkpoints/1", "/v1/datasets/examples"):
+        answer = await saved.get(path)
+        assert answer.json()["etag"] == answer.headers["etag"]
+
+
+@pytest.mark.parametrize("field", ["12-3", '"open', '"a" "b"', ""])
+@pytest.mark.parametrize("name", ["If-None-Match", "If-Match"])
+async def test_what_is_no_etag_is_refused(saved: httpx.AsyncClient, name: str, field: str) -> None:
+    ask = saved.get if name == "If-None-Match" else saved.delete
+    refused = await ask(MODULE, headers={name: field})
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["field"] == name
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "body"), CHANGES, ids=[f"{verb} {path}" for verb, path, _ in CHANGES]
+)
+async def test_no_module_is_changed_that_has_moved_on(
+    saved: httpx.AsyncClient, verb: str, path: str, body: Any
+) -> None:
+    seen = await etag_of(saved, MODULE)
+    await saved.patch(f"{MODULE}/serving", json={"max_delay_us": 5})  # by somebody else
+    present = await etag_of(saved, MODULE)
+    assert seen != present
+    content = {"content": b"states"} if path == "/optimizer/states" else {"json": body}
+    refused = await saved.request(verb, MODULE + path, headers={"If-Match": seen}, **content)
+    assert refused.status_code == 412, refused.text
+    assert refused.json()["present"] == refused.headers["etag"] == present
+    assert await etag_of(saved, MODULE) == present
+
+
+@pytest.mark.parametrize("path", ["/serving", "/optimizer"])
+async def test_of_two_who_change_a_module_at_once_one_is_refused(
+    saved: httpx.AsyncClient, path: str
+) -> None:
+    seen = {"If-Match": await etag_of(saved, MODULE)}
+    body = {"max_delay_us": 3} if path == "/serving" else {"learning_rate": 0.125}
+    answers = await asyncio.gather(
+        *(saved.patch(MODULE + path, json=body, headers=seen) for _ in range(4))
+    )
+    assert sorted(answer.status_code for answer in answers) == [200, 412, 412, 412]
+
+
+async def test_a_change_of_what_was_seen_is_made(saved: httpx.AsyncClient) -> None:
+    for field in (await etag_of(saved, MODULE), "*"):
+        headers = {"If-Match": field}
+        changed = await saved.post(f"{MODULE}/params/init", json={"seed": 3}, headers=headers)
+        assert changed.status_code == 200, changed.text
+        assert changed.json()["etag"] == await etag_of(saved, MODULE)
+    headers = {"If-Match": await etag_of(saved, MODULE)}
+    assert (await saved.delete(MODULE, headers=headers)).status_code == 204
+
+
+async def test_a_weak_etag_is_never_the_one(saved: httpx.AsyncClient) -> None:
+    weak = {"If-Match": f"W/{await etag_of(saved, MODULE)}"}
+    assert (await saved.delete(MODULE, headers=weak)).status_code == 412
+
+
+async def test_checkpoints(saved: httpx.AsyncClient) -> None:
+    await saved.post(f"{MODULE}/checkpoints", json={"epoch": 2})
+    path = f"{MODULE}/checkpoints/1"
+    stale, seen = {"If-Match": '"1-0"'}, {"If-Match": await etag_of(saved, path)}
+    params = (await saved.get(f"{path}/files/net-0001.params")).content
+    file = f"{path}/files/other-0001.params"
+    assert (await saved.put(file, content=params, headers=stale)).status_code == 412
+    assert (await saved.put(file, content=params, headers=seen)).status_code == 200
+    assert (await saved.delete(path, headers=seen)).status_code == 412  # it has a file more
+    seen = {"If-Match": await etag_of(saved, path)}
+    assert (await saved.delete(path, headers=seen)).status_code == 204
+
+
+async def test_datasets(saved: httpx.AsyncClient) -> None:
+    path, stale = "/v1/datasets/examples", {"If-Match": '"0"'}
+    seen = {"If-Match": await etag_of(saved, path)}
+    assert (await saved.put(path, content=examples_npz(), headers=stale)).status_code == 412
+    assert (await saved.delete(path, headers=stale)).status_code == 412
+    absent = await saved.put("/v1/datasets/new", content=examples_npz(), headers=stale)
+    assert (absent.status_code, absent.json()["present"]) == (412, None)
+    assert (await saved.put(path, content=examples_npz(), headers=seen)).status_code == 200
+    assert (await saved.delete(path, headers=seen)).status_code == 204
+
+
+async def test_jobs(saved: httpx.AsyncClient) -> None:
+    body = fit_body(epochs=100_000)
+    job = (await saved.post(f"{MODULE}/fit", json=body)).json()
+    path, stale = f"/v1/jobs/{job['id']}", {"If-Match": '"0"'}
+    for call in ("pause", "cancel", "resume", "retry"):
+        refused = await saved.post(f"{path}/{call}", headers=stale)
+        assert refused.status_code == 412, call
+        assert refused.headers["etag"].startswith(f'"{job["id"]}-')
+    await saved.post(f"{path}/cancel")
+    while (told := await saved.get(path)).json()["status"] != "cancelled":
+        await asyncio.sleep(0.02)
+    seen = told.headers["etag"]
+    assert (await saved.get(path, headers={"If-None-Match": seen})).status_code == 304
+    assert (await saved.delete(path, headers=stale)).status_code == 412
+    assert (await saved.delete(path, headers={"If-Match": seen})).status_code == 204
+
+
+def test_the_document_declares_headers_and_what_they_bring_about() -> None:
+    document = json.loads(openapi_text())
+    for path, operations in document["paths"].items():
+        for verb, operation in operations.items():
+            takes = {one["name"].lower() for one in operation.get("parameters", ())}
+            answers = operation["responses"]
+            assert ("304" in answers) == ("if-none-match" in takes), f"{verb} {path}"
+            assert "412" in answers or "if-match" not in takes, f"{verb} {path}"
+            for status, answer in answers.items():
+                assert "X-Request-Id" in answer["headers"], f"{verb} {path} {status}"
+                assert status != "503" or "Retry-After" in answer["headers"]
+    for verb, path, _ in CHANGES:
+        operation = document["paths"][f"/v1/modules/{{module}}{path}"][verb.lower()]
+        assert "if-match" in {one["name"] for one in operation["parameters"]}, path
