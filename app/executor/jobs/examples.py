@@ -57,6 +57,11 @@ class _Input:
     def count(self) -> int:
         return len(self._array) if self.lengths is None else len(self.lengths)
 
+    def nbytes(self) -> int:
+        """Return the bytes of the array, unless it is mapped from a file, and of the batches."""
+        array = 0 if _is_mapped(self._array) else self._array.nbytes
+        return array + sum(buffer.nbytes for buffer in self._buffers.values())
+
     def shape(self, batch_size: int, length: int | None) -> tuple[int, ...]:
         """Return the shape of a batch, in the input's layout."""
         example = self._array.shape[1:]
@@ -142,6 +147,10 @@ class Examples:
         ragged = [one.lengths for one in self._inputs if one.lengths is not None]
         self.lengths = np.max(ragged, axis=0) if ragged else None
 
+    def nbytes(self) -> int:
+        """Return the bytes of the arrays that are in memory; those mapped from files are not."""
+        return sum(one.nbytes() for one in self._inputs)
+
     def shapes(self, batch_size: int, length: int | None) -> list[InputDesc]:
         """Return descriptions of a batch's inputs, ragged ones padded to a length."""
         return [
@@ -171,6 +180,15 @@ class Examples:
         if count == 0:
             raise Invalid(f"{prefix}dataset", "no examples", "at least one")
         return count
+
+
+def _is_mapped(array: Any) -> bool:
+    """Tell whether an array, or what it is a view of, is a file."""
+    while array is not None:
+        if isinstance(array, np.memmap):
+            return True
+        array = getattr(array, "base", None)
+    return False
 
 
 def _load(

@@ -45,7 +45,9 @@ def load_examples(
         for name in names
     ]
     files = context.start.datasets
-    return (yield from awaited(in_background(Examples, source, files, forms, field)))
+    examples = yield from awaited(in_background(Examples, source, files, forms, field))
+    module.job_data_bytes += examples.nbytes()
+    return examples
 
 
 def bucket_lengths(module: HostedModule, wanted: Sequence[int]) -> list[int]:

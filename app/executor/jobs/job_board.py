@@ -211,6 +211,7 @@ class JobBoard:
         self._running.remove(running)
         running.steps.close()
         running.context.module.job_id = None
+        running.context.module.job_data_bytes = 0
         self._random.forget(_stream_of(running.context))
 
     def _find(self, job_id: int) -> _Running | None:

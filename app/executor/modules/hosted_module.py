@@ -94,6 +94,7 @@ class HostedModule:
             else and no seed brings them back.
         changes: how often something came that was nowhere else.
         job_id: the job that works on it, None where none does.
+        job_data_bytes: of the datasets that the job has in memory.
         is_changing: a call is changing it beside the device's thread.
         nodes: of all its symbols together.
     """
@@ -122,6 +123,7 @@ class HostedModule:
         self.changes = 0
         self._has_unsaved = False
         self.job_id: int | None = None
+        self.job_data_bytes = 0
         self.is_changing = False
         self._early: Values | None = None
         self._parked: Parked | None = None

@@ -18,12 +18,13 @@ _STEP_BYTES = 8 * 1024
 
 
 def memory_of(module: HostedModule) -> dict[str, int]:
-    """Return bytes of parameters with gradients, optimizer, and plans of training and predict."""
+    """Return bytes of parameters with gradients, optimizer, plans, and the data of its job."""
     plan_bytes = module.nodes * _STEP_BYTES
     if module.record.bind is None:
         early = module.values() or ({}, {})
         parameters = sum(_nbytes(array) for part in early for array in part.values())
-        return {"parameters": parameters, "optimizer": 0, "training": plan_bytes, "predict": 0}
+        own = {"parameters": parameters, "optimizer": 0, "training": plan_bytes, "predict": 0}
+        return own | {"job_data": module.job_data_bytes}
     group = main_module(module.engine).executor_group
     reports = [executor.memory_report() for executor in group.execs]
     training = sum(one.outputs + one.arena + one.kept for one in reports) + plan_bytes
@@ -33,6 +34,7 @@ def memory_of(module: HostedModule) -> dict[str, int]:
         "optimizer": _nbytes(_optimizer_states(module)),
         "training": training,
         "predict": predict + plans * plan_bytes,
+        "job_data": module.job_data_bytes,
     }
 
 

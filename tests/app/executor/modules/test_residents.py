@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -193,3 +194,21 @@ def test_a_module_that_was_brought_back_stays_until_the_call_it_came_for(many: A
     assert names(many) == ["a", "b"], "though it is larger than the budget"
     predict(many, "a", rows=1)
     assert names(many) == ["a"]
+
+
+def test_the_data_of_a_job_counts_while_it_runs(many: Any, jobs: Any, toy_data: Any) -> None:
+    jobs.dataset("toy", toy_data)
+    record = many.host._residents.use("a").record
+    before = memory(many)["a"]
+    many.ask(jobs.start(record, {"dataset": "toy", "batch_size": BATCH}, kind=JobKind.SCORE))
+    seen = set()
+    while many.host._jobs.summarize():
+        if not many.host.has_work():
+            time.sleep(0.001)
+            continue
+        many.host.advance()
+        many.host._residents.measure("a")
+        seen.add(memory(many)["a"]["job_data"])
+    assert max(seen) >= toy_data["data"].nbytes
+    assert memory(many)["a"]["job_data"] == 0
+    assert set(before) == {"parameters", "optimizer", "training", "predict", "job_data"}
