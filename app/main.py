@@ -25,6 +25,7 @@ from app.api.predict_lane import PredictLane
 from app.api.problems import install_error_handlers
 from app.api.routers import ROUTERS
 from app.api.sites import SiteGuard
+from app.files.length_counts import LengthCountFiles
 from app.link.client import ExecutorClient
 from app.link.inprocess import InProcessClient
 from app.link.process import ProcessOptions
@@ -43,6 +44,7 @@ from app.services.jobs import JobService
 from app.services.model_repository import ModelRepository
 from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
+from app.services.observed_lengths import ObservedLengths
 from app.services.predictions import Predictions
 from app.services.recovery_report import RecoveryReport
 from app.services.restoration import Restoration
@@ -207,7 +209,10 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     history = History(jobs, settings.keep_jobs, settings.keep_job_days)
     history.start()
     stack.push_async_callback(history.stop)
-    predictions = Predictions(access, executors, settings.max_predictions)
+    lengths = ObservedLengths(modules, LengthCountFiles(settings.data_dir))
+    await lengths.start()
+    stack.push_async_callback(lengths.stop)
+    predictions = Predictions(access, executors, lengths, settings.max_predictions)
     stack.push_async_callback(predictions.close)
     models = ModelRepository(
         settings.models_dir,
@@ -231,6 +236,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         datasets=storage.datasets,
         jobs=jobs,
         predictions=predictions,
+        lengths=lengths,
         models=models,
         recovered=recovered,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.api import (
+    bucket_plans,
     checkpoints,
     datasets,
     error_codes,
@@ -19,6 +20,7 @@ __all__ = ["ROUTERS"]
 
 ROUTERS = (
     modules.router,
+    bucket_plans.router,
     params.router,
     steps.router,
     serving.router,

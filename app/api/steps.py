@@ -240,5 +240,11 @@ async def predict_module(module: ModuleName, request: Request, services: Service
     bucket = from_plain(PredictFields, rest).bucket if rest else None
     call = predict_call(record, bucket)
     reply = await unless_hung_up(request, services.access.ask(record, call, tensors))
-    extra = reply.result if record.kind is ModuleKind.BUCKETING else None
+    extra = None
+    if record.kind is ModuleKind.BUCKETING:
+        extra = reply.result
+        rows = tuple((name, one.dtype, one.shape) for name, one in tensors.items())
+        services.predictions.note_answered(
+            record, services.predictions.target(record, rows, bucket)
+        )
     return await answer(request, reply, "outputs", extra)

@@ -117,6 +117,10 @@ class ModuleCalls(Connection):
         body = {"key": key, "data_shapes": data_shapes, "label_shapes": label_shapes}
         return self._json("POST", f"/v1/modules/{name}/buckets", json=body)
 
+    def bucket_plan(self, name: str, most: int) -> dict[str, Any]:
+        """Return the buckets, so many at most, that pad the predictions so far the least."""
+        return self._json("GET", f"/v1/modules/{name}/buckets/plan", params={"k": most})
+
     def init_params(
         self, name: str, initializer: str = "uniform", **options: Any
     ) -> dict[str, Any]:

@@ -1,15 +1,92 @@
-"""Buckets of one symbol for several lengths: shapes with an open axis become those of each."""
+"""Buckets whose keys are lengths: an axis of their inputs is as long as the key says."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from app.domain.module import BindSpec, BucketShapes, InputDesc, ModuleKind, ModuleRecord
+from app.domain.ragged_axes import batch_axis
 from app.errors import Invalid
 
-__all__ = ["fill_lengths"]
+__all__ = ["LengthInput", "fill_lengths", "length_input", "shapes_for"]
+
+
+class LengthInput(NamedTuple):
+    """The input whose length chooses a bucket.
+
+    Attributes:
+        name: of the input.
+        axis: of its shape.
+        batch_axis: along which its examples lie.
+        bound: the lengths that have a bucket, ascending.
+    """
+
+    name: str
+    axis: int
+    batch_axis: int
+    bound: tuple[int, ...]
+
+
+def length_input(record: ModuleRecord) -> LengthInput | None:
+    """Return the first input that is as long as the keys of all bound buckets; None without."""
+    if record.kind is not ModuleKind.BUCKETING or record.bind is None:
+        return None
+    buckets = _bound(record)
+    if not all(key.isdecimal() for key in buckets):
+        return None
+    for desc in record.bind.data_shapes:
+        axes = _axes_of_length(desc, buckets)
+        if axes and batch_axis(desc) >= 0:
+            bound = tuple(sorted(map(int, buckets)))
+            return LengthInput(desc.name, axes[0], batch_axis(desc), bound)
+    return None
+
+
+def shapes_for(record: ModuleRecord, length: int) -> BucketShapes:
+    """Return the shapes of a bucket of another length, after the default bucket's."""
+    assert record.bind is not None
+    buckets = _bound(record)
+
+    def changed(descs: Sequence[InputDesc]) -> tuple[InputDesc, ...]:
+        found = []
+        for desc in descs:
+            axes = _axes_of_length(desc, buckets)
+            dims = (length if axis in axes else dim for axis, dim in enumerate(desc.shape))
+            found.append(dataclasses.replace(desc, shape=tuple(dims)))
+        return tuple(found)
+
+    return BucketShapes(
+        data_shapes=changed(record.bind.data_shapes),
+        label_shapes=changed(record.bind.label_shapes),
+    )
+
+
+def _bound(record: ModuleRecord) -> dict[str, BucketShapes]:
+    assert record.bind is not None
+    default = BucketShapes(
+        data_shapes=record.bind.data_shapes, label_shapes=record.bind.label_shapes
+    )
+    return {record.default_bucket_key: default, **record.bind.buckets}
+
+
+def _axes_of_length(desc: InputDesc, buckets: Mapping[str, BucketShapes]) -> list[int]:
+    """Return the axes of an input or label that are as long as the key in every bucket."""
+    shapes = {key: _shape_of(desc.name, one) for key, one in buckets.items()}
+    return [
+        axis
+        for axis in range(len(desc.shape))
+        if axis != batch_axis(desc)
+        and all(axis < len(shape) and shape[axis] == int(key) for key, shape in shapes.items())
+    ]
+
+
+def _shape_of(name: str, shapes: BucketShapes) -> tuple[int, ...]:
+    """Return the shape of an input or label in a bucket; empty where the bucket has none."""
+    descs = (*shapes.data_shapes, *shapes.label_shapes)
+    return next((desc.shape for desc in descs if desc.name == name), ())
 
 
 def fill_lengths(record: ModuleRecord, spec: BindSpec) -> BindSpec:

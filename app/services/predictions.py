@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Coroutine, Hashable, Sequence
 from typing import Any, TypeAlias
 
-from app.domain.module import ModuleRecord
+from app.domain.module import ModuleKind, ModuleRecord
 from app.errors import HostError, Unavailable
 from app.link import calls
 from app.link.client import Asked, OnOutcome, Outcome
@@ -15,6 +15,7 @@ from app.link.signatures import Signature, Target
 from app.link.slots import Piece
 from app.services.executors import Executors
 from app.services.module_access import ModuleAccess
+from app.services.observed_lengths import ObservedLengths
 
 __all__ = ["Predictions", "TensorRow", "predict_call"]
 
@@ -41,12 +42,20 @@ def predict_call(record: ModuleRecord, bucket: str | None = None) -> calls.Predi
 class Predictions:
     """Asks executors, with only so many under way for each module."""
 
-    def __init__(self, access: ModuleAccess, executors: Executors, most_waiting: int) -> None:
+    def __init__(
+        self,
+        access: ModuleAccess,
+        executors: Executors,
+        lengths: ObservedLengths,
+        most_waiting: int,
+    ) -> None:
         """Prepare.
 
         Args:
+            lengths: counts those of modules with buckets.
             most_waiting: predictions of one module that may be under way.
         """
+        self._lengths = lengths
         self._access = access
         self._executors = executors
         self._most_waiting = most_waiting
@@ -147,6 +156,11 @@ class Predictions:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def note_answered(self, record: ModuleRecord, target: Target) -> None:
+        """Count the lengths of a prediction that was answered."""
+        if record.kind is ModuleKind.BUCKETING:
+            self._lengths.note(target)
+
     def count_end(self, module: str) -> None:
         """Note that a prediction is no longer under way."""
         self._under_way[module] -= 1
@@ -205,6 +219,8 @@ class _Prediction(Asked):
 
     def end(self, outcome: Outcome | Exception) -> None:
         """Tell the outcome to who waits for it."""
+        if isinstance(outcome, Outcome):
+            self._service.note_answered(self.record, self.target)
         on_outcome, self._on_outcome = self._on_outcome, None
         if on_outcome is not None:
             self._service.count_end(self.record.name)

@@ -12,6 +12,7 @@ from app.services.model_repository import ModelRepository
 from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
 from app.services.modules import ModuleService
+from app.services.observed_lengths import ObservedLengths
 from app.services.predictions import Predictions
 from app.services.recovery_report import RecoveryReport
 from app.services.restore_log import RestoreLog
@@ -36,5 +37,6 @@ class Services:
     datasets: DatasetService
     jobs: JobService
     predictions: Predictions
+    lengths: ObservedLengths
     models: ModelRepository
     recovered: RecoveryReport

@@ -147,6 +147,7 @@ CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
         "PUT /v1/modules/m/checkpoints/3/files/test_client.py",
         None,
     ),
+    (lambda c: c.bucket_plan("m", 4), "GET /v1/modules/m/buckets/plan?k=4", None),
     (lambda c: c.jobs(module="m"), "GET /v1/jobs?module=m", None),
     (
         lambda c: c.score("m", limits={"max_retries": 2}, dataset="d", batch_size=4),

@@ -1,0 +1,68 @@
+"""Plans of buckets: which lengths would pad what is asked for the least."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+
+from app.api.dependencies import ModuleName, ServicesOf
+from app.api.openapi import problems
+from app.services.observed_lengths import BucketPlan
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/v1/modules/{module}/buckets", tags=["predict"])
+
+_MOST_BUCKETS = 64
+
+BucketCount = Annotated[int, Query(ge=1, le=_MOST_BUCKETS, description="Buckets at most.")]
+
+
+class BucketPlanView(BaseModel):
+    """Buckets as they are, and as they would pad the least."""
+
+    input: str = Field(description="The input whose length chooses the bucket.", examples=["data"])
+    axis: int = Field(description="Of its shape.", examples=[1])
+    examples: int = Field(description="Of which the lengths are known.", examples=[5120])
+    lengths: dict[str, int] = Field(
+        description="Examples by length.", examples=[{"7": 310, "12": 1800}]
+    )
+    bound: list[int] = Field(description="Lengths bound at present.", examples=[[12, 18, 24, 30]])
+    planned: list[int] = Field(description="Lengths of the plan.", examples=[[12, 15, 19, 30]])
+    waste_bound: float = Field(
+        description="Part of the steps computed that is padding, with the buckets bound.",
+        examples=[0.21],
+    )
+    waste_planned: float = Field(description="The same, with those planned.", examples=[0.13])
+
+
+def plan_view(plan: BucketPlan) -> BucketPlanView:
+    """Return the view of a plan."""
+    return BucketPlanView(
+        input=plan.length.name,
+        axis=plan.length.axis,
+        examples=sum(plan.counts.values()),
+        lengths={str(length): count for length, count in sorted(plan.counts.items())},
+        bound=list(plan.length.bound),
+        planned=list(plan.planned),
+        waste_bound=_waste(plan.steps, plan.steps_bound),
+        waste_planned=_waste(plan.steps, plan.steps_planned),
+    )
+
+
+def _waste(steps: int, computed: int) -> float:
+    return 1 - steps / computed if computed else 0.0
+
+
+@router.get("/plan", summary="Plan buckets", responses=problems(404, 409, 422))
+async def get_bucket_plan(
+    module: ModuleName, services: ServicesOf, k: BucketCount
+) -> BucketPlanView:
+    """Return at most `k` lengths to bind that pad what was asked for so far the least.
+
+    Lengths are counted as predictions are answered, and outlive the server. The longest bucket
+    bound stays, and so does the default one; others are bucket keys that the module has.
+    """
+    return plan_view(await services.lengths.plan(module, k))

@@ -1,0 +1,65 @@
+"""How often predictions had which length, a file for each module.
+
+    <data>/lengths/<module>.json
+
+A file that is lost or damaged is begun anew: it says how to serve better, no more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.domain.names import check_name
+from app.errors import Damaged, NotFound
+from app.files.durable_files import write_durably
+from app.files.json_records import encode_record, read_record
+
+__all__ = ["LengthCountFiles", "LengthCounts"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthCounts:
+    """Lengths of one input of one module.
+
+    Attributes:
+        module_id: another module of the name has another.
+        input: name of the input.
+        axis: of its shape.
+        counts: examples by length.
+    """
+
+    module_id: int
+    input: str
+    axis: int
+    counts: tuple[tuple[int, int], ...] = ()
+
+
+class LengthCountFiles:
+    """The files of all modules."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._root = data_dir / "lengths"
+
+    def read(self, module: str) -> LengthCounts | None:
+        """Return what was counted of a module, None where nothing is known."""
+        try:
+            return read_record(LengthCounts, self._path(module))
+        except (NotFound, Damaged):
+            return None
+
+    def write(self, module: str, counts: LengthCounts) -> None:
+        """Write what was counted of a module."""
+        self._root.mkdir(parents=True, exist_ok=True)
+        write_durably(self._path(module), encode_record(counts))
+
+    def delete(self, module: str) -> None:
+        """Remove the file of a module that is no more."""
+        self._path(module).unlink(missing_ok=True)
+
+    def names(self) -> list[str]:
+        """Return the modules of which there are files."""
+        return sorted(path.stem for path in self._root.glob("*.json"))
+
+    def _path(self, module: str) -> Path:
+        return self._root / f"{check_name(module, 'module')}.json"

@@ -1,0 +1,92 @@
+"""Plans of buckets from the lengths that were asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+import core as mx
+from app.client import Client, ClientError
+from app.client.local_server import running_server
+from served.processes import ENVIRONMENT
+
+FEATURES, BATCH, KEYS = 4, 8, tuple(range(2, 13))
+
+
+def network() -> Any:
+    """Return a net for any length: the sum of the steps, as many as there are."""
+    data, lengths = mx.sym.Variable("data"), mx.sym.Variable("lengths")
+    steps = mx.sym.swapaxes(data, dim1=0, dim2=1)
+    masked = mx.sym.SequenceMask(steps, lengths, use_sequence_length=True)
+    net = mx.sym.FullyConnected(mx.sym.sum(masked, axis=0), num_hidden=2, name="fc")
+    return net.tojson()
+
+
+def create(client: Client, name: str = "net", bound: tuple[int, ...] = (6, 12)) -> None:
+    """Create a module with a symbol for each of many lengths, of which few are bound."""
+    symbols = {n: network() for n in KEYS}
+    client.create_bucketing_module(name, symbols, bound[-1], data_names=["data", "lengths"])
+    buckets = {str(n): {"data_shapes": shapes(n)} for n in bound[:-1]}
+    client.bind(name, shapes(bound[-1]), for_training=False, buckets=buckets)
+    client.init_params(name, seed=1)
+
+
+def shapes(steps: int) -> list[dict[str, Any]]:
+    return [
+        {"name": "data", "shape": [BATCH, steps, FEATURES], "layout": "NTC"},
+        {"name": "lengths", "shape": [BATCH], "lengths_of": "data"},
+    ]
+
+
+def ask(client: Client, lengths: dict[int, int], name: str = "net", rows: int = 1) -> None:
+    for steps, times in lengths.items():
+        for _ in range(times):
+            client.predict(name, data=np.ones((rows, steps, FEATURES), "f"))
+
+
+def test_a_plan_follows_what_was_asked_for_and_outlives_the_server(tmp_path: Path) -> None:
+    with running_server(tmp_path, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        create(client)
+        empty = client.bucket_plan("net", 3)
+        assert (empty["examples"], empty["planned"], empty["waste_bound"]) == (0, [12], 0)
+        ask(client, {3: 6, 7: 3, 8: 1})
+        ask(client, {3: 1}, rows=4)
+        ask(client, {3: 1}, rows=2000)  # too large a body for the fast lane
+        plan = client.bucket_plan("net", 3)
+        assert plan["lengths"] == {"3": 2010, "7": 3, "8": 1}
+        assert (plan["input"], plan["axis"], plan["bound"]) == ("data", 1, [6, 12])
+        assert plan["planned"] == [3, 8, 12]
+        steps = 2010 * 3 + 21 + 8
+        assert plan["waste_bound"] == pytest.approx(1 - steps / (2010 * 6 + 4 * 12))
+        assert plan["waste_planned"] == pytest.approx(1 - steps / (2010 * 3 + 4 * 8))
+        with pytest.raises(ClientError):
+            ask(client, {13: 1})
+        ask(client, {2: 1})
+    with running_server(tmp_path, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        plan = client.bucket_plan("net", 3)
+        assert plan["lengths"] == {"2": 1, "3": 2010, "7": 3, "8": 1}
+        client.delete_module("net")
+        create(client)
+        assert client.bucket_plan("net", 3)["examples"] == 0
+
+
+async def test_a_module_without_lengths_has_no_plan(api: httpx.AsyncClient) -> None:
+    plain = {"name": "net", "symbol": mx.sym.Variable("data").tojson(), "label_names": []}
+    await api.post("/v1/modules", json=plain)
+    refused = await api.get("/v1/modules/net/buckets/plan?k=2")
+    assert refused.status_code == 409
+    bound = {"data_shapes": [{"name": "data", "shape": [2, 3]}], "for_training": False}
+    await api.post("/v1/modules/net/bind", json=bound)
+    refused = await api.get("/v1/modules/net/buckets/plan?k=2")
+    assert refused.status_code == 409
+    assert "bucket keys are no lengths" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize("query", ["", "?k=0", "?k=65", "?k=many"])
+async def test_how_many_must_be_said(api: httpx.AsyncClient, query: str) -> None:
+    refused = await api.get(f"/v1/modules/net/buckets/plan{query}")
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "k")
