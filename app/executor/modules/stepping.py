@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -25,6 +26,11 @@ from core.ndarray import NDArray, array
 from core.types import to_dtype
 
 __all__ = ["Stepper"]
+
+_MOST_TIMES = 16
+"""A pass may be so many times as large as the batch that its module is bound with,"""
+_MANY_ELEMENTS = 1 << 20
+"""or have so many elements, where that is more."""
 
 Answer = tuple[dict[str, Any], Arrays]
 Recall = Callable[["Stepper"], Answer]
@@ -278,6 +284,14 @@ def _describe(bound: InputDesc, tensors: Arrays) -> DataDesc:
         raise Invalid(bound.name, f"shape {tensor.shape}", f"{len(bound.shape)} dimensions")
     if 0 in tensor.shape:
         raise Invalid(bound.name, f"shape {tensor.shape}", "at least one example")
+    most = max(_MOST_TIMES * math.prod(bound.shape), _MANY_ELEMENTS)
+    if tensor.size > most:
+        raise Invalid(
+            bound.name,
+            f"shape {tensor.shape}",
+            f"at most {most:,} elements, for a pass is one piece that all others wait for",
+            "send smaller batches, or bind the module with one as large; predict takes any number",
+        )
     dtype = to_dtype(bound.dtype)
     check_castable(bound.name, tensor.dtype, dtype)
     return DataDesc(bound.name, tensor.shape, dtype, bound.layout)

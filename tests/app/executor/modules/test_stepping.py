@@ -164,6 +164,16 @@ def test_bad_batches_are_refused_and_the_module_goes_on(driver, toy_data, change
     driver.ask(calls.Update(module="net"))
 
 
+def test_a_pass_that_all_others_would_wait_for_is_refused(driver, toy_data):
+    driver.ready()
+    features = toy_data["data"].shape[1]
+    many = np.broadcast_to(np.float32(1), ((1 << 20) // features + 1, features))
+    refusal = driver.refusal(calls.Forward(module="net", is_train=False), data=many)
+    assert (refusal.code, refusal.field_name) == ("invalid", "data")
+    assert "smaller batches" in refusal.errors[0]["hint"]
+    driver.ask(calls.Forward(module="net", is_train=False), data=many[:-1])
+
+
 def test_calls_out_of_order_are_refused(driver, toy_data):
     driver.ready()
     batch = next(batches(toy_data))
