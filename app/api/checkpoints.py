@@ -11,6 +11,7 @@ from fastapi.responses import FileResponse
 from app.api.bodies import announced_bytes, read_object
 from app.api.conditional import IF_MATCH
 from app.api.dependencies import Cursor, Limit, ModuleName, ServicesOf
+from app.api.filters import ALL, CreatedAfter, CreatedBefore, JobIds, seconds_of
 from app.api.forms import closed_beside_the_loop, is_form
 from app.api.module_forms import checkpoint_form, read_checkpoint_form
 from app.api.module_views import shown
@@ -20,6 +21,7 @@ from app.api.requests import CheckpointBody, LoadBody
 from app.api.views import CheckpointView, ModuleView, PageView, checkpoint_view
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.names import NAME_PATTERN
+from app.services.checkpoints import CheckpointFilter
 from app.services.preconditions import check_etag
 from app.services.services import Services
 
@@ -74,10 +76,21 @@ async def _add_from_form(module: str, request: Request, services: Services) -> C
 
 @router.get("/checkpoints", summary="List checkpoints", responses=problems(404, 422))
 def list_checkpoints(
-    module: ModuleName, services: ServicesOf, cursor: Cursor = None, limit: Limit = 50
+    module: ModuleName,
+    services: ServicesOf,
+    job: JobIds = ALL,
+    created_after: CreatedAfter = None,
+    created_before: CreatedBefore = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
 ) -> PageView[CheckpointView]:
     """Return a page of a module's checkpoints, furthest in training first."""
-    page = services.checkpoints.list_checkpoints(module, cursor, limit)
+    wanted = CheckpointFilter(
+        job_ids=job,
+        created_after=seconds_of(created_after),
+        created_before=seconds_of(created_before),
+    )
+    page = services.checkpoints.list_checkpoints(module, cursor, limit, wanted)
     items = [checkpoint_view(one) for one in page.items]
     return PageView(items=items, next_cursor=page.next_cursor)
 

@@ -11,11 +11,20 @@ from fastapi.responses import FileResponse
 from app.api.bodies import announced_bytes, read_object
 from app.api.conditional import IF_MATCH
 from app.api.dependencies import Cursor, DatasetName, Limit, ServicesOf
+from app.api.filters import (
+    ALL,
+    CreatedAfter,
+    CreatedBefore,
+    DatasetKinds,
+    Prefix,
+    seconds_of,
+)
 from app.api.open_file import OpenFileResponse
 from app.api.openapi import json_body, problems, raw_body
 from app.api.requests import DatasetBody
 from app.api.views import DatasetView, PageView, dataset_view
 from app.domain.dataset import DatasetKind
+from app.services.datasets import DatasetFilter
 
 __all__ = ["router"]
 
@@ -24,10 +33,22 @@ router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 
 @router.get("", summary="List datasets", responses=problems(422))
 def list_datasets(
-    services: ServicesOf, cursor: Cursor = None, limit: Limit = 50
+    services: ServicesOf,
+    kind: DatasetKinds = ALL,
+    prefix: Prefix = None,
+    created_after: CreatedAfter = None,
+    created_before: CreatedBefore = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
 ) -> PageView[DatasetView]:
     """Return a page of datasets, by name."""
-    page = services.datasets.list_datasets(cursor, limit)
+    wanted = DatasetFilter(
+        kinds=kind,
+        prefix=prefix,
+        created_after=seconds_of(created_after),
+        created_before=seconds_of(created_before),
+    )
+    page = services.datasets.list_datasets(cursor, limit, wanted)
     return PageView(items=[dataset_view(one) for one in page.items], next_cursor=page.next_cursor)
 
 

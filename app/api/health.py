@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from app.api.dependencies import ServicesOf
+from app.api.filters import ALL, ExecutorNames, ExecutorStates
 from app.api.gauges import Gauges
 from app.api.openapi import problems
 from app.api.views import ExecutorView, PageView, StatusView
@@ -61,6 +62,14 @@ def get_server_metrics(services: ServicesOf) -> Response:
 
 
 @router.get("/v1/executors", summary="List executors", responses=problems(422))
-async def list_executors(services: ServicesOf) -> PageView[ExecutorView]:
+async def list_executors(
+    services: ServicesOf, name: ExecutorNames = ALL, state: ExecutorStates = ALL
+) -> PageView[ExecutorView]:
     """Return the executors: device, state, memory, modules and jobs."""
-    return PageView(items=[ExecutorView(**one) for one in await services.executors.describe()])
+    for one in name:
+        services.executors.check(one, "name")
+    found = [ExecutorView(**one) for one in await services.executors.describe()]
+    wanted = [
+        one for one in found if (not name or one.name in name) and (not state or one.state in state)
+    ]
+    return PageView(items=wanted)

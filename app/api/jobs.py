@@ -15,6 +15,15 @@ from fastapi.responses import StreamingResponse
 from app.api.bodies import read_json
 from app.api.conditional import IF_MATCH
 from app.api.dependencies import Cursor, IdempotencyKey, JobId, Limit, ModuleName, ServicesOf
+from app.api.filters import (
+    ALL,
+    CreatedAfter,
+    CreatedBefore,
+    JobKinds,
+    JobStatuses,
+    ModuleNames,
+    seconds_of,
+)
 from app.api.openapi import json_body, problems
 from app.api.views import (
     EventView,
@@ -25,7 +34,7 @@ from app.api.views import (
     job_view,
     series_view,
 )
-from app.domain.job import EventRow, JobKind, JobStatus
+from app.domain.job import EventRow, JobKind
 from app.domain.job_params import FitParams, PredictParams, ScoreParams
 from app.errors import ServiceError
 from app.services.jobs import JobFilter
@@ -154,16 +163,23 @@ async def predict_dataset(submission: Submitted) -> JobView:
 @router.get("/v1/jobs", summary="List jobs", responses=problems(422))
 def list_jobs(
     services: ServicesOf,
-    module: str | None = None,
-    status: JobStatus | None = None,
-    kind: JobKind | None = None,
+    module: ModuleNames = ALL,
+    status: JobStatuses = ALL,
+    kind: JobKinds = ALL,
+    created_after: CreatedAfter = None,
+    created_before: CreatedBefore = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> PageView[JobView]:
     """Return a page of jobs, newest first."""
-    page = services.jobs.list_jobs(
-        JobFilter(module=module, status=status, kind=kind), cursor, limit
+    wanted = JobFilter(
+        modules=module,
+        statuses=status,
+        kinds=kind,
+        created_after=seconds_of(created_after),
+        created_before=seconds_of(created_before),
     )
+    page = services.jobs.list_jobs(wanted, cursor, limit)
     outlooks = services.jobs.outlook(page.items)
     views = [job_view(job, outlook) for job, outlook in zip(page.items, outlooks, strict=True)]
     return PageView(items=views, next_cursor=page.next_cursor)

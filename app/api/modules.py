@@ -16,6 +16,7 @@ from app.api.dependencies import (
     ModuleName,
     ServicesOf,
 )
+from app.api.filters import ALL, ExecutorNames, ModuleKinds, ModuleStates, Prefix, Stages
 from app.api.forms import closed_beside_the_loop, is_form
 from app.api.module_forms import module_form, read_module_form
 from app.api.module_views import shown, shown_all
@@ -24,6 +25,7 @@ from app.api.requests import BucketBody, ModuleBody
 from app.api.views import ModuleView, PageView
 from app.domain.module import SINGLE, BindSpec, BucketShapes, ModuleRecord, require
 from app.errors import NotFound
+from app.services.modules import ModuleFilter
 from app.services.services import Services
 
 __all__ = ["router"]
@@ -55,10 +57,20 @@ _BIND = {
 
 @router.get("", summary="List modules", responses=problems(422))
 async def list_modules(
-    services: ServicesOf, cursor: Cursor = None, limit: Limit = 50
+    services: ServicesOf,
+    kind: ModuleKinds = ALL,
+    stage: Stages = ALL,
+    state: ModuleStates = ALL,
+    executor: ExecutorNames = ALL,
+    prefix: Prefix = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
 ) -> PageView[ModuleView]:
     """Return a page of modules, by name."""
-    page = await asyncio.to_thread(services.modules.list_modules, cursor, limit)
+    for name in executor:
+        services.executors.check(name, "executor")
+    wanted = ModuleFilter(kinds=kind, stages=stage, states=state, executors=executor, prefix=prefix)
+    page = await asyncio.to_thread(services.modules.list_modules, cursor, limit, wanted)
     visible = [one for one in page.items if services.access.is_visible(one)]
     return PageView(items=await shown_all(services, visible), next_cursor=page.next_cursor)
 

@@ -13,7 +13,7 @@ from app.domain.codec import to_plain
 from app.domain.dataset import DatasetRecord
 from app.domain.job import EventRow, Job
 from app.domain.module import SINGLE, ModuleRecord
-from app.domain.restoration import RestoreStatus
+from app.domain.restoration import ModuleState, RestoreStatus
 from app.services.jobs import JobOutlook, Series
 
 __all__ = [
@@ -286,6 +286,9 @@ class ExecutorView(BaseModel):
 
     name: str = Field(examples=["cpu(0)"])
     alive: bool
+    state: str | None = Field(
+        default=None, examples=["ready"], description="Null of one within the server's process."
+    )
 
 
 def module_view(
@@ -331,10 +334,10 @@ _OWN = frozenset(
 )
 
 
-def _state_of(record: ModuleRecord, restored: RestoreStatus) -> str:
+def _state_of(record: ModuleRecord, restored: RestoreStatus) -> ModuleState:
     if restored.failure is not None:
-        return "failed"
-    return "params_lost" if record.lost else "ready"
+        return ModuleState.FAILED
+    return ModuleState.PARAMS_LOST if record.lost else ModuleState.READY
 
 
 def job_view(job: Job, outlook: JobOutlook | None = None) -> JobView:

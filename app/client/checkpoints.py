@@ -28,9 +28,14 @@ class CheckpointCalls(ModuleCalls):
         """
         return self._send_files(f"/v1/modules/{name}/checkpoints", files, fields)
 
-    def checkpoints(self, name: str) -> list[dict[str, Any]]:
-        """Return the checkpoints, newest first."""
-        return self._items(f"/v1/modules/{name}/checkpoints")
+    def checkpoints(self, name: str, **filters: Any) -> list[dict[str, Any]]:
+        """Return the checkpoints, newest first.
+
+        Args:
+            name: of the module.
+            filters: ``job`` (one, or a list of several), ``created_after``, ``created_before``.
+        """
+        return self._items(f"/v1/modules/{name}/checkpoints", **filters)
 
     def checkpoint(self, name: str, epoch: int | str) -> dict[str, Any]:
         """Return what a checkpoint has: files with their sizes and digests, metrics."""

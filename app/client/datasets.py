@@ -22,9 +22,14 @@ class DatasetCalls(Connection):
         body = {"name": name, "path": path, "kind": kind}
         return self._json("POST", "/v1/datasets", json=body)
 
-    def datasets(self) -> list[dict[str, Any]]:
-        """Return the descriptions of all datasets."""
-        return self._items("/v1/datasets")
+    def datasets(self, **filters: Any) -> list[dict[str, Any]]:
+        """Return the descriptions of all datasets, or of some.
+
+        Args:
+            filters: ``kind`` (one, or a list of several), ``prefix`` of the name,
+                ``created_after``, ``created_before``.
+        """
+        return self._items("/v1/datasets", **filters)
 
     def dataset(self, name: str) -> dict[str, Any]:
         """Return a dataset's description: its kind, arrays and size."""

@@ -46,11 +46,14 @@ class JobCalls(Connection):
         path = f"/v1/modules/{name}/predict_dataset"
         return self._json("POST", path, json=params, params=limits)
 
-    def jobs(
-        self, module: str | None = None, status: str | None = None, kind: str | None = None
-    ) -> list[dict[str, Any]]:
-        """Return all jobs, or those of a module, status or kind."""
-        return self._items("/v1/jobs", module=module, status=status, kind=kind)
+    def jobs(self, **filters: Any) -> list[dict[str, Any]]:
+        """Return all jobs, or some.
+
+        Args:
+            filters: ``module``, ``status``, ``kind`` (one, or a list of several),
+                ``created_after``, ``created_before``.
+        """
+        return self._items("/v1/jobs", **filters)
 
     def job(self, job_id: int) -> dict[str, Any]:
         """Return a job."""
@@ -109,9 +112,13 @@ class JobCalls(Connection):
             pass
         return self.job(job_id)
 
-    def executors(self) -> list[dict[str, Any]]:
-        """Return what is known of each executor: its state, device and memory."""
-        return self._items("/v1/executors")
+    def executors(self, **filters: Any) -> list[dict[str, Any]]:
+        """Return what is known of each executor: its state, device and memory.
+
+        Args:
+            filters: ``name``, ``state`` (one, or a list of several).
+        """
+        return self._items("/v1/executors", **filters)
 
     def error_codes(self) -> list[dict[str, Any]]:
         """Return all error codes, with what to do about each."""

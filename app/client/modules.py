@@ -60,9 +60,14 @@ class ModuleCalls(Connection):
         body = {"name": name, "from": {"module": source, "epoch": epoch}, **options}
         return self._json("POST", "/v1/modules", json=body)
 
-    def modules(self) -> list[dict[str, Any]]:
-        """Return the descriptions of all modules."""
-        return self._items("/v1/modules")
+    def modules(self, **filters: Any) -> list[dict[str, Any]]:
+        """Return the descriptions of all modules, or of some.
+
+        Args:
+            filters: ``kind``, ``stage``, ``state``, ``executor`` (one, or a list of several) and
+                ``prefix`` of the name.
+        """
+        return self._items("/v1/modules", **filters)
 
     def module(self, name: str) -> dict[str, Any]:
         """Return a module's description."""

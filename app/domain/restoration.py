@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from app.domain.checkpoint import CheckpointTag
 
-__all__ = ["MOST_DEATHS", "RestoreStatus"]
+__all__ = ["MOST_DEATHS", "ModuleState", "RestoreStatus"]
 
 MOST_DEATHS = 2
 """A module whose restore ended so many processes in a row is not restored again unasked."""
+
+
+class ModuleState(StrEnum):
+    """Whether a module can be used."""
+
+    READY = "ready"
+    """Calls are answered."""
+    PARAMS_LOST = "params_lost"
+    """Its parameters were in memory alone, and their executor died."""
+    FAILED = "failed"
+    """It cannot be brought to its device until somebody mends it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,10 +48,11 @@ from app.store.checkpoints import (
     list_checkpoints,
     put_checkpoint,
 )
+from app.store.filters import CheckpointFilter
 from app.store.pages import Page, check_limit
 from app.store.store import Store
 
-__all__ = ["CheckpointService"]
+__all__ = ["CheckpointFilter", "CheckpointService"]
 
 _log = logging.getLogger(__name__)
 
@@ -106,7 +107,11 @@ class CheckpointService:
     # -- reading ------------------------------------------------------------------------------
 
     def list_checkpoints(
-        self, module: str, cursor: str | None = None, limit: int = 50
+        self,
+        module: str,
+        cursor: str | None = None,
+        limit: int = 50,
+        wanted: CheckpointFilter | None = None,
     ) -> Page[CheckpointManifest]:
         """Return a page of a module's checkpoints, furthest in training first.
 
@@ -116,7 +121,8 @@ class CheckpointService:
         """
         before = None if cursor is None else CheckpointTag.parse(cursor, "cursor")
         with self._store.read() as connection:
-            return list_checkpoints(connection, module, before, check_limit(limit))
+            wanted = wanted or CheckpointFilter()
+            return list_checkpoints(connection, module, wanted, before, check_limit(limit))
 
     def get(self, module: str, tag: CheckpointTag) -> CheckpointManifest:
         """Return what a checkpoint says of itself; raise NotFound or Damaged."""

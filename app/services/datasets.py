@@ -28,10 +28,11 @@ from app.store.datasets import (
     insert_dataset,
     list_datasets,
 )
+from app.store.filters import DatasetFilter
 from app.store.pages import Page, check_limit
 from app.store.store import Store
 
-__all__ = ["DatasetService"]
+__all__ = ["DatasetFilter", "DatasetService"]
 
 _MOST_PREVIEW_ROWS = 100
 _BLOCK = 1 << 20
@@ -190,12 +191,14 @@ class DatasetService:
         with self._store.read() as connection:
             return get_dataset(connection, check_name(name))
 
-    def list_datasets(self, cursor: str | None = None, limit: int = 50) -> Page[DatasetRecord]:
+    def list_datasets(
+        self, cursor: str | None = None, limit: int = 50, wanted: DatasetFilter | None = None
+    ) -> Page[DatasetRecord]:
         """Return a page of datasets, by name; raise Invalid for a bad cursor or limit."""
         if cursor is not None:
             check_name(cursor, "cursor")
         with self._store.read() as connection:
-            return list_datasets(connection, cursor, check_limit(limit))
+            return list_datasets(connection, wanted or DatasetFilter(), cursor, check_limit(limit))
 
     def find(self, names: Collection[str]) -> dict[str, DatasetRecord]:
         """Return by name those of these datasets that there are."""

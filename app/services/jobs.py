@@ -27,8 +27,8 @@ from app.services.submissions import (
 )
 from app.store import queue
 from app.store.events import events_after, newest_event_id
+from app.store.filters import JobFilter
 from app.store.jobs import (
-    JobFilter,
     count_jobs,
     delete_job,
     get_job,

@@ -23,6 +23,7 @@ from app.files.durable_files import tell_full_disk
 from app.files.module_directories import CreationRequest, ModuleDirectories
 from app.services.jobs import Clock
 from app.services.module_recovery import MODULE_SCOPE
+from app.store.filters import ModuleFilter
 from app.store.idempotency import recall, remember
 from app.store.jobs import has_unfinished
 from app.store.modules import (
@@ -37,7 +38,7 @@ from app.store.pages import Page, check_limit
 from app.store.restorations import put_restoration
 from app.store.store import Store
 
-__all__ = ["ModuleService"]
+__all__ = ["ModuleFilter", "ModuleService"]
 
 _LONGEST_BUCKET_KEY = 256
 _MOST_TRIES = 10
@@ -120,12 +121,14 @@ class ModuleService:
         with self._store.read() as connection:
             return get_module(connection, name)
 
-    def list_modules(self, cursor: str | None = None, limit: int = 50) -> Page[ModuleRecord]:
+    def list_modules(
+        self, cursor: str | None = None, limit: int = 50, wanted: ModuleFilter | None = None
+    ) -> Page[ModuleRecord]:
         """Return a page of modules, by name; raise Invalid for a bad cursor or limit."""
         if cursor is not None:
             check_name(cursor, "cursor")
         with self._store.read() as connection:
-            return list_modules(connection, cursor, check_limit(limit))
+            return list_modules(connection, wanted or ModuleFilter(), cursor, check_limit(limit))
 
     @tell_full_disk()
     def change(

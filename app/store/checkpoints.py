@@ -6,6 +6,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.codec import to_plain
+from app.store.filters import CheckpointFilter
 from app.store.modules import module_id
 from app.store.pages import Page, page_of
 from app.store.rows import manifest_of
@@ -71,12 +72,16 @@ def all_checkpoints(
 
 
 def list_checkpoints(
-    connection: Connection, module: str, before: CheckpointTag | None, limit: int
+    connection: Connection,
+    module: str,
+    wanted: CheckpointFilter,
+    before: CheckpointTag | None,
+    limit: int,
 ) -> Page[CheckpointManifest]:
     """Return a module's checkpoints, furthest in training first; raise NotFound."""
     identity = module_id(connection, module)
     epoch, batch = checkpoints.c.epoch, checkpoints.c.batch
-    query = select(checkpoints).where(checkpoints.c.module_id == identity)
+    query = select(checkpoints).where(checkpoints.c.module_id == identity, *wanted.conditions())
     if before is not None:
         query = query.where(
             (epoch < before.epoch) | ((epoch == before.epoch) & (batch < before.batch))

@@ -9,6 +9,7 @@ from sqlalchemy.exc import IntegrityError
 
 from app.domain.dataset import DatasetRecord
 from app.errors import AlreadyExists, InUse, NotFound
+from app.store.filters import DatasetFilter
 from app.store.jobs import dataset_is_used
 from app.store.pages import Page, page_of
 from app.store.rows import dataset_of, dataset_values
@@ -79,9 +80,12 @@ def all_datasets(connection: Connection) -> list[DatasetRecord]:
     return [dataset_of(row) for row in connection.execute(select(datasets))]
 
 
-def list_datasets(connection: Connection, after: str | None, limit: int) -> Page[DatasetRecord]:
+def list_datasets(
+    connection: Connection, wanted: DatasetFilter, after: str | None, limit: int
+) -> Page[DatasetRecord]:
     """Return datasets by name, from the one after ``after``."""
-    query = select(datasets).order_by(datasets.c.name).limit(limit + 1)
+    query = select(datasets).where(*wanted.conditions())
+    query = query.order_by(datasets.c.name).limit(limit + 1)
     if after is not None:
         query = query.where(datasets.c.name > after)
     found = [dataset_of(row) for row in connection.execute(query)]

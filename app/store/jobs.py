@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Select,
     bindparam,
@@ -23,12 +22,12 @@ from sqlalchemy import (
 from app.domain.job import TERMINAL, Job, JobEvent, JobKind, JobStatus
 from app.errors import InUse, NotFound
 from app.store.events import EventEntry, append_events
+from app.store.filters import JobFilter
 from app.store.pages import Page, page_of
 from app.store.rows import job_of, job_values
 from app.store.schema import datasets, idempotency, job_datasets, jobs, modules
 
 __all__ = [
-    "JobFilter",
     "NewJob",
     "count_jobs",
     "dataset_is_used",
@@ -48,26 +47,6 @@ __all__ = [
 
 _MOST_COMPARED = 20
 _UNFINISHED = tuple(status.value for status in JobStatus if status not in TERMINAL)
-
-
-@dataclass(frozen=True, slots=True)
-class JobFilter:
-    """Which jobs to list; what is None does not matter."""
-
-    module: str | None = None
-    status: JobStatus | None = None
-    kind: JobKind | None = None
-
-    def conditions(self) -> list[ColumnElement[bool]]:
-        """Return the filter as SQL."""
-        found: list[ColumnElement[bool]] = []
-        if self.module is not None:
-            found.append(modules.c.name == self.module)
-        if self.status is not None:
-            found.append(jobs.c.status == self.status.value)
-        if self.kind is not None:
-            found.append(jobs.c.kind == self.kind.value)
-        return found
 
 
 def select_jobs() -> Select[Any]:

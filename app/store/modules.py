@@ -9,6 +9,7 @@ from sqlalchemy.exc import IntegrityError
 
 from app.domain.module import ModuleRecord
 from app.errors import AlreadyExists, NotFound, PreconditionFailed
+from app.store.filters import ModuleFilter
 from app.store.pages import Page, page_of
 from app.store.rows import module_of, module_values
 from app.store.schema import modules, symbols
@@ -91,9 +92,12 @@ def module_id(connection: Connection, name: str, *, lock: bool = False) -> int:
     return int(found)
 
 
-def list_modules(connection: Connection, after: str | None, limit: int) -> Page[ModuleRecord]:
+def list_modules(
+    connection: Connection, wanted: ModuleFilter, after: str | None, limit: int
+) -> Page[ModuleRecord]:
     """Return modules by name, from the one after ``after``."""
-    query = select(modules).order_by(modules.c.name).limit(limit + 1)
+    query = select(modules).where(*wanted.conditions())
+    query = query.order_by(modules.c.name).limit(limit + 1)
     if after is not None:
         query = query.where(modules.c.name > after)
     records = _with_symbols(connection, list(connection.execute(query)))

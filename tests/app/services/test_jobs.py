@@ -142,9 +142,9 @@ def test_of_jobs_submitted_together_under_one_key_there_is_one(bench) -> None:
 
 def test_list_is_filtered_and_paged(bench) -> None:
     ids = [bench.fit(module).id for module in "aab"]
-    page = bench.jobs.list_jobs(JobFilter("a"), limit=1)
+    page = bench.jobs.list_jobs(JobFilter(modules=["a"]), limit=1)
     assert [job.id for job in page.items] == [ids[1]]
-    rest = bench.jobs.list_jobs(JobFilter("a"), page.next_cursor, limit=1)
+    rest = bench.jobs.list_jobs(JobFilter(modules=["a"]), page.next_cursor, limit=1)
     assert [job.id for job in rest.items] == [ids[0]]
     assert rest.next_cursor is None
 

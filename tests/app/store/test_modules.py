@@ -7,7 +7,7 @@ from sqlalchemy import update
 
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag, FileDigest
 from app.domain.dataset import ArrayInfo, DatasetKind, DatasetRecord
-from app.domain.job import Job, JobKind
+from app.domain.job import Job, JobKind, JobStatus
 from app.domain.module import (
     SINGLE,
     BindSpec,
@@ -34,8 +34,9 @@ from app.store.checkpoints import (
     put_checkpoint,
 )
 from app.store.datasets import delete_dataset, get_dataset, insert_dataset, list_datasets
+from app.store.filters import CheckpointFilter, DatasetFilter, JobFilter, ModuleFilter
 from app.store.idempotency import forget_keys_before, recall, remember
-from app.store.jobs import JobFilter, list_jobs
+from app.store.jobs import list_jobs
 from app.store.modules import (
     delete_module,
     get_module,
@@ -101,10 +102,10 @@ def test_change_over_a_change_is_refused(two_modules: Store) -> None:
 def test_lists_are_paged_by_name(two_modules: Store) -> None:
     with two_modules.write() as connection:
         insert_module(connection, FULL)
-        first = list_modules(connection, None, 2)
+        first = list_modules(connection, ModuleFilter(), None, 2)
         assert [record.name for record in first.items] == ["a", "b"]
         assert first.next_cursor == "b"
-        last = list_modules(connection, first.next_cursor, 2)
+        last = list_modules(connection, ModuleFilter(), first.next_cursor, 2)
         assert [record.name for record in last.items] == ["full"]
         assert last.items[0].symbols == FULL.symbols
         assert last.next_cursor is None
@@ -139,14 +140,14 @@ def test_jobs_are_filtered_and_paged_newest_first(two_modules: Store) -> None:
     with two_modules.write() as connection:
         for module, kind in [("a", JobKind.FIT), ("b", JobKind.FIT), ("a", JobKind.SCORE)] * 2:
             insert_job(connection, Job(kind=kind, module=module), (), 0.0)
-        page = list_jobs(connection, JobFilter(module="a"), None, 3)
+        page = list_jobs(connection, JobFilter(modules=["a"]), None, 3)
         assert [job.id for job in page.items] == [6, 4, 3]
         assert page.next_cursor == "3"
-        rest = list_jobs(connection, JobFilter(module="a"), 3, 3)
+        rest = list_jobs(connection, JobFilter(modules=["a"]), 3, 3)
         assert [job.id for job in rest.items] == [1]
-        scores = list_jobs(connection, JobFilter(kind=JobKind.SCORE), None, 10)
+        scores = list_jobs(connection, JobFilter(kinds=[JobKind.SCORE]), None, 10)
         assert [job.id for job in scores.items] == [6, 3]
-        queued = list_jobs(connection, JobFilter(status=Job(kind=kind, module="a").status), None, 9)
+        queued = list_jobs(connection, JobFilter(statuses=[JobStatus.QUEUED]), None, 9)
         assert len(queued.items) == 6
 
 
@@ -161,15 +162,17 @@ def test_checkpoints_are_listed_furthest_first(two_modules: Store) -> None:
         for epoch, batch in [(1, 0), (2, 0), (1, 50)]:
             put_checkpoint(connection, manifest(epoch, batch))
         put_checkpoint(connection, manifest(2, 0, size=9))
-        page = list_checkpoints(connection, "a", None, 2)
+        page = list_checkpoints(connection, "a", CheckpointFilter(), None, 2)
         assert [m.tag for m in page.items] == [(2, 0), (1, 50)]
         assert page.items[0].size == 9
-        rest = list_checkpoints(connection, "a", CheckpointTag.parse(page.next_cursor), 2)
+        rest = list_checkpoints(
+            connection, "a", CheckpointFilter(), CheckpointTag.parse(page.next_cursor), 2
+        )
         assert [m.tag for m in rest.items] == [(1, 0)]
         forget_checkpoint(connection, "a", CheckpointTag(2))
         assert indexed_tags(connection, "a") == {(1, 50), (1, 0)}
         with pytest.raises(NotFound):
-            list_checkpoints(connection, "nowhere", None, 2)
+            list_checkpoints(connection, "nowhere", CheckpointFilter(), None, 2)
 
 
 def test_dataset_in_use_stays_until_its_job_is_over(two_modules: Store) -> None:
@@ -184,7 +187,7 @@ def test_dataset_in_use_stays_until_its_job_is_over(two_modules: Store) -> None:
     with two_modules.write() as connection:
         created = insert_dataset(connection, record)
         assert get_dataset(connection, "mnist") == created
-        assert list_datasets(connection, None, 5).items == (created,)
+        assert list_datasets(connection, DatasetFilter(), None, 5).items == (created,)
         with pytest.raises(AlreadyExists):
             insert_dataset(connection, record)
         job = insert_job(connection, Job(kind=JobKind.FIT, module="a"), [created.id], 0.0)

@@ -17,7 +17,8 @@ from app.domain.module import SINGLE, ModuleRecord
 from app.errors import IllegalTransition, Superseded
 from app.store import queue
 from app.store.events import events_after
-from app.store.jobs import JobFilter, get_job, list_jobs
+from app.store.filters import JobFilter
+from app.store.jobs import get_job, list_jobs
 from app.store.modules import insert_module
 from app.store.store import Store
 from served.stored_jobs import insert_job

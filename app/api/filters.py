@@ -1,0 +1,78 @@
+"""Filters of lists: what a query parameter takes, one value or several."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+from fastapi import Query
+from pydantic import AwareDatetime, BeforeValidator, Field
+
+from app.domain.dataset import DatasetKind
+from app.domain.job import JobKind, JobStatus
+from app.domain.module import ModuleKind, Stage
+from app.domain.restoration import ModuleState
+from app.link.supervisor import ExecutorState
+
+__all__ = [
+    "ALL",
+    "CreatedAfter",
+    "CreatedBefore",
+    "DatasetKinds",
+    "ExecutorNames",
+    "ExecutorStates",
+    "JobIds",
+    "JobKinds",
+    "JobStatuses",
+    "ModuleKinds",
+    "ModuleNames",
+    "ModuleStates",
+    "Prefix",
+    "Stages",
+    "seconds_of",
+]
+
+T = TypeVar("T")
+
+ALL: list[Any] = []
+"""The default of a parameter that takes several values."""
+
+_SEVERAL = "Several are separated by commas, or the parameter is repeated."
+
+
+def _split(values: Any) -> Any:
+    if not isinstance(values, list):
+        return values
+    return [part.strip() for value in values for part in str(value).split(",")]
+
+
+Several: TypeAlias = Annotated[list[T], BeforeValidator(_split), Field(max_length=100)]
+
+ModuleKinds = Annotated[Several[ModuleKind], Query(description=f"Of these kinds. {_SEVERAL}")]
+Stages = Annotated[Several[Stage], Query(description=f"At these stages. {_SEVERAL}")]
+ModuleStates = Annotated[Several[ModuleState], Query(description=f"In these states. {_SEVERAL}")]
+ExecutorNames = Annotated[Several[str], Query(description=f"On these executors. {_SEVERAL}")]
+ExecutorStates = Annotated[
+    Several[ExecutorState], Query(description=f"In these states. {_SEVERAL}")
+]
+ModuleNames = Annotated[Several[str], Query(description=f"Of these modules. {_SEVERAL}")]
+JobStatuses = Annotated[Several[JobStatus], Query(description=f"With these statuses. {_SEVERAL}")]
+JobKinds = Annotated[Several[JobKind], Query(description=f"Of these kinds. {_SEVERAL}")]
+JobIds = Annotated[
+    Several[Annotated[int, Field(ge=1, lt=2**63)]],
+    Query(description=f"Of these jobs. {_SEVERAL}"),
+]
+DatasetKinds = Annotated[Several[DatasetKind], Query(description=f"Of these kinds. {_SEVERAL}")]
+Prefix = Annotated[
+    str | None, Query(max_length=128, description="Whose names begin so, letter by letter.")
+]
+CreatedAfter = Annotated[
+    AwareDatetime | None, Query(description="Created after this moment, ISO 8601 with its zone.")
+]
+CreatedBefore = Annotated[
+    AwareDatetime | None, Query(description="Created before this moment, ISO 8601 with its zone.")
+]
+
+
+def seconds_of(moment: AwareDatetime | None) -> float | None:
+    """Return a moment in seconds since 1970."""
+    return None if moment is None else moment.timestamp()
