@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from app.api.conditional import IF_MATCH
 from app.api.dependencies import ModuleName, NamePattern, ServicesOf
@@ -17,6 +17,7 @@ from app.api.tensor_io import (
     StateFields,
     StepFields,
     answer,
+    answer_ranked,
     read_step,
     read_tensors,
 )
@@ -47,6 +48,10 @@ _FORWARD_FIELDS = {**_PASS_FIELDS, "is_train": {"type": ["boolean", "null"]}}
 _BUCKET_TAKEN = {
     "bucket": {"type": "string", "description": "Key of the bucket taken, where there are some."}
 }
+TopK = Annotated[
+    int | None,
+    Query(ge=1, le=1000, description="Answer with so many of the best classes of each row."),
+]
 _ERRORS = problems(400, 404, 409, 412, 413, 415, 422, 503)
 
 
@@ -223,8 +228,14 @@ async def set_states(module: ModuleName, request: Request, services: ServicesOf)
         **problems(400, 404, 409, 413, 415, 422, 503),
     },
 )
-async def predict_module(module: ModuleName, request: Request, services: ServicesOf) -> Response:
+async def predict_module(
+    module: ModuleName, request: Request, services: ServicesOf, top_k: TopK = None
+) -> Response:
     """Compute the outputs of any number of examples; nothing of the module changes.
+
+    With `top_k` the answer is JSON: in the place of each row of an output the best classes, the
+    best first, as `{"label": "cat", "index": 281, "score": 0.93}`. Classes are the last axis; a
+    label is null where `PUT …/labels/{output}` set none.
 
     Many examples are computed in pieces, of as many as bound or as take 20 ms, between which other
     predictions are answered and a fit goes on: each piece sees the parameters of its time. A client
@@ -247,4 +258,6 @@ async def predict_module(module: ModuleName, request: Request, services: Service
         services.predictions.note_answered(
             record, services.predictions.target(record, rows, bucket)
         )
+    if top_k is not None:
+        return await answer_ranked(reply, top_k, record.labels, extra)
     return await answer(request, reply, "outputs", extra)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
+import orjson
 from fastapi import Request, Response
 from pydantic import ConfigDict
 
@@ -17,6 +18,7 @@ from app.domain.names import BucketKey, Pattern
 from app.link.client import Reply
 from app.settings import Settings
 from app.tensors.codec import JSON, NPZ, Tensors, body_type, decode, encode_buffer, negotiate
+from app.tensors.ranking import labelled
 
 __all__ = [
     "ForwardFields",
@@ -26,6 +28,7 @@ __all__ = [
     "StateFields",
     "StepFields",
     "answer",
+    "answer_ranked",
     "read_step",
     "read_tensors",
 ]
@@ -154,5 +157,27 @@ async def answer(
         size = sum(tensor.nbytes for tensor in reply.tensors.values())
         make = partial(encode_buffer, kind, reply.tensors, key, extra)
         return Response(await beside_the_loop(size, make), media_type=kind)
+    finally:
+        reply.release()
+
+
+async def answer_ranked(
+    reply: Reply,
+    count: int,
+    labels: Mapping[str, Sequence[str]],
+    extra: Mapping[str, Any] | None = None,
+) -> Response:
+    """Return the best classes of each row of a reply's tensors as JSON, and release them."""
+
+    def make() -> bytes:
+        ranked = {
+            name: labelled(tensor, count, labels.get(name))
+            for name, tensor in reply.tensors.items()
+        }
+        return orjson.dumps({"outputs": ranked, **(extra or {})})
+
+    try:
+        size = sum(tensor.nbytes for tensor in reply.tensors.values())
+        return Response(await beside_the_loop(size, make), media_type=JSON)
     finally:
         reply.release()

@@ -143,6 +143,7 @@ class ModuleView(BaseModel):
     executor: str = Field(examples=["cpu(0)"])
     contexts: list[str]
     serving: dict[str, Any] = Field(description="How predictions are served.")
+    labelled_outputs: list[str] = Field(description="Outputs whose classes have labels.")
     bind: dict[str, Any] | None
     init: dict[str, Any] | None
     optimizer: dict[str, Any] | None
@@ -314,6 +315,7 @@ def module_view(
             if name in plain and name not in _OWN
         },
         name=record.public_name,
+        labelled_outputs=list(record.labels),
         is_from_folder=record.folder is not None,
         etag=record.etag,
         stage=record.stage.value,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -24,6 +24,26 @@ class StepCalls(Connection):
     def predict(self, name: str, **inputs: npt.ArrayLike) -> Arrays:
         """Return the outputs by name for a batch of inputs by name."""
         return self._exchange(f"/v1/modules/{name}/predict", inputs, {})
+
+    def predict_top_k(self, name: str, top_k: int, **inputs: npt.ArrayLike) -> dict[str, list[Any]]:
+        """Return the best classes of each row of the outputs, with their labels and scores."""
+        path = f"/v1/modules/{name}/predict"
+        answer = self._send_tensors("POST", path, inputs, params={"top_k": top_k}).json()
+        outputs: dict[str, list[Any]] = answer["outputs"]
+        return outputs
+
+    def labels(self, name: str, output: str) -> list[str]:
+        """Return the labels of an output's classes."""
+        found: list[str] = self.request("GET", f"/v1/modules/{name}/labels/{output}").json()
+        return found
+
+    def set_labels(self, name: str, output: str, labels: Sequence[str]) -> dict[str, Any]:
+        """Set the labels of an output's classes."""
+        return self._json("PUT", f"/v1/modules/{name}/labels/{output}", json=list(labels))
+
+    def delete_labels(self, name: str, output: str) -> None:
+        """Remove the labels of an output."""
+        self.request("DELETE", f"/v1/modules/{name}/labels/{output}")
 
     def forward(self, name: str, inputs: Mapping[str, npt.ArrayLike], **fields: Any) -> Arrays:
         """Compute and return the outputs of a batch, labels among its inputs."""

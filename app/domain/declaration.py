@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 from app.domain.codec import STRICT_FIELDS
 from app.domain.serving import Batches, BatchSize, DelayUs
 
-__all__ = ["DeclaredInput", "FolderModel", "ModelDeclaration"]
+__all__ = ["DeclaredInput", "DeclaredOutput", "FolderModel", "ModelDeclaration"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +40,21 @@ class DeclaredInput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredOutput:
+    """One output: ``labels`` is the name of a file beside it, with a class a line."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    labels: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelDeclaration:
     """The content of ``modserve.yaml``; each field may be left out.
 
     Attributes:
         inputs: by name; those that are not there are worked out from symbol and parameters.
+        outputs: by name.
         label_names: inputs of the symbol that predictions go without.
         buckets: lengths of an open axis of the inputs.
         max_batch_size, batches, max_delay_us: see ``ServingSpec``.
@@ -54,6 +64,7 @@ class ModelDeclaration:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
     inputs: dict[str, DeclaredInput] = field(default_factory=dict)
+    outputs: dict[str, DeclaredOutput] = field(default_factory=dict)
     label_names: tuple[str, ...] | None = None
     buckets: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(max_length=256)] = ()
     max_batch_size: BatchSize | None = None

@@ -202,6 +202,7 @@ class ModuleRecord:
             What was not sent yet is no part of a checkpoint: a fit that goes on after a death
             begins without.
         serving: how predictions are served.
+        labels: of the classes of an output, by its name.
         bind, init, optimizer: the specifications of the calls made, None before the call.
         params: where the parameters came from, None while there are none.
         checkpoint: the newest durable state of its parameters.
@@ -231,6 +232,7 @@ class ModuleRecord:
     executor: str = "cpu(0)"
     contexts: tuple[str, ...] = ("cpu(0)",)
     serving: ServingSpec = field(default_factory=ServingSpec)
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     bind: BindSpec | None = None
     init: InitSpec | None = None
     optimizer: OptimizerSpec | None = None

@@ -3,6 +3,7 @@
     <models>/lenet/lenet-symbol.json     the graph
     <models>/lenet/lenet-0003.params     one file an epoch; the last one is served
     <models>/lenet/modserve.yaml         see ``ModelDeclaration``; may be absent
+    <models>/lenet/synset.txt            labels, where the declaration names the file
 
 Files of other names are left alone. Nothing is ever written here.
 """
@@ -21,6 +22,7 @@ import yaml
 
 from app.domain.codec import canonical_json, from_plain
 from app.domain.declaration import ModelDeclaration
+from app.domain.labels import parse_labels
 from app.domain.names import check_name
 from app.errors import Damaged, Invalid, Malformed
 from app.tensors.json_bodies import parse_json
@@ -44,12 +46,14 @@ class ModelFiles:
         symbol: and its content as canonical JSON.
         params: the files of parameters by epoch, at least one.
         declaration: what the operator says of it.
+        labels: of the classes of outputs, by the output's name.
     """
 
     symbol_path: Path
     symbol: str
     params: Mapping[int, Path]
     declaration: ModelDeclaration
+    labels: Mapping[str, tuple[str, ...]]
 
     @property
     def epoch(self) -> int:
@@ -107,7 +111,18 @@ def read_model(folder: Path) -> ModelFiles:
         symbol=_read_symbol(symbol),
         params=params,
         declaration=declaration,
+        labels={
+            output: _read_labels(folder, one.labels, f"outputs.{output}.labels")
+            for output, one in declaration.outputs.items()
+        },
     )
+
+
+def _read_labels(folder: Path, name: str, field: str) -> tuple[str, ...]:
+    path = folder / check_name(name, field)
+    if not path.is_file():
+        raise Invalid(field, name, "a file beside modserve.yaml")
+    return parse_labels(_read(path, _LARGEST_SYMBOL), field)
 
 
 def _read_symbol(path: Path) -> str:

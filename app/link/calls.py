@@ -122,7 +122,7 @@ class ResidentModules(_Strict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectModel(_Strict):
-    """Ask for the ``inputs``, ``labels`` and likely ``shapes`` of a model that is no module yet.
+    """Ask for ``inputs``, ``labels``, ``outputs`` and likely ``shapes`` of what is no module yet.
 
     ``shapes`` are by input and None where none were found that fit the parameters.
 

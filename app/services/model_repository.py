@@ -289,6 +289,10 @@ class ModelRepository:
         wanted = labels if declaration.label_names is None else declaration.label_names
         names = [one for one in inputs if one not in wanted]
         _check_inputs(declaration.inputs, names, shapes)
+        for output in declaration.outputs:
+            if output not in reply.result["outputs"]:
+                expected = f"one of the outputs {', '.join(reply.result['outputs'])}"
+                raise Invalid(f"outputs.{output}", output, expected)
         keys = [str(length) for length in sorted(set(declaration.buckets))] or [SINGLE]
         guessed = {name: shapes[name] for name in names if name not in declaration.inputs}
         if guessed:
@@ -308,6 +312,7 @@ class ModelRepository:
                 batches=declaration.batches,
                 max_delay_us=declaration.max_delay_us,
             ),
+            labels=files.labels,
             bind=BindSpec(data_shapes=described, for_training=False),
         )
 

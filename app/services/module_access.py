@@ -184,9 +184,20 @@ class ModuleAccess:
     async def serve(self, name: str, change: Callable[[ServingSpec], ServingSpec]) -> ModuleRecord:
         """Change how a module is served; predictions see it that are asked for from here on."""
 
-        def alter(record: ModuleRecord) -> ModuleRecord:
-            return record.evolve(serving=change(record.serving))
+        return await self._change_record(
+            name, lambda record: record.evolve(serving=change(record.serving))
+        )
 
+    async def label(self, name: str, output: str, labels: tuple[str, ...] | None) -> ModuleRecord:
+        """Set the labels of an output's classes; None removes them."""
+
+        def alter(record: ModuleRecord) -> ModuleRecord:
+            others = {one: names for one, names in record.labels.items() if one != output}
+            return record.evolve(labels=others if labels is None else {**others, output: labels})
+
+        return await self._change_record(name, alter)
+
+    async def _change_record(self, name: str, alter: Alter) -> ModuleRecord:
         async with self.lock(name):
             record = await asyncio.to_thread(self._modules.change, name, alter)
             self.remember(record)

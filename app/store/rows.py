@@ -75,6 +75,7 @@ def module_of(row: Row[Any], symbols: Mapping[str, str]) -> ModuleRecord:
         origin=_origin_of(row.spec.get("origin")),
         folder=_folder_of(row.spec.get("folder")),
         serving=from_plain(ServingSpec, row.spec.get("serving", {})),
+        labels={output: tuple(names) for output, names in row.spec.get("labels", {}).items()},
         # What older servers did not know of, their rows do not have.
         **{name: tuple(row.spec.get(name, ())) for name in _MODULE_TUPLES},
     )
@@ -86,6 +87,7 @@ def module_values(record: ModuleRecord) -> dict[str, Any]:
     spec["default_bucket_key"] = record.default_bucket_key
     spec["origin"] = None if record.origin is None else to_plain(record.origin)
     spec["folder"] = None if record.folder is None else to_plain(record.folder)
+    spec["labels"] = {output: list(names) for output, names in record.labels.items()}
     spec["serving"] = to_plain(record.serving)
     spec["compression_params"] = _plain_dict(record.compression_params)
     return {

@@ -44,4 +44,5 @@ def _inspect(call: InspectModel) -> Mapping[str, Any]:
     else:
         found = guess_shapes(symbol, stored, given)
     shapes = None if found is None else {name: list(found[name]) for name in inputs}
-    return {"inputs": inputs, "labels": labels, "shapes": shapes}
+    outputs = symbol.list_outputs()
+    return {"inputs": inputs, "labels": labels, "outputs": outputs, "shapes": shapes}

@@ -244,6 +244,25 @@ def test_a_module_is_made_from_a_model_of_the_folder(client: Client, folder: Pat
     assert predict(client, "mine") == 2
 
 
+def test_labels_lie_beside_the_model(client: Client, folder: Path) -> None:
+    text = "outputs: {softmax_output: {labels: synset.txt}}\n"
+    write_model(folder / "digits", 1, declaration=text)
+    client.reload_models()
+    assert "outputs.softmax_output.labels" in state_of(client, "digits")["reason"]
+    (folder / "digits" / "synset.txt").write_text("cat\ndog, hound\nbird\n")
+    client.reload_models()
+    (best, second), _ = client.predict_top_k("digits", 2, data=EXAMPLES)["softmax_output"]
+    assert (best["label"], best["index"]) == ("dog, hound", 1)
+    assert second["label"] == "cat"
+    for content, said in (
+        (text.replace("softmax_", "soft_"), "softmax_output"),
+        ("outputs: {softmax_output: {labels: ../synset.txt}}", "labels"),
+    ):
+        (folder / "digits" / "modserve.yaml").write_text(content)
+        client.reload_models()
+        assert said in state_of(client, "digits")["reason"]
+
+
 def test_buckets(client: Client, folder: Path) -> None:
     symbol = json.loads(json.dumps(NETWORK))
     symbol["nodes"][3]["attrs"]["flatten"] = "False"
