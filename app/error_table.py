@@ -36,6 +36,7 @@ from app.errors import (
     TooLarge,
     TooSlow,
     Unavailable,
+    UnsupportedCoding,
     UnsupportedMedia,
     WrongStage,
     refined,
@@ -98,6 +99,7 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
         422, "idempotency_mismatch", "The Idempotency-Key was used for another request"
     ),
     HeadersTooLarge: ErrorKind(431, "headers_too_large", "Header fields over the limit"),
+    UnsupportedCoding: ErrorKind(501, "unsupported_coding", "The content coding is not read"),
     Unavailable: ErrorKind(503, "unavailable", "Not available at present"),
     StorageFull: ErrorKind(507, "storage_full", "The server's disk is full"),
     OutOfMemory: ErrorKind(507, "out_of_memory", "The device has no memory for it"),

@@ -22,6 +22,7 @@
     │   ├── Damaged                 a file is truncated, altered or of another format
     │   └── IdempotencyMismatch     an Idempotency-Key came back with another request
     ├── HeadersTooLarge        431  more, or longer, header fields than allowed
+    ├── UnsupportedCoding      501  a Content-Encoding that is not read
     └── Unavailable            503  cannot be answered now; says when to try again
 
 What an executor refuses comes as a ``HostError`` with the code of a row of the table, the engine's
@@ -65,6 +66,7 @@ __all__ = [
     "TooLarge",
     "TooSlow",
     "Unavailable",
+    "UnsupportedCoding",
     "UnsupportedMedia",
     "WrongStage",
     "brief",
@@ -333,6 +335,15 @@ class UnsupportedMedia(ServiceError):
 
     def __init__(self, got: str | None, supported: Iterable[str]) -> None:
         super().__init__(f"content type {got!r} is not read here; use {', '.join(supported)}")
+
+
+class UnsupportedCoding(ServiceError):
+    """The body has a content coding that is not read."""
+
+    def __init__(self, got: str, supported: Iterable[str]) -> None:
+        super().__init__(
+            f"content encoding {brief(got)} is not read here; use {', '.join(supported)} or none"
+        )
 
 
 class Invalid(ServiceError):

@@ -32,6 +32,8 @@ from app.link.process import ProcessOptions
 from app.link.supervisor import Restore, Supervisor
 from app.logs import send_log
 from app.oip.infer import InferLane
+from app.oip.inference import Inferences
+from app.oip.routers import ROUTERS as PROTOCOL_ROUTERS
 from app.services.bell import Bells
 from app.services.dispatcher import Dispatcher
 from app.services.executor_locks import ExecutorLocks
@@ -50,6 +52,7 @@ from app.services.recovery_report import RecoveryReport
 from app.services.restoration import Restoration
 from app.services.restore_log import RestoreLog
 from app.services.services import Services
+from app.services.statistics import Statistics
 from app.services.storage import Storage, StorageOptions, open_storage
 from app.services.submissions import JobDefaults
 from app.settings import Settings
@@ -80,6 +83,10 @@ _TAGS = [
     {"name": "datasets", "description": "Uploaded data."},
     {"name": "errors", "description": "Error codes, and what to do about each."},
     {"name": "models", "description": "What the models folder holds."},
+    {
+        "name": "inference protocol",
+        "description": "The Open Inference Protocol (KServe V2), as Triton's clients speak it.",
+    },
     {"name": "operations", "description": "Health, metrics and executors."},
 ]
 
@@ -105,7 +112,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(SiteGuard, settings=settings)
     app.add_middleware(RequestContext)
     install_error_handlers(app)
-    for router in ROUTERS:
+    for router in (*ROUTERS, *PROTOCOL_ROUTERS):
         app.include_router(router)
     app.openapi = lambda: _cached_openapi(app)  # type: ignore[method-assign]
     return app
@@ -143,8 +150,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         )
         stack.push_async_callback(app.state.decoders.close)
         services = app.state.services = await _open_services(settings, stack)
+        inferences = app.state.inferences = Inferences(services.predictions)
         app.state.lanes = [
-            ("/v2/models/{name}/infer", InferLane(services.predictions).open),
+            ("/v2/models/{model}/infer", InferLane(inferences).open),
             (
                 "/v1/modules/{module}/predict",
                 PredictLane(services.predictions, settings.max_body_bytes).open,
@@ -212,7 +220,8 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     lengths = ObservedLengths(modules, LengthCountFiles(settings.data_dir))
     await lengths.start()
     stack.push_async_callback(lengths.stop)
-    predictions = Predictions(access, executors, lengths, settings.max_predictions)
+    statistics = Statistics()
+    predictions = Predictions(access, executors, lengths, statistics, settings.max_predictions)
     stack.push_async_callback(predictions.close)
     models = ModelRepository(
         settings.models_dir,
@@ -238,6 +247,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         predictions=predictions,
         lengths=lengths,
         models=models,
+        statistics=statistics,
         recovered=recovered,
     )
 

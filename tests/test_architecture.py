@@ -58,10 +58,14 @@ APP_ARROWS: dict[str, set[str]] = {
     "services": {"domain", "error_table", "errors", "files", "link", "store"},
     "executor": {"core", "domain", "error_table", "errors", "files", "garbage", "link", "logs"},
     "exchanges": set(),
-    "oip": {"error_table", "errors", "exchanges", "link", "services", "tensors"},
+    "error_answers": {"error_table"},
+    "oip": {
+        *("api", "domain", "error_answers", "errors", "exchanges", "link", "services", "settings"),
+        "tensors",
+    },
     "api": {
         *("domain", "error_table", "errors", "exchanges", "link", "services", "settings"),
-        *("error_catalog", "tensors", "traces"),
+        *("error_answers", "error_catalog", "tensors", "traces"),
     },
     "client": {"tensors"},
     "demo": {"client"},
@@ -73,7 +77,7 @@ APP_ARROWS: dict[str, set[str]] = {
     },
     "maintenance": {"domain", "errors", "files", "services", "store"},
     "serving": {
-        *("api", "error_table", "errors", "exchanges", "garbage", "link", "main", "settings"),
+        *("api", "error_answers", "errors", "exchanges", "garbage", "link", "main", "settings"),
         "traces",
     },
     "__main__": {"cli"},

@@ -87,6 +87,13 @@ def _fields(body: bytes, cls: str) -> Decoded:
     return Decoded()
 
 
+def _function(body: bytes, function: str) -> Decoded:
+    """Do what another part of the server has a function for."""
+    module, _, name = function.partition(":")
+    decoded: Decoded = getattr(importlib.import_module(module), name)(body)
+    return decoded
+
+
 def _job(body: bytes, kind: str) -> Decoded:
     parse_job_params(JobKind(kind), parse_json(body))
     return Decoded()
@@ -111,6 +118,7 @@ def _symbol(body: bytes, field: str) -> Decoded:
 _OPERATIONS: dict[str, Callable[..., Decoded]] = {
     "tensors": _tensors,
     "fields": _fields,
+    "function": _function,
     "job": _job,
     "module": _module,
     "symbol": _symbol,

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Header, Path, Query, Request
 
 from app.domain.names import NAME_PATTERN, Pattern
+from app.error_answers import is_of_protocol
 from app.errors import Invalid
 from app.services.services import Services
 
@@ -24,8 +25,11 @@ __all__ = [
 
 
 async def refuse_unknown_query(request: Request) -> None:
-    """Refuse a query parameter that the path does not have: a misspelt one would be ignored."""
-    if not request.scope["query_string"]:
+    """Refuse a query parameter that the path does not have: a misspelt one would be ignored.
+
+    The Open Inference Protocol has none at all; what its clients add is meant for others.
+    """
+    if not request.scope["query_string"] or is_of_protocol(request.scope["path"]):
         return
     path, verb = request.scope["route"].path, request.method.lower()
     declared = request.app.openapi()["paths"][path][verb].get("parameters", ())

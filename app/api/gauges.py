@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
+from app.api.prediction_metrics import prediction_metrics
 from app.services.services import Services
 
 __all__ = ["Gauges"]
@@ -45,3 +46,4 @@ class Gauges:
         for each, count in self._services.jobs.count().items():
             jobs.add_metric([each.value], count)
         yield jobs
+        yield from prediction_metrics(self._services.statistics)

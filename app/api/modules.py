@@ -184,6 +184,7 @@ def get_module_symbol(module: ModuleName, services: ServicesOf, key: str | None 
 async def delete_module(module: ModuleName, services: ServicesOf) -> None:
     """Delete a module with its finished jobs and all its checkpoints."""
     await services.commands.delete(module)
+    services.statistics.forget(module)
 
 
 @router.post(

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from app.api.openapi_headers import declare_headers
 from app.api.problems import PROBLEM_JSON
 from app.api.views import ProblemView
+from app.error_answers import is_of_protocol
 from app.error_catalog import CATALOG
 from app.tensors.codec import JSON, NPY, NPZ, SAFETENSORS
 
@@ -207,6 +208,8 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
     for path, operations in document["paths"].items():
         for verb, operation in operations.items():
             _replace_validation_error(operation)
+            if is_of_protocol(path):
+                operation["responses"].pop("422", None)
             if path.startswith("/v1/"):
                 _add_common_failures(verb, operation)
     declare_headers(document, problems(412)[412])

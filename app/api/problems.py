@@ -1,17 +1,16 @@
-"""Errors as RFC 9457 answers, for every path under /v1."""
+"""Errors of every path as answers."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import structlog
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from app.error_table import ERROR_TABLE, to_problem
+from app.error_answers import error_answer
+from app.error_table import ERROR_TABLE
 from app.errors import (
     FieldError,
     HostError,
@@ -28,8 +27,6 @@ PROBLEM_JSON = "application/problem+json"
 
 _VERBS = ("DELETE", "GET", "PATCH", "POST", "PUT")
 
-_log = structlog.get_logger(__name__)
-
 
 def install_error_handlers(app: FastAPI) -> None:
     """Make every error of the application a problem+json answer."""
@@ -39,22 +36,17 @@ def install_error_handlers(app: FastAPI) -> None:
         app.add_exception_handler(cls, _on_error)
 
 
-def problem_response(request: Request, error: BaseException) -> JSONResponse:
+def problem_response(request: Request, error: BaseException) -> Response:
     """Return the answer to an error; those that are our fault are logged with their traceback."""
-    request_id = _request_id(request)
-    problem = to_problem(error, request_id, request.url.path)
-    if problem.status == 500:
-        _log.error("request failed", path=request.url.path, request_id=request_id, exc_info=error)
-    return JSONResponse(
-        problem.body, problem.status, headers=problem.headers, media_type=PROBLEM_JSON
-    )
+    answer = error_answer(error, _request_id(request), request.url.path)
+    return Response(answer.body, answer.status, headers=dict(answer.headers))
 
 
-async def _on_error(request: Request, error: Exception) -> JSONResponse:
+async def _on_error(request: Request, error: Exception) -> Response:
     return problem_response(request, error)
 
 
-async def _on_validation(request: Request, error: Exception) -> JSONResponse:
+async def _on_validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     rows = error.errors()
     if any(row["type"] == "json_invalid" for row in rows):
@@ -62,7 +54,7 @@ async def _on_validation(request: Request, error: Exception) -> JSONResponse:
     return problem_response(request, Invalid.from_errors(_field_error(dict(row)) for row in rows))
 
 
-async def _on_http(request: Request, error: Exception) -> JSONResponse:
+async def _on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 404:
         return problem_response(request, NotFound("path", request.url.path, "see /docs"))

@@ -250,7 +250,7 @@ async def predict_module(
     tensors, rest = await read_tensors(request, record.data_names)
     bucket = from_plain(PredictFields, rest).bucket if rest else None
     call = predict_call(record, bucket)
-    reply = await unless_hung_up(request, services.access.ask(record, call, tensors))
+    reply = await unless_hung_up(request, services.predictions.call(record, call, tensors))
     extra = None
     if record.kind is ModuleKind.BUCKETING:
         extra = reply.result

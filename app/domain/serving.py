@@ -9,14 +9,15 @@ from pydantic import ConfigDict, Field
 
 from app.domain.codec import STRICT_FIELDS
 
-__all__ = ["BatchSize", "Batches", "DelayUs", "ServingSpec"]
+__all__ = ["MOST_ROWS", "BatchSize", "Batches", "DelayUs", "ServingSpec"]
 
 Batches: TypeAlias = Literal["auto", "always", "never"]
 
-_MOST_ROWS = 1 << 16
+MOST_ROWS = 1 << 16
+"""Examples of one inference of the Open Inference Protocol, where no fewer are set."""
 _LONGEST_DELAY_US = 10_000_000
 
-BatchSize: TypeAlias = Annotated[int, Field(ge=1, le=_MOST_ROWS)]
+BatchSize: TypeAlias = Annotated[int, Field(ge=1, le=MOST_ROWS)]
 DelayUs: TypeAlias = Annotated[int, Field(ge=0, le=_LONGEST_DELAY_US)]
 
 
@@ -30,6 +31,8 @@ class ServingSpec:
         batches: whether requests are computed together. ``auto``: where the outputs for an example
             are found not to depend on the others; ``always``, ``never``: as is declared here.
         max_delay_us: microseconds that a request may wait for others to be computed with it.
+        is_loaded: False for one that is to leave its device; predictions are refused until it is
+            loaded again.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -37,3 +40,4 @@ class ServingSpec:
     max_batch_size: BatchSize | None = None
     batches: Batches = "auto"
     max_delay_us: DelayUs = 0
+    is_loaded: bool = True

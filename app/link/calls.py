@@ -372,12 +372,15 @@ class Predict(OfModule):
             short time.
         batches: whether it may be computed with others; see ``ServingSpec``.
         max_delay_us: microseconds that it may wait for others to be computed with it.
+        is_strict: as the Open Inference Protocol has it: inputs have the dtypes that are bound,
+            and no more examples than may be computed together.
     """
 
     bucket: str | None = None
     max_batch_size: int | None = None
     batches: Batches = "auto"
     max_delay_us: int = 0
+    is_strict: bool = False
 
 
 # -- files -------------------------------------------------------------------------------------

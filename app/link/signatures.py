@@ -66,10 +66,12 @@ class Target:
     Attributes:
         params: of the call ``predict``, without those that differ from one to the next.
         inputs: what the inputs are.
+        rows: examples of each prediction.
     """
 
     params: Mapping[str, Any]
     inputs: Signature = field(repr=False)
+    rows: int = 1
 
     @property
     def module(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from app.errors import Invalid
 
-__all__ = ["datatype_of", "dtype_of"]
+__all__ = ["BINARY_ONLY", "datatype_of", "dtype_of"]
 
 _DTYPES: Mapping[str, np.dtype[Any]] = {
     "BOOL": np.dtype(np.bool_),
@@ -27,12 +27,16 @@ _DTYPES: Mapping[str, np.dtype[Any]] = {
     "FP64": np.dtype("<f8"),
     "BF16": np.dtype(ml_dtypes.bfloat16),
 }
+BINARY_ONLY = _DTYPES["BF16"]
+"""What JSON has no numbers for, as the protocol says."""
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 def dtype_of(datatype: object, field: str) -> np.dtype[Any]:
     """Return the dtype of a datatype; raise Invalid for one that is none, or is not of numbers."""
     found = _DTYPES.get(datatype) if isinstance(datatype, str) else None
+    if datatype == "BYTES":
+        raise Invalid(field, datatype, "numbers: no model here takes text")
     if found is None:
         raise Invalid(field, datatype, f"one of {', '.join(_DTYPES)}")
     return found

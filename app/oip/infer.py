@@ -1,107 +1,111 @@
-"""``POST /v2/models/{name}/infer``: from the bytes of a request to those of its answer."""
+"""``POST /v2/models/{model}/infer`` with a small body: from its bytes to those of its answer."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-import time
 from functools import partial
 from urllib.parse import unquote
 
-from app.errors import Invalid, Malformed
+from app.error_answers import error_answer
+from app.errors import NotFound, ServiceError
 from app.exchanges import Begin, Pending, RequestHead, Respond
 from app.link.client import Outcome
-from app.oip.infer_answer import Answers
-from app.oip.infer_request import InferHeader, read_header
-from app.oip.problems import oip_problem
-from app.services.predictions import Predictions
+from app.oip.codings import chosen_coding
+from app.oip.inference import FEW_BYTES, LENGTH_FIELD, Inferences, Writer, header_bytes_of, split
+from app.oip.versions import check_version
 
 __all__ = ["InferLane"]
 
-_PATH = re.compile(r"/v2/models/([^/]+)/infer")
-_MOST_KNOWN = 4096
-_LIVE = "live"
+_PATH = re.compile(r"/v2/models/([^/]+)(?:/versions/([^/]+))?/infer")
+_ANY_PATH = "/v2"
 
 
 class InferLane:
     """Answers infer requests whose bodies are small."""
 
-    def __init__(self, predictions: Predictions) -> None:
-        self._predictions = predictions
-        self._headers: dict[bytes, InferHeader] = {}
-        self._answers: dict[str, Answers] = {}
+    def __init__(self, inferences: Inferences) -> None:
+        self._inferences = inferences
+        self._writing: set[asyncio.Future[None]] = set()
 
     def open(self, head: RequestHead) -> Begin | None:
         """Return how requests with a head are answered; None where they go to the router."""
         path = _PATH.fullmatch(head.path)
-        if path is None or head.query or not _takes_plain(head.headers.get("accept-encoding", "")):
+        if path is None or head.query:
             return None
-        name = unquote(path[1])
-        if self._predictions.record(name) is None:
+        model, version = unquote(path[1]), path[2] and unquote(path[2])
+        record = self._inferences.record(model)
+        if record is None:
             return None
-        length = head.headers.get("inference-header-content-length")
-        if length is not None and not (length.isascii() and length.isdecimal() and length != "0"):
+        try:
+            version = check_version(record, version)
+            header_bytes = header_bytes_of(head.headers.get(LENGTH_FIELD))
+        except ServiceError:
             return None
-        return partial(self._begin, name, None if length is None else int(length))
+        if header_bytes == 0:
+            return None
+        coding = chosen_coding(head.headers.get("accept-encoding", ""))
+        return partial(self._begin, model, version, header_bytes, coding)
 
     def _begin(
-        self, name: str, length: int | None, body: bytes, request_id: str, respond: Respond
+        self,
+        model: str,
+        version: str,
+        header_bytes: int | None,
+        coding: str | None,
+        body: bytes,
+        request_id: str,
+        respond: Respond,
     ) -> Pending | None:
         try:
-            return self._ask(name, length, body, request_id, respond)
+            text, behind = split(body, header_bytes)
+            header = self._inferences.read(text)
+            record = self._inferences.record(model)
+            if record is None:
+                raise NotFound("model", model)
+            write = self._inferences.writer(record, version, header.wish, coding)
+            on_outcome = partial(self._on_outcome, write, request_id, respond)
+            return self._inferences.ask(record, header, behind, on_outcome)
         except Exception as error:
-            respond(*oip_problem(error, request_id))
+            _refuse(error, request_id, respond)
             return None
 
-    def _ask(
-        self, name: str, length: int | None, body: bytes, request_id: str, respond: Respond
-    ) -> Pending:
-        if length is not None and length > len(body):
-            raise Malformed(
-                f"Inference-Header-Content-Length is {length}, the body has {len(body)} bytes"
-            )
-        header = self._header(body[:length])
-        pieces = header.pieces(memoryview(body)[len(body) if length is None else length :])
-        record = self._predictions.record(name)
-        if record is None:
-            raise Malformed(f"model {name!r} was deleted")
-        target = self._predictions.target(record, header.rows)
-        deadline = time.monotonic() + header.timeout_us * 1e-6 if header.timeout_us else 0.0
-
-        def on_outcome(outcome: Outcome | Exception) -> None:
-            if not isinstance(outcome, Outcome):
-                respond(*oip_problem(outcome, request_id))
-                return
-            try:
-                lines, content = self._answers_of(name).write(outcome, header.wish)
-            except Invalid as error:
-                respond(*oip_problem(error, request_id))
-            else:
-                respond(200, lines, content)
-            finally:
-                outcome.release()
-
-        return self._predictions.ask(
-            *(record, target, pieces, on_outcome), deadline=deadline, priority=header.priority
-        )
-
-    def _header(self, text: bytes) -> InferHeader:
-        """Read a header; one without numbers and without an id is likely to come again."""
-        header = self._headers.get(text)
-        if header is None:
-            header = read_header(text)
-            if not header.inline and not header.wish.request_id:
-                if len(self._headers) >= _MOST_KNOWN:
-                    self._headers.clear()
-                self._headers[text] = header
-        return header
-
-    def _answers_of(self, name: str) -> Answers:
-        answers = self._answers.get(name)
-        if answers is None:
-            answers = self._answers[name] = Answers(name, _LIVE)
-        return answers
+    def _on_outcome(
+        self, write: Writer, request_id: str, respond: Respond, outcome: Outcome | Exception
+    ) -> None:
+        if not isinstance(outcome, Outcome):
+            _refuse(outcome, request_id, respond)
+        elif outcome.outputs.nbytes > FEW_BYTES:
+            task = asyncio.ensure_future(_write_beside(write, request_id, respond, outcome))
+            self._writing.add(task)
+            task.add_done_callback(self._writing.discard)
+        else:
+            _write_here(write, request_id, respond, outcome)
 
 
-def _takes_plain(accept_encoding: str) -> bool:
-    """Tell whether an answer may come uncompressed, as small ones do."""
-    return "q=0" not in accept_encoding.replace(" ", "")
+def _write_here(write: Writer, request_id: str, respond: Respond, outcome: Outcome) -> None:
+    try:
+        written = write(outcome)
+    except Exception as error:
+        _refuse(error, request_id, respond)
+    else:
+        respond(200, written.lines, bytes(written.content))
+    finally:
+        outcome.release()
+
+
+async def _write_beside(write: Writer, request_id: str, respond: Respond, outcome: Outcome) -> None:
+    try:
+        written = await asyncio.to_thread(write, outcome)
+        content = bytes(written.content)
+    except Exception as error:
+        _refuse(error, request_id, respond)
+    else:
+        respond(200, written.lines, content)
+    finally:
+        outcome.release()
+
+
+def _refuse(error: Exception, request_id: str, respond: Respond) -> None:
+    answer = error_answer(error, request_id, _ANY_PATH)
+    respond(answer.status, answer.lines, answer.body)

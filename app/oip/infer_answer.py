@@ -3,53 +3,113 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 
 from app.errors import Invalid
 from app.link.client import Outcome
 from app.link.signatures import Signature
-from app.oip.datatypes import datatype_of
-from app.oip.infer_request import Wish
+from app.oip.classification import classified, packed_strings
+from app.oip.datatypes import BINARY_ONLY, datatype_of
+from app.oip.infer_request import Wish, WishedOutput
+from app.tensors.writing import join
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "Written"]
 
 _MOST_KNOWN = 4096
+_NUMBERS_AT_ONCE = 1 << 13  # less than a millisecond of the interpreter's lock
+_LARGE_BYTES = 1 << 16
+
+Piece: TypeAlias = bytes | memoryview
+Labels: TypeAlias = Mapping[str, Sequence[str]]
+
+
+class Written(NamedTuple):
+    """An answer.
+
+    Attributes:
+        content: its body.
+        header_bytes: of the JSON that it begins with, before any compression; None where nothing
+            follows that.
+        coding: in which the body is compressed, None where it is not.
+    """
+
+    content: Piece
+    header_bytes: int | None
+    coding: str | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The header fields that say so."""
+        if self.header_bytes is None:
+            fields = {"content-type": "application/json"}
+        else:
+            fields = {
+                "content-type": "application/octet-stream",
+                "inference-header-content-length": str(self.header_bytes),
+            }
+        return fields if self.coding is None else fields | {"content-encoding": self.coding}
+
+    @property
+    def lines(self) -> bytes:
+        """The header fields as they are sent."""
+        if self.coding is None and self.header_bytes is not None:
+            return (
+                b"content-type: application/octet-stream\r\n"
+                b"inference-header-content-length: %d\r\n" % self.header_bytes
+            )
+        return "".join(f"{name}: {value}\r\n" for name, value in self.headers.items()).encode()
+
+
+class _Chosen(NamedTuple):
+    """An output that is wanted: its number among the outputs, and how."""
+
+    number: int
+    is_binary: bool
+    classes: int
 
 
 class _Form(NamedTuple):
     """How outputs of one signature are answered to one wish, all of them behind the header."""
 
-    head: bytes
     header: bytes
     places: list[tuple[int, int]]
 
 
 class Answers:
-    """Writes answers; what all of one kind have in common is written once."""
+    """Writes answers of a version of a model; what all of one kind have in common once."""
 
-    def __init__(self, module: str, version: str) -> None:
-        self._fields = {"model_name": module, "model_version": version}
+    def __init__(self, model: str, version: str) -> None:
+        self._fields = {"model_name": model, "model_version": version}
         self._forms: dict[tuple[Signature, Wish], _Form] = {}
 
-    def write(self, outcome: Outcome, wish: Wish) -> tuple[bytes, bytes]:
-        """Return header lines and body; raise Invalid for an output that is not there."""
+    def write(self, outcome: Outcome, wish: Wish, labels: Labels) -> Written:
+        """Return the answer; raise Invalid for an output that is not there.
+
+        Args:
+            labels: of classes, by output.
+        """
         form = self._forms.get((outcome.outputs, wish))
         if form is None:
             chosen = _chosen(outcome.outputs, wish)
-            if not all(is_binary for _, is_binary in chosen):
-                return self._mixed(outcome, wish, chosen)
+            if not all(one.is_binary and not one.classes for one in chosen):
+                return self._mixed(outcome, wish, chosen, labels)
             form = self._form(outcome.outputs, wish, chosen)
         memory = outcome.memory
-        return form.head, b"".join([form.header, *(memory[a:b] for a, b in form.places)])
+        pieces: list[Piece] = [form.header, *(memory[a:b] for a, b in form.places)]
+        return Written(_joined(pieces), len(form.header))
 
-    def _form(self, outputs: Signature, wish: Wish, chosen: list[tuple[int, bool]]) -> _Form:
-        header = self._header(outputs, wish, chosen, {})
-        places = [(at, at + size) for at, size in (_extent(outputs, n) for n, _ in chosen)]
-        form = _Form(_head(len(header)), header, places)
+    def _form(self, outputs: Signature, wish: Wish, chosen: Sequence[_Chosen]) -> _Form:
+        places = [_place(outputs, one.number) for one in chosen]
+        listed = [
+            orjson.dumps(_output(outputs, one) | _binary(end - begin))
+            for one, (begin, end) in zip(chosen, places, strict=True)
+        ]
+        form = _Form(self._header(wish, listed), places)
         if not wish.request_id:
             if len(self._forms) >= _MOST_KNOWN:
                 self._forms.clear()
@@ -57,68 +117,93 @@ class Answers:
         return form
 
     def _mixed(
-        self, outcome: Outcome, wish: Wish, chosen: list[tuple[int, bool]]
-    ) -> tuple[bytes, bytes]:
-        """Write an answer with numbers in its header."""
+        self, outcome: Outcome, wish: Wish, chosen: Sequence[_Chosen], labels: Labels
+    ) -> Written:
+        """Write an answer with numbers, or names of classes, in it."""
         arrays = outcome.outputs.arrays(np.frombuffer(outcome.memory, np.uint8), 0)
-        inline = {
-            number: arrays[outcome.outputs.rows[number][0]]
-            for number, is_binary in chosen
-            if not is_binary
-        }
-        header = self._header(outcome.outputs, wish, chosen, inline)
-        behind = [_extent(outcome.outputs, number) for number, is_binary in chosen if is_binary]
-        if not behind:
-            return b"content-type: application/json\r\n", header
-        pieces = [outcome.memory[at : at + size] for at, size in behind]
-        return _head(len(header)), b"".join([header, *pieces])
-
-    def _header(
-        self,
-        outputs: Signature,
-        wish: Wish,
-        chosen: list[tuple[int, bool]],
-        inline: Mapping[int, np.ndarray],
-    ) -> bytes:
-        listed: list[dict[str, Any]] = []
-        for number, is_binary in chosen:
-            name, dtype, shape, _ = outputs.rows[number]
-            one: dict[str, Any] = {"name": name, "datatype": datatype_of(dtype), "shape": shape}
-            if is_binary:
-                one["parameters"] = {"binary_data_size": _extent(outputs, number)[1]}
+        listed: list[bytes] = []
+        behind: list[Piece] = []
+        for one in chosen:
+            array = arrays[outcome.outputs.rows[one.number][0]]
+            plain = _output(outcome.outputs, one)
+            if one.classes:
+                names = labels.get(plain["name"], ())
+                plain["shape"], elements = classified(plain["name"], array, one.classes, names)
+                plain["datatype"] = "BYTES"
+                octets: Piece = packed_strings(elements) if one.is_binary else b""
+                text = b"" if one.is_binary else orjson.dumps(elements)
+            elif one.is_binary:
+                begin, end = _place(outcome.outputs, one.number)
+                octets = outcome.memory[begin:end]
             else:
-                one["data"] = inline[number].ravel().tolist()
-            listed.append(one)
+                text = _numbers(array)
+            if one.is_binary:
+                behind.append(octets)
+                listed.append(orjson.dumps(plain | _binary(len(octets))))
+            else:
+                listed.append(b'%b,"data":%b}' % (orjson.dumps(plain)[:-1], text))
+        header = self._header(wish, listed)
+        if not behind:
+            return Written(header, None)
+        return Written(_joined([header, *behind]), len(header))
+
+    def _header(self, wish: Wish, listed: Iterable[bytes]) -> bytes:
         request_id = {"id": wish.request_id} if wish.request_id else {}
-        return _dump(self._fields | request_id | {"outputs": listed}, inline)
+        fields = orjson.dumps(self._fields | request_id)
+        return b'%b,"outputs":[%b]}' % (fields[:-1], b",".join(listed))
 
 
-def _chosen(outputs: Signature, wish: Wish) -> list[tuple[int, bool]]:
-    """Return the numbers of the outputs that are wanted, and whether they go behind the header."""
+def _chosen(outputs: Signature, wish: Wish) -> list[_Chosen]:
+    """Return the outputs that are wanted."""
     names = [row[0] for row in outputs.rows]
-    if wish.outputs is None:
-        return [(number, wish.is_binary) for number in range(len(names))]
-    for name, _ in wish.outputs:
-        if name not in names:
-            raise Invalid("outputs", name, f"outputs of the model: {', '.join(names)}")
-    return [(names.index(name), is_binary) for name, is_binary in wish.outputs]
+    wished = wish.outputs
+    if wished is None:
+        wished = tuple(WishedOutput(name, wish.is_binary) for name in names)
+    found = []
+    for one in wished:
+        if one.name not in names:
+            raise Invalid("outputs", one.name, f"outputs of the model: {', '.join(names)}")
+        number = names.index(one.name)
+        dtype = outputs.rows[number][1]
+        if dtype == BINARY_ONLY and not one.is_binary and not one.classes:
+            raise Invalid(f"outputs.{one.name}", "numbers in JSON", "binary_data for its BF16")
+        found.append(_Chosen(number, one.is_binary, one.classes))
+    return found
 
 
-def _extent(outputs: Signature, number: int) -> tuple[int, int]:
-    """Return where an output begins, and its bytes."""
+def _output(outputs: Signature, chosen: _Chosen) -> dict[str, Any]:
+    name, dtype, shape, _ = outputs.rows[chosen.number]
+    return {"name": name, "datatype": datatype_of(dtype), "shape": shape}
+
+
+def _binary(size: int) -> dict[str, Any]:
+    return {"parameters": {"binary_data_size": size}}
+
+
+def _place(outputs: Signature, number: int) -> tuple[int, int]:
+    """Return where an output begins and ends."""
     _, dtype, shape, at = outputs.rows[number]
-    return at, int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    return at, at + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
 
 
-def _head(header_bytes: int) -> bytes:
-    return (
-        b"content-type: application/octet-stream\r\n"
-        b"inference-header-content-length: %d\r\n" % header_bytes
-    )
+def _joined(pieces: Sequence[Piece]) -> Piece:
+    if sum(map(len, pieces)) <= _LARGE_BYTES:
+        return b"".join(pieces)
+    return join(pieces)
 
 
-def _dump(header: dict[str, Any], inline: Mapping[int, np.ndarray]) -> bytes:
-    """Return JSON; numbers that are none are written as Triton does, ``NaN`` and ``Infinity``."""
-    if all(np.isfinite(array).all() for array in inline.values()):
-        return orjson.dumps(header)
-    return json.dumps(header, separators=(",", ":")).encode()
+def _numbers(array: npt.NDArray[Any]) -> bytes:
+    """Return the JSON list of an array's numbers, written in steps that others can go between.
+
+    Those that are none are written as Triton does: ``NaN`` and ``Infinity``.
+    """
+    flat = array.reshape(-1)
+    pieces = []
+    for begin in range(0, flat.size, _NUMBERS_AT_ONCE):
+        part = flat[begin : begin + _NUMBERS_AT_ONCE]
+        numbers = part.tolist()
+        if part.dtype.kind == "f" and not np.isfinite(part).all():
+            pieces.append(json.dumps(numbers, separators=(",", ":")).encode()[1:-1])
+        else:
+            pieces.append(orjson.dumps(numbers)[1:-1])
+    return b"[%b]" % b",".join(pieces)

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from app.errors import Invalid, Malformed
 from app.link.slots import Piece
-from app.oip.datatypes import dtype_of
+from app.oip.datatypes import BINARY_ONLY, dtype_of
 from app.services.predictions import TensorRow
-from app.tensors.json_bodies import check_depth
+from app.tensors.json_bodies import DEEPEST, check_depth
 from app.tensors.json_tensors import read_tensor
 from app.tensors.shapes import shape_fault
 
-__all__ = ["InferHeader", "Wish", "read_header"]
+__all__ = ["InferHeader", "Wish", "WishedOutput", "parse_header", "read_header", "to_header"]
 
 _MOST_TENSORS = 1024
-_MEMBERS = frozenset({"id", "parameters", "inputs", "outputs"})
+_LONGEST_INTEGER = 20
+_HIGHEST_PRIORITY = (1 << 31) - 1
+_NOT_FINITE = (b"NaN", b"Infinity")
+
+
+class WishedOutput(NamedTuple):
+    """One output that is wanted.
+
+    Attributes:
+        name: of the output.
+        is_binary: whether it goes behind the header.
+        classes: how many classes are wanted in the place of the numbers; 0 for the numbers.
+    """
+
+    name: str
+    is_binary: bool
+    classes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +46,12 @@ class Wish:
 
     Attributes:
         request_id: the client's, empty for none.
-        outputs: names and, of each, whether it goes behind the header; None for all outputs.
+        outputs: those that are wanted; None for all.
         is_binary: whether outputs not named in ``outputs`` go behind the header.
     """
 
     request_id: str = ""
-    outputs: tuple[tuple[str, bool], ...] | None = None
+    outputs: tuple[WishedOutput, ...] | None = None
     is_binary: bool = False
 
 
@@ -54,7 +71,7 @@ class InferHeader:
 
     rows: tuple[TensorRow, ...]
     sizes: tuple[int | None, ...]
-    inline: Mapping[int, bytes]
+    inline: Mapping[int, Piece]
     wish: Wish
     timeout_us: int
     priority: int
@@ -85,11 +102,17 @@ class InferHeader:
 def read_header(text: bytes) -> InferHeader:
     """Read the JSON of a request.
 
+    Members that the protocol does not have are passed over, as its clients send some.
+
     Raises:
         Malformed: it is no JSON object.
         Invalid: a member has a value that it cannot have.
     """
-    header = _parse(text)
+    return to_header(parse_header(text))
+
+
+def to_header(header: dict[str, Any]) -> InferHeader:
+    """Read the parsed JSON of a request; raise Invalid."""
     parameters = _object(header.get("parameters", {}), "parameters")
     reserved = next((name for name in parameters if name.startswith("triton_")), None)
     if reserved is not None:
@@ -103,42 +126,59 @@ def read_header(text: bytes) -> InferHeader:
         *(rows, sizes, inline),
         wish=Wish(request_id, _outputs(header, is_binary), is_binary),
         timeout_us=_count(parameters, "timeout"),
-        priority=_count(parameters, "priority"),
+        priority=min(_count(parameters, "priority"), _HIGHEST_PRIORITY),
     )
 
 
-def _parse(text: bytes) -> dict[str, Any]:
+def parse_header(text: bytes) -> dict[str, Any]:
+    """Parse the JSON of a request; raise Malformed."""
     try:
         header = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise Malformed(f"the JSON of the request cannot be read: {error}") from None
+        if not any(word in text for word in _NOT_FINITE):
+            raise Malformed(f"the JSON of the request cannot be read: {error}") from None
+        header = _parse_loosely(text)
     if not isinstance(header, dict):
         raise Malformed("the JSON of the request is no object")
-    unknown = next((name for name in header if name not in _MEMBERS), None)
-    if unknown is not None:
-        raise Invalid(unknown, header[unknown], f"members {', '.join(sorted(_MEMBERS))}")
+    if text.count(b"[") + text.count(b"{") > DEEPEST:
+        check_depth(header)
     return header
+
+
+def _parse_loosely(text: bytes) -> Any:
+    """Parse JSON with ``NaN`` and ``Infinity``, which clients send and JSON does not have."""
+    try:
+        return json.loads(text, parse_int=_integer)
+    except RecursionError:
+        raise Malformed("the JSON of the request is nested too deep") from None
+    except ValueError as error:
+        raise Malformed(f"the JSON of the request cannot be read: {error}") from None
+
+
+def _integer(text: str) -> int | float:
+    return int(text) if len(text) <= _LONGEST_INTEGER else float(text)
 
 
 def _inputs(
     header: dict[str, Any],
-) -> tuple[tuple[TensorRow, ...], tuple[int | None, ...], dict[int, bytes]]:
+) -> tuple[tuple[TensorRow, ...], tuple[int | None, ...], dict[int, Piece]]:
     inputs = header.get("inputs")
     if not isinstance(inputs, list) or not inputs or len(inputs) > _MOST_TENSORS:
         raise Invalid("inputs", inputs, f"a list of 1 to {_MOST_TENSORS} tensors")
     rows: list[TensorRow] = []
     sizes: list[int | None] = []
-    inline: dict[int, bytes] = {}
+    inline: dict[int, Piece] = {}
+    names: set[str] = set()
     for position, one in enumerate(inputs):
         field = f"inputs[{position}]"
         row = _row(_object(one, field), field)
-        if any(row[0] == other[0] for other in rows):
+        if row[0] in names:
             raise Invalid(f"{field}.name", row[0], "another name than the inputs before it")
+        names.add(row[0])
         size = _binary_size(one, field)
         if size is None:
             inline[position] = _numbers(one, row, field)
         else:
-            check_depth(one)
             expected = math.prod(row[2]) * row[1].itemsize
             if size != expected:
                 what = f"{expected}, the bytes of {one['datatype']} {list(row[2])}"
@@ -178,6 +218,8 @@ def _numbers(tensor: dict[str, Any], row: TensorRow, field: str) -> bytes:
     _, dtype, shape = row
     if "data" not in tensor:
         raise Invalid(f"{field}.data", "nothing", "numbers, or parameters.binary_data_size")
+    if dtype == BINARY_ONLY:
+        raise Invalid(f"{field}.data", "numbers", f"{tensor['datatype']} by binary_data_size")
     if not isinstance(tensor["data"], list):
         raise Invalid(f"{field}.data", tensor["data"], "a list of numbers")
     array = read_tensor(tensor["data"], f"{field}.data", dtype.name)
@@ -186,21 +228,31 @@ def _numbers(tensor: dict[str, Any], row: TensorRow, field: str) -> bytes:
     return array.astype(dtype, copy=False).tobytes()
 
 
-def _outputs(header: dict[str, Any], is_binary: bool) -> tuple[tuple[str, bool], ...] | None:
+def _outputs(header: dict[str, Any], is_binary: bool) -> tuple[WishedOutput, ...] | None:
     outputs = header.get("outputs")
     if outputs is None or outputs == []:
         return None
     if not isinstance(outputs, list) or len(outputs) > _MOST_TENSORS:
         raise Invalid("outputs", outputs, f"a list of at most {_MOST_TENSORS} outputs")
-    found: dict[str, bool] = {}
+    found: dict[str, WishedOutput] = {}
     for position, one in enumerate(outputs):
         field = f"outputs[{position}]"
         name = _object(one, field).get("name")
         if not isinstance(name, str) or name in found:
             raise Invalid(f"{field}.name", name, "the name of an output, once")
-        parameters = _object(one.get("parameters", {}), f"{field}.parameters")
-        found[name] = _flag(parameters, "binary_data", f"{field}.parameters", is_binary)
-    return tuple(found.items())
+        found[name] = _wished(one, name, f"{field}.parameters", is_binary)
+    return tuple(found.values())
+
+
+def _wished(output: dict[str, Any], name: str, field: str, is_binary: bool) -> WishedOutput:
+    parameters = _object(output.get("parameters", {}), field)
+    is_binary = _flag(parameters, "binary_data", field, is_binary)
+    classes = parameters.get("classification", 0)
+    if type(classes) is not int or not 0 <= classes < 1 << 31:
+        raise Invalid(f"{field}.classification", classes, "how many classes, at least 1")
+    if "classification" in parameters and not classes:
+        raise Invalid(f"{field}.classification", classes, "how many classes, at least 1")
+    return WishedOutput(name, is_binary, classes)
 
 
 def _object(value: Any, field: str) -> dict[str, Any]:

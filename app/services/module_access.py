@@ -7,6 +7,7 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TypeAlias
 from weakref import WeakValueDictionary
 
@@ -199,9 +200,33 @@ class ModuleAccess:
 
     async def _change_record(self, name: str, alter: Alter) -> ModuleRecord:
         async with self.lock(name):
+            before = await self.record(name)
+            is_leaving = before.serving.is_loaded and not alter(before).serving.is_loaded
+            if is_leaving and not before.durable and not before.lost:
+                path = f"/v1/modules/{name}/checkpoints"
+                raise Conflict(
+                    f"the parameters of module {name!r} are in memory alone and would be lost; "
+                    f"save them by POST {path} first"
+                )
             record = await asyncio.to_thread(self._modules.change, name, alter)
-            self.remember(record)
+            self.remember(record)  # so that no prediction brings it back
+            if is_leaving:
+                await self._leave(record, before.serving)
             return record
+
+    async def _leave(self, record: ModuleRecord, before: ServingSpec) -> None:
+        """Let a module go from its device; where it cannot go now, it is served as before."""
+        client = self._executors.get(record.executor)
+        try:
+            await tell(client, calls.DeleteModule(module=record.name))
+        except ExecutorGone:
+            pass  # and the module with it
+        except HostError as error:
+            if error.code == "not_resident":
+                return
+            stay = partial(ModuleRecord.evolve, serving=before)
+            self.remember(await asyncio.to_thread(self._modules.change, record.name, stay))
+            raise
 
     async def change(
         self,
@@ -231,11 +256,16 @@ class ModuleAccess:
                     await self._put_away(record)
                 raise
             try:
-                return await asyncio.to_thread(self._modules.change, name, alter, settles=settles)
+                changed = await asyncio.to_thread(
+                    self._modules.change, name, alter, settles=settles
+                )
             except ServiceError:
                 if is_restorable or (is_durable and settles):
                     await self._put_away(record)
                 raise
+            if changed.name in self._known:
+                self.remember(changed)
+            return changed
 
     async def _put_away(self, record: ModuleRecord) -> None:
         """Take a module that is not as its record says off its device; a call brings it back."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Coroutine, Hashable, Sequence
 from typing import Any, TypeAlias
@@ -10,12 +11,14 @@ from typing import Any, TypeAlias
 from app.domain.module import ModuleKind, ModuleRecord
 from app.errors import HostError, Unavailable
 from app.link import calls
-from app.link.client import Asked, OnOutcome, Outcome
+from app.link.client import Asked, OnOutcome, Outcome, Reply, Tensors
+from app.link.packed_frames import BatchFacts
 from app.link.signatures import Signature, Target
 from app.link.slots import Piece
 from app.services.executors import Executors
 from app.services.module_access import ModuleAccess
 from app.services.observed_lengths import ObservedLengths
+from app.services.statistics import Statistics
 
 __all__ = ["Predictions", "TensorRow", "predict_call"]
 
@@ -27,16 +30,26 @@ _MOST_RESTORES = 3
 """For one prediction: others may need the memory, and put the module away again."""
 
 
-def predict_call(record: ModuleRecord, bucket: str | None = None) -> calls.Predict:
-    """Return the call for a prediction of a module as it is served."""
+def predict_call(
+    record: ModuleRecord, bucket: str | None = None, *, is_strict: bool = False
+) -> calls.Predict:
+    """Return the call for a prediction of a module as it is served; raise Unavailable."""
     serving = record.serving
+    if not serving.is_loaded:
+        raise _unloaded(record.name)
     return calls.Predict(
         module=record.name,
         bucket=bucket,
         max_batch_size=serving.max_batch_size,
         batches=serving.batches,
         max_delay_us=serving.max_delay_us,
+        is_strict=is_strict,
     )
+
+
+def _unloaded(module: str) -> Unavailable:
+    path = f"/v2/repository/models/{module}/load"
+    return Unavailable(f"module {module!r} was unloaded; load it by POST {path}")
 
 
 class Predictions:
@@ -47,15 +60,18 @@ class Predictions:
         access: ModuleAccess,
         executors: Executors,
         lengths: ObservedLengths,
+        statistics: Statistics,
         most_waiting: int,
     ) -> None:
         """Prepare.
 
         Args:
             lengths: counts those of modules with buckets.
+            statistics: told how each prediction ended.
             most_waiting: predictions of one module that may be under way.
         """
         self._lengths = lengths
+        self._statistics = statistics
         self._access = access
         self._executors = executors
         self._most_waiting = most_waiting
@@ -72,17 +88,29 @@ class Predictions:
         return module in self._under_way
 
     def target(
-        self, record: ModuleRecord, rows: tuple[TensorRow, ...], bucket: str | None = None
+        self,
+        record: ModuleRecord,
+        rows: tuple[TensorRow, ...],
+        bucket: str | None = None,
+        *,
+        is_strict: bool = False,
     ) -> Target:
-        """Return one and the same target for predictions that are alike."""
-        key = record.name, record.serving, rows, bucket
+        """Return one and the same target for predictions that are alike.
+
+        Args:
+            is_strict: see ``calls.Predict``.
+
+        Raises:
+            Unavailable: the module was unloaded.
+        """
+        key = record.name, record.serving, rows, bucket, is_strict
         found = self._targets.get(key)
         if found is None:
-            _, params = calls.to_call(predict_call(record, bucket))
+            _, params = calls.to_call(predict_call(record, bucket, is_strict=is_strict))
             signature = Signature.of({name: (shape, dtype) for name, dtype, shape in rows})
             if len(self._targets) >= _MOST_TARGETS:
                 self._targets.clear()
-            found = self._targets[key] = Target(params, signature)
+            found = self._targets[key] = Target(params, signature, _examples(record, rows))
         return found
 
     def ask(
@@ -114,6 +142,19 @@ class Predictions:
         self._under_way[record.name] += 1
         return asked
 
+    async def call(self, record: ModuleRecord, call: calls.Predict, tensors: Tensors) -> Reply:
+        """Make a call that is not among those that are computed together."""
+        statistics, began_ns = self._statistics.of(record), time.perf_counter_ns()
+        try:
+            reply = await self._access.ask(record, call, tensors)
+        except Exception:
+            statistics.add_failure(time.perf_counter_ns() - began_ns)
+            raise
+        rows = _examples(record, [(name, one.dtype, one.shape) for name, one in tensors.items()])
+        taken_ns = time.perf_counter_ns() - began_ns
+        statistics.add_success(rows, taken_ns, time.time_ns(), 0, BatchFacts(0))
+        return reply
+
     async def close(self) -> None:
         """Give up what waits for a module to be brought back."""
         for task in self._tasks:
@@ -138,7 +179,10 @@ class Predictions:
         self._spawn(self._explain(prediction))
 
     async def _bring_back(self, prediction: _Prediction) -> None:
+        record = self._access.known_now(prediction.record.name)
         try:
+            if record is not None and not record.serving.is_loaded:
+                raise _unloaded(record.name)
             await self._access.bring_back(prediction.record.name)
             if prediction.is_wanted:
                 prediction.submit()
@@ -161,6 +205,16 @@ class Predictions:
         if record.kind is ModuleKind.BUCKETING:
             self._lengths.note(target)
 
+    def count_outcome(self, prediction: _Prediction, outcome: Outcome | Exception) -> None:
+        """Note how a prediction ended."""
+        taken_ns = time.perf_counter_ns() - prediction.began_ns
+        statistics = self._statistics.of(prediction.record)
+        if isinstance(outcome, Outcome):
+            rows, queue_ns, facts = prediction.target.rows, outcome.queue_ns, outcome.facts
+            statistics.add_success(rows, taken_ns, time.time_ns(), queue_ns, facts)
+        else:
+            statistics.add_failure(taken_ns)
+
     def count_end(self, module: str) -> None:
         """Note that a prediction is no longer under way."""
         self._under_way[module] -= 1
@@ -168,12 +222,22 @@ class Predictions:
             del self._under_way[module]
 
 
+def _examples(record: ModuleRecord, rows: Sequence[TensorRow]) -> int:
+    """Return the number of examples, as the first input tells it."""
+    if not rows:
+        return 1
+    name, _, shape = rows[0]
+    descs = () if record.bind is None else record.bind.data_shapes
+    axis = next((one.batch_axis for one in descs if one.name == name), 0)
+    return shape[axis] if 0 <= axis < len(shape) else 1
+
+
 class _Prediction(Asked):
     """One prediction until its outcome."""
 
     __slots__ = (
-        *("_asked", "_on_outcome", "_restores", "_service", "deadline", "pieces", "priority"),
-        *("record", "target"),
+        *("_asked", "_on_outcome", "_restores", "_service", "began_ns", "deadline", "pieces"),
+        *("priority", "record", "target"),
     )
 
     def __init__(
@@ -195,6 +259,7 @@ class _Prediction(Asked):
         self.priority = priority
         self._asked: Asked | None = None
         self._restores = 0
+        self.began_ns = time.perf_counter_ns()
 
     @property
     def is_wanted(self) -> bool:
@@ -224,6 +289,7 @@ class _Prediction(Asked):
         on_outcome, self._on_outcome = self._on_outcome, None
         if on_outcome is not None:
             self._service.count_end(self.record.name)
+            self._service.count_outcome(self, outcome)
             on_outcome(outcome)
         elif isinstance(outcome, Outcome):
             outcome.release()

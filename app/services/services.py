@@ -16,6 +16,7 @@ from app.services.observed_lengths import ObservedLengths
 from app.services.predictions import Predictions
 from app.services.recovery_report import RecoveryReport
 from app.services.restore_log import RestoreLog
+from app.services.statistics import Statistics
 
 __all__ = ["Services"]
 
@@ -39,4 +40,5 @@ class Services:
     predictions: Predictions
     lengths: ObservedLengths
     models: ModelRepository
+    statistics: Statistics
     recovered: RecoveryReport

@@ -14,11 +14,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from app.api.middleware import count_answer, log_answer
-from app.error_table import to_problem
+from app.error_answers import error_answer
 from app.errors import HeadersTooLarge, Malformed, ServiceError, TooSlow, Unavailable
 from app.serving.fast_exchange import FastExchange
 from app.serving.limits import ConnectionLimits, ServerConfig
@@ -61,6 +60,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._body_bytes = self._body_bytes_before = 0
         self._unsent_before = 0
         self._stalled_seconds = 0.0
+        self.url = b""
         self._exchange: FastExchange | None = None
         self._early = b""  # what came of the next request while an exchange was answered
         self._ends_after_exchange = False
@@ -226,7 +226,7 @@ class LimitedProtocol(HttpToolsProtocol):
         app = self.app
         what = self._too_many_of()
         if what:
-            self.app = _Refusal(self._too_many(what))
+            self.app = _Refusal(self._too_many(what), self.url)
         super().on_headers_complete()
         self.app = app
 
@@ -401,7 +401,9 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._is_refused or self.transport.is_closing():
             return
         self._is_refused = True
+        target = self.url
         if self._exchange is not None:
+            target = self._exchange.head.path.encode("latin-1")
             self._exchange.withdraw()
             self._exchange = None
         self.pipeline.clear()
@@ -415,7 +417,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.close()  # another answer cannot begin in the middle of this one
             return
         self.flow.resume_reading()
-        self.transport.write(_raw_answer(error))
+        self.transport.write(_raw_answer(error, target))
         self.transport.write_eof()
 
 
@@ -440,11 +442,12 @@ def look_at_all(
 class _Refusal:
     """An application that refuses each request."""
 
-    def __init__(self, error: ServiceError) -> None:
+    def __init__(self, error: ServiceError, target: bytes) -> None:
         self._error = error
+        self._target = target
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        status, headers, body = _answer(self._error)
+        status, headers, body = _answer(self._error, self._target)
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
@@ -453,19 +456,18 @@ def _trace_line(trace: Trace | None) -> bytes:
     return b"" if trace is None else b"traceparent: %b\r\n" % trace.field.encode()
 
 
-def _answer(error: ServiceError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-    problem = to_problem(error, "", "")
-    body = orjson.dumps(problem.body)
+def _answer(error: ServiceError, target: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    path = target.partition(b"?")[0].decode("latin-1")
+    answer = error_answer(error, "", path)
     headers = [
-        (b"content-type", b"application/problem+json"),
-        (b"content-length", str(len(body)).encode()),
+        (b"content-length", str(len(answer.body)).encode()),
         (b"connection", b"close"),
-        *((name.lower().encode(), value.encode()) for name, value in problem.headers.items()),
+        *((name.lower().encode(), value.encode()) for name, value in answer.headers.items()),
     ]
-    return problem.status, headers, body
+    return answer.status, headers, answer.body
 
 
-def _raw_answer(error: ServiceError) -> bytes:
-    status, headers, body = _answer(error)
+def _raw_answer(error: ServiceError, target: bytes) -> bytes:
+    status, headers, body = _answer(error, target)
     fields = b"".join(b"%s: %s\r\n" % field for field in headers)
     return b"".join([STATUS_LINE[status], fields, b"\r\n", body])

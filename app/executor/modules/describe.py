@@ -12,6 +12,7 @@ from app.executor.modules.engines import fixed_names
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.modules.module_memory import memory_of
 from app.executor.modules.symbol_specs import infer_specs
+from app.executor.predict.interface import interface_of
 from core.symbol import Symbol
 from core.types import to_dtype
 
@@ -34,7 +35,7 @@ def describe_module(module: HostedModule) -> dict[str, Any]:
 
     Inputs, outputs and arguments have shapes once it is bound. ``predict`` says for each bucket
     whether its outputs have a row per example, so that requests can share a batch, and with which
-    batch sizes it runs.
+    batch sizes it runs; ``interface`` says what clients may send and get.
     """
     symbol = module.default_symbol
     facts = summarize(module) | {
@@ -49,6 +50,7 @@ def describe_module(module: HostedModule) -> dict[str, Any]:
         "buckets": {},
         "predict": {},
         "outputs": [],
+        "interface": None,
         "memory": None,
     }
     if module.record.bind is None:
@@ -96,6 +98,7 @@ def _bound_facts(module: HostedModule, symbol: Symbol, shapes: BucketShapes) -> 
         "outputs": outputs,
         "arguments": described,
         "predict": predict,
+        "interface": interface_of(module),
         "memory": memory_of(module),
     }
 

@@ -334,11 +334,15 @@ class HostedModule:
     def inference(self) -> Inference:
         """What makes predictions with the module's present parameters, beside its training."""
         if self._inference is None:
-            is_mutable = self.record.kind is ModuleKind.MUTABLE
             self._inference = Inference(
-                self.symbols, self.buckets(), self.on_device(), any_shape=is_mutable
+                self.symbols, self.buckets(), self.on_device(), any_shape=self.takes_any_shape
             )
         return self._inference
+
+    @property
+    def takes_any_shape(self) -> bool:
+        """True where examples may have other shapes than bound."""
+        return self.record.kind is ModuleKind.MUTABLE
 
     def predict_bytes(self) -> int:
         """Return the bytes of what predictions run in."""

@@ -7,15 +7,16 @@ from typing import NamedTuple
 
 from app.domain.codec import from_plain
 from app.domain.module import ModuleRecord
-from app.domain.serving import Batches
-from app.errors import HostError
+from app.domain.serving import MOST_ROWS, Batches
+from app.errors import HostError, Invalid
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.predict.inference import Inference
+from app.executor.predict.inputs import check_dtype
 from app.executor.predict.prediction import Prediction
 from app.executor.predict.predictor import Predictor
 from app.link.calls import Predict
 from app.link.packed_frames import BatchFacts
-from app.link.protocols import IncomingCall, Predicted, Prepared
+from app.link.protocols import Arrays, IncomingCall, Predicted, Prepared
 from app.link.signatures import Target
 
 __all__ = ["Batching"]
@@ -71,6 +72,8 @@ class Batching:
         module = self._module(asked.module)
         module.require("predict")
         prediction = module.inference.prepare(call.tensors, asked.bucket)
+        if asked.is_strict:
+            _check_strictly(asked, prediction, call.tensors)
         work = _Work(asked, module.inference, prediction)
         if call.target is not None:
             if len(self._known) >= _MOST_KNOWN:
@@ -102,6 +105,16 @@ def _prepared(call: IncomingCall, work: _Work) -> Prepared:
     if not _may_join(predictor, asked.batches):
         most_rows = min(most_rows, rows)
     return Prepared(call, predictor, rows, most_rows, asked.max_delay_us * 1000, work)
+
+
+def _check_strictly(asked: Predict, prediction: Prediction, tensors: Arrays) -> None:
+    inputs = prediction.predictor.inputs
+    for desc in inputs:
+        check_dtype(desc.name, tensors[desc.name].dtype, desc.dtype)
+    most = asked.max_batch_size or MOST_ROWS
+    if prediction.rows > most:
+        expected = f"at most {most}, the max_batch_size"
+        raise Invalid(inputs[0].name, f"{prediction.rows} examples", expected)
 
 
 def _may_join(predictor: Predictor, declared: Batches) -> bool:

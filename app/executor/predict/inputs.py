@@ -8,9 +8,16 @@ import numpy as np
 
 from app.errors import Invalid, did_you_mean
 from app.link.protocols import Arrays
-from core.types import DType, Shape
+from core.types import DType, Shape, to_dtype
 
-__all__ = ["batch_shape", "check_castable", "check_names", "check_shape", "common_rows"]
+__all__ = [
+    "batch_shape",
+    "check_castable",
+    "check_dtype",
+    "check_names",
+    "check_shape",
+    "common_rows",
+]
 
 
 def check_names(tensors: Mapping[str, object], names: Sequence[str], may_miss: bool) -> None:
@@ -29,6 +36,12 @@ def check_castable(name: str, got: DType, expected: DType) -> None:
     """Raise Invalid for a dtype that loses more than precision."""
     if not np.can_cast(got, expected, "same_kind"):
         raise Invalid(name, f"dtype {got}", f"dtype {expected} or one that converts to it")
+
+
+def check_dtype(name: str, got: DType, expected: DType | str) -> None:
+    """Raise Invalid for another dtype than that which is bound."""
+    if got != to_dtype(expected):
+        raise Invalid(name, f"dtype {got}", f"dtype {to_dtype(expected)}")
 
 
 def check_shape(name: str, got: Shape, expected: Shape, batch_axis: int) -> None:

@@ -8,6 +8,7 @@ from prometheus_client import generate_latest
 
 from app.api.gauges import Gauges
 from app.domain.job import JobStatus
+from app.services.statistics import Statistics
 
 
 def test_each_executor_and_each_status_has_a_row() -> None:
@@ -18,7 +19,7 @@ def test_each_executor_and_each_status_has_a_row() -> None:
         status=lambda: {"gpu(0)": {**facts, "busy_seconds": 0.5, "state": "ready"}},
     )
     jobs = SimpleNamespace(count=lambda: {JobStatus.RUNNING: 4})
-    services = SimpleNamespace(executors=executors, jobs=jobs)
+    services = SimpleNamespace(executors=executors, jobs=jobs, statistics=Statistics())
     rows = generate_latest(Gauges(services)).decode().splitlines()
     assert {row for row in rows if not row.startswith("#")} == {
         'modserve_executor_ready{executor="gpu(0)"} 1.0',

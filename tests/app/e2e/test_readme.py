@@ -87,6 +87,31 @@ def test_model_of_your_own(tmp_path: Path) -> None:
         assert made["origin"]["head"]["num_hidden"] == 5
 
 
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+def test_clients_of_the_inference_protocol(tmp_path: Path) -> None:
+    (ask,) = blocks("With clients of Triton and KServe", "bash")
+    (script,) = blocks("With clients of Triton and KServe", "python")
+    with (
+        running_server(tmp_path / "server", environment=ENVIRONMENT) as server,
+        Client(server.url) as client,
+    ):
+        client.create_module("lenet", LENET.read_text())
+        client.bind("lenet", [{"name": "data", "shape": [1, 1, 28, 28]}], for_training=False)
+        client.init_params("lenet", "xavier", seed=1)
+        answers = paste(ask.replace("python3", sys.executable), server.url, tmp_path)
+        assert '"inputs":[{"name":"data","datatype":"FP32","shape":[-1,1,28,28]}]' in answers
+        assert '"datatype":"BYTES","shape":[1,3]' in answers
+        assert '"inference_count":1' in answers
+        pytest.importorskip("tritonclient.http")
+        printed = run_python(
+            script.replace("http://", "").replace(
+                "127.0.0.1:8000", server.url.removeprefix("http://")
+            ),
+            tmp_path,
+        )
+        assert printed.startswith("[[")
+
+
 LOAD = "import numpy as np\nimages, labels = np.load('digits.npz').values()\n"
 
 

@@ -1,0 +1,74 @@
+"""What Prometheus is told of predictions: counted all along, put into its form when it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+
+from app.services.statistics import ModuleStatistics, Statistics
+
+__all__ = ["prediction_metrics"]
+
+_SHORTEST_BITS, _LONGEST_BITS = 10, 35
+"""Times in the queue are told apart by powers of two, from a microsecond to half a minute."""
+_LARGEST_BATCH_BITS = 17
+
+
+def prediction_metrics(statistics: Statistics) -> Iterator[Metric]:
+    """Yield counters and histograms by module."""
+    ended = CounterMetricFamily(
+        "modserve_predictions", "Predictions that ended", labels=["module", "outcome"]
+    )
+    examples = CounterMetricFamily(
+        "modserve_prediction_examples", "Examples that were predicted", labels=["module"]
+    )
+    seconds = CounterMetricFamily(
+        "modserve_prediction_seconds",
+        "Seconds that predictions took, by what they were spent on",
+        labels=["module", "part"],
+    )
+    queue = HistogramMetricFamily(
+        "modserve_prediction_queue_seconds",
+        "How long predictions waited for their batch",
+        labels=["module"],
+    )
+    batches = HistogramMetricFamily(
+        "modserve_prediction_batch_size", "Examples of a batch", labels=["module"]
+    )
+    for one in statistics:
+        name = one.module
+        ended.add_metric([name, "success"], one.successes)
+        ended.add_metric([name, "failure"], one.failures)
+        examples.add_metric([name], one.examples)
+        parts = {
+            "total": one.success_ns + one.failure_ns,
+            "queue": one.queue_ns,
+            "compute_input": one.input_ns,
+            "compute_infer": one.infer_ns,
+            "compute_output": one.output_ns,
+        }
+        for part, ns in parts.items():
+            seconds.add_metric([name, part], ns * 1e-9)
+        queue.add_metric([name], _queue_buckets(one.queue_counts), one.queue_ns * 1e-9)
+        batches.add_metric([name], _batch_buckets(one), one.examples)
+    yield from (ended, examples, seconds, queue, batches)
+
+
+def _queue_buckets(counts: Sequence[int]) -> list[tuple[str, float]]:
+    sums = list(accumulate(counts))
+    buckets = [
+        (f"{2**bits * 1e-9:g}", float(sums[bits])) for bits in range(_SHORTEST_BITS, _LONGEST_BITS)
+    ]
+    return [*buckets, ("+Inf", float(sums[-1]))]
+
+
+def _batch_buckets(one: ModuleStatistics) -> list[tuple[str, float]]:
+    batches = one.batches()
+    buckets = [
+        (str(1 << bits), float(sum(each.batches for each in batches if each.size <= 1 << bits)))
+        for bits in range(_LARGEST_BATCH_BITS)
+    ]
+    return [*buckets, ("+Inf", float(sum(each.batches for each in batches)))]

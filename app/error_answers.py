@@ -1,0 +1,62 @@
+"""Errors as answers: problem details, and under /v2 what the Open Inference Protocol has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import orjson
+import structlog
+
+from app.error_table import Problem, to_problem
+
+__all__ = ["ErrorAnswer", "error_answer", "is_of_protocol"]
+
+_log = structlog.get_logger(__name__)
+
+_STATUS_OF_PROTOCOL = {409: 503, 412: 400, 415: 400, 422: 400, 507: 503}
+"""Where the protocol's clients expect another status than REST has."""
+
+
+class ErrorAnswer(NamedTuple):
+    """The answer to a request that failed."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def lines(self) -> bytes:
+        """The headers as they are sent."""
+        fields = (f"{name.lower()}: {value}\r\n" for name, value in self.headers.items())
+        return "".join(fields).encode()
+
+
+def error_answer(error: BaseException, request_id: str, path: str) -> ErrorAnswer:
+    """Return the answer to an error; one that is our fault is logged with its traceback."""
+    problem = to_problem(error, request_id, path)
+    if problem.status == 500:
+        _log.error("request failed", path=path, request_id=request_id, exc_info=error)
+    if is_of_protocol(path):
+        return _of_protocol(problem)
+    headers = {"Content-Type": "application/problem+json"} | problem.headers
+    return ErrorAnswer(problem.status, headers, orjson.dumps(problem.body))
+
+
+def is_of_protocol(path: str) -> bool:
+    """Tell whether a path is one of the Open Inference Protocol."""
+    return path == "/v2" or path.startswith("/v2/")
+
+
+def _of_protocol(problem: Problem) -> ErrorAnswer:
+    status = _STATUS_OF_PROTOCOL.get(problem.status, problem.status)
+    fields = (
+        f"{row['field']}: got {row['got']}, expected {row['expected']}"
+        + (f"; {row['hint']}" if row["hint"] else "")
+        for row in problem.body["errors"]
+    )
+    text = "; ".join(fields) or problem.body["detail"]
+    headers = {"Content-Type": "application/json"} | problem.headers
+    if status == 503:
+        headers.setdefault("Retry-After", "1")
+    return ErrorAnswer(status, headers, orjson.dumps({"error": text}))

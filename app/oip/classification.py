@@ -1,0 +1,49 @@
+"""The classification extension: the likeliest classes in the place of an output's numbers."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.errors import Invalid
+
+__all__ = ["classified", "packed_strings"]
+
+_MOST_STRINGS = 1 << 18
+"""In one output: each is made by itself."""
+_LENGTH = struct.Struct("<I")
+
+
+def classified(
+    name: str, scores: npt.NDArray[Any], count: int, labels: Sequence[str] = ()
+) -> tuple[tuple[int, ...], list[str]]:
+    """Return shape and elements of the highest scores of each row.
+
+    An element is ``score:index``, with ``:label`` behind it where there is one.
+
+    Equal scores come in the order of their indices, those that are no numbers last.
+    """
+    rows = scores.reshape(scores.shape[0] if scores.ndim else 1, math.prod(scores.shape[1:]))
+    count = min(count, rows.shape[1])
+    if len(rows) * count > _MOST_STRINGS:
+        most = f"at most {_MOST_STRINGS:,} in all, of {len(rows):,} rows"
+        raise Invalid(f"outputs.{name}.parameters.classification", count, most)
+    # Ascending order of these is descending order of the scores, however they are stored.
+    keys = -rows.astype(np.float64) if rows.dtype.kind not in "biu" else ~rows
+    indices = np.argsort(keys, axis=1, kind="stable")[:, :count]
+    best = np.take_along_axis(rows, indices, 1)
+    form = "%d:%d" if rows.dtype.kind in "biu" else "%f:%d"
+    ends = [f":{label}" for label in labels] + [""] * (rows.shape[1] - len(labels))
+    pairs = zip(best.ravel().tolist(), indices.ravel().tolist(), strict=True)
+    return (len(rows), count), [form % pair + ends[pair[1]] for pair in pairs]
+
+
+def packed_strings(elements: list[str]) -> bytes:
+    """Return the bytes of a tensor of BYTES: each element after its length."""
+    encoded = [element.encode() for element in elements]
+    return b"".join(_LENGTH.pack(len(one)) + one for one in encoded)

@@ -1,0 +1,95 @@
+"""Content codings: bodies that come compressed, and answers that may go so."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+
+from app.errors import Malformed, TooLarge, UnsupportedCoding
+
+__all__ = ["chosen_coding", "compress", "decompress", "known_coding"]
+
+_GZIP, _DEFLATE = "gzip", "deflate"
+_NAMES = {_GZIP: _GZIP, "x-gzip": _GZIP, _DEFLATE: _DEFLATE}
+_WINDOW = {_GZIP: 31, _DEFLATE: 15}
+"""zlib's names of the two formats."""
+_LEVEL = 1  # numbers hardly get smaller by more work
+_PIECE_BYTES = 1 << 20
+_QUALITY = re.compile(r"\s*q\s*=\s*(0(\.[0-9]{0,3})?|1(\.0{0,3})?)\s*", re.IGNORECASE)
+
+
+def known_coding(content_encoding: str | None) -> str | None:
+    """Return the coding of a body, None for none; raise UnsupportedCoding."""
+    name = (content_encoding or "").strip().lower()
+    if name in ("", "identity"):
+        return None
+    if name not in _NAMES:
+        raise UnsupportedCoding(name, (_GZIP, _DEFLATE))
+    return _NAMES[name]
+
+
+def decompress(body: bytes, coding: str, limit: int, setting: str) -> bytes:
+    """Return what was compressed.
+
+    Raises:
+        Malformed: it is not whole, or not of this coding.
+        TooLarge: it is more than the limit.
+    """
+    pieces: list[bytes] = []
+    size, rest = 0, body
+    while rest or not pieces:
+        member = zlib.decompressobj(_WINDOW[coding])
+        while not member.eof:
+            try:
+                piece = member.decompress(rest, _PIECE_BYTES)
+            except zlib.error as error:
+                raise Malformed(f"the body is no {coding}: {error}") from None
+            size += len(piece)
+            if size > limit:
+                raise TooLarge("body, decompressed", got=None, limit=limit, setting=setting)
+            pieces.append(piece)
+            rest = member.unconsumed_tail
+            if not piece and not rest and not member.eof:
+                raise Malformed(f"the body ends in the middle of its {coding}")
+        rest = member.unused_data
+        if rest and coding == _DEFLATE:
+            raise Malformed(f"{len(rest):,} bytes follow the end of the deflated body")
+    return b"".join(pieces)
+
+
+def chosen_coding(accept_encoding: str) -> str | None:
+    """Return the coding that a client likes best of those that are written, None for none.
+
+    One that is not named is not taken: of those that say ``*`` some read none.
+    """
+    best, best_quality = None, 0.0
+    for one in accept_encoding.lower().split(","):
+        name, *parameters = one.split(";")
+        coding = _NAMES.get(name.strip())
+        quality = _quality_of(parameters)
+        if coding is not None and quality > best_quality:
+            best, best_quality = coding, quality
+    return best if best_quality >= _quality_of_identity(accept_encoding) else None
+
+
+def compress(content: bytes | memoryview, coding: str) -> bytes:
+    """Return content in a coding."""
+    if coding == _GZIP:
+        return gzip.compress(content, _LEVEL, mtime=0)
+    return zlib.compress(content, _LEVEL)
+
+
+def _quality_of(parameters: list[str]) -> float:
+    if not parameters:
+        return 1.0
+    found = _QUALITY.fullmatch(parameters[0])
+    return float(found[1]) if found is not None and len(parameters) == 1 else 0.0
+
+
+def _quality_of_identity(accept_encoding: str) -> float:
+    for one in accept_encoding.lower().split(","):
+        name, *parameters = one.split(";")
+        if name.strip() == "identity":
+            return _quality_of(parameters)
+    return 0.0

@@ -1,0 +1,194 @@
+"""Inferences that the fast lane does not take: large, chunked, compressed, or raw."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from app.api.bodies import beside_the_loop, decoders
+from app.api.dependencies import ServicesOf
+from app.api.hangup import unless_hung_up
+from app.domain.module import ModuleRecord
+from app.errors import Invalid, Malformed
+from app.oip.codings import chosen_coding
+from app.oip.datatypes import dtype_of
+from app.oip.infer_request import InferHeader, Wish
+from app.oip.inference import FEW_BYTES, LENGTH_FIELD, Inferences, header_bytes_of, split
+from app.oip.interfaces import TensorDesc, interface_of
+from app.oip.large_headers import read_large
+from app.oip.openapi import ModelName, VersionName, answers, json_content, raw_request
+from app.oip.requests import known_model, model_now, read_content
+from app.oip.versions import check_version
+from app.services.services import Services
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/v2/models/{model}", tags=["inference protocol"])
+
+_LARGEST_JSON_HERE = 1 << 18
+"""Larger JSON is decoded in another process: the parser keeps the interpreter's lock."""
+
+_REQUEST = {
+    "id": "42",
+    "inputs": [
+        {"name": "data", "shape": [1, 4], "datatype": "FP32", "data": [0.5, 1.0, 0.0, 0.25]}
+    ],
+    "outputs": [{"name": "softmax_output"}],
+}
+_ANSWER = {
+    "model_name": "mlp",
+    "model_version": "live",
+    "id": "42",
+    "outputs": [
+        {"name": "softmax_output", "datatype": "FP32", "shape": [1, 2], "data": [0.25, 0.75]}
+    ],
+}
+_TENSOR = {
+    "type": "object",
+    "required": ["name", "shape", "datatype"],
+    "properties": {
+        "name": {"type": "string"},
+        "shape": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+        "datatype": {"type": "string", "examples": ["FP32"]},
+        "parameters": {
+            "type": "object",
+            "properties": {"binary_data_size": {"type": "integer", "minimum": 0}},
+        },
+        "data": {"type": "array", "items": {}},
+    },
+}
+_SCHEMA = {
+    "type": "object",
+    "required": ["inputs"],
+    "properties": {
+        "id": {"type": "string"},
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "priority": {"type": "integer", "minimum": 0},
+                "timeout": {"type": "integer", "minimum": 0, "description": "Microseconds."},
+                "binary_data_output": {"type": "boolean"},
+            },
+        },
+        "inputs": {"type": "array", "minItems": 1, "items": _TENSOR},
+        "outputs": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {
+                    "name": {"type": "string"},
+                    "parameters": {
+                        "type": "object",
+                        "properties": {
+                            "binary_data": {"type": "boolean"},
+                            "classification": {"type": "integer", "minimum": 1},
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+_BINARY = {
+    "application/octet-stream": {
+        "schema": {
+            "type": "string",
+            "format": "binary",
+            "description": "JSON of as many bytes as Inference-Header-Content-Length says, then "
+            "the tensors that announce a binary_data_size.",
+        }
+    }
+}
+_BODY = raw_request({**json_content(_REQUEST, _SCHEMA), **_BINARY})
+_HEADER: dict[str, Any] = {
+    "parameters": [
+        {
+            "name": "Inference-Header-Content-Length",
+            "in": "header",
+            "required": False,
+            "description": "Bytes of JSON that the body begins with, decompressed; 0 for a body "
+            "that is the one input of batch 1; absent for one that is JSON alone.",
+            "schema": {"type": "integer", "minimum": 0},
+        }
+    ]
+}
+_ANSWERS = answers(_ANSWER, 400, 404, 413, 501, 503)
+_ANSWERS[200]["content"] = {**json_content(_ANSWER), **_BINARY}
+
+
+@router.post("/infer", summary="Infer", openapi_extra=_BODY | _HEADER, responses=_ANSWERS)
+async def infer_model(model: ModelName, request: Request, services: ServicesOf) -> Response:
+    """Compute the outputs of examples, as `predict` does, in the form of the protocol.
+
+    Bodies may be compressed by gzip or deflate, and answers are where Accept-Encoding names one of
+    them.
+    """
+    return await _infer(request, services, model, None)
+
+
+@router.post(
+    "/versions/{version}/infer",
+    summary="Infer with a version",
+    openapi_extra=_BODY | _HEADER,
+    responses=_ANSWERS,
+)
+async def infer_version(
+    model: ModelName, version: VersionName, request: Request, services: ServicesOf
+) -> Response:
+    """Compute the outputs of examples with one version of a model."""
+    return await _infer(request, services, model, version)
+
+
+async def _infer(request: Request, services: Services, model: str, version: str | None) -> Response:
+    inferences: Inferences = request.app.state.inferences
+    record = await known_model(services, model)
+    version = check_version(record, version)
+    header_bytes = header_bytes_of(request.headers.get(LENGTH_FIELD))
+    body = await read_content(request)
+    text, behind = split(body, header_bytes)
+    if header_bytes == 0:
+        header = await _raw(services, model, len(body))
+    elif len(text) > _LARGEST_JSON_HERE:
+        header = await read_large(decoders(request), text)
+    else:
+        header = await beside_the_loop(len(text), partial(inferences.read, text))
+    coding = chosen_coding(request.headers.get("accept-encoding", ""))
+    write = inferences.writer(record, version, header.wish, coding)
+    outcome = await unless_hung_up(request, inferences.outcome(record, header, behind))
+    try:
+        written = await beside_the_loop(outcome.outputs.nbytes, partial(write, outcome), FEW_BYTES)
+        return Response(written.content, headers=written.headers)
+    finally:
+        outcome.release()
+
+
+async def _raw(services: Services, model: str, size: int) -> InferHeader:
+    """Return the header of a body that is the one input of batch 1."""
+    record: ModuleRecord = await model_now(services, model)
+    inputs = (await interface_of(services, record)).inputs
+    if len(inputs) != 1:
+        names = ", ".join(one.name for one in inputs)
+        raise Malformed(f"a raw body is of a model with one input; {model!r} has {names}")
+    desc = inputs[0]
+    dtype = dtype_of(desc.datatype, desc.name)
+    row = desc.name, dtype, _raw_shape(desc, size, dtype.itemsize)
+    return InferHeader((row,), (size,), {}, Wish(is_binary=True), 0, 0)
+
+
+def _raw_shape(desc: TensorDesc, size: int, itemsize: int) -> tuple[int, ...]:
+    """Return the shape of so many bytes with batch 1; one open axis is as long as they need."""
+    shape = [1 if axis == desc.batch_axis else n for axis, n in enumerate(desc.shape)]
+    example = math.prod(n for n in shape if n >= 0) * itemsize
+    is_open = shape.count(-1)
+    if is_open > 1:
+        raise Malformed(f"the shape {shape} of input {desc.name!r} cannot be told from raw bytes")
+    if is_open and example and size % example == 0:
+        shape[shape.index(-1)] = size // example
+    elif size != example:
+        what = f"{'a multiple of ' if is_open else ''}{example} bytes, {desc.datatype} {shape}"
+        raise Invalid("body", f"{size} bytes", what)
+    return tuple(shape)

@@ -1,0 +1,128 @@
+"""An inference: its request is read, it is asked for, its answer is written.
+
+The fast lane and the router differ in how bytes come and go; what is done with them is here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from app.domain.module import ModuleRecord
+from app.errors import Invalid, Malformed
+from app.link.client import Asked, OnOutcome, Outcome
+from app.link.slots import Piece
+from app.oip.codings import compress
+from app.oip.infer_answer import Answers, Written
+from app.oip.infer_request import InferHeader, Wish, read_header
+from app.services.predictions import Predictions
+
+__all__ = ["FEW_BYTES", "LENGTH_FIELD", "Inferences", "Writer", "header_bytes_of", "split"]
+
+LENGTH_FIELD = "inference-header-content-length"
+FEW_BYTES = 1 << 14
+"""As much is read, or written, within a millisecond or two."""
+_MOST_KNOWN = 4096
+_LONGEST_LENGTH = 18
+
+Writer = Callable[[Outcome], Written]
+
+
+class Inferences:
+    """Reads, asks and writes; what comes again and again is read and written once."""
+
+    def __init__(self, predictions: Predictions) -> None:
+        self._predictions = predictions
+        self._headers: dict[bytes, InferHeader] = {}
+        self._answers: dict[tuple[str, str], Answers] = {}
+
+    def record(self, model: str) -> ModuleRecord | None:
+        """Return a model's record, if it is known without a query."""
+        return self._predictions.record(model)
+
+    def read(self, text: bytes) -> InferHeader:
+        """Read the JSON of a request; without numbers and an id it is likely to come again."""
+        header = self._headers.get(text)
+        if header is None:
+            header = read_header(text)
+            if not header.inline and not header.wish.request_id and len(text) <= FEW_BYTES:
+                if len(self._headers) >= _MOST_KNOWN:
+                    self._headers.clear()
+                self._headers[text] = header
+        return header
+
+    def ask(
+        self, record: ModuleRecord, header: InferHeader, behind: memoryview, on_outcome: OnOutcome
+    ) -> Asked:
+        """Ask for it; raise what keeps it from being asked for."""
+        pieces: list[Piece] = header.pieces(behind)
+        target = self._predictions.target(record, header.rows, is_strict=True)
+        deadline = time.monotonic() + header.timeout_us * 1e-6 if header.timeout_us else 0.0
+        return self._predictions.ask(
+            *(record, target, pieces, on_outcome), deadline=deadline, priority=header.priority
+        )
+
+    async def outcome(
+        self, record: ModuleRecord, header: InferHeader, behind: memoryview
+    ) -> Outcome:
+        """Ask for it and wait for its outcome, which is to be released; raise what it ends with."""
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+        def on_outcome(outcome: Outcome | Exception) -> None:
+            if isinstance(outcome, Outcome):
+                future.set_result(outcome)
+            else:
+                future.set_exception(outcome)
+
+        asked = self.ask(record, header, behind, on_outcome)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            asked.withdraw()
+            if future.done() and future.exception() is None:
+                future.result().release()
+            raise
+
+    def writer(
+        self,
+        record: ModuleRecord,
+        version: str,
+        wish: Wish,
+        coding: str | None,
+    ) -> Writer:
+        """Return what writes the answer; it raises Invalid for an output that is not there."""
+        model = record.public_name
+        answers = self._answers.get((model, version))
+        if answers is None:
+            if len(self._answers) >= _MOST_KNOWN:
+                self._answers.clear()
+            answers = self._answers[model, version] = Answers(model, version)
+
+        def write(outcome: Outcome) -> Written:
+            written = answers.write(outcome, wish, record.labels)
+            if coding is None:
+                return written
+            return Written(compress(written.content, coding), written.header_bytes, coding)
+
+        return write
+
+
+def header_bytes_of(text: str | None) -> int | None:
+    """Return what ``Inference-Header-Content-Length`` says; raise Invalid."""
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdecimal() or len(text) > _LONGEST_LENGTH:
+        raise Invalid("Inference-Header-Content-Length", text, "a number of bytes")
+    return int(text)
+
+
+def split(body: bytes, header_bytes: int | None) -> tuple[bytes, memoryview]:
+    """Return the JSON of a request and what lies behind it; raise Malformed."""
+    if header_bytes is None:
+        return body, memoryview(b"")
+    if header_bytes > len(body):
+        raise Malformed(
+            f"Inference-Header-Content-Length is {header_bytes}, the body has {len(body)} bytes"
+        )
+    return body[:header_bytes], memoryview(body)[header_bytes:]

@@ -1,0 +1,60 @@
+"""Requests with many numbers in their JSON: another process makes binary tensors of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import orjson
+
+from app.api.decoder_pool import DecoderPool
+from app.api.decoding import Decoded
+from app.errors import Invalid
+from app.link.slots import Piece
+from app.oip.infer_request import InferHeader, parse_header, to_header
+
+__all__ = ["as_binary", "read_large"]
+
+_MOST_BESIDE = 1 << 16
+"""Bytes of JSON beside the numbers; the server parses it again."""
+
+
+async def read_large(pool: DecoderPool, text: bytes) -> InferHeader:
+    """Read the JSON of a request in another process; raise what is wrong with it."""
+    work = {"op": "function", "function": f"{as_binary.__module__}:{as_binary.__qualname__}"}
+    decoded = await pool.decode(work, text)
+    header = to_header(decoded.plain["header"])
+    sizes, inline = list(header.sizes), {}
+    data, at = decoded.pieces[0], 0
+    for position in decoded.plain["inline"]:
+        size = sizes[position]
+        assert size is not None
+        inline[position], sizes[position] = memoryview(data)[at : at + size], None
+        at += size
+    return dataclasses.replace(header, sizes=tuple(sizes), inline=inline)
+
+
+def as_binary(body: bytes) -> Decoded:
+    """Return the JSON of a request as one that announces binary tensors, and those of its own."""
+    plain = parse_header(body)
+    header = to_header(plain)
+    named = {name: plain[name] for name in ("id", "parameters", "outputs") if name in plain}
+    inputs = [_announced(one, header, n) for n, one in enumerate(plain["inputs"])]
+    small = named | {"inputs": inputs}
+    try:
+        size = len(orjson.dumps(small))
+    except TypeError as error:
+        raise Invalid("parameters", "values", f"those that JSON can say ({error})") from None
+    if size > _MOST_BESIDE:
+        raise Invalid("body", "large members beside data", f"at most {_MOST_BESIDE:,} bytes")
+    positions = sorted(header.inline)
+    pieces: list[Piece] = [header.inline[position] for position in positions]
+    return Decoded({"header": small, "inline": positions}, pieces)
+
+
+def _announced(tensor: dict[str, Any], header: InferHeader, position: int) -> dict[str, Any]:
+    _, dtype, shape = header.rows[position]
+    size = math.prod(shape) * dtype.itemsize
+    named = {name: tensor[name] for name in ("name", "datatype", "shape")}
+    return named | {"parameters": {"binary_data_size": size}}

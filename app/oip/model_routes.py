@@ -1,0 +1,170 @@
+"""Models: their inputs and outputs, whether they are ready, and how they are served."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse
+
+from app.api.dependencies import ServicesOf
+from app.domain.module import ModuleRecord
+from app.domain.serving import MOST_ROWS
+from app.oip.interfaces import Interface, TensorDesc, interface_of
+from app.oip.openapi import ModelName, VersionName, answers
+from app.oip.readiness import model_states
+from app.oip.requests import model_now
+from app.oip.versions import check_version, versions_of
+from app.services.services import Services
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/v2/models/{model}", tags=["inference protocol"])
+
+_PLATFORM = "mxnet_mxnet"
+_LONGEST_PREFERRED = 64
+
+_TENSOR = {"name": "data", "datatype": "FP32", "shape": [-1, 784]}
+_OUTPUT = {"name": "softmax_output", "datatype": "FP32", "shape": [-1, 10]}
+_METADATA = {
+    "name": "mlp",
+    "versions": ["live"],
+    "platform": _PLATFORM,
+    "inputs": [_TENSOR],
+    "outputs": [_OUTPUT],
+}
+_CONFIG = {
+    "name": "mlp",
+    "platform": _PLATFORM,
+    "backend": "mxnet",
+    "version_policy": {"latest": {"num_versions": 1}},
+    "max_batch_size": MOST_ROWS,
+    "input": [{"name": "data", "data_type": "TYPE_FP32", "dims": [784]}],
+    "output": [{"name": "softmax_output", "data_type": "TYPE_FP32", "dims": [10]}],
+    "dynamic_batching": {
+        "preferred_batch_size": [1, 2, 4, 8, 16, 32, 64],
+        "max_queue_delay_microseconds": 0,
+    },
+    "instance_group": [{"name": "mlp_0", "kind": "KIND_CPU", "count": 1}],
+}
+_READY = {"name": "mlp", "ready": True}
+
+
+@router.get("", summary="Inputs and outputs of a model", responses=answers(_METADATA, 404, 503))
+async def get_model_metadata(model: ModelName, services: ServicesOf) -> dict[str, Any]:
+    """Return names, datatypes and shapes; -1 for the number of examples and for ragged axes."""
+    return await _metadata(services, model, None)
+
+
+@router.get(
+    "/versions/{version}",
+    summary="Inputs and outputs of a version",
+    responses=answers(_METADATA, 404, 503),
+)
+async def get_version_metadata(
+    model: ModelName, version: VersionName, services: ServicesOf
+) -> dict[str, Any]:
+    """Return names, datatypes and shapes of a version."""
+    return await _metadata(services, model, version)
+
+
+@router.get("/ready", summary="Is a model ready?", responses=answers(_READY, 404, 503))
+async def get_model_readiness(model: ModelName, services: ServicesOf) -> Response:
+    """Answer 200 where an inference can be answered, else 503 with the reason."""
+    return await _readiness(services, model, None)
+
+
+@router.get(
+    "/versions/{version}/ready", summary="Is a version ready?", responses=answers(_READY, 404, 503)
+)
+async def get_version_readiness(
+    model: ModelName, version: VersionName, services: ServicesOf
+) -> Response:
+    """Answer 200 where an inference can be answered, else 503 with the reason."""
+    return await _readiness(services, model, version)
+
+
+@router.get("/config", summary="How a model is served (v2)", responses=answers(_CONFIG, 404, 503))
+async def get_model_config(model: ModelName, services: ServicesOf) -> dict[str, Any]:
+    """Return what Triton calls a model's configuration; `dims` are without the examples."""
+    return await _config(services, model, None)
+
+
+@router.get(
+    "/versions/{version}/config",
+    summary="How a version is served",
+    responses=answers(_CONFIG, 404, 503),
+)
+async def get_version_config(
+    model: ModelName, version: VersionName, services: ServicesOf
+) -> dict[str, Any]:
+    """Return what Triton calls a model's configuration."""
+    return await _config(services, model, version)
+
+
+async def _metadata(services: Services, model: str, version: str | None) -> dict[str, Any]:
+    record = await model_now(services, model)
+    check_version(record, version)
+    interface = await interface_of(services, record)
+    return {
+        "name": record.public_name,
+        "versions": versions_of(record),
+        "platform": _PLATFORM,
+        "inputs": [_tensor(one) for one in interface.inputs],
+        "outputs": [_tensor(one) for one in interface.outputs],
+    }
+
+
+def _tensor(desc: TensorDesc) -> dict[str, Any]:
+    return {"name": desc.name, "datatype": desc.datatype, "shape": desc.shape}
+
+
+async def _readiness(services: Services, model: str, version: str | None) -> Response:
+    record = await model_now(services, model)
+    check_version(record, version)
+    (state,) = await model_states(services, [record])
+    if state.is_ready:
+        return JSONResponse({"name": record.public_name, "ready": True})
+    error = f"model {record.public_name!r} is not ready: {state.reason or state.state.lower()}"
+    plain = {"name": record.public_name, "ready": False, "error": error}
+    return JSONResponse(plain, 503, headers={"Retry-After": "1"})
+
+
+async def _config(services: Services, model: str, version: str | None) -> dict[str, Any]:
+    record = await model_now(services, model)
+    check_version(record, version)
+    interface = await interface_of(services, record)
+    most = _most_rows(record, interface)
+    powers = [1 << power for power in range(_LONGEST_PREFERRED.bit_length())]
+    return {
+        "name": record.public_name,
+        "platform": _PLATFORM,
+        "backend": "mxnet",
+        "version_policy": {"latest": {"num_versions": 1}},
+        "max_batch_size": most,
+        "input": [_dims(one, most) for one in interface.inputs],
+        "output": [_dims(one, most) for one in interface.outputs],
+        "dynamic_batching": {
+            "preferred_batch_size": [size for size in powers if size <= most],
+            "max_queue_delay_microseconds": record.serving.max_delay_us,
+        },
+        "instance_group": [_instance(record)],
+    }
+
+
+def _most_rows(record: ModuleRecord, interface: Interface) -> int:
+    """Return the most examples of an inference, 0 where the first axis does not have them."""
+    if not interface.has_rows:
+        return 0
+    return record.serving.max_batch_size or MOST_ROWS
+
+
+def _dims(desc: TensorDesc, most_rows: int) -> dict[str, Any]:
+    dims = desc.shape[1:] if most_rows else desc.shape
+    return {"name": desc.name, "data_type": f"TYPE_{desc.datatype}", "dims": dims}
+
+
+def _instance(record: ModuleRecord) -> dict[str, Any]:
+    kind, _, number = record.executor.rstrip(")").partition("(")
+    plain = {"name": f"{record.public_name}_0", "kind": f"KIND_{kind.upper()}", "count": 1}
+    return plain | {"gpus": [int(number)]} if kind == "gpu" else plain

@@ -1,0 +1,121 @@
+"""The repository extension: all models, brought to their devices and put away on request."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from app.api.dependencies import ServicesOf
+from app.domain.module import ModuleRecord, require
+from app.errors import Conflict, Invalid, Malformed
+from app.oip.openapi import ModelName, answers, json_content, raw_request
+from app.oip.readiness import model_states
+from app.oip.requests import model_now, read_parameters
+from app.oip.versions import versions_of
+from app.services.services import Services
+
+__all__ = ["all_models", "router"]
+
+router = APIRouter(prefix="/v2/repository", tags=["inference protocol"])
+
+_PAGE = 200
+_INDEX = [{"name": "mlp", "version": "live", "state": "READY", "reason": ""}]
+
+
+@router.post(
+    "/index",
+    summary="List models",
+    openapi_extra=raw_request(json_content({"ready": True}), required=False),
+    responses=answers(_INDEX, 400, 413, 501, 503),
+)
+async def get_repository_index(request: Request, services: ServicesOf) -> list[dict[str, Any]]:
+    """Return all models with their states; with `ready` those alone that can answer.
+
+    The states are `READY`, `LOADING` and `UNAVAILABLE`, the last with a reason.
+    """
+    plain = await read_parameters(request, ("ready",))
+    only_ready = plain.get("ready", False)
+    if not isinstance(only_ready, bool):
+        raise Invalid("ready", only_ready, "true or false")
+    records = await asyncio.to_thread(all_models, services)
+    states = await model_states(services, records)
+    return [
+        {
+            "name": record.public_name,
+            "version": version,
+            **state._asdict(),
+        }
+        for record, state in zip(records, states, strict=True)
+        for version in versions_of(record)
+        if state.is_ready or not only_ready
+    ]
+
+
+@router.post(
+    "/models/{model}/load",
+    summary="Bring a model to its device",
+    openapi_extra=raw_request(json_content({}), required=False),
+    responses=answers(None, 400, 404, 413, 501, 503),
+)
+async def load_model(model: ModelName, request: Request, services: ServicesOf) -> Response:
+    """Bring a model to its device, and answer when it is there.
+
+    A model that was unloaded answers again from then on, and one that failed is tried again. No
+    parameters are taken: how a module is bound and served is said under /v1.
+    """
+    plain = await read_parameters(request, ("parameters",))
+    if plain.get("parameters"):
+        raise Invalid("parameters", plain["parameters"], "none: the module says how it is served")
+    record = await model_now(services, model)
+    require(record, "predict")
+    if not record.serving.is_loaded:
+        await services.access.serve(model, partial(dataclasses.replace, is_loaded=True))
+    await services.commands.restore(model)
+    return Response()
+
+
+@router.post(
+    "/models/{model}/unload",
+    summary="Put a model away",
+    openapi_extra=raw_request(
+        json_content({"parameters": {"unload_dependents": False}}), required=False
+    ),
+    responses=answers(None, 400, 404, 413, 501, 503),
+)
+async def unload_model(model: ModelName, request: Request, services: ServicesOf) -> Response:
+    """Let a model go from its device; predictions are answered 503 until it is loaded again.
+
+    That holds under /v1, too, and after a restart of the server; other calls under /v1 bring the
+    module to its device as ever. One with parameters that no checkpoint has, of the models folder,
+    or that a job works on, stays, and the answer says why. No model depends on another, so
+    `unload_dependents` has none to unload.
+    """
+    plain = await read_parameters(request, ("parameters",))
+    parameters = plain.get("parameters") or {}
+    if not isinstance(parameters, dict):
+        raise Invalid("parameters", parameters, "an object")
+    for name, value in parameters.items():
+        if name != "unload_dependents" or not isinstance(value, bool):
+            raise Invalid(f"parameters.{name}", value, "unload_dependents, true or false")
+    await model_now(services, model)
+    try:
+        await services.access.serve(model, partial(dataclasses.replace, is_loaded=False))
+    except Conflict as error:
+        raise Malformed(f"model {model!r} stays loaded: {error.message}") from error
+    return Response()
+
+
+def all_models(services: Services) -> list[ModuleRecord]:
+    """Return the records of all models, by name, as clients see them."""
+    records: list[ModuleRecord] = []
+    cursor: str | None = None
+    while True:
+        page = services.modules.list_modules(cursor, _PAGE)
+        records += filter(services.access.is_visible, page.items)
+        cursor = page.next_cursor
+        if cursor is None:
+            return records

@@ -1,0 +1,67 @@
+"""What requests of the protocol have in common: their models, and bodies that may be compressed."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from fastapi import Request
+
+from app.api.bodies import beside_the_loop, read_body
+from app.api.body_memory import BodyMemory
+from app.domain.module import ModuleRecord
+from app.errors import Invalid
+from app.oip.codings import decompress, known_coding
+from app.services.services import Services
+from app.settings import Settings
+from app.tensors.json_bodies import parse_json
+
+__all__ = ["known_model", "model_now", "read_content", "read_parameters"]
+
+_FEW_COMPRESSED_BYTES = 1 << 10  # which may be a thousand times as many
+
+
+async def known_model(services: Services, model: str) -> ModuleRecord:
+    """Return a model's record for what seldom changes of it; raise NotFound."""
+    return await services.access.known(model)
+
+
+async def model_now(services: Services, model: str) -> ModuleRecord:
+    """Return a model's record as it is now; raise NotFound."""
+    return await services.access.record(model)
+
+
+async def read_content(request: Request, limit: int | None = None) -> bytes:
+    """Return the body of a request, decompressed.
+
+    Its Content-Type says nothing here: clients send none, or that of forms.
+
+    Raises:
+        UnsupportedCoding: it is compressed in a way that is not read.
+        TooLarge: it is over the limit, before or after.
+        Malformed: it cannot be decompressed.
+    """
+    coding = known_coding(request.headers.get("content-encoding"))
+    body = await read_body(request, limit)
+    if coding is None:
+        return body
+    settings: Settings = request.app.state.settings
+    setting = "MODSERVE_MAX_BODY_BYTES" if limit is None else "MODSERVE_MAX_JSON_BYTES"
+    unpack = partial(decompress, body, coding, limit or settings.max_body_bytes, setting)
+    content = await beside_the_loop(len(body), unpack, _FEW_COMPRESSED_BYTES)
+    memory: BodyMemory = request.app.state.body_memory
+    memory.take(request, len(content))
+    return content
+
+
+async def read_parameters(request: Request, members: tuple[str, ...]) -> dict[str, Any]:
+    """Return the members of a small JSON body, which may be empty; raise Invalid for others."""
+    settings: Settings = request.app.state.settings
+    body = await read_content(request, settings.max_json_bytes)
+    plain = parse_json(body) if body.strip() else {}
+    if not isinstance(plain, dict):
+        raise Invalid("body", plain, "a JSON object")
+    for name in plain:
+        if name not in members:
+            raise Invalid(name, plain[name], f"members {', '.join(members)}")
+    return plain

@@ -1,0 +1,16 @@
+"""All routers of the protocol."""
+
+from __future__ import annotations
+
+from app.oip import infer_routes, model_routes, repository_routes, server_routes, statistics_routes
+
+__all__ = ["ROUTERS"]
+
+ROUTERS = (
+    server_routes.router,
+    statistics_routes.router,
+    model_routes.router,
+    infer_routes.router,
+    repository_routes.router,
+)
+"""Statistics of all models come before a model of that name."""

@@ -1,0 +1,47 @@
+"""The server, as the protocol has it: what it is and whether it can answer."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse
+
+from app.api.dependencies import ServicesOf
+from app.oip.openapi import answers
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/v2", tags=["inference protocol"])
+
+_EXTENSIONS = [
+    *("binary_tensor_data", "classification", "model_configuration", "model_repository"),
+    *("schedule_policy", "statistics"),
+]
+_SERVER = {"name": "modserve", "version": version("modserve"), "extensions": _EXTENSIONS}
+
+
+@router.get("", summary="What the server is", responses=answers(_SERVER))
+@router.get("/", include_in_schema=False)
+async def get_server_metadata() -> dict[str, Any]:
+    """Return name, version and the extensions of the protocol that are served."""
+    return _SERVER
+
+
+@router.get("/health/live", summary="Is the server alive? (v2)", responses=answers({"live": True}))
+async def get_server_liveness() -> dict[str, Any]:
+    """Answer as long as the event loop runs."""
+    return {"live": True}
+
+
+@router.get(
+    "/health/ready", summary="Can the server infer?", responses=answers({"ready": True}, 503)
+)
+async def get_server_readiness(services: ServicesOf) -> Response:
+    """Answer 200 when every executor is up, else 503."""
+    dead = services.executors.dead()
+    if dead:
+        error = f"executors are down or starting: {', '.join(dead)}"
+        return JSONResponse({"ready": False, "error": error}, 503, headers={"Retry-After": "1"})
+    return JSONResponse({"ready": True})

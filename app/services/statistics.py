@@ -1,0 +1,129 @@
+"""How predictions went, by module: plain numbers that are added to as each ends.
+
+It is a matter of thousands a second, so nothing is computed before somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from app.domain.module import ModuleRecord
+from app.link.packed_frames import BatchFacts
+
+__all__ = ["BatchStatistics", "ModuleStatistics", "Statistics"]
+
+_QUEUE_BITS = 40
+"""Times of up to 2**40 ns, a quarter of an hour, are told apart."""
+
+
+class BatchStatistics(NamedTuple):
+    """Batches of one size.
+
+    Attributes:
+        size: examples in each.
+        batches: how many there were.
+        input_ns, infer_ns, output_ns: that they took, together.
+    """
+
+    size: int
+    batches: int
+    input_ns: int
+    infer_ns: int
+    output_ns: int
+
+
+@dataclass(slots=True)
+class ModuleStatistics:
+    """Sums over the predictions of one module since the server began.
+
+    Attributes:
+        module: its name.
+        successes, failures: predictions.
+        success_ns, failure_ns: from the question to the answer.
+        examples: in those that succeeded.
+        queue_ns, input_ns, infer_ns, output_ns: that those took, at the executor.
+        last_ended_ns: when the last one was answered, since 1970; 0 for none.
+        queue_counts: those that succeeded, by the number of binary digits of their nanoseconds in
+            the queue.
+    """
+
+    module: str
+    successes: int = 0
+    failures: int = 0
+    success_ns: int = 0
+    failure_ns: int = 0
+    examples: int = 0
+    queue_ns: int = 0
+    input_ns: int = 0
+    infer_ns: int = 0
+    output_ns: int = 0
+    last_ended_ns: int = 0
+    queue_counts: list[int] = field(default_factory=lambda: [0] * (_QUEUE_BITS + 1))
+    _by_size: dict[int, list[int]] = field(default_factory=dict)
+
+    def add_success(
+        self, rows: int, taken_ns: int, ended_ns: int, queue_ns: int, facts: BatchFacts
+    ) -> None:
+        """Note a prediction that was answered.
+
+        Args:
+            rows: its examples.
+            taken_ns: from the question to the answer.
+            ended_ns: now, since 1970.
+            queue_ns: of that, how long it waited for its batch.
+            facts: of the batch; it has none where it was computed in pieces.
+        """
+        size, input_us, infer_us, output_us = facts
+        self.successes += 1
+        self.success_ns += taken_ns
+        self.last_ended_ns = ended_ns
+        self.examples += rows
+        self.queue_ns += queue_ns
+        self.input_ns += input_us * 1000
+        self.infer_ns += infer_us * 1000
+        self.output_ns += output_us * 1000
+        self.queue_counts[min(queue_ns.bit_length(), _QUEUE_BITS)] += 1
+        # Each has a part of its batch: all parts together make it one.
+        sums = self._by_size.get(size or rows)
+        if sums is None:
+            sums = self._by_size[size or rows] = [0, 0, 0, 0]
+        sums[0] += rows
+        sums[1] += rows * input_us
+        sums[2] += rows * infer_us
+        sums[3] += rows * output_us
+
+    def add_failure(self, taken_ns: int) -> None:
+        """Note a prediction that was refused or lost."""
+        self.failures += 1
+        self.failure_ns += taken_ns
+
+    def batches(self) -> list[BatchStatistics]:
+        """Return the batches by size; one of which a part was given up counts as whole."""
+        return [
+            BatchStatistics(size, -(-rows // size), *(us * 1000 // size for us in sums))
+            for size, (rows, *sums) in sorted(self._by_size.items())
+        ]
+
+
+class Statistics:
+    """Statistics of the modules that were asked."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, ModuleStatistics] = {}
+
+    def of(self, record: ModuleRecord) -> ModuleStatistics:
+        """Return those of a module; a model of the models folder keeps them when it is replaced."""
+        name = record.public_name
+        found = self._by_name.get(name)
+        if found is None:
+            found = self._by_name[name] = ModuleStatistics(name)
+        return found
+
+    def forget(self, module: str) -> None:
+        """Forget a module that was deleted."""
+        self._by_name.pop(module, None)
+
+    def __iter__(self) -> Iterator[ModuleStatistics]:
+        return iter(list(self._by_name.values()))

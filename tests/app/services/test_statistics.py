@@ -1,0 +1,72 @@
+"""Statistics of predictions: what each adds, and what they come to."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from prometheus_client import generate_latest
+
+from app.api.prediction_metrics import prediction_metrics
+from app.domain.module import ModuleRecord
+from app.link.packed_frames import BatchFacts
+from app.services.statistics import BatchStatistics, Statistics
+
+
+def record() -> ModuleRecord:
+    return ModuleRecord(name="net", symbols={})
+
+
+def test_the_parts_of_a_batch_make_it_one() -> None:
+    one = Statistics().of(record())
+    facts = BatchFacts(rows=7, input_us=1, infer_us=100, output_us=2)
+    for rows in (4, 2, 1):
+        one.add_success(rows, 150_000, 10, 40_000, facts)
+    one.add_success(1, 90_000, 20, 0, BatchFacts(rows=1, infer_us=30))
+    assert one.batches() == [
+        BatchStatistics(size=1, batches=1, input_ns=0, infer_ns=30_000, output_ns=0),
+        BatchStatistics(size=7, batches=1, input_ns=1000, infer_ns=100_000, output_ns=2000),
+    ]
+    assert (one.successes, one.examples, one.success_ns) == (4, 8, 540_000)
+    assert (one.queue_ns, one.infer_ns, one.last_ended_ns) == (120_000, 330_000, 20)
+
+
+def test_a_batch_of_which_a_part_was_given_up_counts_as_whole() -> None:
+    one = Statistics().of(record())
+    one.add_success(1, 1, 1, 1, BatchFacts(rows=3, infer_us=30))
+    assert [batch.batches for batch in one.batches()] == [1]
+
+
+def test_what_was_computed_in_pieces_is_a_batch_of_its_size() -> None:
+    one = Statistics().of(record())
+    one.add_success(5000, 1, 1, 1, BatchFacts(rows=0))
+    assert [(batch.size, batch.batches) for batch in one.batches()] == [(5000, 1)]
+
+
+def test_what_was_deleted_is_forgotten() -> None:
+    statistics = Statistics()
+    statistics.of(record()).add_failure(5)
+    assert statistics.of(record()).failures == 1
+    statistics.forget("net")
+    assert list(statistics) == []
+
+
+def test_prometheus_is_told() -> None:
+    statistics = Statistics()
+    one = statistics.of(record())
+    one.add_success(3, 2_000_000, 1, 500_000, BatchFacts(rows=3, infer_us=1000))
+    one.add_failure(1_000_000)
+    collector = SimpleNamespace(collect=lambda: prediction_metrics(statistics))
+    rows = generate_latest(collector).decode().splitlines()
+    assert {
+        'modserve_predictions_total{module="net",outcome="success"} 1.0',
+        'modserve_predictions_total{module="net",outcome="failure"} 1.0',
+        'modserve_prediction_examples_total{module="net"} 3.0',
+        'modserve_prediction_seconds_total{module="net",part="compute_infer"} 0.001',
+        'modserve_prediction_batch_size_bucket{le="2",module="net"} 0.0',
+        'modserve_prediction_batch_size_bucket{le="4",module="net"} 1.0',
+        'modserve_prediction_batch_size_count{module="net"} 1.0',
+        'modserve_prediction_batch_size_sum{module="net"} 3.0',
+        'modserve_prediction_queue_seconds_bucket{le="0.000262144",module="net"} 0.0',
+        'modserve_prediction_queue_seconds_bucket{le="0.000524288",module="net"} 1.0',
+        'modserve_prediction_queue_seconds_sum{module="net"} 0.0005',
+    } <= set(rows)
