@@ -8,7 +8,7 @@ from fastapi import Query
 from pydantic import AwareDatetime, BeforeValidator, Field
 
 from app.domain.dataset import DatasetKind
-from app.domain.job import JobKind, JobStatus
+from app.domain.job import JobEvent, JobKind, JobStatus
 from app.domain.module import ModuleKind, Stage
 from app.domain.restoration import ModuleState
 from app.link.supervisor import ExecutorState
@@ -18,6 +18,7 @@ __all__ = [
     "CreatedAfter",
     "CreatedBefore",
     "DatasetKinds",
+    "EventKinds",
     "ExecutorNames",
     "ExecutorStates",
     "JobIds",
@@ -62,6 +63,7 @@ JobIds = Annotated[
     Query(description=f"Of these jobs. {_SEVERAL}"),
 ]
 DatasetKinds = Annotated[Several[DatasetKind], Query(description=f"Of these kinds. {_SEVERAL}")]
+EventKinds = Annotated[Several[JobEvent], Query(description=f"Of these kinds. {_SEVERAL}")]
 Prefix = Annotated[
     str | None, Query(max_length=128, description="Whose names begin so, letter by letter.")
 ]

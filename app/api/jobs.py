@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
-import orjson
 import structlog
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
-from fastapi.responses import StreamingResponse
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.api.bodies import read_json
 from app.api.conditional import IF_MATCH
@@ -34,9 +30,8 @@ from app.api.views import (
     job_view,
     series_view,
 )
-from app.domain.job import EventRow, JobKind
+from app.domain.job import JobKind
 from app.domain.job_params import FitParams, PredictParams, ScoreParams
-from app.errors import ServiceError
 from app.services.jobs import JobFilter
 from app.services.services import Services
 from app.services.submissions import JobLimits, read_submission
@@ -276,79 +271,3 @@ def get_job_metrics(
         return series_view(series, services.jobs.series(job, series, points))
     page = services.jobs.metrics(job, cursor, limit)
     return PageView(items=[event_view(row) for row in page.items], next_cursor=page.next_cursor)
-
-
-_STREAM: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "Server-sent events; comments keep a silent stream open.",
-        "content": {
-            "text/event-stream": {
-                "itemSchema": {
-                    "type": "object",
-                    "required": ["id", "event", "data"],
-                    "properties": {
-                        "id": {"type": "string", "description": "For Last-Event-ID."},
-                        "event": {"type": "string", "description": "Kind of the event."},
-                        "data": {
-                            "type": "string",
-                            "contentMediaType": "application/json",
-                            "contentSchema": {"$ref": "#/components/schemas/EventView"},
-                        },
-                    },
-                }
-            }
-        },
-    }
-}
-LastEventId = Annotated[
-    int | None, Header(ge=0, lt=2**63, description="Send only what came after this event.")
-]
-After = Annotated[int, Query(ge=0, lt=2**63, description="As Last-Event-ID, which wins.")]
-
-
-@router.get(
-    "/v1/jobs/{job}/events",
-    summary="Follow a job",
-    response_class=StreamingResponse,
-    responses={**_STREAM, **problems(404, 422)},
-)
-async def follow_job(
-    job: JobId, services: ServicesOf, last_event_id: LastEventId = None, after: After = 0
-) -> StreamingResponse:
-    """Send the job's events as they come, from the first or after a given one, to its end."""
-    await asyncio.to_thread(services.jobs.get, job)
-    begin = after if last_event_id is None else last_event_id
-    return _stream(services.jobs.stream(job, begin, _frame))
-
-
-@router.get(
-    "/v1/events",
-    summary="Follow all jobs",
-    response_class=StreamingResponse,
-    responses={**_STREAM, **problems(422)},
-)
-async def follow_events(
-    services: ServicesOf, last_event_id: LastEventId = None, after: After = 0
-) -> StreamingResponse:
-    """Send the events of all jobs as they come."""
-    begin = after if last_event_id is None else last_event_id
-    return _stream(services.jobs.stream(None, begin, _frame))
-
-
-def _stream(frames: AsyncIterator[bytes | None]) -> StreamingResponse:
-    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_lines(frames), media_type="text/event-stream", headers=headers)
-
-
-def _frame(row: EventRow) -> bytes:
-    data = orjson.dumps(event_view(row).model_dump())
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (row.id, row.kind.value.encode(), data)
-
-
-async def _lines(frames: AsyncIterator[bytes | None]) -> AsyncIterator[bytes]:
-    try:
-        async for frame in frames:
-            yield b": still here\n\n" if frame is None else frame
-    except ServiceError as error:
-        # The answer has begun: its end is all that can be said. Whoever follows asks again.
-        _log.warning("a stream of events ends", reason=error.message)

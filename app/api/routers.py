@@ -7,6 +7,7 @@ from app.api import (
     checkpoints,
     datasets,
     error_codes,
+    events,
     health,
     jobs,
     labels,
@@ -30,6 +31,7 @@ ROUTERS = (
     datasets.router,
     models.router,
     jobs.router,
+    events.router,
     health.router,
     error_codes.router,
 )

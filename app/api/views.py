@@ -217,6 +217,7 @@ class EventView(BaseModel):
 
     id: int
     job_id: int
+    module: str = Field(description="The job's.", examples=["lenet"])
     attempt: int
     kind: str = Field(examples=["progress"])
     status: str = Field(examples=["running"])

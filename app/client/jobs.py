@@ -98,13 +98,17 @@ class JobCalls(Connection):
         """
         return self._follow(f"/v1/jobs/{job_id}/events", after)
 
-    def events(self, after: int = 0) -> Iterator[dict[str, Any]]:
-        """Yield the events of all jobs after an id, for as long as they are asked for.
+    def events(self, after: int | None = 0, **filters: Any) -> Iterator[dict[str, Any]]:
+        """Yield the events of all jobs, or of some, for as long as they are asked for.
+
+        Args:
+            after: only those after this id; None for only those that happen from now on.
+            filters: ``job``, ``module``, ``kind`` (one, or a list of several).
 
         Raises:
             httpx.TransportError: the server did not come back within half a minute.
         """
-        return self._follow("/v1/events", after)
+        return self._follow("/v1/events", after, filters)
 
     def wait(self, job_id: int) -> dict[str, Any]:
         """Return a job once it has ended."""
@@ -128,10 +132,12 @@ class JobCalls(Connection):
         """Return what an error code means and what to do about it."""
         return self._json("GET", f"/v1/errors/{code}")
 
-    def _follow(self, path: str, after: int) -> Iterator[dict[str, Any]]:
+    def _follow(
+        self, path: str, after: int | None, filters: Mapping[str, Any] | None = None
+    ) -> Iterator[dict[str, Any]]:
         while True:
             try:
-                for event in self._stream_events(path, after):
+                for event in self._stream_events(path, after, filters or {}):
                     after = event["id"]
                     yield event
                 return
@@ -139,9 +145,17 @@ class JobCalls(Connection):
                 if not self._comes_back():
                     raise
 
-    def _stream_events(self, path: str, after: int) -> Iterator[dict[str, Any]]:
-        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
-        with self._stream(path, headers=headers, timeout=_STREAM_TIMEOUT) as response:
+    def _stream_events(
+        self, path: str, after: int | None, filters: Mapping[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        headers = {"Accept": "text/event-stream"}
+        where = dict(filters)
+        if after is None:
+            where["after"] = "latest"
+        else:
+            headers["Last-Event-ID"] = str(after)
+        options = {"headers": headers, "params": where, "timeout": _STREAM_TIMEOUT}
+        with self._stream(path, **options) as response:
             for line in response.iter_lines():
                 if line.startswith("data:"):
                     yield json.loads(line.removeprefix("data:"))

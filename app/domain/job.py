@@ -326,6 +326,7 @@ class EventRow:
 
     Attributes:
         id: grows with every event of any job; a reader asks for what came after an id.
+        module: the job's.
         attempt: the attempt it belongs to, 0 before the first.
         status: the job's status after the event.
         data: what the event carries; depends on ``kind``.
@@ -334,6 +335,7 @@ class EventRow:
 
     id: int
     job_id: int
+    module: str
     attempt: int
     kind: JobEvent
     status: JobStatus

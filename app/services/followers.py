@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable
 from app.domain.job import TERMINAL, EventRow, JobStatus
 from app.services.bell import Bell
 from app.store.events import events_after, newest_event_id
+from app.store.filters import EventFilter
 from app.store.jobs import get_job
 from app.store.store import Store
 
@@ -32,10 +33,14 @@ class Followers:
         self._is_over = False
 
     async def stream(
-        self, job_id: int | None, after: int, encode: Callable[[EventRow], bytes]
+        self,
+        job_id: int | None,
+        after: int,
+        encode: Callable[[EventRow], bytes],
+        wanted: EventFilter | None = None,
     ) -> AsyncGenerator[bytes | None, None]:
         """Yield events as they are sent, each encoded once for all who follow; see ``follow``."""
-        async for row in self.follow(job_id, after):
+        async for row in self.follow(job_id, after, wanted):
             yield None if row is None else self._encode(row, encode)
 
     def _encode(self, row: EventRow, encode: Callable[[EventRow], bytes]) -> bytes:
@@ -46,17 +51,20 @@ class Followers:
                 del self._encoded[next(iter(self._encoded))]
         return found
 
-    async def follow(self, job_id: int | None, after: int) -> AsyncGenerator[EventRow | None, None]:
+    async def follow(
+        self, job_id: int | None, after: int, wanted: EventFilter | None = None
+    ) -> AsyncGenerator[EventRow | None, None]:
         """Yield events after an id as they come; see ``JobService.follow``."""
+        wanted = wanted or EventFilter()
         status: JobStatus | None = None
         is_behind = True  # what was before the newest events must be looked up
         silent_since = time.monotonic()
         while not self._is_over:
             ticket = self._bell.ticket()
             newest = await self._tail.refresh()
-            recent = None if is_behind else self._tail.after(after, job_id)
+            recent = None if is_behind else self._tail.after(after, job_id, wanted)
             if recent is None:
-                status, after, rows = await asyncio.to_thread(self._look, job_id, after)
+                status, after, rows = await asyncio.to_thread(self._look, job_id, after, wanted)
             else:
                 rows = recent
             is_behind = len(rows) == _EVENTS_AT_ONCE
@@ -81,12 +89,15 @@ class Followers:
         self._is_over = True
         self._bell.ring()
 
-    def _look(self, job_id: int | None, after: int) -> tuple[JobStatus | None, int, list[EventRow]]:
+    def _look(
+        self, job_id: int | None, after: int, wanted: EventFilter
+    ) -> tuple[JobStatus | None, int, list[EventRow]]:
         with self._store.read() as connection:
             status = None if job_id is None else get_job(connection, job_id).status
             if after > newest_event_id(connection):  # an id of another database
                 after = 0
-            return status, after, events_after(connection, after, _EVENTS_AT_ONCE, job_id)
+            rows = events_after(connection, after, _EVENTS_AT_ONCE, job_id, wanted=wanted)
+            return status, after, rows
 
 
 class _Tail:
@@ -111,7 +122,9 @@ class _Tail:
                 self._ticket, self._read_at = ticket, time.monotonic()
         return self._newest()
 
-    def after(self, event_id: int, job_id: int | None) -> list[EventRow] | None:
+    def after(
+        self, event_id: int, job_id: int | None, wanted: EventFilter
+    ) -> list[EventRow] | None:
         """Return the events after an id, of one job or of all; None where some may be missing."""
         assert self._begins_after is not None
         if event_id < self._begins_after:
@@ -120,7 +133,7 @@ class _Tail:
         for row in reversed(self._rows):
             if row.id <= event_id:
                 break
-            if job_id is None or row.job_id == job_id:
+            if (job_id is None or row.job_id == job_id) and wanted.passes(row):
                 found.append(row)
         return found[::-1]
 

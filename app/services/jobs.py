@@ -27,7 +27,7 @@ from app.services.submissions import (
 )
 from app.store import queue
 from app.store.events import events_after, newest_event_id
-from app.store.filters import JobFilter
+from app.store.filters import EventFilter, JobFilter
 from app.store.jobs import (
     count_jobs,
     delete_job,
@@ -42,6 +42,7 @@ from app.store.store import Store
 
 __all__ = [
     "Clock",
+    "EventFilter",
     "JobFilter",
     "JobOutlook",
     "JobService",
@@ -285,10 +286,18 @@ class JobService:
         return self._followers.follow(job_id, after)
 
     def stream(
-        self, job_id: int | None, after: int, encode: Callable[[EventRow], bytes]
+        self,
+        job_id: int | None,
+        after: int,
+        encode: Callable[[EventRow], bytes],
+        wanted: EventFilter | None = None,
     ) -> AsyncGenerator[bytes | None, None]:
-        """Yield events as ``follow`` does, each encoded once for all who follow."""
-        return self._followers.stream(job_id, after, encode)
+        """Yield events as ``follow`` does, each encoded once for all who follow.
+
+        Args:
+            wanted: only those that pass this filter.
+        """
+        return self._followers.stream(job_id, after, encode, wanted)
 
     def end_streams(self) -> None:
         """End all that follow, at once and for good: the server stops."""

@@ -9,8 +9,9 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from app.domain.job import EventRow, Job, JobEvent
+from app.store.filters import EventFilter
 from app.store.rows import event_of
-from app.store.schema import counters, events
+from app.store.schema import counters, events, jobs, modules
 
 __all__ = [
     "EventEntry",
@@ -70,19 +71,29 @@ def events_after(
     limit: int,
     job_id: int | None = None,
     kinds: Collection[JobEvent] | None = None,
+    wanted: EventFilter | None = None,
 ) -> list[EventRow]:
     """Return events with ids greater than ``after``, oldest first.
 
     Args:
         job_id: of this job only.
         kinds: of these kinds only.
+        wanted: only those that pass this filter.
     """
-    query = select(events).where(events.c.id > after).order_by(events.c.id).limit(limit)
+    query = _WITH_MODULES.where(events.c.id > after).order_by(events.c.id).limit(limit)
+    query = query.where(*(wanted or EventFilter()).conditions())
     if job_id is not None:
         query = query.where(events.c.job_id == job_id)
     if kinds is not None:
         query = query.where(events.c.kind.in_([kind.value for kind in kinds]))
     return [event_of(row) for row in connection.execute(query)]
+
+
+_WITH_MODULES = (
+    select(events, modules.c.name.label("module"))
+    .join(jobs, jobs.c.id == events.c.job_id)
+    .join(modules, modules.c.id == jobs.c.module_id)
+)
 
 
 def newest_event_id(connection: Connection) -> int:

@@ -9,12 +9,12 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, and_, false, func, not_, or_, select
 
 from app.domain.dataset import DatasetKind
-from app.domain.job import JobKind, JobStatus
+from app.domain.job import EventRow, JobEvent, JobKind, JobStatus
 from app.domain.module import ModuleKind, Stage
 from app.domain.restoration import MOST_DEATHS, ModuleState
-from app.store.schema import checkpoints, datasets, jobs, modules, restorations
+from app.store.schema import checkpoints, datasets, events, jobs, modules, restorations
 
-__all__ = ["CheckpointFilter", "DatasetFilter", "JobFilter", "ModuleFilter"]
+__all__ = ["CheckpointFilter", "DatasetFilter", "EventFilter", "JobFilter", "ModuleFilter"]
 
 Conditions = list[ColumnElement[bool]]
 
@@ -96,6 +96,28 @@ class CheckpointFilter:
         if self.job_ids:
             found.append(checkpoints.c.manifest["job_id"].as_integer().in_(self.job_ids))
         return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Which events to send."""
+
+    jobs: Collection[int] = ()
+    modules: Collection[str] = ()
+    kinds: Collection[JobEvent] = ()
+
+    def conditions(self) -> Conditions:
+        """Return the filter as SQL, on events joined with their jobs' modules."""
+        found = [events.c.job_id.in_(self.jobs)] if self.jobs else []
+        return [*found, *_among(modules.c.name, self.modules), *_among(events.c.kind, self.kinds)]
+
+    def passes(self, row: EventRow) -> bool:
+        """Tell whether an event is to be sent."""
+        return (
+            (not self.jobs or row.job_id in self.jobs)
+            and (not self.modules or row.module in self.modules)
+            and (not self.kinds or row.kind in self.kinds)
+        )
 
 
 def _among(column: Column[Any], values: Collection[str]) -> Conditions:

@@ -149,6 +149,7 @@ def event_of(row: Row[Any]) -> EventRow:
     return EventRow(
         id=row.id,
         job_id=row.job_id,
+        module=row.module,
         attempt=row.attempt,
         kind=JobEvent(row.kind),
         status=JobStatus(row.status),

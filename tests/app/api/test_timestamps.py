@@ -25,6 +25,7 @@ def test_events_of_older_versions_are_told_in_the_same_form() -> None:
     row = EventRow(
         id=1,
         job_id=2,
+        module="net",
         attempt=1,
         kind=JobEvent.DEFERRED,
         status=JobStatus.QUEUED,

@@ -1,0 +1,126 @@
+"""Events: streams of server-sent events, which go on where they broke."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+import orjson
+import structlog
+from fastapi import APIRouter, Header, Query
+from fastapi.responses import StreamingResponse
+
+from app.api.dependencies import JobId, ServicesOf
+from app.api.filters import ALL, EventKinds, JobIds, ModuleNames
+from app.api.openapi import problems
+from app.api.views import event_view
+from app.domain.job import EventRow
+from app.errors import ServiceError
+from app.services.jobs import EventFilter
+from app.services.services import Services
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["jobs"])
+
+_log = structlog.get_logger(__name__)
+
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Server-sent events; comments keep a silent stream open.",
+        "content": {
+            "text/event-stream": {
+                "itemSchema": {
+                    "type": "object",
+                    "required": ["id", "event", "data"],
+                    "properties": {
+                        "id": {"type": "string", "description": "For Last-Event-ID."},
+                        "event": {"type": "string", "description": "Kind of the event."},
+                        "data": {
+                            "type": "string",
+                            "contentMediaType": "application/json",
+                            "contentSchema": {"$ref": "#/components/schemas/EventView"},
+                        },
+                    },
+                }
+            }
+        },
+    }
+}
+_RETRY = b"retry: 1000\n\n"
+"""So many milliseconds after the end of a stream its reader asks again, for what came after."""
+
+LastEventId = Annotated[
+    int | None, Header(ge=0, lt=2**63, description="Send only what came after this event.")
+]
+After = Annotated[
+    str,
+    Query(
+        pattern="^(latest|[0-9]{1,18})$",
+        description="As Last-Event-ID, which wins; `latest` for only what happens from now on.",
+    ),
+]
+
+
+@router.get(
+    "/v1/jobs/{job}/events",
+    summary="Follow a job",
+    response_class=StreamingResponse,
+    responses={**_STREAM, **problems(404, 422)},
+)
+async def follow_job(
+    job: JobId, services: ServicesOf, last_event_id: LastEventId = None, after: After = "0"
+) -> StreamingResponse:
+    """Send the job's events as they come, from the first or after a given one, to its end."""
+    await asyncio.to_thread(services.jobs.get, job)
+    begin = await _begin(services, last_event_id, after)
+    return _stream(services.jobs.stream(job, begin, _frame))
+
+
+@router.get(
+    "/v1/events",
+    summary="Follow all jobs",
+    response_class=StreamingResponse,
+    responses={**_STREAM, **problems(422)},
+)
+async def follow_events(
+    services: ServicesOf,
+    job: JobIds = ALL,
+    module: ModuleNames = ALL,
+    kind: EventKinds = ALL,
+    last_event_id: LastEventId = None,
+    after: After = "0",
+) -> StreamingResponse:
+    """Send the events of all jobs as they come, or of some."""
+    wanted = EventFilter(jobs=job, modules=module, kinds=kind)
+    begin = await _begin(services, last_event_id, after)
+    return _stream(services.jobs.stream(None, begin, _frame, wanted))
+
+
+async def _begin(services: Services, last_event_id: int | None, after: str) -> int:
+    if last_event_id is not None:
+        return last_event_id
+    if after == "latest":
+        return await asyncio.to_thread(services.jobs.newest_event_id)
+    return int(after)
+
+
+def _stream(frames: AsyncIterator[bytes | None]) -> StreamingResponse:
+    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_lines(frames), media_type="text/event-stream", headers=headers)
+
+
+def _frame(row: EventRow) -> bytes:
+    data = orjson.dumps(event_view(row).model_dump())
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (row.id, row.kind.value.encode(), data)
+
+
+async def _lines(frames: AsyncIterator[bytes | None]) -> AsyncIterator[bytes]:
+    yield _RETRY
+    try:
+        async for frame in frames:
+            yield b": still here\n\n" if frame is None else frame
+    except ServiceError as error:
+        # The answer has begun: its end is all that can be said. Whoever follows asks again.
+        _log.warning("a stream of events ends", reason=error.message)
