@@ -6,12 +6,21 @@ from typing import Annotated, Any
 
 from fastapi import Path
 
+from app.domain.names import NAME_PATTERN
+
 __all__ = ["ModelName", "VersionName", "answers", "json_content", "raw_request"]
 
 Responses = dict[int | str, dict[str, Any]]
 
-ModelName = Annotated[str, Path(description="Name of a module.", examples=["lenet"])]
-VersionName = Annotated[str, Path(description="Version of it.", examples=["live"])]
+_NAME = {"pattern": f"^{NAME_PATTERN}$"}
+"""Told, not checked: a model of another name is not found."""
+
+ModelName = Annotated[
+    str, Path(description="Name of a module.", examples=["lenet"], json_schema_extra=_NAME)
+]
+VersionName = Annotated[
+    str, Path(description="Version of it.", examples=["live"], json_schema_extra=_NAME)
+]
 
 _ERRORS = {
     400: "The request, or a tensor of it, is wrong",

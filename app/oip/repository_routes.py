@@ -57,6 +57,7 @@ async def get_repository_index(request: Request, services: ServicesOf) -> list[d
 
 @router.post(
     "/models/{model}/load",
+    response_class=Response,
     summary="Bring a model to its device",
     openapi_extra=raw_request(json_content({}), required=False),
     responses=answers(None, 400, 404, 413, 501, 503),
@@ -80,6 +81,7 @@ async def load_model(model: ModelName, request: Request, services: ServicesOf) -
 
 @router.post(
     "/models/{model}/unload",
+    response_class=Response,
     summary="Put a model away",
     openapi_extra=raw_request(
         json_content({"parameters": {"unload_dependents": False}}), required=False

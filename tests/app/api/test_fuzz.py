@@ -32,6 +32,9 @@ class World:
         self.url = url
         self.names: dict[str, Any] = {
             "module": "net",
+            "model": "net",
+            "version": "live",
+            "output": "softmax_output",
             "dataset": "examples",
             "epoch": "2",
             "file": "net-0002.params",
@@ -56,6 +59,8 @@ class World:
             with Client(self.url) as client:
                 assert client.wait(job)["status"] == "succeeded"
             self.names["job"] = job
+        if self._http.get("/v2/models/net/ready").status_code != 200:
+            self._call("POST", "/v2/repository/models/net/load")
 
     def _is_complete(self) -> bool:
         module = self._http.get("/v1/modules/net")
@@ -74,7 +79,7 @@ class World:
     def _call(self, method: str, path: str, **body: Any) -> Any:
         response = self._http.request(method, path, **body)
         assert response.is_success, response.text
-        return response.json()
+        return response.json() if response.content else None
 
 
 @pytest.fixture(scope="module")
