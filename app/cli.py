@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.errors import StartError
 from app.garbage import collector_paused
 
 if TYPE_CHECKING:
@@ -26,18 +28,24 @@ app = typer.Typer(
 
 _OPTIONS = {"models_dir": "models"}
 """Settings whose options have names of their own."""
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+keys = typer.Typer(help="API keys of a server.", no_args_is_help=True)
+app.add_typer(keys, name="keys")
+
+DataDir = Annotated[Path | None, typer.Option(help="Where everything durable lies.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 @app.command()
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Where everything durable lies.")] = None,
+    data_dir: DataDir = None,
     models: Annotated[
         Path | None, typer.Option(help="Folder of models to serve, a folder each.")
     ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="Certificate chain, for HTTPS.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its private key.")] = None,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Listen on other than loopback without keys.")
     ] = False,
@@ -52,19 +60,46 @@ def serve(
         "data_dir": data_dir,
         "models_dir": models,
         "log_level": log_level,
+        "tls_cert": tls_cert,
+        "tls_key": tls_key,
     }
     settings = _read_settings({name: one for name, one in given.items() if one is not None})
-    if settings.host not in _LOOPBACK and not insecure:
-        raise typer.BadParameter(
-            f"--host {settings.host} lets everyone who reaches this machine train and delete; "
-            "put a proxy with authentication before it and add --insecure",
-            param_hint="--host",
-        )
+    if not insecure:
+        _check_keys(settings)
     try:
         raise typer.Exit(run_server(settings))
     except OSError as error:
         where = f"{settings.host}:{settings.port}"
         raise typer.BadParameter(f"{where}: {error.strerror}", param_hint="--port") from None
+    except StartError as error:
+        raise typer.BadParameter(str(error), param_hint="--tls-cert") from None
+
+
+def _check_keys(settings: Settings) -> None:
+    """Refuse to serve others than this machine where nobody needs a key."""
+    if _is_loopback(settings.host):
+        return
+    from app.errors import ServiceError
+    from app.maintenance import has_keys
+
+    try:
+        if has_keys(settings.data_dir):
+            return
+    except ServiceError as error:
+        raise typer.BadParameter(f"the API keys: {error}", param_hint="--data-dir") from None
+    raise typer.BadParameter(
+        f"without keys, {settings.host} would let everyone who reaches this machine train and "
+        f"delete: make a key with 'modserve keys add --name NAME --scope admin --data-dir "
+        f"{settings.data_dir}', or add --insecure",
+        param_hint="--host",
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def _read_settings(given: Mapping[str, Any]) -> Settings:
@@ -164,7 +199,7 @@ def doctor(
         list[str] | None, typer.Option(help="Shape of an input: name=1,3,224,224.")
     ] = None,
     device: Annotated[str, typer.Option(help="Device to run on.")] = "cpu(0)",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say what a model on disk is, what it needs, and whether it loads, binds and runs."""
     from app.doctor import run_doctor
@@ -174,9 +209,9 @@ def doctor(
 
 @app.command()
 def recover(
-    data_dir: Annotated[Path | None, typer.Option(help="Where everything durable lies.")] = None,
+    data_dir: DataDir = None,
     check: Annotated[bool, typer.Option("--check", help="Only look; change nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Take what lies in a data directory into the database; say what could not be and why."""
     from app.main import storage_options
@@ -189,8 +224,8 @@ def recover(
 @app.command()
 def backup(
     target: Annotated[Path, typer.Argument(help="A new or empty folder.")],
-    data_dir: Annotated[Path | None, typer.Option(help="Where everything durable lies.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
 ) -> None:
     """Copy a data directory, also while a server trains in it."""
     from app.maintenance import run_backup
@@ -203,7 +238,7 @@ def backup(
 def restore(
     source: Annotated[Path, typer.Argument(help="What modserve backup made.")],
     data_dir: Annotated[Path | None, typer.Option(help="A new or empty data directory.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make a data directory of a backup, after every byte of it was compared."""
     from app.maintenance import run_restore
@@ -212,6 +247,50 @@ def restore(
     has_own_url = settings.database_url is not None
     status = run_restore(source, settings.data_dir, has_own_url=has_own_url, as_json=as_json)
     raise typer.Exit(status)
+
+
+@keys.command("add")
+def keys_add(
+    name: Annotated[str, typer.Option(help="Whose it is.")],
+    scope: Annotated[
+        list[str], typer.Option(help="read, infer, train or admin; may be given several times.")
+    ],
+    expires: Annotated[
+        str | None, typer.Option(help="When: 90d, 12h, or an ISO date; never by default.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option(help="Requests a second, at most.")] = None,
+    concurrency: Annotated[int | None, typer.Option(help="Requests at a time, at most.")] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a key; print it, this once. A running server takes it within a second."""
+    from app.maintenance import KeyWishes, run_keys_add
+
+    wishes = KeyWishes(name=name, scopes=scope, expires=expires, rate=rate, concurrency=concurrency)
+    raise typer.Exit(run_keys_add(_data_dir(data_dir), wishes, as_json=as_json))
+
+
+@keys.command("ls")
+def keys_ls(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """List the keys: ids, names, scopes; never the keys themselves."""
+    from app.maintenance import run_keys_ls
+
+    raise typer.Exit(run_keys_ls(_data_dir(data_dir), as_json=as_json))
+
+
+@keys.command("revoke")
+def keys_revoke(
+    key: Annotated[list[str], typer.Argument(help="Ids, or names.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Revoke keys. A running server refuses them within a second."""
+    from app.maintenance import run_keys_revoke
+
+    raise typer.Exit(run_keys_revoke(_data_dir(data_dir), key))
+
+
+def _data_dir(given: Path | None) -> Path:
+    return _read_settings({} if given is None else {"data_dir": given}).data_dir
 
 
 @app.command()

@@ -12,6 +12,9 @@ _AS_THE_DETAIL_SAYS = "Do as detail and errors[] of the answer say."
 
 _REMEDIES = {
     "malformed": "Send what the Content-Type says, whole.",
+    "unauthorized": "Send a valid key as `Authorization: Bearer KEY` or `X-API-Key: KEY`.",
+    "forbidden": "Use a key of one of the scopes in `missing_scope`.",
+    "too_many_requests": "Try again after Retry-After, and ask more slowly.",
     "foreign_origin": "Let the operator add the page's origin to MODSERVE_ALLOWED_ORIGINS.",
     "not_found": "List what there is; the detail names the path.",
     "method_not_allowed": "Use a verb of the Allow header.",

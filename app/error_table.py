@@ -41,6 +41,8 @@ from app.errors import (
     WrongStage,
     refined,
 )
+from app.redaction import redacted
+from app.refusals import Forbidden, TooManyRequests, Unauthorized
 
 __all__ = [
     "ENGINE_KINDS",
@@ -73,6 +75,8 @@ class ErrorKind:
 
 ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     Malformed: ErrorKind(400, "malformed", "The body cannot be read"),
+    Unauthorized: ErrorKind(401, "unauthorized", "A valid API key is needed"),
+    Forbidden: ErrorKind(403, "forbidden", "The API key is not for this"),
     ForeignOrigin: ErrorKind(403, "foreign_origin", "Not for pages of other sites"),
     NotFound: ErrorKind(404, "not_found", "Not found"),
     MethodNotAllowed: ErrorKind(405, "method_not_allowed", "Method not allowed"),
@@ -98,6 +102,7 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     IdempotencyMismatch: ErrorKind(
         422, "idempotency_mismatch", "The Idempotency-Key was used for another request"
     ),
+    TooManyRequests: ErrorKind(429, "too_many_requests", "More than the API key may ask"),
     HeadersTooLarge: ErrorKind(431, "headers_too_large", "Header fields over the limit"),
     UnsupportedCoding: ErrorKind(501, "unsupported_coding", "The content coding is not read"),
     Unavailable: ErrorKind(503, "unavailable", "Not available at present"),
@@ -202,12 +207,17 @@ def to_problem(error: BaseException, request_id: str, instance: str) -> Problem:
         "type": f"/v1/errors/{kind.code}",
         "title": kind.title,
         "status": kind.status,
-        "detail": _detail(error, kind),
-        "instance": instance,
+        "detail": redacted(_detail(error, kind)),
+        "instance": redacted(instance),
         "code": kind.code,
         "request_id": request_id,
         "errors": [
-            {"field": row.field, "got": row.got, "expected": row.expected, "hint": row.hint}
+            {
+                "field": redacted(row.field),
+                "got": redacted(row.got),
+                "expected": row.expected,
+                "hint": row.hint,
+            }
             for row in _field_errors(error)
         ],
     }

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -392,7 +393,7 @@ class Unavailable(ServiceError):
 
     def headers(self) -> dict[str, str]:
         """Return ``Retry-After`` in whole seconds, at least one."""
-        return {"Retry-After": str(max(1, round(self.retry_after_seconds)))}
+        return {"Retry-After": str(max(1, math.ceil(self.retry_after_seconds)))}
 
 
 class StorageFull(ServiceError):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-__all__ = ["Begin", "Opener", "Pending", "RequestHead", "Respond"]
+__all__ = ["Admit", "Begin", "Opener", "Pending", "RequestHead", "Respond"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +47,7 @@ this returns; then there is nothing to withdraw."""
 
 Opener: TypeAlias = Callable[[RequestHead], Begin | None]
 """Returns how requests with this head are answered; None where they go to the router."""
+
+Admit: TypeAlias = Callable[[Mapping[str, Any], str, Begin], Begin | None]
+"""Takes the ASGI scope of a head, its route and how requests are answered; returns how those are
+answered that its API key may make, None where it may make none."""

@@ -15,16 +15,20 @@ import structlog
 from fastapi import Depends, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
+from app.api.audit import Audit
 from app.api.body_memory import BodyMemory
 from app.api.conditional import ConditionalGet
 from app.api.decoder_pool import DecoderPool
 from app.api.dependencies import refuse_unknown_query
+from app.api.key_guard import KeyGuard, require_scope
+from app.api.lane_keys import LaneKeys
 from app.api.middleware import RequestContext
 from app.api.openapi import build_openapi
 from app.api.predict_lane import PredictLane
 from app.api.problems import install_error_handlers
 from app.api.routers import ROUTERS
 from app.api.sites import SiteGuard
+from app.files.key_file import KeyFile
 from app.files.length_counts import LengthCountFiles
 from app.link.client import ExecutorClient
 from app.link.inprocess import InProcessClient
@@ -34,6 +38,7 @@ from app.logs import send_log
 from app.oip.infer import InferLane
 from app.oip.inference import Inferences
 from app.oip.routers import ROUTERS as PROTOCOL_ROUTERS
+from app.redaction import redacted_values
 from app.services.bell import Bells
 from app.services.dispatcher import Dispatcher
 from app.services.executor_locks import ExecutorLocks
@@ -43,6 +48,7 @@ from app.services.job_files import JobFiles
 from app.services.job_queue import JobQueue
 from app.services.job_runs import JobRuns
 from app.services.jobs import JobService
+from app.services.key_ring import KeyRing
 from app.services.model_repository import ModelRepository
 from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
@@ -100,11 +106,14 @@ def create_app(settings: Settings) -> FastAPI:
         openapi_tags=_TAGS,
         lifespan=_lifespan,
         redirect_slashes=False,
-        dependencies=[Depends(refuse_unknown_query)],
+        dependencies=[Depends(require_scope), Depends(refuse_unknown_query)],
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.settings = settings
     app.state.body_memory = BodyMemory(settings.max_bodies_bytes)
+    keys, audit = KeyRing(KeyFile(settings.data_dir)), Audit()
+    app.state.keys, app.state.lane_keys = keys, LaneKeys(keys, audit)
+    app.add_middleware(KeyGuard, ring=keys, audit=audit)
     if settings.allowed_origins:
         app.add_middleware(CORSMiddleware, **_cors(settings))
     app.state.site_guard = SiteGuard(app, settings)
@@ -123,7 +132,7 @@ def _cors(settings: Settings) -> dict[str, Any]:
         "allow_origins": settings.allowed_origins,
         "allow_methods": ["GET", "POST", "PUT", "PATCH", "DELETE"],
         "allow_headers": ["*"],
-        "expose_headers": ["ETag", "Location", "Retry-After", "X-Request-Id"],
+        "expose_headers": ["ETag", "Location", "Retry-After", "WWW-Authenticate", "X-Request-Id"],
     }
 
 
@@ -144,7 +153,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     settings: Settings = app.state.settings
     configure_logging(settings)
     settings.data_dir.mkdir(parents=True, exist_ok=True)
+    keys: KeyRing = app.state.keys
     async with AsyncExitStack() as stack:
+        await asyncio.to_thread(keys.open)
+        keys.start()
+        stack.push_async_callback(keys.stop)
         app.state.decoders = DecoderPool(
             settings.decoder_processes, settings.decoder_memory_bytes, settings.decoder_seconds
         )
@@ -304,7 +317,10 @@ def configure_logging(settings: Settings) -> None:
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.stdlib.LoggerFactory(),
-        processors=[_as_fields if settings.log_format == "json" else _as_line],
+        processors=[
+            redacted_values,
+            _as_fields if settings.log_format == "json" else _as_line,
+        ],
     )
 
 

@@ -20,6 +20,7 @@ _PREFIX = "MODSERVE_"
 _DEVICE = re.compile(r"(cpu|gpu)\([0-9]{1,4}\)")
 _HOST = re.compile(r"\*|(\*\.)?[A-Za-z0-9_.-]+|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*")
 _ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#@\s]+")
+_OF_CLIENTS = f"{_PREFIX}API_KEY"
 _KUBERNETES = re.compile(_PREFIX + r"(SERVICE|PORT)_.+")
 """What Kubernetes tells the containers beside a Service named modserve."""
 
@@ -39,6 +40,10 @@ class Settings(BaseSettings):
     """Names, beside those of the address, that clients may reach the server by; as JSON."""
     allowed_origins: tuple[str, ...] = ()
     """Origins of other sites whose pages may ask: ``https://lab.example``; as JSON."""
+    tls_cert: Path | None = None
+    """Certificate chain in PEM; with it the server speaks HTTPS and nothing else."""
+    tls_key: Path | None = None
+    """Its private key in PEM; None where it is in the file of the certificate."""
     data_dir: Path = Path("var")
     """Everything durable lies here: the database, datasets, checkpoints."""
     database_url: str | None = None
@@ -153,6 +158,6 @@ def unknown_variables(environment: Iterable[str]) -> dict[str, str]:
         name: f"{name} is no setting and is ignored{did_you_mean(name.upper(), known)}"
         for name in environment
         if name.upper().startswith(_PREFIX)
-        and name.upper() not in known
+        and name.upper() not in (*known, _OF_CLIENTS)
         and not _KUBERNETES.fullmatch(name)
     }

@@ -33,6 +33,6 @@ VOLUME /var/lib/modserve
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
     CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['MODSERVE_PORT'] + '/readyz')"]
-# Inside a container every address is the outside: publish the port on 127.0.0.1 only, or put a proxy with
-# authentication before it.
-CMD ["modserve", "serve", "--insecure"]
+# Inside a container every address is the outside, so it serves nobody before there is a key:
+#   docker run --rm --volume modserve-data:/var/lib/modserve modserve:cpu modserve keys add --name NAME --scope admin
+CMD ["modserve", "serve"]

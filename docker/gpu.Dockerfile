@@ -1,6 +1,6 @@
 # modserve on NVIDIA GPUs. Build from the project's root, run with the NVIDIA container toolkit:
 #   docker build --file docker/gpu.Dockerfile --tag modserve:gpu .
-#   docker run --gpus all --publish 127.0.0.1:8000:8000 modserve:gpu
+#   docker run --gpus all --volume modserve-data:/var/lib/modserve --publish 127.0.0.1:8000:8000 modserve:gpu
 FROM python:3.11-slim-bookworm AS build
 # The compiler of the engine's C kernels, in the distribution's version.
 # hadolint ignore=DL3008
@@ -37,6 +37,6 @@ VOLUME /var/lib/modserve
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s \
     CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['MODSERVE_PORT'] + '/readyz')"]
-# Inside a container every address is the outside: publish the port on 127.0.0.1 only, or put a proxy with
-# authentication before it.
-CMD ["modserve", "serve", "--insecure"]
+# Inside a container every address is the outside, so it serves nobody before there is a key:
+#   docker run --rm --volume modserve-data:/var/lib/modserve modserve:gpu modserve keys add --name NAME --scope admin
+CMD ["modserve", "serve"]

@@ -43,6 +43,13 @@ def test_compose_builds_an_existing_dockerfile_and_stays_on_loopback() -> None:
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
 
 
+@pytest.mark.parametrize("name", ["cpu.Dockerfile", "gpu.Dockerfile"])
+def test_no_image_serves_everyone_without_keys(name: str) -> None:
+    command = (DOCKER / name).read_text().splitlines()[-1]
+    assert json.loads(command.removeprefix("CMD ")) == ["modserve", "serve"]
+    assert "--insecure" not in (DOCKER / "compose.yaml").read_text()
+
+
 class Readiness(BaseHTTPRequestHandler):
     """Answers /readyz with the server's status."""
 

@@ -9,6 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 
 from app.api.openapi_headers import declare_headers
+from app.api.openapi_keys import declare_keys
 from app.api.problems import PROBLEM_JSON
 from app.api.views import ProblemView
 from app.error_answers import is_of_protocol
@@ -212,6 +213,7 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
                 operation["responses"].pop("422", None)
             if path.startswith("/v1/"):
                 _add_common_failures(verb, operation)
+    declare_keys(document)
     declare_headers(document, problems(412)[412])
     return document
 

@@ -13,6 +13,7 @@ _HEADERS = {
         "Names the request in the log; the client's own where that is a plain word.",
         "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
     ),
+    "WWW-Authenticate": ("How to send an API key.", 'Bearer realm="modserve"'),
     "Retry-After": ("In how many seconds to try again.", "1"),
     "traceparent": (
         "The client's W3C trace, with the span of this request; where the request has one.",

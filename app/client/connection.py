@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ import numpy.typing as npt
 from app.tensors.codec import JSON, NPZ, decode, encode
 
 __all__ = ["Arrays", "ClientError", "Connection"]
+
+_KEY_VARIABLE = "MODSERVE_API_KEY"
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -38,6 +41,7 @@ class Connection:
 
     Args:
         base_url: for example ``http://127.0.0.1:8000``.
+        key: the API key to ask with; None takes that of MODSERVE_API_KEY, if there is one.
         timeout_seconds: of a call that is no stream.
         transport: replaces the network, in tests.
     """
@@ -47,8 +51,16 @@ class Connection:
         base_url: str = "http://127.0.0.1:8000",
         timeout_seconds: float = 60.0,
         transport: httpx.BaseTransport | None = None,
+        *,
+        key: str | None = None,
     ) -> None:
-        self._http = httpx.Client(base_url=base_url, timeout=timeout_seconds, transport=transport)
+        key = os.environ.get(_KEY_VARIABLE) if key is None else key
+        self._http = httpx.Client(
+            base_url=base_url,
+            timeout=timeout_seconds,
+            transport=transport,
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+        )
 
     def __enter__(self) -> Self:
         return self

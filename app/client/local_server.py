@@ -17,7 +17,7 @@ from app.client import Client
 __all__ = ["PROGRAM", "ServerProcess", "running_server", "start_server"]
 
 PROGRAM = ("-m", "app")
-_LISTENING = re.compile(rb"listening on (http://\S+) ")
+_LISTENING = re.compile(rb"listening on (https?://\S+) ")
 
 
 @dataclass(frozen=True)

@@ -99,11 +99,15 @@ def tell_full_disk() -> Iterator[None]:
         raise known from error
 
 
-def write_durably(path: Path, data: bytes) -> None:
-    """Write a file over the one that is there; whenever the power goes, one of them is whole."""
+def write_durably(path: Path, data: bytes, *, mode: int = 0o666) -> None:
+    """Write a file over the one that is there; whenever the power goes, one of them is whole.
+
+    Args:
+        mode: who may read and write it, from the beginning; the umask takes of it.
+    """
     part = hidden_sibling(path, "part")
     try:
-        with part.open("xb") as file:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

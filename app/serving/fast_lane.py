@@ -19,7 +19,7 @@ import httptools
 from starlette.types import Scope
 
 from app.errors import ServiceError
-from app.exchanges import Begin, Opener, RequestHead
+from app.exchanges import Admit, Begin, Opener, RequestHead
 from app.traces import Trace
 
 __all__ = ["FastLane", "KnownHead"]
@@ -57,16 +57,21 @@ class FastLane:
     """The heads that are known."""
 
     def __init__(
-        self, openers: Sequence[tuple[str, Opener]], guard: Callable[[Scope], ServiceError | None]
+        self,
+        openers: Sequence[tuple[str, Opener]],
+        guard: Callable[[Scope], ServiceError | None],
+        admit: Admit,
     ) -> None:
         """Know none.
 
         Args:
             openers: by route, what tells how requests with a head are answered.
             guard: returns why a request is refused, None where it is not.
+            admit: answers the requests that the API key of a head may make.
         """
         self._openers = openers
         self._guard = guard
+        self._admit = admit
         self._known: dict[bytes, KnownHead] = {}
         self._id_begin = secrets.token_hex(8)
         self._id_count = itertools.count()
@@ -102,10 +107,15 @@ class FastLane:
         if not parser.should_keep_alive():
             return None
         head, size = parsed.head(), parsed.body_bytes()
-        if size is None or _NOT_HERE & head.headers.keys() or self._guard(_scope(head, parsed)):
+        if size is None or _NOT_HERE & head.headers.keys():
+            return None
+        scope = _scope(head, parsed)
+        if self._guard(scope):
             return None
         for route, opener in self._openers:
             begin = opener(head)
+            if begin is not None:
+                begin = self._admit(scope, route, begin)
             if begin is not None:
                 return self._learn(text, head, KnownHead(begin, head.path, route, size, ""))
         return None

@@ -418,7 +418,8 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         self.flow.resume_reading()
         self.transport.write(_raw_answer(error, target))
-        self.transport.write_eof()
+        if self.transport.can_write_eof():  # TLS has no half of a connection to end
+            self.transport.write_eof()
 
 
 def look_at_all(

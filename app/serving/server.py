@@ -26,6 +26,7 @@ from app.main import configure_logging, create_app
 from app.serving.fast_lane import FastLane
 from app.serving.limits import ConnectionLimits, ServerConfig
 from app.serving.protocol import LimitedProtocol, look_at_all
+from app.serving.tls import tls_options
 from app.settings import Settings
 
 __all__ = ["BriefStart", "Server", "listening_sockets", "make_server", "run_server"]
@@ -43,7 +44,9 @@ def run_server(settings: Settings) -> int:
 
     Raises:
         OSError: the address cannot be listened on.
+        StartError: there is something wrong with the certificate or its key.
     """
+    tls_options(settings)  # what is wrong with it is told before anything is opened
     sockets = listening_sockets(settings.host, settings.port)
     configure_logging(settings)
     allow_most_files()
@@ -67,6 +70,7 @@ def make_server(app: FastAPI, settings: Settings) -> Server:
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=settings.drain_seconds,
         lifespan="on",
+        **tls_options(settings),
     )
     return Server(config, app)
 
@@ -114,7 +118,7 @@ class Server(uvicorn.Server):
             document = asyncio.create_task(asyncio.to_thread(self._app.openapi))
             await super().startup(sockets)
             if self.started:
-                self.config.lane = FastLane(self._app.state.lanes, self._app.state.site_guard.fault)
+                self.config.lane = self._open_lane()
             await document
         # What lives from here on to the end need not be looked through for garbage again and again.
         gc.collect()
@@ -122,7 +126,14 @@ class Server(uvicorn.Server):
         for one in sockets or () if self.started else ():
             host, port = one.getsockname()[:2]
             shown = f"[{host}]" if one.family == socket.AF_INET6 else host
-            _log.info("listening on http://%s:%d (Ctrl-C ends it)", shown, port)
+            scheme = "https" if self.config.is_ssl else "http"
+            _log.info("listening on %s://%s:%d (Ctrl-C ends it)", scheme, shown, port)
+
+    def _open_lane(self) -> FastLane:
+        state = self._app.state
+        lane = FastLane(state.lanes, state.site_guard.fault, state.lane_keys.admit)
+        state.keys.on_change(lane.forget)
+        return lane
 
     async def on_tick(self, counter: int) -> bool:
         """Do what is to be done ten times a second; return whether it is time to end."""

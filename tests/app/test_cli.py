@@ -13,6 +13,7 @@ from app import serving
 from app.cli import app
 from app.main import openapi_text
 from app.settings import Settings
+from served.keys import add_key
 
 
 def run(*arguments: str) -> Result:
@@ -60,20 +61,52 @@ def test_options_win_over_the_environment(runs: Runs, monkeypatch: pytest.Monkey
     assert runs.settings.data_dir == Path("/tmp/x")
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7"])
-def test_other_addresses_than_loopback_need_a_word(runs: Runs, host: str) -> None:
-    refused = run("serve", "--host", host)
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "", "models.example"])
+def test_other_addresses_than_loopback_need_a_key_or_a_word(
+    runs: Runs, tmp_path: Path, host: str
+) -> None:
+    serve = ("serve", "--host", host, "--data-dir", str(tmp_path))
+    refused = run(*serve)
     assert refused.exit_code == 2
     assert "--insecure" in refused.output
+    assert "modserve keys add" in " ".join(refused.output.replace("│", " ").split())
     assert runs.settings is None
-    assert run("serve", "--host", host, "--insecure").exit_code == 0
+    assert run(*serve, "--insecure").exit_code == 0
+    assert runs.settings.host == host
+    runs.settings = None
+    add_key(tmp_path, "ann", "admin")
+    assert run(*serve).exit_code == 0
     assert runs.settings.host == host
 
 
-def test_the_environment_is_held_to_the_same(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_that_cannot_be_read_are_none(runs: Runs, tmp_path: Path) -> None:
+    (tmp_path / "keys.json").write_text("?")
+    refused = run("serve", "--host", "0.0.0.0", "--data-dir", str(tmp_path))
+    assert refused.exit_code == 2
+    assert "keys.json" in refused.output
+    assert runs.settings is None
+
+
+def test_the_environment_is_held_to_the_same(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODSERVE_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("MODSERVE_HOST", "0.0.0.0")
     assert run("serve").exit_code == 2
-    assert run("serve", "--host", "localhost").exit_code == 0
+    for host in ("localhost", "127.0.0.9", "::1"):
+        assert run("serve", "--host", host).exit_code == 0
+
+
+def test_the_key_of_clients_is_no_setting(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODSERVE_API_KEY", "msk_000000000000_secret")
+    served = run("serve")
+    assert served.exit_code == 0
+    assert "API_KEY" not in served.output
+
+
+def test_certificate_and_key_are_settings(runs: Runs) -> None:
+    assert run("serve", "--tls-cert", "a.pem", "--tls-key", "b.pem").exit_code == 0
+    assert (runs.settings.tls_cert, runs.settings.tls_key) == (Path("a.pem"), Path("b.pem"))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,156 @@
+"""API keys of requests: all but a few paths ask for one as soon as the server has any.
+
+Here it is found out whose request it is, before anything is routed, so that no spelling of a path
+leads around it. What scope a route asks for is looked up by the route that was found, in
+``require_scope``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fastapi import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api.audit import Audit
+from app.api.problems import problem_response
+from app.api.scopes import OPEN_PATHS, needed_scopes
+from app.domain.api_key import ApiKey, KeyScope
+from app.errors import ServiceError
+from app.refusals import Forbidden, Unauthorized
+from app.services.key_ring import KeyRing
+
+__all__ = ["KeyGuard", "key_texts", "require_scope", "scope_fault"]
+
+_REFUSALS = frozenset({401, 403, 429})
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_PLAIN_PATHS = frozenset({"/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json"})
+"""Documents that are no routes of ours, so that nothing but this asks for their scope."""
+_ENDED = "the API key was revoked, or expired, while the body came"
+
+
+def key_texts(fields: Iterable[tuple[bytes, bytes]]) -> list[str]:
+    """Return all that header fields bring as keys."""
+    found: list[str] = []
+    authorizations = 0
+    for name, value in fields:
+        if name == b"x-api-key":
+            found.append(value.decode("latin-1"))
+        elif name == b"authorization":
+            authorizations += 1
+            scheme, _, text = value.decode("latin-1").partition(" ")
+            if scheme.lower() == "bearer" or authorizations > 1:
+                found.append(text.strip(" "))
+    return found if authorizations < 2 else [*found, ""]
+
+
+def scope_fault(key: ApiKey, verb: str, path: str) -> Forbidden | None:
+    """Return why a key may not use a route; None where it may."""
+    needed = needed_scopes(verb, path)
+    if not needed or key.allows(needed):
+        return None
+    return Forbidden(f"{verb} {path}", needed)
+
+
+async def require_scope(request: Request) -> None:
+    """Refuse a key that has not the scope of the route that was found."""
+    key = request.scope["state"].get("api_key")
+    fault = key and scope_fault(key, request.method, request.scope["route"].path)
+    if fault:
+        raise fault
+
+
+class KeyGuard:
+    """Refuses requests without a valid key, and those that are more than a key may ask."""
+
+    def __init__(self, app: ASGIApp, ring: KeyRing, audit: Audit) -> None:
+        self.app = app
+        self._ring = ring
+        self._audit = audit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        ring = self._ring
+        if scope["type"] != "http" or not ring.is_in_force or scope["path"] in OPEN_PATHS:
+            await self.app(scope, receive, send)
+            return
+        key: ApiKey | None = None
+        try:
+            key = ring.identify(key_texts(scope["headers"]))
+            allowance = ring.allowance(key)
+            if allowance is not None:
+                allowance.take()
+        except ServiceError as error:
+            response = problem_response(Request(scope), error)
+            self._audit.refused(scope, key, response.status_code, str(error))
+            await response(scope, receive, send)
+            return
+        try:
+            await self._pass_on(key, scope, receive, send)
+        finally:
+            if allowance is not None:
+                allowance.release()
+
+    async def _pass_on(self, key: ApiKey, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = _Exchange(self._ring, key, receive, send)
+        scope.setdefault("state", {})["api_key"] = key
+        is_plain = scope["path"] in _PLAIN_PATHS
+        fault = scope_fault(key, scope["method"], scope["path"]) if is_plain else None
+        try:
+            if fault is None:
+                await self.app(scope, exchange.receive, exchange.send)
+            else:
+                await problem_response(Request(scope), fault)(scope, receive, exchange.send)
+        finally:
+            self._note(scope, key, exchange.status)
+
+    def _note(self, scope: Scope, key: ApiKey, status: int) -> None:
+        if status in _REFUSALS:
+            self._audit.refused(scope, key, status, _reason(status))
+        elif scope["method"] not in _SAFE and _is_change(scope):
+            self._audit.changed(scope, key, status)
+
+
+class _Exchange:
+    """What goes in and out of a request, for as long as its key is valid."""
+
+    def __init__(self, ring: KeyRing, key: ApiKey, receive: Receive, send: Send) -> None:
+        self.status = 0
+        self._ring = ring
+        self._key = key
+        self._receive = receive
+        self._send = send
+        self._in_body = True
+        self._is_stream = False
+
+    async def receive(self) -> Message:
+        """Return what comes; a body that is still coming when its key ends is refused."""
+        message = await self._receive()
+        if self._in_body and message["type"] == "http.request":
+            self._in_body = message.get("more_body", False)
+            if self._in_body and not self._ring.is_valid(self._key):
+                raise Unauthorized(_ENDED)
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Send; a stream of events ends with its key."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            fields = message.get("headers", ())
+            kinds = [value for name, value in fields if name.lower() == b"content-type"]
+            self._is_stream = any(kind.startswith(b"text/event-stream") for kind in kinds)
+        elif self._is_stream and not self._ring.is_valid(self._key):
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+            raise OSError(_ENDED)  # as of a connection that the client has closed
+        await self._send(message)
+
+
+def _is_change(scope: Scope) -> bool:
+    route: Any = scope.get("route")
+    needed = needed_scopes(scope["method"], getattr(route, "path", ""))
+    return KeyScope.TRAIN in needed or KeyScope.ADMIN in needed
+
+
+def _reason(status: int) -> str:
+    return "scope" if status == 403 else "key"

@@ -1,0 +1,105 @@
+"""API keys of requests that are answered ahead of the router.
+
+Whose a head is, and whether that key may ask what the head asks, is found out when the head is
+read. With each request that follows it is only looked at whether the key is still there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.api.audit import Audit
+from app.api.key_guard import key_texts, scope_fault
+from app.domain.api_key import ApiKey
+from app.error_answers import error_answer
+from app.errors import ServiceError
+from app.exchanges import Begin, Pending, Respond
+from app.refusals import Unauthorized
+from app.services.allowance import Allowance
+from app.services.key_ring import KeyRing
+
+__all__ = ["LaneKeys"]
+
+
+class LaneKeys:
+    """Admits heads by their keys."""
+
+    def __init__(self, ring: KeyRing, audit: Audit) -> None:
+        self._ring = ring
+        self._audit = audit
+
+    def admit(
+        self,
+        scope: Mapping[str, Any],
+        route: str,
+        begin: Begin,
+    ) -> Begin | None:
+        """Return how the requests of a head are answered; None where the router refuses them."""
+        ring = self._ring
+        if not ring.is_in_force:
+            return begin
+        try:
+            key = ring.identify(key_texts(scope["headers"]))
+        except Unauthorized:
+            return None
+        if scope_fault(key, scope["method"], route) is not None:
+            return None
+        allowance = ring.allowance(key)
+
+        def begin_if_valid(body: bytes, request_id: str, respond: Respond) -> Pending | None:
+            try:
+                if not ring.is_valid(key):
+                    raise Unauthorized("the API key was revoked, or has expired")
+                if allowance is None:
+                    return begin(body, request_id, respond)
+                return _Limited(allowance, respond).begin(begin, body, request_id)
+            except ServiceError as error:
+                answer = error_answer(error, request_id, scope["path"])
+                self._note(scope, key, answer.status, str(error), request_id)
+                respond(answer.status, answer.lines, answer.body)
+                return None
+
+        return begin_if_valid
+
+    def _note(
+        self, scope: Mapping[str, Any], key: ApiKey, status: int, reason: str, request_id: str
+    ) -> None:
+        noted = {**scope, "state": {"request_id": request_id}}
+        self._audit.refused(noted, key, status, reason)
+
+
+class _Limited:
+    """A request that counts among those under way, until it is answered or given up."""
+
+    __slots__ = ("_allowance", "_pending", "_respond")
+
+    def __init__(self, allowance: Allowance, respond: Respond) -> None:
+        allowance.take()
+        self._allowance: Allowance | None = allowance
+        self._respond = respond
+        self._pending: Pending | None = None
+
+    def begin(self, begin: Begin, body: bytes, request_id: str) -> Pending | None:
+        """Begin to answer."""
+        try:
+            self._pending = begin(body, request_id, self._answer)
+        except BaseException:
+            self._end()
+            raise
+        return None if self._pending is None else self
+
+    def withdraw(self) -> None:
+        """Give the answer up."""
+        self._end()
+        if self._pending is not None:
+            self._pending.withdraw()
+
+    def _answer(self, status: int, lines: bytes, body: bytes) -> None:
+        self._end()
+        self._respond(status, lines, body)
+
+    def _end(self) -> None:
+        allowance, self._allowance = self._allowance, None
+        if allowance is not None:
+            allowance.release()

@@ -1,0 +1,77 @@
+"""What the OpenAPI document says of API keys: how they are sent, and who needs which scope."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from app.api.problems import PROBLEM_JSON
+from app.api.scopes import needed_scopes
+from app.api.views import ProblemView
+from app.tensors.codec import JSON
+
+__all__ = ["declare_keys"]
+
+_SCHEMES = {
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key of `modserve keys add`. Servers without keys ask for none.",
+    },
+    "api_key": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-API-Key",
+        "description": "The same, for clients that use `Authorization` otherwise.",
+    },
+}
+
+
+class _Refusal(NamedTuple):
+    description: str
+    codes: tuple[str, ...]
+    field: str | None = None
+
+
+_REFUSALS = {
+    401: _Refusal("No valid API key was sent", ("unauthorized",), "WWW-Authenticate"),
+    403: _Refusal(
+        "The API key has not the scope that `missing_scope` names, or a page of another site asks",
+        ("forbidden", "foreign_origin"),
+    ),
+    429: _Refusal("More than the API key may ask", ("too_many_requests",), "Retry-After"),
+}
+_PROBLEM = {"$ref": f"#/components/schemas/{ProblemView.__name__}"}
+_OIP_ERROR = {
+    "schema": {
+        "type": "object",
+        "required": ["error"],
+        "properties": {"error": {"type": "string"}},
+    }
+}
+
+
+def declare_keys(document: dict[str, Any]) -> None:
+    """Say of each operation what scope it needs, and how it is refused."""
+    document["components"]["securitySchemes"] = _SCHEMES
+    for path, operations in document["paths"].items():
+        for verb, operation in operations.items():
+            needed = needed_scopes(verb.upper(), path)
+            # One of the entries suffices; the names in one are all needed.
+            operation["security"] = [{name: [scope]} for scope in needed for name in _SCHEMES]
+            if needed:
+                _add_refusals(path, operation)
+
+
+def _add_refusals(path: str, operation: dict[str, Any]) -> None:
+    responses = operation.setdefault("responses", {})
+    for status, refusal in _REFUSALS.items():
+        answer: dict[str, Any] = {"description": refusal.description}
+        if path.startswith("/v2"):
+            answer["content"] = {JSON: _OIP_ERROR}
+        else:
+            examples = {code: {"$ref": f"#/components/examples/{code}"} for code in refusal.codes}
+            answer["content"] = {PROBLEM_JSON: {"schema": _PROBLEM, "examples": examples}}
+        if refusal.field is not None:
+            reference = {"$ref": f"#/components/headers/{refusal.field}"}
+            answer["headers"] = {refusal.field: reference}
+        responses.setdefault(str(status), answer)

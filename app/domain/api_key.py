@@ -1,0 +1,106 @@
+"""API keys: who may ask for what. What is kept of a key proves it, and cannot be used as one."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from pydantic import ConfigDict, Field
+
+from app.domain.codec import STRICT_FIELDS
+
+__all__ = ["ApiKey", "KeyList", "KeyScope", "digest_of", "is_text_of", "key_id_of", "new_key_text"]
+
+_SECRET_BYTES = 32
+_ID_BYTES = 6
+_TEXT = re.compile(r"msk_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
+_NO_KEY = "0" * 64
+
+
+class KeyScope(StrEnum):
+    """What a key may be used for."""
+
+    READ = "read"
+    INFER = "infer"
+    TRAIN = "train"
+    ADMIN = "admin"
+
+
+_INCLUDED = {
+    KeyScope.READ: {KeyScope.READ},
+    KeyScope.INFER: {KeyScope.INFER},
+    KeyScope.TRAIN: {KeyScope.TRAIN, KeyScope.READ},
+    KeyScope.ADMIN: set(KeyScope),
+}
+"""Who trains sees what comes of it; an administrator may do all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """A key as the server remembers it.
+
+    Attributes:
+        id: the part of the key that is no secret.
+        name: whose it is, for people.
+        sha256: of the whole key, hexadecimal.
+        created_at, expires_at: seconds since 1970; None where it never expires.
+        rate: requests a second, on average; None for any number.
+        concurrency: requests at a time; None for any number.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    id: Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
+    scopes: tuple[KeyScope, ...]
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    created_at: float
+    expires_at: float | None = None
+    rate: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    concurrency: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+
+    def allows(self, any_of: Collection[KeyScope]) -> bool:
+        """Tell whether one of some scopes is among those of the key."""
+        return any(not _INCLUDED[scope].isdisjoint(any_of) for scope in self.scopes)
+
+    def is_expired(self, now: float) -> bool:
+        """Tell whether it is no longer valid, by the time in seconds since 1970."""
+        return self.expires_at is not None and now >= self.expires_at
+
+
+@dataclass(frozen=True, slots=True)
+class KeyList:
+    """All keys of a server."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    keys: tuple[ApiKey, ...] = ()
+
+
+def new_key_text() -> str:
+    """Return a new key."""
+    secret = secrets.token_urlsafe(_SECRET_BYTES)
+    return f"msk_{secrets.token_hex(_ID_BYTES)}_{secret}"
+
+
+def key_id_of(text: str) -> str | None:
+    """Return the id in the text of a key; None where it is no key."""
+    found = _TEXT.fullmatch(text)
+    return None if found is None else found[1]
+
+
+def digest_of(text: str) -> str:
+    """Return what is kept of a key."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def is_text_of(key: ApiKey | None, text: str) -> bool:
+    """Tell whether a text is that of a key, in a time that does not depend on either."""
+    expected = _NO_KEY if key is None else key.sha256
+    return hmac.compare_digest(digest_of(text), expected) and key is not None

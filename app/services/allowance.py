@@ -1,0 +1,69 @@
+"""How much a key may ask: so many requests a second, and so many at a time."""
+
+from __future__ import annotations
+
+import time
+
+from app.domain.api_key import ApiKey
+from app.refusals import TooManyRequests
+
+__all__ = ["Allowance"]
+
+_SECONDS_OF_OTHERS = 1.0
+
+
+class Allowance:
+    """A token bucket, which holds what comes in a second, and a count of what is under way."""
+
+    __slots__ = ("_concurrency", "_filled_at", "_most", "_rate", "_tokens", "_under_way")
+
+    def __init__(self, rate: float | None, concurrency: int | None) -> None:
+        """Allow all of it from the beginning.
+
+        Args:
+            rate: requests a second; None for any number.
+            concurrency: requests at a time; None for any number.
+        """
+        self._rate = rate
+        self._concurrency = concurrency
+        self._most = self._tokens = max(1.0, rate or 0.0)
+        self._filled_at = time.monotonic()
+        self._under_way = 0
+
+    @classmethod
+    def of(cls, key: ApiKey) -> Allowance | None:
+        """Return what a key allows; None where that has no end."""
+        if key.rate is None and key.concurrency is None:
+            return None
+        return cls(key.rate, key.concurrency)
+
+    def take(self) -> None:
+        """Begin a request; ``release`` ends it.
+
+        Raises:
+            TooManyRequests: it may not begin now, and nothing was taken.
+        """
+        if self._concurrency is not None and self._under_way >= self._concurrency:
+            raise TooManyRequests(
+                f"the key may have {self._concurrency:,} requests under way at a time; wait for "
+                "an answer before the next",
+                retry_after_seconds=_SECONDS_OF_OTHERS,
+            )
+        if self._rate is not None:
+            self._take_token(self._rate)
+        self._under_way += 1
+
+    def release(self) -> None:
+        """End a request."""
+        self._under_way -= 1
+
+    def _take_token(self, rate: float) -> None:
+        now = time.monotonic()
+        self._tokens = min(self._most, self._tokens + (now - self._filled_at) * rate)
+        self._filled_at = now
+        if self._tokens < 1.0:
+            raise TooManyRequests(
+                f"the key may ask {rate:g} times a second; ask more slowly",
+                retry_after_seconds=(1.0 - self._tokens) / rate,
+            )
+        self._tokens -= 1.0

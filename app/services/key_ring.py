@@ -1,0 +1,175 @@
+"""The API keys that are valid at present, as the file of them says.
+
+The file is looked at several times a second, so that what the command line changes there holds
+without a restart. A server that has had keys never becomes open again by losing them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from app.domain.api_key import ApiKey, is_text_of, key_id_of
+from app.errors import Damaged, ServiceError, StartError
+from app.files.key_file import FileStamp, KeyFile
+from app.refusals import Unauthorized
+from app.services.allowance import Allowance
+from app.services.background_tasks import cancel_tasks, in_thread
+
+__all__ = ["KeyRing"]
+
+_log = logging.getLogger(__name__)
+
+_SECONDS_BETWEEN_LOOKS = 0.25
+
+
+class KeyRing:
+    """Knows the keys; ``identify`` finds that of a request."""
+
+    def __init__(self, file: KeyFile) -> None:
+        """Know none yet; ``open`` reads them."""
+        self._file = file
+        self._keys: dict[str, ApiKey] = {}
+        self._allowances: dict[str, Allowance | None] = {}
+        self._stamp: FileStamp = None
+        self._fault = ""
+        self._listeners: list[Callable[[], None]] = []
+        self._task: asyncio.Task[None] | None = None
+        self.is_in_force = False
+        """False where everything is open, for there are no keys and have been none."""
+
+    def open(self) -> None:
+        """Read the keys.
+
+        Raises:
+            StartError: they cannot be read.
+        """
+        try:
+            self._stamp = self._file.stamp()
+            self._set(self._file.read())
+        except (ServiceError, OSError) as error:
+            raise StartError(
+                f"the API keys cannot be read: {error}; mend {self._file.path}, or move it away "
+                "and add keys anew with 'modserve keys add'"
+            ) from None
+
+    def start(self) -> None:
+        """Follow the file, until ``stop``."""
+        self._task = asyncio.create_task(self._follow(), name="follow the API keys")
+
+    async def stop(self) -> None:
+        """End following."""
+        task, self._task = self._task, None
+        if task is not None:
+            await cancel_tasks([task])
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call a listener after each change, and when a key expires."""
+        self._listeners.append(listener)
+
+    def identify(self, texts: Iterable[str]) -> ApiKey:
+        """Return the key that a request brings.
+
+        Args:
+            texts: what stands in its fields for keys; no key where there are several.
+
+        Raises:
+            Unauthorized: it is none that is valid.
+        """
+        sent = list(texts)
+        if not sent:
+            raise Unauthorized(
+                "this server asks for an API key: send 'Authorization: Bearer KEY' or "
+                "'X-API-Key: KEY'; 'modserve keys add' makes one"
+            )
+        if len(sent) > 1:
+            raise Unauthorized("a request has one API key, this one has several")
+        key = self._keys.get(key_id_of(sent[0]) or "")
+        # An unknown key takes as long as a wrong one of a known id.
+        if not is_text_of(key, sent[0]) or key is None or key.is_expired(time.time()):
+            raise Unauthorized("the API key is not valid: it is unknown, revoked or expired")
+        return key
+
+    def is_valid(self, key: ApiKey) -> bool:
+        """Tell whether a key that was identified is still one."""
+        if self._keys.get(key.id) is not key:
+            return False
+        return key.expires_at is None or time.time() < key.expires_at
+
+    def allowance(self, key: ApiKey) -> Allowance | None:
+        """Return how much a key may ask; None for anything."""
+        return self._allowances.get(key.id)
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(self._seconds_to_look())
+            await self._look()
+
+    def _seconds_to_look(self) -> float:
+        """Return how long to wait: until a key expires, if that is sooner than the next look."""
+        now = time.time()
+        ends = [one.expires_at - now for one in self._keys.values() if one.expires_at is not None]
+        ahead = [end for end in ends if end > 0]
+        return min([_SECONDS_BETWEEN_LOOKS, *ahead])
+
+    async def _look(self) -> None:
+        try:
+            stamp = await in_thread(self._file.stamp)
+            if stamp != self._stamp or self._fault:
+                keys = await in_thread(self._file.read)
+                self._stamp = stamp
+                self._change(keys)
+            self._fault = ""
+        except (ServiceError, OSError) as error:
+            self._on_fault(error)
+        self._drop_expired()
+
+    def _on_fault(self, error: Exception) -> None:
+        """Refuse all requests where the keys cannot be known; one may have been revoked."""
+        if str(error) == self._fault:
+            return
+        self._fault = str(error)
+        if isinstance(error, Damaged | PermissionError):
+            _log.error("the API keys cannot be read, and no request is answered: %s", error)
+            self._change(())
+            self.is_in_force = True
+        else:
+            _log.error("the API keys cannot be read at present: %s", error)
+
+    def _drop_expired(self) -> None:
+        now = time.time()
+        left = [one for one in self._keys.values() if not one.is_expired(now)]
+        if len(left) < len(self._keys):
+            self._set(left)
+            self._tell()
+
+    def _change(self, keys: Iterable[ApiKey]) -> None:
+        before = set(self._keys)
+        self._set(keys)
+        _log.info(
+            "API keys changed: %d valid, added %s, gone %s",
+            *(len(self._keys), _names(self._keys.keys() - before)),
+            _names(before - self._keys.keys()),
+        )
+        self._tell()
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()
+
+    def _set(self, keys: Iterable[ApiKey]) -> None:
+        known: dict[str, ApiKey] = {}
+        allowances: dict[str, Allowance | None] = {}
+        for one in keys:
+            before = self._keys.get(one.id)
+            is_same = before == one
+            known[one.id] = before if before is not None and is_same else one
+            allowances[one.id] = self._allowances[one.id] if is_same else Allowance.of(one)
+        self._keys, self._allowances = known, allowances
+        self.is_in_force = self.is_in_force or bool(known)
+
+
+def _names(ids: Iterable[str]) -> str:
+    return " ".join(sorted(ids)) or "none"

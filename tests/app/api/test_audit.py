@@ -1,0 +1,25 @@
+"""The audit log is not filled by those who are refused again and again."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from structlog.testing import capture_logs
+
+from app.api.audit import Audit
+
+SCOPE = {"method": "GET", "path": "/v1/jobs", "client": ("10.0.0.1", 4), "state": {}}
+
+
+def test_many_refusals_become_a_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    audit = Audit()
+    with capture_logs() as lines:
+        monkeypatch.setattr(time, "monotonic", lambda: 7.0)
+        for _ in range(1000):
+            audit.refused(SCOPE, None, 401, "no key")
+        monkeypatch.setattr(time, "monotonic", lambda: 8.0)
+        audit.refused(SCOPE, None, 401, "no key")
+    assert [line["event"] for line in lines] == ["refused"] * 20 + ["more refusals", "refused"]
+    assert lines[20]["count"] == 980
+    assert lines[0]["client"] == "10.0.0.1"

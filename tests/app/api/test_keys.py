@@ -1,0 +1,347 @@
+"""API keys over HTTP: who may ask for what, from the first key to its end."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.client import Client, ClientError
+from app.client.local_server import ServerProcess, running_server
+from served.keys import add_key, revoke_key
+from served.network import BIND, NETWORK
+from served.processes import ENVIRONMENT, wait_until
+from served.sockets import connect, exchange, head, read_answer
+
+SECRET = re.compile(r"msk_[0-9a-f]{12}_[A-Za-z0-9_-]{10}")
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("keys")
+
+
+@pytest.fixture(scope="module")
+def keys(data_dir: Path) -> dict[str, str]:
+    """A key of each scope."""
+    return {scope: add_key(data_dir, scope, scope) for scope in ("read", "infer", "train", "admin")}
+
+
+@pytest.fixture(scope="module")
+def server(data_dir: Path, keys: dict[str, str]) -> Iterator[ServerProcess]:
+    settings = ENVIRONMENT | {"MODSERVE_LOG_LEVEL": "debug"}
+    with running_server(data_dir, environment=settings) as server:
+        with Client(server.url, key=keys["admin"]) as client:
+            client.create_module("net", json.dumps(NETWORK))
+            client.request("POST", "/v1/modules/net/bind", json=BIND)
+            client.init_params("net", seed=1)
+        yield server
+    assert SECRET.search(server.log.read_text()) is None
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+def status(server: ServerProcess, verb: str, path: str, key: str, **options: object) -> int:
+    return httpx.request(verb, server.url + path, headers=bearer(key), **options).status_code
+
+
+def refused(answer: httpx.Response, code: int) -> None:
+    assert answer.status_code == code, answer.text
+    assert SECRET.search(answer.text) is None
+    assert answer.headers["x-request-id"]
+    if code == 401:
+        assert answer.headers["www-authenticate"] == 'Bearer realm="modserve"'
+        assert answer.json()["code"] == "unauthorized"
+
+
+def test_each_key_may_do_what_its_scopes_say(server: ServerProcess, keys: dict[str, str]) -> None:
+    body = {"inputs": {"data": [[1, 2, 3, 4, 5]]}}
+    asked = {
+        "read": ("GET", "/v1/modules", None),
+        "infer": ("POST", "/v1/modules/net/predict", body),
+        "train": ("POST", "/v1/modules/net/params/init", {"initializer": "xavier"}),
+        "admin": ("PATCH", "/v1/modules/net/serving", {"max_delay_us": 0}),
+    }
+    may = {
+        "read": {"read"},
+        "infer": {"infer"},
+        "train": {"train", "read"},
+        "admin": {"read", "infer", "train", "admin"},
+    }
+    for scope, key in keys.items():
+        for wanted, (verb, path, content) in asked.items():
+            answer = httpx.request(verb, server.url + path, headers=bearer(key), json=content)
+            if wanted in may[scope]:
+                assert answer.status_code == 200, (scope, wanted, answer.text)
+            else:
+                refused(answer, 403)
+                assert answer.json()["code"] == "forbidden"
+                assert answer.json()["missing_scope"] == [wanted]
+                assert wanted in answer.json()["detail"]
+
+
+def test_nothing_but_a_few_paths_is_answered_without_a_key(server: ServerProcess) -> None:
+    for path in ("/livez", "/readyz"):
+        assert httpx.get(server.url + path).status_code == 200
+    for path in ("/", "/v2/health/live", "/v2/health/ready"):
+        assert httpx.get(server.url + path).status_code != 401
+    for verb, path in (
+        *(("GET", path) for path in ("/v1/modules", "/metrics", "/docs", "/redoc", "/v1/events")),
+        *(("GET", path) for path in ("/openapi.json", "/docs/oauth2-redirect", "/v1/none", "/x")),
+        *((verb, "/v1/modules/net") for verb in ("HEAD", "OPTIONS", "DELETE", "TRACE", "LINK")),
+        ("POST", "/v1/modules/net/predict"),
+    ):
+        answer = httpx.request(verb, server.url + path)
+        assert answer.status_code == 401, (verb, path)
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+def test_documents_and_metrics_are_for_readers(server: ServerProcess, keys: dict[str, str]) -> None:
+    for path in ("/metrics", "/docs", "/redoc", "/openapi.json", "/docs/oauth2-redirect"):
+        assert status(server, "GET", path, keys["read"]) == 200
+        assert status(server, "GET", path, keys["infer"]) == 403
+        if path != "/metrics":
+            assert status(server, "HEAD", path, keys["infer"]) == 403
+
+
+def test_the_ways_to_send_a_key(server: ServerProcess, keys: dict[str, str]) -> None:
+    key = keys["read"]
+    for fields in (
+        {"Authorization": f"Bearer {key}"},
+        {"authorization": f"bearer {key}"},
+        {"Authorization": f"BEARER  {key}"},
+        {"X-API-Key": key},
+        {"X-API-Key": key, "Authorization": "Basic dTpw"},
+    ):
+        answer = httpx.get(f"{server.url}/v1/modules", headers=fields)
+        assert answer.status_code == 200, fields
+
+
+def test_what_is_no_key_is_refused(server: ServerProcess, keys: dict[str, str]) -> None:
+    key, other = keys["read"], keys["admin"]
+    secret = key.rpartition("_")[0]
+    for fields in (
+        [("Authorization", f"Basic {key}")],
+        [("Authorization", key)],
+        [("Authorization", "Bearer")],
+        [("Authorization", f"Bearer {key} {key}")],
+        [("Authorization", f"Bearer {key},Bearer {other}")],
+        [("Authorization", f"Bearer {key}"), ("Authorization", f"Bearer {key}")],
+        [("Authorization", f"Bearer {key}"), ("Authorization", f"Bearer {other}")],
+        [("Authorization", "Basic dTpw"), ("Authorization", f"Bearer {key}")],
+        [("Authorization", f"Bearer {key}"), ("X-API-Key", other)],
+        [("Authorization", f"Bearer {key}"), ("X-API-Key", key)],
+        [("X-API-Key", key), ("X-API-Key", key)],
+        [("X-API-Key", "")],
+        [("X-API-Key", f"{key}A")],
+        [("X-API-Key", key[:-1])],
+        [("X-API-Key", key.upper())],
+        [("X-API-Key", f"{secret}_{other.rpartition('_')[2]}")],
+        [("X-API-Key", "é" * 60)],
+        [("Cookie", f"api_key={key}")],
+    ):
+        raw = [(name.encode(), value.encode("latin-1")) for name, value in fields]
+        refused(httpx.get(f"{server.url}/v1/modules", headers=raw), 401)
+
+
+def test_a_key_in_the_address_is_not_taken_nor_shown(
+    server: ServerProcess, keys: dict[str, str]
+) -> None:
+    for query in ("api_key", "key", "access_token", "X-API-Key", "Authorization"):
+        refused(httpx.get(f"{server.url}/v1/modules", params={query: keys["admin"]}), 401)
+    headers = bearer(keys["admin"])
+    for path in (
+        f"/v1/modules?key={keys['admin']}",
+        f"/v1/modules/{keys['admin']}",
+        f"/{keys['admin']}",
+        f"/v1/jobs/{keys['admin']}",
+        f"/v1/modules/net/params/{keys['admin']}",
+    ):
+        answer = httpx.get(server.url + path, headers=headers)
+        assert 400 <= answer.status_code < 500
+        assert SECRET.search(answer.text) is None, answer.text
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "//v1/modules",
+        "/v1//modules",
+        "/v1/modules/",
+        "/V1/modules",
+        "/livez/../v1/modules",
+        "/livez/..;/v1/modules",
+        "/livez%2f..%2fv1%2fmodules",
+        "/livez?/v1/modules&/../v1/modules=",
+        "/./v1/modules",
+        "/v2/health/live/../../../v1/modules",
+        "/%2e%2e/v1/modules",
+        "/%76%31/modules",
+        "/v1/mod%75les",
+        "/v1/modules%00",
+        "/v1/modules;jsessionid=1",
+        "/readyz/",
+        "/livez%20",
+        "/livez%3f",
+        "\\v1\\modules",
+        "http://127.0.0.1/v1/modules",
+        "/v1/modules#/livez",
+    ],
+)
+def test_no_spelling_of_a_path_leads_around_its_scope(
+    server: ServerProcess, keys: dict[str, str], target: str
+) -> None:
+    without = exchange(server.url, head(f"GET {target}"))
+    assert without.status in (400, 401, 422) or b"alive" in without.body
+    infer = exchange(server.url, head(f"GET {target}", f"X-API-Key: {keys['infer']}"))
+    assert infer.status in (400, 403, 404, 405, 422) or b"alive" in infer.body
+    assert b'"items"' not in without.body + infer.body
+
+
+def test_two_keys_on_one_connection_are_each_their_own(
+    server: ServerProcess, keys: dict[str, str]
+) -> None:
+    asked = [("read", 200), ("infer", 403), ("none", 401), ("admin", 200), ("infer", 403)]
+    text = b"".join(
+        head("GET /v1/modules", f"X-API-Key: {keys.get(name, 'none')}") for name, _ in asked
+    )
+    with connect(server.url) as sock, sock.makefile("rb") as stream:
+        sock.sendall(text)
+        for _, expected in asked:
+            assert int(stream.readline().split()[1]) == expected
+            size = 0
+            while (line := stream.readline().strip().lower()) != b"":
+                if line.startswith(b"content-length:"):
+                    size = int(line.split(b":")[1])
+            stream.read(size)
+
+
+def test_trailers_and_fields_after_the_body_are_no_keys(
+    server: ServerProcess, keys: dict[str, str]
+) -> None:
+    text = head("POST /v1/modules/net/predict", "Transfer-Encoding: chunked", "Trailer: X-API-Key")
+    text += b"2\r\n{}\r\n0\r\nX-API-Key: " + keys["infer"].encode() + b"\r\n\r\n"
+    assert exchange(server.url, text).status == 401
+
+
+def test_a_body_is_not_read_of_who_may_not_send_it(
+    server: ServerProcess, keys: dict[str, str]
+) -> None:
+    with connect(server.url) as sock:
+        sock.sendall(head("PUT /v1/datasets/big?kind=npz", "Content-Length: 1000000000"))
+        assert read_answer(sock).status == 401
+    with connect(server.url) as sock:
+        key = f"X-API-Key: {keys['read']}"
+        sock.sendall(head("PUT /v1/datasets/big?kind=npz", key, "Content-Length: 1000000000"))
+        assert read_answer(sock).status == 403
+
+
+def test_changes_and_refusals_are_in_the_log_by_the_id_of_the_key(
+    server: ServerProcess, keys: dict[str, str]
+) -> None:
+    ids = {name: key.split("_")[1] for name, key in keys.items()}
+    headers = bearer(keys["train"]) | {"X-Request-Id": "audited-1"}
+    httpx.post(f"{server.url}/v1/modules/none/fit", json={}, headers=headers)
+    for name, verb, path, key in (
+        ("audited-2", "POST", "/v1/modules/none/fit", keys["read"]),
+        ("audited-3", "GET", "/v1/jobs", "nonsense"),
+    ):
+        # Where many are refused in a second, some of them are not noted.
+        headers = bearer(key) | {"X-Request-Id": name}
+        ask = partial(httpx.request, verb, server.url + path, headers=headers)
+        wait_until(partial(is_noted, server, name, ask), "a refusal is noted", 5)
+    lines = audit_lines(server)
+    for number, words in (
+        (1, ("change", ids["train"], "name=train", "POST", "/v1/modules/none/fit", "status=422")),
+        (2, ("refused", ids["read"], "status=403")),
+        (3, ("refused", "key=none", "status=401", "GET", "/v1/jobs")),
+    ):
+        line = next(line for line in lines if f"audited-{number}" in line)
+        assert all(word in line for word in words), line
+
+
+def is_noted(server: ServerProcess, name: str, ask: Callable[[], object]) -> bool:
+    ask()
+    return any(name in line for line in audit_lines(server))
+
+
+def audit_lines(server: ServerProcess) -> list[str]:
+    return [line for line in server.log.read_text().splitlines() if "modserve.audit" in line]
+
+
+def test_keys_come_and_go_while_the_server_runs(server: ServerProcess, data_dir: Path) -> None:
+    key = add_key(data_dir, "brief", "read")
+    wait_until(lambda: status(server, "GET", "/v1/modules", key) == 200, "the key is taken", 1)
+    with httpx.Client(base_url=server.url, headers=bearer(key)) as client:
+        assert client.get("/v1/modules").status_code == 200
+        revoke_key(data_dir, "brief")
+        wait_until(lambda: client.get("/v1/modules").status_code == 401, "it is refused", 1)
+
+
+def test_a_key_ends_at_its_time(server: ServerProcess, data_dir: Path) -> None:
+    key = add_key(data_dir, "short", "read", expires="2s")
+    wait_until(lambda: status(server, "GET", "/v1/modules", key) == 200, "the key is taken", 1)
+    wait_until(lambda: status(server, "GET", "/v1/modules", key) == 401, "it is refused", 3)
+
+
+def test_a_stream_of_events_ends_with_its_key(server: ServerProcess, data_dir: Path) -> None:
+    key = add_key(data_dir, "follower", "read")
+    wait_until(lambda: status(server, "GET", "/v1/modules", key) == 200, "the key is taken", 1)
+    with httpx.stream("GET", f"{server.url}/v1/events", headers=bearer(key), timeout=60) as answer:
+        assert answer.status_code == 200
+        lines = answer.iter_lines()
+        revoke_key(data_dir, "follower")
+        wait_until(lambda: status(server, "GET", "/v1/modules", key) == 401, "it is refused", 1)
+        list(lines)  # it ends, at the next sign of life
+    assert "Traceback" not in server.log.read_text()
+
+
+def test_an_upload_ends_with_its_key(server: ServerProcess, data_dir: Path) -> None:
+    key = add_key(data_dir, "uploader", "train")
+    wait_until(lambda: status(server, "GET", "/v1/modules", key) == 200, "the key is taken", 1)
+    with connect(server.url) as sock:
+        sock.sendall(
+            head("PUT /v1/datasets/half?kind=npz", f"X-API-Key: {key}", "Content-Length: 1000")
+            + b"PK"
+        )
+        revoke_key(data_dir, "uploader")
+        wait_until(lambda: status(server, "GET", "/v1/modules", key) == 401, "it is refused", 1)
+        sock.sendall(b"PK")
+        assert read_answer(sock).status == 401
+
+
+def test_what_a_key_may_ask_has_an_end(server: ServerProcess, data_dir: Path) -> None:
+    key = add_key(data_dir, "slow", "read", rate=0.1)
+    wait_until(lambda: status(server, "GET", "/v1/modules", key) != 401, "the key is taken", 1)
+    answer = httpx.get(f"{server.url}/v1/modules", headers=bearer(key))
+    refused(answer, 429)
+    assert answer.json()["code"] == "too_many_requests"
+    assert 1 <= int(answer.headers["retry-after"]) <= 10
+
+
+def test_so_does_what_it_may_ask_at_a_time(server: ServerProcess, data_dir: Path) -> None:
+    key = add_key(data_dir, "single", "read", concurrency=1)
+    wait_until(lambda: status(server, "GET", "/v1/modules", key) == 200, "the key is taken", 1)
+    with httpx.stream("GET", f"{server.url}/v1/events", headers=bearer(key)) as answer:
+        assert answer.status_code == 200
+        refused(httpx.get(f"{server.url}/v1/modules", headers=bearer(key)), 429)
+    wait_until(lambda: status(server, "GET", "/v1/modules", key) == 200, "the place is free")
+
+
+def test_the_client_brings_its_key(
+    server: ServerProcess, keys: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Client(server.url, key=keys["read"]) as client:
+        assert [one["name"] for one in client.modules()] == ["net"]
+    with Client(server.url) as client, pytest.raises(ClientError, match="401 unauthorized"):
+        client.modules()
+    monkeypatch.setenv("MODSERVE_API_KEY", keys["read"])
+    with Client(server.url) as client:
+        assert [one["name"] for one in client.modules()] == ["net"]

@@ -1,0 +1,50 @@
+"""Every route has a scope, and every row of the table a route."""
+
+from __future__ import annotations
+
+import pytest
+from fastapi.routing import iter_route_contexts
+
+from app.api.scopes import OPEN_PATHS, SCOPES, needed_scopes
+from app.domain.api_key import KeyScope
+from app.main import create_app
+from app.settings import Settings
+
+QUESTION = ("POST", "/v2/repository/index")
+"""A list, whose filter is in a body."""
+
+
+def routes() -> set[tuple[str, str]]:
+    """Return verb and path of all routes, documents and mounts among them."""
+    found = set()
+    for route in iter_route_contexts(create_app(Settings()).routes):
+        verbs = route.methods or {"GET"}
+        found |= {(verb, str(route.path)) for verb in verbs if verb != "HEAD"}
+    return found
+
+
+def test_every_route_has_a_scope() -> None:
+    assert not routes() - SCOPES.keys(), "say in app/api/scopes.py who may use it"
+
+
+def test_every_scope_has_a_route() -> None:
+    assert not SCOPES.keys() - routes()
+
+
+def test_what_needs_no_scope_is_what_needs_no_key() -> None:
+    open_routes = {path for (_, path), needed in SCOPES.items() if not needed}
+    assert open_routes <= OPEN_PATHS
+    assert {path for path in OPEN_PATHS if path.startswith("/v1")} == set()
+
+
+def test_what_changes_something_is_not_for_readers() -> None:
+    for (verb, path), needed in SCOPES.items():
+        if verb != "GET" and (verb, path) != QUESTION:
+            assert KeyScope.READ not in needed, f"{verb} {path}"
+        if path.endswith(("/infer", "/predict")):
+            assert needed == (KeyScope.INFER,)
+
+
+@pytest.mark.parametrize("verb", ["GET", "POST", "TRACE"])
+def test_what_is_in_no_row_is_for_administrators(verb: str) -> None:
+    assert needed_scopes(verb, "/v1/new") == (KeyScope.ADMIN,)

@@ -1,0 +1,86 @@
+"""What a key may ask: the bucket fills as time goes, and what is under way is counted."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from app.refusals import TooManyRequests
+from app.services.allowance import Allowance
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", clock.monotonic)
+    return clock
+
+
+def taken(allowance: Allowance, tries: int) -> int:
+    count = 0
+    for _ in range(tries):
+        try:
+            allowance.take()
+        except TooManyRequests:
+            continue
+        count += 1
+        allowance.release()
+    return count
+
+
+@pytest.mark.parametrize("rate", [1.0, 4.0, 250.0])
+def test_a_second_lets_pass_what_the_rate_says(clock: Clock, rate: float) -> None:
+    allowance = Allowance(rate, None)
+    assert taken(allowance, 1000) == rate  # at once, as much as of a second
+    assert taken(allowance, 1000) == 0
+    for _ in range(5):
+        clock.now += 1.0
+        assert taken(allowance, 1000) == rate
+    clock.now += 1000.0
+    assert taken(allowance, 1000) == rate  # what was not asked is not saved up
+
+
+def test_less_than_one_a_second_lets_pass_one_now_and_then(clock: Clock) -> None:
+    allowance = Allowance(0.25, None)
+    assert taken(allowance, 10) == 1
+    clock.now += 3.0
+    with pytest.raises(TooManyRequests) as told:
+        allowance.take()
+    assert told.value.headers() == {"Retry-After": "1"}
+    clock.now += 1.0
+    assert taken(allowance, 10) == 1
+    with pytest.raises(TooManyRequests) as told:
+        allowance.take()
+    assert told.value.headers() == {"Retry-After": "4"}
+
+
+def test_so_many_may_be_under_way(clock: Clock) -> None:
+    allowance = Allowance(None, 2)
+    allowance.take()
+    allowance.take()
+    with pytest.raises(TooManyRequests, match="2 requests under way"):
+        allowance.take()
+    allowance.release()
+    allowance.take()
+
+
+def test_what_is_refused_takes_nothing(clock: Clock) -> None:
+    allowance = Allowance(1.0, 1)
+    allowance.take()
+    clock.now += 1.0
+    with pytest.raises(TooManyRequests, match="under way"):
+        allowance.take()
+    allowance.release()
+    allowance.take()
+    allowance.release()

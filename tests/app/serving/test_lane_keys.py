@@ -1,0 +1,219 @@
+"""API keys in the fast lane: what a head may ask is known with it, and ends with its key."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.client import Client
+from app.client.local_server import ServerProcess, running_server
+from served.keys import add_key, revoke_key
+from served.perceptron import perceptron
+from served.processes import ENVIRONMENT, wait_until
+from served.sockets import Answer, connect, read_answer
+
+FEATURES = 8
+REST, OIP = "/v1/modules/net/predict", "/v2/models/net/infer"
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lane-keys")
+
+
+@pytest.fixture(scope="module")
+def keys(data_dir: Path) -> dict[str, str]:
+    return {scope: add_key(data_dir, scope, scope) for scope in ("read", "infer", "admin")}
+
+
+@pytest.fixture(scope="module")
+def server(data_dir: Path, keys: dict[str, str]) -> Iterator[ServerProcess]:
+    with running_server(data_dir, environment=ENVIRONMENT) as server:
+        with Client(server.url, key=keys["admin"]) as client:
+            client.create_module("net", perceptron().tojson())
+            shapes = [{"name": "data", "shape": [4, FEATURES]}]
+            client.bind("net", shapes, for_training=False)
+            client.init_params("net", seed=3)
+            client.predict("net", data=np.zeros((1, FEATURES), "f"))
+        yield server
+
+
+def npy() -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, np.zeros((1, FEATURES), "f"))
+    return stream.getvalue()
+
+
+def oip() -> bytes:
+    values = {"name": "data", "shape": [1, FEATURES], "datatype": "FP32", "data": [0] * FEATURES}
+    return json.dumps({"inputs": [values]}).encode()
+
+
+BODIES = {REST: npy(), OIP: oip()}
+
+
+def head_of(path: str, *lines: str) -> bytes:
+    fields = [f"POST {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {len(BODIES[path])}"]
+    return "\r\n".join([*fields, *lines, "", ""]).encode()
+
+
+def request(path: str, key: str | None, *lines: str) -> bytes:
+    own = [f"Authorization: Bearer {key}"] if key else []
+    return head_of(path, *own, *lines) + BODIES[path]
+
+
+def ask(sock: socket.socket, text: bytes) -> Answer:
+    sock.sendall(text)
+    return read_answer(sock)
+
+
+def is_fast(answer: Answer) -> bool:
+    """Tell whether an answer is of the fast lane, whose ids of requests count up."""
+    return answer.headers["x-request-id"][16:19] == "000"
+
+
+@pytest.mark.parametrize("path", [REST, OIP])
+def test_a_key_for_predictions_is_all_that_they_need(
+    server: ServerProcess, keys: dict[str, str], path: str
+) -> None:
+    with connect(server.url) as sock:
+        for name in ("infer", "admin", "infer"):
+            answer = ask(sock, request(path, keys[name]))
+            assert answer.status == 200
+            assert is_fast(answer)
+
+
+@pytest.mark.parametrize("path", [REST, OIP])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [],
+        ["Authorization: Bearer {read}", "Authorization: Bearer {infer}"],
+        ["Authorization: Bearer {infer}", "Authorization: Bearer {read}"],
+        ["X-API-Key: {infer}", "Authorization: Bearer {read}"],
+        ["Authorization: Bearer {infer}, Bearer {infer}"],
+        ["Authorization: Basic {infer}"],
+        ["Authorization: Bearer x{infer}"],
+    ],
+)
+def test_without_a_key_that_is_one_nothing_is_answered(
+    server: ServerProcess, keys: dict[str, str], path: str, fields: list[str]
+) -> None:
+    with connect(server.url) as sock:
+        for _ in range(2):  # it is not learned, either
+            answer = ask(sock, request(path, None, *[one.format(**keys) for one in fields]))
+            assert answer.status == 401
+            assert answer.headers["www-authenticate"].startswith("Bearer")
+            problem = json.loads(answer.body)
+            assert ("error" if path == OIP else "code") in problem
+
+
+def test_a_key_of_another_scope_is_refused(server: ServerProcess, keys: dict[str, str]) -> None:
+    with connect(server.url) as sock:
+        answer = ask(sock, request(REST, keys["read"]))
+        assert answer.status == 403
+        assert json.loads(answer.body)["missing_scope"] == ["infer"]
+        assert ask(sock, request(REST, keys["infer"], "X-Request-Id: mine")).status == 200
+
+
+def test_requests_with_different_keys_on_one_connection_are_each_their_own(
+    server: ServerProcess, keys: dict[str, str]
+) -> None:
+    asked = [("infer", 200), ("read", 403), ("infer", 200), (None, 401), ("admin", 200)]
+    texts = [request(REST, None if name is None else keys[name]) for name, _ in asked]
+    with connect(server.url) as sock:
+        for _ in range(2):
+            sock.sendall(b"".join(texts))
+            stream = sock.makefile("rb", buffering=0)
+            for _, expected in asked:
+                assert next_status(stream) == expected
+
+
+def next_status(stream: object) -> int:
+    status = int(stream.readline().split()[1])
+    size = 0
+    while (line := stream.readline().strip().lower()) != b"":
+        if line.startswith(b"content-length:"):
+            size = int(line.split(b":")[1])
+    while size:
+        size -= len(stream.read(size))
+    return status
+
+
+@pytest.mark.parametrize("path", [REST, OIP])
+def test_a_revoked_key_is_refused_within_a_second(
+    server: ServerProcess, data_dir: Path, path: str
+) -> None:
+    name = "brief" + path[1:3]
+    key = add_key(data_dir, name, "infer")
+    text = request(path, key)
+    with connect(server.url) as sock, connect(server.url) as waiting:
+        wait_until(lambda: ask(sock, text).status == 200, "the key is taken", 1)
+        assert is_fast(ask(sock, text))
+        waiting.sendall(text[:-1])  # whose head was read before
+        wait_until(lambda: ask(sock, text).status == 200, "it goes on", 1)
+        revoke_key(data_dir, name)
+        wait_until(lambda: ask(sock, text).status == 401, "it is refused", 1)
+        waiting.sendall(text[-1:])
+        assert read_answer(waiting).status == 401
+
+
+def test_a_key_ends_at_its_time(server: ServerProcess, data_dir: Path) -> None:
+    text = request(REST, add_key(data_dir, "short", "infer", expires="2s"))
+    with connect(server.url) as sock:
+        wait_until(lambda: ask(sock, text).status == 200, "the key is taken", 1)
+        wait_until(lambda: ask(sock, text).status == 401, "it is refused", 3)
+
+
+@pytest.mark.parametrize("path", [REST, OIP])
+def test_what_a_key_may_ask_has_an_end(server: ServerProcess, data_dir: Path, path: str) -> None:
+    key = add_key(data_dir, "slow" + path[1:3], "infer", rate=3)
+    text = request(path, key)
+    with connect(server.url) as sock:
+        wait_until(lambda: ask(sock, text).status != 401, "the key is taken", 1)
+        answers = [ask(sock, text) for _ in range(12)]
+        statuses = [one.status for one in answers]
+        assert set(statuses) <= {200, 429}
+        assert statuses[-1] == 429
+        assert int(answers[-1].headers["retry-after"]) == 1
+        assert ("error" if path == OIP else "code") in json.loads(answers[-1].body)
+        wait_until(lambda: ask(sock, text).status == 200, "it may ask again", 5)
+
+
+def test_those_under_way_at_a_time_are_counted(server: ServerProcess, data_dir: Path) -> None:
+    key = add_key(data_dir, "single", "infer", concurrency=1)
+    text = request(REST, key)
+    with connect(server.url) as sock:
+        wait_until(lambda: ask(sock, text).status == 200, "the key is taken", 1)
+        for _ in range(50):  # one after the other there is room for each
+            assert ask(sock, text).status == 200
+        with Client(server.url, key=key) as client:
+            client.predict("net", data=np.zeros((1, FEATURES), "f"))
+        sock.sendall(text)
+    with connect(server.url) as sock:  # and what was given up counts no longer
+        wait_until(lambda: ask(sock, text).status == 200, "the place is free", 5)
+
+
+def test_a_key_costs_next_to_nothing(server: ServerProcess, data_dir: Path) -> None:
+    """With limits or without, a prediction takes the same time, as far as can be measured."""
+    limited = request(REST, add_key(data_dir, "many", "infer", rate=1e6, concurrency=1000))
+    plain = request(REST, add_key(data_dir, "plain", "infer"))
+    seconds: dict[bytes, list[float]] = {limited: [], plain: []}
+    with connect(server.url) as sock:
+        for text in seconds:
+            wait_until(lambda text=text: ask(sock, text).status == 200, "the key is taken", 1)
+        for _ in range(150):
+            for text, found in seconds.items():
+                began = time.perf_counter()
+                assert ask(sock, text).status == 200
+                found.append(time.perf_counter() - began)
+    one, other = (statistics.median(found) for found in seconds.values())
+    assert abs(one - other) < max(one, other) * 0.5

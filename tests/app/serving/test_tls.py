@@ -1,0 +1,157 @@
+"""TLS: a server speaks HTTPS with its certificate, and says what is wrong with one that is none."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.client import Client
+from app.client.local_server import ServerProcess, running_server
+from served.keys import add_key
+from served.processes import ENVIRONMENT
+from served.sockets import head, read_answer
+
+
+def make_pair(folder: Path, name: str, *options: str) -> tuple[Path, Path]:
+    """Make a certificate of localhost that is signed by its own key."""
+    certificate, key = folder / f"{name}.pem", folder / f"{name}-key.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+            *("-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=localhost"),
+            *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
+            *(options or ("-nodes",)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return certificate, key
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return make_pair(tmp_path_factory.mktemp("tls"), "own")
+
+
+@pytest.fixture(scope="module")
+def trust(pair: tuple[Path, Path]) -> Iterator[None]:
+    """Let clients of this process, and of those it starts, trust the certificate."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(pair[0]))
+        yield
+
+
+@pytest.fixture(scope="module")
+def server(
+    tmp_path_factory: pytest.TempPathFactory, pair: tuple[Path, Path], trust: None
+) -> Iterator[ServerProcess]:
+    settings = {"MODSERVE_TLS_CERT": str(pair[0]), "MODSERVE_TLS_KEY": str(pair[1])}
+    folder = tmp_path_factory.mktemp("served")
+    with running_server(folder, environment=ENVIRONMENT | settings) as server:
+        yield server
+    assert "Traceback" not in server.log.read_text()
+
+
+def connect(server: ServerProcess, pair: tuple[Path, Path]) -> ssl.SSLSocket:
+    url = httpx.URL(server.url)
+    context = ssl.create_default_context(cafile=str(pair[0]))
+    plain = socket.create_connection((url.host, url.port), timeout=30)
+    return context.wrap_socket(plain, server_hostname="localhost")
+
+
+def test_it_serves_and_trains_over_tls(server: ServerProcess) -> None:
+    assert server.url.startswith("https://")
+    with Client(server.url) as client:
+        assert client.is_ready()
+        assert client.modules() == []
+
+
+def test_pages_of_its_own_may_ask(server: ServerProcess) -> None:
+    own = {"Origin": server.url}
+    assert httpx.get(f"{server.url}/v1/modules", headers=own).status_code == 200
+
+
+def test_plain_http_is_no_answer(server: ServerProcess) -> None:
+    with pytest.raises(httpx.TransportError):
+        httpx.get(server.url.replace("https", "http") + "/livez")
+
+
+def test_it_speaks_the_versions_of_today(server: ServerProcess, pair: tuple[Path, Path]) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(pair[0])
+    with connect(server, pair) as sock:
+        assert sock.version() == "TLSv1.3"
+    context.maximum_version = context.minimum_version = ssl.TLSVersion.TLSv1_2
+    url = httpx.URL(server.url)
+    plain = socket.create_connection((url.host, url.port), timeout=30)
+    with context.wrap_socket(plain, server_hostname="localhost") as sock:
+        assert sock.version() == "TLSv1.2"
+
+
+def test_refusals_ahead_of_the_application_come_whole(
+    server: ServerProcess, pair: tuple[Path, Path]
+) -> None:
+    for text, status in (
+        (b"nonsense\r\n\r\n", 400),
+        (head("GET /livez", "X-Long: " + "x" * 70_000), 431),
+        (head("GET /livez"), 200),
+    ):
+        with connect(server, pair) as sock:
+            sock.sendall(text)
+            assert read_answer(sock).status == status
+
+
+def start(folder: Path, *options: object) -> subprocess.CompletedProcess[str]:
+    """Run a server that is expected not to start."""
+    command = [sys.executable, "-m", "app", "serve", "--port", "0", "--data-dir", folder / "data"]
+    return subprocess.run(
+        [str(word) for word in (*command, *options)], capture_output=True, text=True, timeout=60
+    )
+
+
+def test_a_file_that_is_none_is_told_before_anything_is_opened(
+    tmp_path: Path, pair: tuple[Path, Path]
+) -> None:
+    certificate, key = pair
+    other_key = make_pair(tmp_path, "other")[1]
+    secret_key = make_pair(tmp_path, "secret", "-passout", "pass:guess")[1]
+    text = tmp_path / "text.pem"
+    text.write_text("no PEM")
+    for options, words in (
+        (("--tls-cert", tmp_path / "none.pem", "--tls-key", key), "none.pem cannot be read: No"),
+        (("--tls-cert", tmp_path, "--tls-key", key), "cannot be read: Is a directory"),
+        (("--tls-cert", text, "--tls-key", key), "no certificate and key in PEM"),
+        (("--tls-cert", certificate, "--tls-key", text), "no certificate and key in PEM"),
+        (("--tls-cert", key, "--tls-key", key), "no certificate and key in PEM"),
+        (("--tls-cert", certificate), "no certificate and key in PEM"),
+        (("--tls-cert", certificate, "--tls-key", other_key), "is not that of"),
+        (("--tls-cert", certificate, "--tls-key", secret_key), "is encrypted"),
+        (("--tls-key", key), "no --tls-cert"),
+    ):
+        ended = start(tmp_path, *options)
+        told = " ".join(ended.stderr.replace("│", " ").split()).replace(" ", "")
+        assert ended.returncode == 2, ended.stderr
+        assert words.replace(" ", "") in told, ended.stderr
+        assert "Traceback" not in ended.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_certificate_and_key_may_be_in_one_file(tmp_path: Path, pair: tuple[Path, Path]) -> None:
+    both = tmp_path / "both.pem"
+    both.write_text("".join(path.read_text() for path in pair))
+    data_dir = tmp_path / "data"
+    key = add_key(data_dir, "reader", "read")
+    settings = {"MODSERVE_TLS_CERT": str(both), "SSL_CERT_FILE": str(both)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(pair[0]))
+        with running_server(data_dir, environment=ENVIRONMENT | settings) as server:
+            answer = httpx.get(f"{server.url}/v1/modules", headers={"X-API-Key": key})
+    assert json.loads(answer.content)["items"] == []
