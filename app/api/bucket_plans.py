@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v1/modules/{module}/buckets", tags=["predict"])
 
 _MOST_BUCKETS = 64
 
-BucketCount = Annotated[int, Query(ge=1, le=_MOST_BUCKETS, description="Buckets at most.")]
+BucketCount = Annotated[int, Query(ge=2, le=_MOST_BUCKETS, description="Buckets at most.")]
 
 
 class BucketPlanView(BaseModel):
@@ -63,6 +63,22 @@ async def get_bucket_plan(
     """Return at most `k` lengths to bind that pad what was asked for so far the least.
 
     Lengths are counted as predictions are answered, and outlive the server. The longest bucket
-    bound stays, and so does the default one; others are bucket keys that the module has.
+    bound stays, and so does the default one; others are bucket keys that the module has. Of several
+    at least two stay, which tell what axis may be shorter.
     """
     return plan_view(await services.lengths.plan(module, k))
+
+
+@router.post("/plan", summary="Apply a plan of buckets", responses=problems(404, 409, 422, 503))
+async def apply_bucket_plan(
+    module: ModuleName, services: ServicesOf, k: BucketCount
+) -> BucketPlanView:
+    """Bind the buckets that `GET` plans, warm them up, and drop those that are in it no more.
+
+    No prediction is refused for it: until the new buckets are warm it takes those that there were.
+    The answer is the plan: `bound` was before, `planned` is now.
+    """
+    plan = await services.lengths.plan(module, k)
+    if plan.planned != plan.length.bound:
+        await services.commands.change_buckets(module, plan.planned)
+    return plan_view(plan)

@@ -44,3 +44,17 @@ async def set_serving(module: ModuleName, request: Request, services: ServicesOf
     """
     change = await read_change(request, ServingSpec)
     return await shown(services, await services.access.serve(module, change))
+
+
+@router.post(
+    "/warm_up",
+    status_code=204,
+    summary="Warm a module up",
+    responses=problems(404, 409, 422, 503, 507),
+)
+async def warm_up_module(module: ModuleName, services: ServicesOf) -> None:
+    """Bind all buckets for batches of each power of two, as far as predictions take them together.
+
+    Without it the first prediction of each size waits for that. Others are answered meanwhile.
+    """
+    await services.commands.warm_up(module)

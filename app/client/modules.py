@@ -126,6 +126,14 @@ class ModuleCalls(Connection):
         """Return the buckets, so many at most, that pad the predictions so far the least."""
         return self._json("GET", f"/v1/modules/{name}/buckets/plan", params={"k": most})
 
+    def apply_bucket_plan(self, name: str, most: int) -> dict[str, Any]:
+        """Bind the buckets of ``bucket_plan``, and drop the others."""
+        return self._json("POST", f"/v1/modules/{name}/buckets/plan", params={"k": most})
+
+    def warm_up_module(self, name: str) -> None:
+        """Make what the first predictions of each batch size would have to wait for."""
+        self.request("POST", f"/v1/modules/{name}/warm_up")
+
     def init_params(
         self, name: str, initializer: str = "uniform", **options: Any
     ) -> dict[str, Any]:

@@ -353,6 +353,21 @@ class ModuleHost:
         module.bind_bucket(call.key, call.shapes)
         return describe_module(module), {}
 
+    def _change_buckets(self, call: calls.ChangeBuckets, tensors: Arrays) -> Computation:
+        module = self._idle(call.module, "changing buckets")
+
+        def make() -> Waits[None]:
+            yield from module.change_buckets(call.buckets, call.max_batch_size)
+            self._stepper(call.module).forget()
+
+        return dataclasses.replace(self._alone(call, make), is_exclusive=False)
+
+    def _warm_up(self, call: calls.WarmUp, tensors: Arrays) -> Computation:
+        module = self._get(call.module)
+        module.require("predict")
+        steps = partial(module.inference.warm_up, None, call.max_batch_size)
+        return dataclasses.replace(self._alone(call, steps), is_exclusive=False)
+
     def _init_params(self, call: calls.InitParams, tensors: Arrays) -> Computation:
         module = self._idle(call.module, "initializing")
 

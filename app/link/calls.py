@@ -35,6 +35,7 @@ __all__ = [
     "Bind",
     "BindBucket",
     "Call",
+    "ChangeBuckets",
     "CheckJob",
     "CreateModule",
     "CutSymbols",
@@ -64,6 +65,7 @@ __all__ = [
     "SetParams",
     "SetStates",
     "Update",
+    "WarmUp",
     "to_call",
 ]
 
@@ -204,6 +206,21 @@ class BindBucket(OfModule):
 
     key: str
     shapes: BucketShapes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeBuckets(OfModule):
+    """Have these buckets beside the default one; new ones are warm before they are taken."""
+
+    buckets: dict[str, BucketShapes]
+    max_batch_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmUp(OfModule):
+    """Make the plans of predictions of up to so many examples, between others' calls."""
+
+    max_batch_size: int | None = None
 
 
 # -- parameters and optimizer ------------------------------------------------------------------
@@ -448,6 +465,8 @@ CALL_NAMES: Mapping[type[Any], str] = {
     Bind: "bind",
     Reshape: "reshape",
     BindBucket: "bind_bucket",
+    ChangeBuckets: "change_buckets",
+    WarmUp: "warm_up",
     InitParams: "init_params",
     SetParams: "set_params",
     GetParams: "get_params",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 import structlog
 
-from app.domain.bucket_lengths import fill_lengths
+from app.domain.bucket_lengths import fill_lengths, shapes_for
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.module import (
     BindSpec,
@@ -251,6 +251,38 @@ class ModuleCommands:
             return record.evolve(bind=dataclasses.replace(record.bind, buckets=buckets))
 
         return await self._access.change(name, "bind_bucket", call, alter)
+
+    async def change_buckets(self, name: str, lengths: Collection[int]) -> ModuleRecord:
+        """Let a module whose bucket keys are lengths have buckets of these, and no others.
+
+        Predictions go on meanwhile: they take a new bucket when it is warm.
+
+        Args:
+            lengths: the default bucket's among them.
+        """
+        record = await self._access.record(name)
+        assert record.bind is not None
+        bound = record.bind.buckets
+        buckets = {
+            str(one): bound.get(str(one)) or shapes_for(record, one)
+            for one in lengths
+            if str(one) != record.default_bucket_key
+        }
+        call = calls.ChangeBuckets(
+            module=name, buckets=buckets, max_batch_size=record.serving.max_batch_size
+        )
+
+        def alter(record: ModuleRecord) -> ModuleRecord:
+            assert record.bind is not None
+            return record.evolve(bind=dataclasses.replace(record.bind, buckets=buckets))
+
+        return await self._access.change(name, "bind_bucket", call, alter)
+
+    async def warm_up(self, name: str) -> None:
+        """Make all that the first predictions of a module would have to wait for."""
+        record = await self._access.record(name)
+        call = calls.WarmUp(module=name, max_batch_size=record.serving.max_batch_size)
+        (await self._access.ask_at(name, "predict", call)).release()
 
     async def init_params(self, name: str, spec: InitSpec) -> ModuleRecord:
         """Initialize a module's parameters, but for those it keeps of another module."""

@@ -24,6 +24,7 @@ _log = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 3.0
 _MOST_LENGTHS = 256
+_FEWEST_BUCKETS = 2
 _MOST_EXAMPLES = 1 << 24
 """Of those counted; when there are more all counts are halved, so that they follow what is new."""
 
@@ -84,7 +85,8 @@ class ObservedLengths:
         """Return the buckets, so many at most, that pad the lengths seen so far the least.
 
         The longest that is bound stays, so that none is refused that is answered now, and so does
-        the default one. Others are lengths that the module has symbols for.
+        the default one. Others are lengths that the module has symbols for. Where several are
+        bound, two stay: they tell which axis it is that may be shorter.
 
         Raises:
             NotFound, WrongStage: there is no such module, or it is not bound.
@@ -124,6 +126,8 @@ class ObservedLengths:
         keys = {int(key) for key in record.symbols if key.isdecimal() and int(key) <= longest}
         fixed = {longest, int(record.default_bucket_key)}
         planned = choose_boundaries(counts, keys, most, fixed)
+        if len(planned) < _FEWEST_BUCKETS:
+            planned = length.bound[-_FEWEST_BUCKETS:]
         return BucketPlan(
             length=length,
             planned=planned,

@@ -194,6 +194,17 @@ class BucketingModule(BaseModule):
             self._buckets[bucket_key] = module
         self._curr_module, self._curr_bucket_key = module, bucket_key
 
+    def drop_bucket(self, bucket_key: Any) -> None:
+        """Let a bucket go, but not the default one; the next use of its key binds it anew.
+
+        MXNet has no such method.
+        """
+        if bucket_key == self._default_bucket_key:
+            raise ValueError(f"bucket {bucket_key!r} is the default one, which has the parameters")
+        if self._buckets.pop(bucket_key, None) is self._curr_module:
+            self._curr_module = self.default_module
+            self._curr_bucket_key = self._default_bucket_key
+
     def prepare(
         self, data_batch: Any, sparse_row_id_fn: Callable[[Any], Any] | None = None
     ) -> None:

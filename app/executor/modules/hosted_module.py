@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -286,7 +286,46 @@ class HostedModule:
         if self.record.params is not None:
             self._bind_one(key, shapes)
         self.record = self.record.evolve(bind=spec)
-        self._inference = None
+        if self._inference is not None:
+            self._inference = self._inference.with_buckets(self.buckets())
+
+    def change_buckets(
+        self, buckets: Mapping[str, BucketShapes], most_rows: int | None
+    ) -> Generator[None]:
+        """Have these buckets beside the default one; yield between two plans of new ones.
+
+        Until the end all is as it was, and may be used.
+
+        Args:
+            buckets: shapes by key.
+            most_rows: examples of predictions that are computed together at most.
+
+        Raises:
+            Conflict: the module was bound anew meanwhile, or has no buckets.
+        """
+        self.require("bind_bucket")
+        if not isinstance(self.engine, BucketingModule):
+            raise Conflict(f"module {self.name!r} is no bucketing module")
+        engine, before = self.engine, self.buckets()
+        spec = self._with(buckets=dict(buckets))
+        self._check_against_present(spec)
+        after = {self.record.default_bucket_key: before[self.record.default_bucket_key], **buckets}
+        new = [key for key in after if before.get(key) != after[key]]
+        fresh = None
+        if self.record.params is not None:
+            fresh = self.inference.with_buckets(after)
+            yield from fresh.warm_up(new, most_rows)
+        self.require_idle("changing buckets")
+        if self.engine is not engine or self.buckets() != before:
+            raise Conflict(f"module {self.name!r} was bound anew meanwhile; try again")
+        for key in before:
+            if before[key] != after.get(key):
+                engine.drop_bucket(parse_key(key, "buckets"))
+        self.record = self.record.evolve(bind=spec)
+        if fresh is not None:
+            for key in new:
+                self._bind_one(key, after[key])
+        self._inference = fresh
 
     # -- parameters and optimizer -----------------------------------------------------------
 

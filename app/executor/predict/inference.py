@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import cache, cached_property, partial
 from itertools import chain
 from typing import NamedTuple
@@ -106,6 +106,31 @@ class Inference:
         lengths = {name: tensor.shape for name, tensor in tensors.items()}
         fit, cut = partial(self._fit, key), cache(partial(self._cut, lengths))
         return Prediction(key, predictor, tensors, rows, fit, cut, is_repeatable, added)
+
+    def with_buckets(self, buckets: Mapping[str, BucketShapes]) -> Inference:
+        """Return the same with other buckets; those that stay as they are keep their plans."""
+        changed = Inference(self._symbols, buckets, self._parameters, any_shape=self._any_shape)
+        changed._memory = self._memory
+        changed._predictors = {
+            key: predictor
+            for key, predictor in self._predictors.items()
+            if buckets.get(key) == self._buckets[key]
+        }
+        return changed
+
+    def warm_up(self, keys: Iterable[str] | None, most_rows: int | None) -> Generator[None]:
+        """Make the plans that predictions need; yield between two.
+
+        Args:
+            keys: of the buckets; None for all.
+            most_rows: see ``Predictor.warm_up``.
+        """
+        for key in self._buckets if keys is None else keys:
+            descs = self._buckets[key].data_shapes
+            bound = {one.name: np.broadcast_to(np.zeros(()), one.shape) for one in descs}
+            is_fixed = not self._any_shape
+            predictor = self.predictor(key) if is_fixed else self._predictor_of(key, bound)
+            yield from predictor.warm_up(most_rows)
 
     def _fit(self, key: str, tensors: Arrays) -> Arrays:
         return {

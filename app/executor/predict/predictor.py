@@ -248,6 +248,25 @@ class Predictor:
             )
         return self._rows_are_independent
 
+    def warm_up(self, most_rows: int | None) -> Iterator[None]:
+        """Bind and run each size that requests in one batch may have; yield after each.
+
+        Args:
+            most_rows: of one batch, where it is limited.
+        """
+        for size in self.sizes or [self.bound_size]:
+            for _ in range(2):  # the first time is longer than those that follow
+                self.run(self._ones(size), size)
+            yield
+            if size >= min(most_rows or self.quick_rows, self.quick_rows):
+                break
+        if self.can_join:
+            _ = self.rows_are_independent
+
+    def _ones(self, size: int) -> Arrays:
+        shapes = self._input_shapes(size)
+        return {name: np.ones(shapes[name], self._dtypes[name]) for name in self._names}
+
     def pieces(
         self, tensors: Arrays, rows: int, most: Callable[[], int]
     ) -> Iterator[tuple[int, int, Arrays]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx
@@ -52,7 +55,7 @@ def test_a_plan_follows_what_was_asked_for_and_outlives_the_server(tmp_path: Pat
     with running_server(tmp_path, environment=ENVIRONMENT) as server, Client(server.url) as client:
         create(client)
         empty = client.bucket_plan("net", 3)
-        assert (empty["examples"], empty["planned"], empty["waste_bound"]) == (0, [12], 0)
+        assert (empty["examples"], empty["planned"], empty["waste_bound"]) == (0, [6, 12], 0)
         ask(client, {3: 6, 7: 3, 8: 1})
         ask(client, {3: 1}, rows=4)
         ask(client, {3: 1}, rows=2000)  # too large a body for the fast lane
@@ -74,6 +77,55 @@ def test_a_plan_follows_what_was_asked_for_and_outlives_the_server(tmp_path: Pat
         assert client.bucket_plan("net", 3)["examples"] == 0
 
 
+def values_for(client: Client, steps: int) -> np.ndarray:
+    """Return what examples of ones give, without a server's help."""
+    params = client.params("net")
+    summed = np.full(FEATURES, steps, np.float32)
+    found: np.ndarray = summed @ params["fc_weight"].T + params["fc_bias"]
+    return found
+
+
+def asked_until(url: str, end: Event, expected: dict[int, np.ndarray], seed: int) -> Iterator[int]:
+    """Ask for examples of many lengths until the end; yield each that was right."""
+    random = np.random.default_rng(seed)
+    with Client(url) as client:
+        while not end.is_set():
+            steps = int(random.integers(1, 13))
+            output = client.predict("net", data=np.ones((1, steps, FEATURES), "f"))["fc_output"]
+            np.testing.assert_allclose(output[0], expected[steps], rtol=1e-5)
+            yield steps
+
+
+def test_a_plan_is_applied_without_a_dropped_request(tmp_path: Path) -> None:
+    with running_server(tmp_path, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        create(client)
+        expected = {steps: values_for(client, steps) for steps in range(1, 13)}
+        end = Event()
+        with ThreadPoolExecutor(4) as pool:
+            asking = [
+                pool.submit(lambda n: len(list(asked_until(server.url, end, expected, n))), n)
+                for n in range(4)
+            ]
+            try:
+                ask(client, {3: 40, 8: 20})
+                for most in (4, 2, 8, 2, 5, 3):
+                    plan = client.apply_bucket_plan("net", most)
+                    assert len(plan["planned"]) <= most
+                    record = client.module("net")
+                    keys = {record["default_bucket_key"], *record["bind"]["buckets"]}
+                    assert keys == {str(length) for length in plan["planned"]}
+                    assert set(record["live"]["buckets"]) == keys
+                    ask(client, dict.fromkeys(range(1, 13), 2))
+            finally:
+                end.set()
+            assert min(one.result() for one in asking) > 0
+        kept = client.bucket_plan("net", 3)["bound"]
+        assert kept == plan["planned"]
+    with running_server(tmp_path, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        ask(client, dict.fromkeys(range(1, 13), 1))
+        assert client.bucket_plan("net", 3)["bound"] == kept
+
+
 async def test_a_module_without_lengths_has_no_plan(api: httpx.AsyncClient) -> None:
     plain = {"name": "net", "symbol": mx.sym.Variable("data").tojson(), "label_names": []}
     await api.post("/v1/modules", json=plain)
@@ -86,7 +138,7 @@ async def test_a_module_without_lengths_has_no_plan(api: httpx.AsyncClient) -> N
     assert "bucket keys are no lengths" in refused.json()["detail"]
 
 
-@pytest.mark.parametrize("query", ["", "?k=0", "?k=65", "?k=many"])
+@pytest.mark.parametrize("query", ["", "?k=1", "?k=65", "?k=many"])
 async def test_how_many_must_be_said(api: httpx.AsyncClient, query: str) -> None:
     refused = await api.get(f"/v1/modules/net/buckets/plan{query}")
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "k")

@@ -150,6 +150,8 @@ CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
         "PUT /v1/modules/m/checkpoints/3/files/test_client.py",
         None,
     ),
+    (lambda c: c.apply_bucket_plan("m", 4), "POST /v1/modules/m/buckets/plan?k=4", None),
+    (lambda c: c.warm_up_module("m"), "POST /v1/modules/m/warm_up", None),
     (lambda c: c.bucket_plan("m", 4), "GET /v1/modules/m/buckets/plan?k=4", None),
     (lambda c: c.jobs(module="m"), "GET /v1/jobs?module=m", None),
     (

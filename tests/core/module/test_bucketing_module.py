@@ -82,6 +82,22 @@ def test_an_update_in_one_bucket_is_seen_through_all() -> None:
     assert not np.array_equal(before["in_weight"], after["in_weight"])
 
 
+def test_a_dropped_bucket_is_bound_anew() -> None:
+    module = ready()
+    step(module, 3)
+    module.drop_bucket(3)
+    assert module.bucket_keys == [8]
+    before = weights(module)
+    module.forward(batch(3, size=6), is_train=False)
+    assert module.bucket_keys == [8, 3]
+    assert module.get_outputs()[0].shape == (6, 3)
+    for name, values in weights(module).items():
+        np.testing.assert_array_equal(values, before[name])
+    module.drop_bucket(5)
+    with pytest.raises(ValueError, match="the default one"):
+        module.drop_bucket(8)
+
+
 def test_prepare_binds_without_switching() -> None:
     module = ready()
     module.forward(batch(8))
