@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse
@@ -11,6 +11,7 @@ from fastapi.responses import FileResponse
 from app.api.bodies import announced_bytes, read_object
 from app.api.conditional import IF_MATCH
 from app.api.dependencies import Cursor, DatasetName, Limit, ServicesOf
+from app.api.fact_views import PreviewView
 from app.api.filters import (
     ALL,
     CreatedAfter,
@@ -106,9 +107,9 @@ def preview_dataset(
     dataset: DatasetName,
     services: ServicesOf,
     rows: Annotated[int, Query(ge=1, le=100, description="Rows of each array.")] = 10,
-) -> dict[str, Any]:
+) -> PreviewView:
     """Return the first rows of every array, or lines of a text."""
-    return services.datasets.preview(dataset, rows)
+    return PreviewView(services.datasets.preview(dataset, rows))
 
 
 @router.get(

@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
+
+from app.api.fact_views import LiveModuleView
 from app.api.views import ModuleView, module_view
 from app.domain.module import ModuleRecord
 from app.services.services import Services
@@ -18,7 +21,11 @@ async def shown(
 ) -> ModuleView:
     """Return the view of a module; ``live`` is what its executor knows of it."""
     (view,) = await shown_all(services, [record])
-    return view.model_copy(update={"live": live})
+    if live is None:
+        return view
+    # By way of JSON, where the lists of plain values are tuples as well.
+    facts = LiveModuleView.model_validate_json(orjson.dumps(live))
+    return view.model_copy(update={"live": facts})
 
 
 async def shown_all(services: Services, records: Sequence[ModuleRecord]) -> list[ModuleView]:

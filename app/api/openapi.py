@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from app.api.openapi_headers import declare_headers
 from app.api.openapi_keys import declare_keys
+from app.api.openapi_schemas import complete_schemas
 from app.api.problems import PROBLEM_JSON
 from app.api.views import ProblemView
 from app.error_answers import is_of_protocol
@@ -203,6 +204,7 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
         schema = TypeAdapter(cls).json_schema(ref_template="#/components/schemas/{model}")
         schemas.update(schema.pop("$defs", {}))
         schemas[cls.__name__] = schema
+    complete_schemas(schemas)
     # Validation errors are problem+json here, never FastAPI's own form.
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from app.api.bodies import beside_the_loop, read_body, read_object
 from app.api.conditional import IF_MATCH
 from app.api.dependencies import ModuleName, ServicesOf
+from app.api.fact_views import OptimizerView
 from app.api.module_views import shown
 from app.api.openapi import json_body, problems, raw_body, tensor_answer, tensor_body
 from app.api.requests import LearningRateBody
@@ -126,11 +127,11 @@ async def init_optimizer(module: ModuleName, request: Request, services: Service
 
 
 @router.get("/optimizer", summary="Describe the optimizer", responses=problems(404, 409, 422, 503))
-async def get_optimizer(module: ModuleName, services: ServicesOf) -> dict[str, object]:
+async def get_optimizer(module: ModuleName, services: ServicesOf) -> OptimizerView:
     """Return name, options, present learning rate and number of updates."""
     reply = await services.access.ask_at(module, "get_optimizer", calls.GetOptimizer(module=module))
     reply.release()
-    return reply.result
+    return OptimizerView(**reply.result)
 
 
 @router.patch(

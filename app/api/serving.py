@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Request
 
 from app.api.bodies import read_change
@@ -12,7 +10,6 @@ from app.api.dependencies import ModuleName, ServicesOf
 from app.api.module_views import shown
 from app.api.openapi import json_body, problems
 from app.api.views import ModuleView
-from app.domain.codec import to_plain
 from app.domain.serving import ServingSpec
 
 __all__ = ["router"]
@@ -21,10 +18,9 @@ router = APIRouter(prefix="/v1/modules/{module}", tags=["predict"])
 
 
 @router.get("/serving", summary="How it is served", responses=problems(404, 422))
-async def get_serving(module: ModuleName, services: ServicesOf) -> dict[str, Any]:
+async def get_serving(module: ModuleName, services: ServicesOf) -> ServingSpec:
     """Return what was set, and the defaults of the rest."""
-    plain: dict[str, Any] = to_plain((await services.access.record(module)).serving)
-    return plain
+    return (await services.access.record(module)).serving
 
 
 @router.patch(

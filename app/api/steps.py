@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.api.conditional import IF_MATCH
 from app.api.dependencies import ModuleName, NamePattern, ServicesOf
+from app.api.fact_views import StepView, UpdateView
 from app.api.hangup import unless_hung_up
 from app.api.openapi import problems, tensor_answer, tensor_body
 from app.api.tensor_io import (
@@ -113,9 +114,7 @@ async def forward_backward_module(
     responses=_ERRORS,
     dependencies=IF_MATCH,
 )
-async def backward_module(
-    module: ModuleName, request: Request, services: ServicesOf
-) -> dict[str, Any]:
+async def backward_module(module: ModuleName, request: Request, services: ServicesOf) -> StepView:
     """Compute the gradients of the last training pass; a loss needs no gradients given.
 
     See `forward` for auxiliary states: those of BatchNorm move here as well.
@@ -124,7 +123,7 @@ async def backward_module(
     call = calls.Backward(module=module, generation=fields.generation, sequence=fields.sequence)
     reply = await services.access.step(module, "backward", call, tensors)
     reply.release()
-    return reply.result
+    return StepView(**reply.result)
 
 
 @router.post(
@@ -134,9 +133,7 @@ async def backward_module(
     responses=_ERRORS,
     dependencies=IF_MATCH,
 )
-async def update_params(
-    module: ModuleName, request: Request, services: ServicesOf
-) -> dict[str, Any]:
+async def update_params(module: ModuleName, request: Request, services: ServicesOf) -> UpdateView:
     """Update the parameters from the gradients of the last backward pass.
 
     What they become is in memory alone (the module's `durable` is false) until a checkpoint is
@@ -149,7 +146,7 @@ async def update_params(
     call = calls.Update(module=module, generation=fields.generation, sequence=fields.sequence)
     reply = await services.access.step(module, "update", call)
     reply.release()
-    return reply.result
+    return UpdateView(**reply.result)
 
 
 @router.get(

@@ -7,13 +7,16 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.api.fact_views import LiveModuleView
 from app.api.timestamps import Timestamp, with_timestamps
 from app.domain.checkpoint import CheckpointManifest
 from app.domain.codec import to_plain
 from app.domain.dataset import DatasetRecord
 from app.domain.job import EventRow, Job
-from app.domain.module import SINGLE, ModuleRecord
+from app.domain.module import SINGLE, BindSpec, InitSpec, ModuleRecord, OptimizerSpec
+from app.domain.origin import Origin
 from app.domain.restoration import ModuleState, RestoreStatus
+from app.domain.serving import ServingSpec
 from app.services.jobs import JobOutlook, Series
 
 __all__ = [
@@ -134,7 +137,7 @@ class ModuleView(BaseModel):
     fixed_param_patterns: list[str]
     excluded_param_patterns: list[str]
     compression_params: dict[str, Any] | None
-    origin: dict[str, Any] | None = Field(description="The module it was made from.")
+    origin: Origin | None = Field(description="The module it was made from.")
     bucket_keys: list[str] = Field(description="Empty for a module without buckets.")
     default_bucket_key: str | None
     is_from_folder: bool = Field(
@@ -142,18 +145,18 @@ class ModuleView(BaseModel):
     )
     executor: str = Field(examples=["cpu(0)"])
     contexts: list[str]
-    serving: dict[str, Any] = Field(description="How predictions are served.")
+    serving: ServingSpec = Field(description="How predictions are served.")
     labelled_outputs: list[str] = Field(description="Outputs whose classes have labels.")
-    bind: dict[str, Any] | None
-    init: dict[str, Any] | None
-    optimizer: dict[str, Any] | None
+    bind: BindSpec | None
+    init: InitSpec | None
+    optimizer: OptimizerSpec | None
     params: str | None = Field(description="Where the parameters came from.")
     checkpoint: str | None = Field(description="Tag of the newest checkpoint.")
     generation: int = Field(description="Changes whenever state in memory was lost.")
     version: int
     created_at: Timestamp
     updated_at: Timestamp
-    live: dict[str, Any] | None = Field(
+    live: LiveModuleView | None = Field(
         default=None,
         description="What the executor knows: arguments, shapes, memory; null while it is down.",
     )
@@ -247,6 +250,13 @@ class DatasetView(BaseModel):
     path: str | None = Field(description="Of a file that was added where it lies.")
 
 
+class FileView(BaseModel):
+    """A file of a checkpoint."""
+
+    size: int
+    sha256: str
+
+
 class CheckpointView(BaseModel):
     """A checkpoint."""
 
@@ -255,7 +265,7 @@ class CheckpointView(BaseModel):
     module: str
     epoch: int
     batch: int
-    files: dict[str, dict[str, Any]]
+    files: dict[str, FileView]
     metrics: dict[str, Any]
     job_id: int | None
     size: int
@@ -291,13 +301,20 @@ class ExecutorView(BaseModel):
     state: str | None = Field(
         default=None, examples=["ready"], description="Null of one within the server's process."
     )
+    restarts: int | None = Field(default=None, description="How often it was started again.")
+    last_end: str | None = Field(default=None, description="Why its process before ended.")
+    pid: int | None = Field(default=None, description="Its process.")
+    doing: str | None = Field(default=None, description="What it is at.")
+    busy_seconds: float | None = Field(default=None, description="For how long.")
+    rss_bytes: int | None = Field(default=None, description="Memory of its process.")
+    calls_under_way: int | None = None
+    request_bytes: int | None = Field(default=None, description="Shared memory of its requests.")
 
 
 def module_view(
     record: ModuleRecord,
     restored: RestoreStatus,
     resident: bool | None,
-    live: dict[str, Any] | None = None,
 ) -> ModuleView:
     """Return the view of a module, its symbols left out.
 
@@ -305,7 +322,6 @@ def module_view(
         record: the module.
         restored: how its newest restore went.
         resident: whether it is on its device; None where that is not known.
-        live: what its executor knows of it.
     """
     plain = to_plain(record)
     has_buckets = list(record.symbols) != [SINGLE]
@@ -313,7 +329,7 @@ def module_view(
         **{
             name: plain[name]
             for name in ModuleView.model_fields
-            if name in plain and name not in _OWN
+            if name in plain and name not in _OWN and name not in _VALUES
         },
         name=record.public_name,
         labelled_outputs=list(record.labels),
@@ -328,13 +344,16 @@ def module_view(
         resident=resident,
         restored_from=str(restored.restored_from) if restored.restored_from else None,
         warning=restored.warning,
-        live=live,
+        **{name: getattr(record, name) for name in _VALUES},
     )
 
 
 _OWN = frozenset(
     {"name", "etag", "stage", "bucket_keys", "default_bucket_key", "checkpoint", "live"}
 )
+
+
+_VALUES = ("origin", "serving", "bind", "init", "optimizer")
 
 
 def _state_of(record: ModuleRecord, restored: RestoreStatus) -> ModuleState:
