@@ -49,6 +49,8 @@ SCOPES: Mapping[tuple[str, str], Needed] = {
     ("GET", f"{_MODULE}/buckets"): _READ,
     ("POST", f"{_MODULE}/buckets"): _TRAIN,
     ("GET", f"{_MODULE}/buckets/plan"): _READ,
+    ("POST", f"{_MODULE}/buckets/plan"): _TRAIN,
+    ("POST", f"{_MODULE}/warm_up"): _TRAIN,
     ("GET", f"{_MODULE}/serving"): _READ,
     ("PATCH", f"{_MODULE}/serving"): _ADMIN,
     ("POST", f"{_MODULE}/predict"): _INFER,

@@ -17,19 +17,42 @@ from app.client import Client
 from app.main import openapi_text
 from app.settings import Settings
 from app.tensors.codec import JSON, NPY, NPZ, SAFETENSORS
+from served.keys import add_key
 from served.malformed import malformed_request
 from served.network import BIND, NETWORK, examples_npz, fit_body
 from served.threaded import served
 
-SCHEMA = schemathesis.openapi.from_dict(json.loads(openapi_text()))
-OPERATIONS = [result.ok() for result in SCHEMA.exclude(path="/v1/events").get_all_operations()]
+DOCUMENT = json.loads(openapi_text())
+
+
+def operations(document: dict[str, Any]) -> list[Any]:
+    schema = schemathesis.openapi.from_dict(document)
+    return [result.ok() for result in schema.exclude(path="/v1/events").get_all_operations()]
+
+
+def without_security(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document as of a server without keys, so that no keys are made up."""
+    paths = {
+        path: {
+            verb: {name: one for name, one in operation.items() if name != "security"}
+            for verb, operation in verbs.items()
+        }
+        for path, verbs in document["paths"].items()
+    }
+    return {**document, "paths": paths}
+
+
+OPERATIONS = operations(DOCUMENT)
+UNSECURED = operations(without_security(DOCUMENT))
 
 
 class World:
-    """A server, and what requests can name on it."""
+    """A server, its administrator's key, and what requests can name on it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, key: str) -> None:
         self.url = url
+        self.key = key
+        self.headers = {"Authorization": f"Bearer {key}"}
         self.names: dict[str, Any] = {
             "module": "net",
             "model": "net",
@@ -41,22 +64,21 @@ class World:
             "parameter": "fc_weight",
             "code": "not_found",
         }
-        self._http = httpx.Client(base_url=url, timeout=60)
+        self._http = httpx.Client(base_url=url, timeout=60, headers=self.headers)
 
     def close(self) -> None:
         self._http.close()
 
     def prepare(self) -> None:
         """Bring about again what requests have deleted or changed."""
-        if self._http.get("/v1/datasets/examples").status_code == 404:
-            self._call("PUT", "/v1/datasets/examples", content=examples_npz())
         if not self._is_complete():
             self._clear()
+            self._call("PUT", "/v1/datasets/examples", content=examples_npz())
             self._call("POST", "/v1/modules", json={"name": "net", "symbol": NETWORK})
             self._call("POST", "/v1/modules/net/bind", json=BIND)
             self._call("POST", "/v1/modules/net/params/init", json={"initializer": "xavier"})
             job = self._call("POST", "/v1/modules/net/fit", json=fit_body())["id"]
-            with Client(self.url) as client:
+            with Client(self.url, key=self.key) as client:
                 assert client.wait(job)["status"] == "succeeded"
             self.names["job"] = job
         if self._http.get("/v2/models/net/ready").status_code != 200:
@@ -65,8 +87,9 @@ class World:
     def _is_complete(self) -> bool:
         module = self._http.get("/v1/modules/net")
         checkpoint = self._http.get("/v1/modules/net/checkpoints/2")
+        dataset = self._http.get("/v1/datasets/examples")
         return (
-            module.status_code == checkpoint.status_code == 200
+            module.status_code == checkpoint.status_code == dataset.status_code == 200
             and module.json()["stage"] == "ready"
             and self._http.get(f"/v1/jobs/{self.names['job']}").status_code == 200
         )
@@ -75,6 +98,7 @@ class World:
         for job in self._http.get("/v1/jobs?module=net").json()["items"]:
             self._http.post(f"/v1/jobs/{job['id']}/cancel")
         self._http.delete("/v1/modules/net")
+        self._http.delete("/v1/datasets/examples")
 
     def _call(self, method: str, path: str, **body: Any) -> Any:
         response = self._http.request(method, path, **body)
@@ -84,8 +108,10 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    data_dir = tmp_path_factory.mktemp("fuzz")
+    key = add_key(data_dir, "fuzz", "admin")
     settings = Settings(
-        data_dir=tmp_path_factory.mktemp("fuzz"),
+        data_dir=data_dir,
         executor_form="in_process",
         log_level="error",
         max_body_bytes=1 << 20,
@@ -93,7 +119,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         max_checkpoint_bytes=1 << 20,
     )
     with served(settings) as url:
-        world = World(url)
+        world = World(url, key)
         yield world
         world.close()
 
@@ -115,7 +141,10 @@ def ask(world: World, case: Any, data: st.DataObject) -> None:
         case.path_parameters = {name: world.names[name] for name in case.path_parameters}
     # A schema cannot say all that a sound request needs: shapes that agree, names that are there.
     case.call_and_validate(
-        base_url=world.url, timeout=30, excluded_checks=[positive_data_acceptance]
+        base_url=world.url,
+        timeout=30,
+        headers=world.headers,
+        excluded_checks=[positive_data_acceptance],
     )
 
 
@@ -128,7 +157,7 @@ def test_sound_requests(world: World, operation: Any, data: st.DataObject) -> No
 
 @pytest.mark.parametrize(
     "operation",
-    [one for one in OPERATIONS if one.body or list(one.iter_parameters())],
+    [one for one in UNSECURED if one.body or list(one.iter_parameters())],
     ids=lambda operation: operation.label,
 )
 @SETTINGS
@@ -180,7 +209,7 @@ MEDIA = (JSON, NPY, NPZ, SAFETENSORS, "multipart/form-data; boundary=b", "text/p
 @given(body=BODIES, call=st.sampled_from(CALLS), media=st.sampled_from(MEDIA))
 def test_bodies_of_no_schema(world: World, body: bytes, call: str, media: str | None) -> None:
     world.prepare()
-    headers = {"Content-Type": media} if media else {}
+    headers = world.headers | ({"Content-Type": media} if media else {})
     url = f"{world.url}/v1/modules/net/{call}"
     answer = httpx.post(url, content=body, headers=headers, timeout=60)
     assert answer.status_code < 500, answer.text
@@ -195,5 +224,5 @@ def test_bodies_of_no_schema(world: World, body: bytes, call: str, media: str | 
 )
 def test_files_that_are_no_datasets(world: World, body: bytes, kind: str) -> None:
     url = f"{world.url}/v1/datasets/noise?kind={kind}"
-    answer = httpx.put(url, content=body, timeout=60)
+    answer = httpx.put(url, content=body, headers=world.headers, timeout=60)
     assert answer.status_code < 500, answer.text
