@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
+from app.api.conditional import IF_MATCH
 from app.api.dependencies import ModuleName, ServicesOf
 from app.api.openapi import problems
 from app.services.observed_lengths import BucketPlan
@@ -69,7 +70,12 @@ async def get_bucket_plan(
     return plan_view(await services.lengths.plan(module, k))
 
 
-@router.post("/plan", summary="Apply a plan of buckets", responses=problems(404, 409, 422, 503))
+@router.post(
+    "/plan",
+    summary="Apply a plan of buckets",
+    responses=problems(404, 409, 412, 422, 503),
+    dependencies=IF_MATCH,
+)
 async def apply_bucket_plan(
     module: ModuleName, services: ServicesOf, k: BucketCount
 ) -> BucketPlanView:
@@ -79,6 +85,5 @@ async def apply_bucket_plan(
     The answer is the plan: `bound` was before, `planned` is now.
     """
     plan = await services.lengths.plan(module, k)
-    if plan.planned != plan.length.bound:
-        await services.commands.change_buckets(module, plan.planned)
+    await services.commands.change_buckets(module, plan.planned)
     return plan_view(plan)

@@ -126,6 +126,21 @@ def test_a_plan_is_applied_without_a_dropped_request(tmp_path: Path) -> None:
         assert client.bucket_plan("net", 3)["bound"] == kept
 
 
+def test_a_plan_is_not_applied_to_a_module_that_has_moved_on(tmp_path: Path) -> None:
+    with running_server(tmp_path, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        create(client)
+        ask(client, {3: 2, 8: 2})
+        seen = client.module("net")["etag"]
+        client.set_serving("net", max_delay_us=5)
+        url = f"{server.url}/v1/modules/net/buckets/plan?k=3"
+        refused = httpx.post(url, headers={"If-Match": seen})
+        assert refused.status_code == 412, refused.text
+        assert client.bucket_plan("net", 3)["bound"] == [6, 12]
+        present = {"If-Match": client.module("net")["etag"]}
+        assert httpx.post(url, headers=present).status_code == 200
+        assert client.bucket_plan("net", 3)["bound"] == [3, 8, 12]
+
+
 async def test_a_module_without_lengths_has_no_plan(api: httpx.AsyncClient) -> None:
     plain = {"name": "net", "symbol": mx.sym.Variable("data").tojson(), "label_names": []}
     await api.post("/v1/modules", json=plain)
