@@ -94,6 +94,8 @@ class Settings(BaseSettings):
     """Largest dataset file, and largest total its arrays may unpack to."""
     dataset_folders: tuple[Path, ...] = ()
     """Folders whose files may be datasets where they lie, as JSON: ``["/data"]``."""
+    max_image_pixels: int = Field(default=32_000_000, ge=1)
+    """Pixels of an image that is to be decoded."""
     models_dir: Path | None = None
     """Folder of models to serve, a folder each; ``modserve serve --models``."""
     models_poll_seconds: float = Field(default=5.0, ge=0, le=86400)

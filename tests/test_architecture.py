@@ -65,7 +65,9 @@ APP_ARROWS: dict[str, set[str]] = {
         *("api", "domain", "error_answers", "errors", "exchanges", "link", "services", "settings"),
         "tensors",
     },
+    "images": {"core", "domain", "errors"},
     "api": {
+        "images",
         *("domain", "error_table", "errors", "exchanges", "link", "services", "settings"),
         *("error_answers", "error_catalog", "refusals", "tensors", "traces"),
     },

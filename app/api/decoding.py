@@ -19,6 +19,7 @@ from app.api.requests import ModuleBody, canonical_symbol
 from app.domain.codec import from_plain
 from app.domain.job import JobKind
 from app.domain.job_params import parse_job_params
+from app.domain.transforms import ImageTransform
 from app.error_table import error_code
 from app.errors import HostError, Invalid, ServiceError
 from app.tensors.codec import JSON, Tensors, decode
@@ -81,6 +82,30 @@ def _tensors(body: bytes, needs_inputs: bool) -> Decoded:
     return Decoded({"tensors": table, "rest": rest}, pieces)
 
 
+def _images(
+    body: bytes,
+    name: str,
+    transform: dict[str, Any],
+    sizes: Sequence[int],
+    most_pixels: int,
+) -> Decoded:
+    from app.images.transforming import transform_image  # loads the engine
+
+    chosen = from_plain(ImageTransform, transform)
+    tensors: list[Any] = []
+    begin = 0
+    for index, size in enumerate(sizes):
+        field = name if len(sizes) == 1 else f"{name}[{index}]"
+        tensors.append(transform_image(body[begin : begin + size], chosen, field, most_pixels))
+        if tensors[-1].shape != tensors[0].shape:
+            expected = f"{tensors[0].shape} as of the first; set size or crop in the transform"
+            raise Invalid(field, f"shape {tensors[-1].shape}", expected)
+        begin += size
+    batch = np.stack(tensors)
+    row = (name, batch.dtype.name, batch.shape, batch.nbytes)
+    return Decoded({"tensors": [row], "rest": {}}, [batch.reshape(-1).view(np.uint8).data])
+
+
 def _fields(body: bytes, cls: str) -> Decoded:
     module, _, name = cls.partition(":")
     from_plain(getattr(importlib.import_module(module), name), parse_json(body))
@@ -117,6 +142,7 @@ def _symbol(body: bytes, field: str) -> Decoded:
 
 _OPERATIONS: dict[str, Callable[..., Decoded]] = {
     "tensors": _tensors,
+    "images": _images,
     "fields": _fields,
     "function": _function,
     "job": _job,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from fastapi import Request
 from python_multipart import MultipartParser
@@ -14,16 +14,20 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 
 from app.errors import Invalid, Malformed
-from app.services.uploads import Upload
 from app.tensors.codec import media_type
 
-__all__ = ["FORM", "Form", "closed_beside_the_loop", "is_form", "read_form"]
+__all__ = ["FORM", "Form", "closed_beside_the_loop", "is_form", "parse_form", "read_form"]
 
 T = TypeVar("T")
 
 FORM = "multipart/form-data"
 
-OpenFile = Callable[[str, str], Upload]
+
+class _File(Protocol):
+    def write(self, data: bytes) -> None: ...
+
+
+OpenFile = Callable[[str, str], _File]
 
 _BLOCK = 1 << 20
 _LARGEST_FIELDS = 1 << 16
@@ -79,6 +83,14 @@ async def read_form(request: Request, open_file: OpenFile) -> Form:
     return reader.finish()
 
 
+def parse_form(content_type: str | None, body: bytes, open_file: OpenFile) -> Form:
+    """Read a form that is in memory; see ``read_form``."""
+    _, options = parse_options_header(content_type)
+    reader = _FormReader(options.get(b"boundary", b""), open_file)
+    reader.write(body)
+    return reader.finish()
+
+
 class _FormReader:
     """Takes the parser's callbacks: one part after the other, header by header."""
 
@@ -92,7 +104,7 @@ class _FormReader:
         self._value = bytearray()
         self._name = ""
         self._text = bytearray()
-        self._upload: Upload | None = None
+        self._upload: _File | None = None
         self._parts = self._field_bytes = 0
         self._is_complete = False
         try:

@@ -17,7 +17,15 @@ from app.error_answers import is_of_protocol
 from app.error_catalog import CATALOG
 from app.tensors.codec import JSON, NPY, NPZ, SAFETENSORS
 
-__all__ = ["build_openapi", "json_body", "problems", "raw_body", "tensor_answer", "tensor_body"]
+__all__ = [
+    "build_openapi",
+    "json_body",
+    "problems",
+    "raw_body",
+    "tensor_answer",
+    "tensor_body",
+    "tensor_or_image_body",
+]
 
 _bodies: dict[str, type] = {}
 
@@ -115,6 +123,18 @@ def tensor_body(
     content = {JSON: {"schema": schema, "example": example}}
     content.update({kind: _BINARY for kind in (NPY, NPZ, SAFETENSORS)})
     return {"requestBody": {"required": required, "content": content}}
+
+
+def tensor_or_image_body(
+    example: dict[str, Any], fields: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the same of a route that takes images as well."""
+    extra = tensor_body(example, fields)
+    file = {"type": "string", "format": "binary"}
+    files = {"type": "object", "additionalProperties": {"type": "array", "items": file}}
+    content = extra["requestBody"]["content"]
+    content |= {"image/*": _BINARY, "multipart/form-data": {"schema": files}}
+    return extra
 
 
 def raw_body(description: str) -> dict[str, Any]:

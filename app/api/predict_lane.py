@@ -13,6 +13,7 @@ import numpy as np
 import orjson
 import structlog
 
+from app.api.image_bodies import holds_images
 from app.api.tensor_io import PredictFields
 from app.domain.codec import from_plain
 from app.domain.module import ModuleKind, ModuleRecord
@@ -64,6 +65,8 @@ class PredictLane:
         if self._predictions.record(name) is None:
             return None
         content_type, accept = head.headers.get("content-type"), head.headers.get("accept")
+        if holds_images(content_type):
+            return None
         return partial(self._begin, name, content_type, accept)
 
     def _begin(

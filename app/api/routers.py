@@ -16,6 +16,7 @@ from app.api import (
     params,
     serving,
     steps,
+    transforms,
 )
 
 __all__ = ["ROUTERS"]
@@ -27,6 +28,7 @@ ROUTERS = (
     steps.router,
     serving.router,
     labels.router,
+    transforms.router,
     checkpoints.router,
     datasets.router,
     models.router,

@@ -10,7 +10,8 @@ from app.api.conditional import IF_MATCH
 from app.api.dependencies import ModuleName, NamePattern, ServicesOf
 from app.api.fact_views import StepView, UpdateView
 from app.api.hangup import unless_hung_up
-from app.api.openapi import problems, tensor_answer, tensor_body
+from app.api.image_bodies import holds_images, read_images
+from app.api.openapi import problems, tensor_answer, tensor_body, tensor_or_image_body
 from app.api.tensor_io import (
     ForwardFields,
     PassFields,
@@ -219,7 +220,7 @@ async def set_states(module: ModuleName, request: Request, services: ServicesOf)
     "/predict",
     tags=["predict"],
     summary="Predict",
-    openapi_extra=tensor_body({"inputs": {"data": [[0.5, 1.0]]}}, _BUCKET),
+    openapi_extra=tensor_or_image_body({"inputs": {"data": [[0.5, 1.0]]}}, _BUCKET),
     responses={
         **tensor_answer("outputs", _BUCKET_TAKEN),
         **problems(400, 404, 409, 413, 415, 422, 503),
@@ -234,6 +235,9 @@ async def predict_module(
     best first, as `{"label": "cat", "index": 281, "score": 0.93}`. Classes are the last axis; a
     label is null where `PUT …/labels/{output}` set none.
 
+    A body may be an image (`Content-Type: image/jpeg`), or a form with files of images, each under
+    the name of its input, where `PUT …/transforms/{input}` said how one becomes an input.
+
     Many examples are computed in pieces, of as many as bound or as take 20 ms, between which other
     predictions are answered and a fit goes on: each piece sees the parameters of its time. A client
     that hangs up ends it.
@@ -244,7 +248,12 @@ async def predict_module(
     brought back.
     """
     record = await services.access.known(module)
-    tensors, rest = await read_tensors(request, record.data_names)
+    rest: dict[str, Any] = {}
+    if holds_images(request.headers.get("content-type")):
+        record = await services.access.record(module)
+        tensors = await read_images(request, record)
+    else:
+        tensors, rest = await read_tensors(request, record.data_names)
     bucket = from_plain(PredictFields, rest).bucket if rest else None
     call = predict_call(record, bucket)
     reply = await unless_hung_up(request, services.predictions.call(record, call, tensors))

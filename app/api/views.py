@@ -17,6 +17,7 @@ from app.domain.module import SINGLE, BindSpec, InitSpec, ModuleRecord, Optimize
 from app.domain.origin import Origin
 from app.domain.restoration import ModuleState, RestoreStatus
 from app.domain.serving import ServingSpec
+from app.domain.transforms import ImageTransform
 from app.services.jobs import JobOutlook, Series
 
 __all__ = [
@@ -146,6 +147,9 @@ class ModuleView(BaseModel):
     executor: str = Field(examples=["cpu(0)"])
     contexts: list[str]
     serving: ServingSpec = Field(description="How predictions are served.")
+    transforms: dict[str, ImageTransform] = Field(
+        description="How images become inputs, by the input."
+    )
     labelled_outputs: list[str] = Field(description="Outputs whose classes have labels.")
     bind: BindSpec | None
     init: InitSpec | None

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from app.tensors.codec import JSON, NPZ, decode, encode
 
-__all__ = ["Arrays", "ClientError", "Connection"]
+__all__ = ["Arrays", "ClientError", "Connection", "decoded"]
 
 _KEY_VARIABLE = "MODSERVE_API_KEY"
 
@@ -105,7 +105,7 @@ class Connection:
 
     def _tensors(self, path: str, kind: str = NPZ) -> Arrays:
         """Fetch tensors by name; a lone one is ``data``."""
-        return _decoded(self.request("GET", path, headers={"Accept": kind}))
+        return decoded(self.request("GET", path, headers={"Accept": kind}))
 
     def _send_tensors(
         self,
@@ -127,7 +127,7 @@ class Connection:
         self, path: str, tensors: Mapping[str, npt.ArrayLike], fields: Mapping[str, Any]
     ) -> Arrays:
         """Post tensors and return those of the answer."""
-        return _decoded(self._send_tensors("POST", path, tensors, fields, NPZ))
+        return decoded(self._send_tensors("POST", path, tensors, fields, NPZ))
 
     def _upload(self, path: str, file: Path, **options: Any) -> dict[str, Any]:
         with file.open("rb") as stream:
@@ -145,7 +145,8 @@ class Connection:
                 file.write(chunk)
 
 
-def _decoded(response: httpx.Response) -> Arrays:
+def decoded(response: httpx.Response) -> Arrays:
+    """Return the tensors of an answer."""
     arrays, _ = decode(
         response.headers["content-type"],
         response.content,

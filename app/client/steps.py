@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
-from app.client.connection import Arrays, Connection
+from app.client.connection import Arrays, Connection, decoded
+from app.tensors.codec import NPZ
 
 __all__ = ["StepCalls"]
 
@@ -31,6 +34,21 @@ class StepCalls(Connection):
         answer = self._send_tensors("POST", path, inputs, params={"top_k": top_k}).json()
         outputs: dict[str, list[Any]] = answer["outputs"]
         return outputs
+
+    def predict_images(self, name: str, input: str, *files: Path) -> Arrays:
+        """Return the outputs for images, each as its file is, of an input with a transform."""
+        with ExitStack() as stack:
+            opened = [(input, (one.name, stack.enter_context(one.open("rb")))) for one in files]
+            path, headers = f"/v1/modules/{name}/predict", {"Accept": NPZ}
+            return decoded(self.request("POST", path, files=opened, headers=headers))
+
+    def set_transform(self, name: str, input: str, **fields: Any) -> dict[str, Any]:
+        """Say how an image becomes an input: ``resize``, ``crop``, ``mean`` and others."""
+        return self._json("PUT", f"/v1/modules/{name}/transforms/{input}", json=fields)
+
+    def delete_transform(self, name: str, input: str) -> None:
+        """Remove the transform of an input."""
+        self.request("DELETE", f"/v1/modules/{name}/transforms/{input}")
 
     def labels(self, name: str, output: str) -> list[str]:
         """Return the labels of an output's classes."""

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 
 from app.domain.codec import STRICT_FIELDS
 from app.domain.serving import Batches, BatchSize, DelayUs
+from app.domain.transforms import ImageTransform
 
 __all__ = ["DeclaredInput", "DeclaredOutput", "FolderModel", "ModelDeclaration"]
 
@@ -30,13 +31,17 @@ class FolderModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredInput:
-    """One input: its shape includes the batch, and ``null`` is as long as the bucket."""
+    """One input: its shape includes the batch, and ``null`` is as long as the bucket.
+
+    ``transform`` says how an image becomes this input.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
     shape: Annotated[tuple[Annotated[int, Field(ge=1)] | None, ...], Field(min_length=1)]
     dtype: str = "float32"
     layout: str = "NCHW"
+    transform: ImageTransform | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from app.domain.codec import STRICT_FIELDS, canonical_json
 from app.domain.declaration import FolderModel
 from app.domain.origin import Origin
 from app.domain.serving import ServingSpec
+from app.domain.transforms import ImageTransform
 from app.errors import Conflict, ParamsLost, WrongStage
 
 __all__ = [
@@ -207,6 +208,7 @@ class ModuleRecord:
             What was not sent yet is no part of a checkpoint: a fit that goes on after a death
             begins without.
         serving: how predictions are served.
+        transforms: how images become inputs, by the input's name.
         labels: of the classes of an output, by its name.
         bind, init, optimizer: the specifications of the calls made, None before the call.
         params: where the parameters came from, None while there are none.
@@ -237,6 +239,7 @@ class ModuleRecord:
     executor: str = "cpu(0)"
     contexts: tuple[str, ...] = ("cpu(0)",)
     serving: ServingSpec = field(default_factory=ServingSpec)
+    transforms: Mapping[str, ImageTransform] = field(default_factory=dict)
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     bind: BindSpec | None = None
     init: InitSpec | None = None

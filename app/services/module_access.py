@@ -15,6 +15,7 @@ import structlog
 
 from app.domain.module import ModuleRecord, require
 from app.domain.serving import ServingSpec
+from app.domain.transforms import ImageTransform
 from app.error_table import error_code
 from app.errors import (
     Conflict,
@@ -195,6 +196,18 @@ class ModuleAccess:
         def alter(record: ModuleRecord) -> ModuleRecord:
             others = {one: names for one, names in record.labels.items() if one != output}
             return record.evolve(labels=others if labels is None else {**others, output: labels})
+
+        return await self._change_record(name, alter)
+
+    async def set_transform(
+        self, name: str, input: str, transform: ImageTransform | None
+    ) -> ModuleRecord:
+        """Set how an image becomes an input; None removes it."""
+
+        def alter(record: ModuleRecord) -> ModuleRecord:
+            others = {one: known for one, known in record.transforms.items() if one != input}
+            changed = others if transform is None else {**others, input: transform}
+            return record.evolve(transforms=changed)
 
         return await self._change_record(name, alter)
 

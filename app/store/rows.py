@@ -23,6 +23,7 @@ from app.domain.module import (
 )
 from app.domain.origin import Origin
 from app.domain.serving import ServingSpec
+from app.domain.transforms import ImageTransform
 
 __all__ = [
     "dataset_of",
@@ -75,6 +76,10 @@ def module_of(row: Row[Any], symbols: Mapping[str, str]) -> ModuleRecord:
         origin=_origin_of(row.spec.get("origin")),
         folder=_folder_of(row.spec.get("folder")),
         serving=from_plain(ServingSpec, row.spec.get("serving", {})),
+        transforms={
+            name: from_plain(ImageTransform, one)
+            for name, one in row.spec.get("transforms", {}).items()
+        },
         labels={output: tuple(names) for output, names in row.spec.get("labels", {}).items()},
         # What older servers did not know of, their rows do not have.
         **{name: tuple(row.spec.get(name, ())) for name in _MODULE_TUPLES},
@@ -87,6 +92,7 @@ def module_values(record: ModuleRecord) -> dict[str, Any]:
     spec["default_bucket_key"] = record.default_bucket_key
     spec["origin"] = None if record.origin is None else to_plain(record.origin)
     spec["folder"] = None if record.folder is None else to_plain(record.folder)
+    spec["transforms"] = {name: to_plain(one) for name, one in record.transforms.items()}
     spec["labels"] = {output: list(names) for output, names in record.labels.items()}
     spec["serving"] = to_plain(record.serving)
     spec["compression_params"] = _plain_dict(record.compression_params)

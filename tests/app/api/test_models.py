@@ -17,6 +17,7 @@ from app.client import Client, ClientError
 from app.client.local_server import ServerProcess, running_server
 from served.model_folders import answer_of, write_epoch, write_model
 from served.network import BIND, FEATURES, NETWORK
+from served.pictures import picture
 from served.processes import ENVIRONMENT, end_executor, wait_until
 
 EXAMPLES = np.ones((2, FEATURES), np.float32)
@@ -261,6 +262,26 @@ def test_labels_lie_beside_the_model(client: Client, folder: Path) -> None:
         (folder / "digits" / "modserve.yaml").write_text(content)
         client.reload_models()
         assert said in state_of(client, "digits")["reason"]
+
+
+def test_images_of_a_declared_transform(client: Client, folder: Path, tmp_path: Path) -> None:
+    text = (
+        "inputs: {data: {shape: [1, 1, 1, 5], transform: {color: gray, mean: [9]}}}\n"
+        "outputs: {softmax_output: {labels: synset.txt}}\n"
+    )
+    write_model(folder / "digits", 1, declaration=text)
+    (folder / "digits" / "synset.txt").write_text("cat\ndog\nbird\n")
+    (tmp_path / "a.jpg").write_bytes(picture(30, 20, "JPEG"))
+    client.reload_models()
+    assert client.module("digits")["transforms"]["data"]["mean"] == [9]
+    files = [tmp_path / "a.jpg"] * 3
+    assert answer_of(client.predict_images("digits", "data", *files)) == 1
+    body = {"content": files[0].read_bytes(), "headers": {"Content-Type": "image/jpeg"}}
+    answer = client.request("POST", "/v1/modules/digits/predict?top_k=1", **body).json()
+    assert answer["outputs"]["softmax_output"][0][0]["label"] == "dog"
+    (folder / "digits" / "modserve.yaml").write_text(text.replace("[9]", "[9, 8]"))
+    client.reload_models()
+    assert "inputs.data.transform.mean" in state_of(client, "digits")["reason"]
 
 
 def test_buckets(client: Client, folder: Path) -> None:

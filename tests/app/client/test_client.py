@@ -76,6 +76,12 @@ CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
         {"epoch": "3.20", "optimizer_states": True},
     ),
     (lambda c: c.models(), "GET /v1/models", None),
+    (
+        lambda c: c.set_transform("m", "i", resize=3),
+        "PUT /v1/modules/m/transforms/i",
+        {"resize": 3},
+    ),
+    (lambda c: c.delete_transform("m", "i"), "DELETE /v1/modules/m/transforms/i", None),
     (lambda c: c.labels("m", "o"), "GET /v1/modules/m/labels/o", None),
     (lambda c: c.set_labels("m", "o", ["a"]), "PUT /v1/modules/m/labels/o", ["a"]),
     (lambda c: c.delete_labels("m", "o"), "DELETE /v1/modules/m/labels/o", None),

@@ -1,0 +1,87 @@
+"""How an image becomes the input of a module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from pydantic import ConfigDict, Field
+
+from app.domain.codec import STRICT_FIELDS
+from app.errors import Invalid
+
+__all__ = ["ImageTransform", "Size", "check_transform", "missing_size"]
+
+_LONGEST_SIDE = 8192
+_AXES = {"NCHW": (2, 3), "NHWC": (1, 2)}
+
+Length: TypeAlias = Annotated[int, Field(ge=1, le=_LONGEST_SIDE)]
+Size: TypeAlias = tuple[Length, Length]
+Channels: TypeAlias = Annotated[tuple[float, ...], Field(min_length=1, max_length=3)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageTransform:
+    """Decoded, resized, cropped, normalized and laid out, in this order, as ``mx.image`` does it.
+
+    Attributes:
+        type: of what is transformed.
+        resize: length of the shorter side.
+        size: height and width, whatever the proportions; without any of ``resize``, ``size`` and
+            ``crop`` they are those that the input is bound with.
+        crop: height and width of the part in the middle, which is enlarged if it has to be.
+        interpolation: ``auto`` is cubic to enlarge and area to shrink.
+        color: order of the channels, or one channel.
+        mean, std: taken off and divided by, in units of pixels from 0 to 255: one for all
+            channels, or one for each.
+        layout: order of the axes.
+        dtype: of the result; ``uint8`` goes without mean and std.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    type: Literal["image"] = "image"
+    resize: Length | None = None
+    size: Size | None = None
+    crop: Size | None = None
+    interpolation: Literal["nearest", "linear", "cubic", "area", "lanczos", "auto"] = "linear"
+    color: Literal["rgb", "bgr", "gray"] = "rgb"
+    mean: Channels | None = None
+    std: Channels | None = None
+    layout: Literal["NCHW", "NHWC"] = "NCHW"
+    dtype: Literal["float32", "uint8"] = "float32"
+
+
+def check_transform(transform: ImageTransform, field: str) -> None:
+    """Raise Invalid for fields that do not go together."""
+    if transform.resize is not None and transform.size is not None:
+        raise Invalid(f"{field}.size", list(transform.size), "either resize or size")
+    channels = 1 if transform.color == "gray" else 3
+    for name, values in (("mean", transform.mean), ("std", transform.std)):
+        if values is None:
+            continue
+        if len(values) not in (1, channels):
+            expected = f"one number, or one for each of {channels} channels"
+            raise Invalid(f"{field}.{name}", list(values), expected)
+        if transform.dtype == "uint8":
+            raise Invalid(f"{field}.{name}", list(values), "none with dtype uint8")
+    if transform.std is not None and not all(one > 0 for one in transform.std):
+        raise Invalid(f"{field}.std", list(transform.std), "numbers over 0")
+
+
+def missing_size(transform: ImageTransform, field: str, bound: tuple[int, ...]) -> Size | None:
+    """Return the size that an input is bound with, where the transform says none.
+
+    Args:
+        field: name of the input.
+        bound: its shape.
+
+    Raises:
+        Invalid: that is the shape of no image.
+    """
+    if (transform.resize, transform.size, transform.crop) != (None, None, None):
+        return transform.size
+    if len(bound) != 4:
+        raise Invalid(field, "a transform without size", f"one with it; it is bound as {bound}")
+    height, width = _AXES[transform.layout]
+    return bound[height], bound[width]

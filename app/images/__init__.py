@@ -1,0 +1,1 @@
+"""Images from the bytes of their files to tensors. It runs in decoder processes alone."""

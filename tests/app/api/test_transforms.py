@@ -1,0 +1,130 @@
+"""Images sent as they are, through HTTP, the decoder processes and a module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+import core as mx
+from served.pictures import bomb, picture
+
+SYMBOL = mx.sym.Flatten(mx.sym.Variable("data"), name="flat").tojson()
+PREDICT, TRANSFORM = "/v1/modules/eye/predict", "/v1/modules/eye/transforms/data"
+JPEG = {"Content-Type": "image/jpeg"}
+
+
+@pytest.fixture
+async def eye(api: httpx.AsyncClient) -> httpx.AsyncClient:
+    """The client, with a module ``eye`` that answers with what it sees."""
+    for path, body in (
+        ("", {"name": "eye", "symbol": SYMBOL, "label_names": []}),
+        (
+            "/eye/bind",
+            {"data_shapes": [{"name": "data", "shape": [2, 3, 6, 8]}], "for_training": False},
+        ),
+        ("/eye/params/init", {}),
+    ):
+        answer = await api.post(f"/v1/modules{path}", json=body)
+        assert answer.is_success, answer.text
+    return api
+
+
+async def see(api: httpx.AsyncClient, **request: Any) -> np.ndarray:
+    answer = await api.post(PREDICT, **request)
+    assert answer.status_code == 200, answer.text
+    return np.array(answer.json()["outputs"]["flat_output"]["data"], np.float32)
+
+
+def expected(encoded: bytes) -> np.ndarray:
+    resized = mx.image.imresize(mx.image.imdecode(encoded), 8, 6, 1).asnumpy()
+    return ((resized.astype(np.float32) - 128) / 64).transpose(2, 0, 1).reshape(1, -1)
+
+
+async def test_images_as_they_are(eye: httpx.AsyncClient) -> None:
+    answer = await eye.put(TRANSFORM, json={"mean": [128], "std": [64]})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["transforms"]["data"]["mean"] == [128]
+    one, other = picture(40, 30, "JPEG"), picture(17, 55, "PNG", seed=2)
+    np.testing.assert_array_equal(await see(eye, content=one, headers=JPEG), expected(one))
+    files = [("data", ("a.jpg", one)), ("data", ("b.png", other)), ("data", ("c.jpg", one))]
+    wanted = np.concatenate([expected(one), expected(other), expected(one)])
+    np.testing.assert_array_equal(await see(eye, files=files), wanted)
+    ranked = await eye.post(f"{PREDICT}?top_k=1", content=one, headers=JPEG)
+    ((best,),) = ranked.json()["outputs"]["flat_output"]
+    assert best["index"] == int(np.argmax(expected(one)[0]))
+
+
+async def test_tensors_are_taken_as_before(eye: httpx.AsyncClient) -> None:
+    await eye.put(TRANSFORM, json={"mean": [128]})
+    data = np.ones((1, 3, 6, 8), np.float32)
+    found = await see(eye, json={"inputs": {"data": data.tolist()}})
+    np.testing.assert_array_equal(found, data.reshape(1, -1))
+
+
+async def test_a_transform_that_is_removed(eye: httpx.AsyncClient) -> None:
+    await eye.put(TRANSFORM, json={})
+    assert (await eye.delete(TRANSFORM)).status_code == 204
+    answer = await eye.post(PREDICT, content=picture(8, 8), headers=JPEG)
+    assert answer.status_code == 422
+    assert "PUT …/transforms/{input}" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "said"),
+    [
+        ({"content": b"no image", "headers": JPEG}, 422, "data"),
+        (
+            {"content": bomb(9000), "headers": JPEG},
+            413,
+            "MODSERVE_MAX_IMAGE_PIXELS",
+        ),
+        ({"files": [("other", ("a.jpg", picture(8, 8)))]}, 422, "other"),
+        (
+            {"files": [("data", ("a.jpg", b"x")), ("data", ("b.jpg", picture(8, 8)))]},
+            422,
+            "data[0]",
+        ),
+        (
+            {"content": b"--x", "headers": {"Content-Type": "multipart/form-data; boundary=x"}},
+            400,
+            "form",
+        ),
+        ({"content": b"--x", "headers": {"Content-Type": "multipart/form-data"}}, 400, "boundary"),
+    ],
+)
+async def test_refused_images(
+    eye: httpx.AsyncClient, request_: dict[str, Any], status: int, said: str
+) -> None:
+    await eye.put(TRANSFORM, json={})
+    answer = await eye.post(PREDICT, **request_)
+    assert answer.status_code == status, answer.text
+    assert said in answer.json()["detail"]
+
+
+async def test_images_that_come_out_unlike_each_other(eye: httpx.AsyncClient) -> None:
+    await eye.put(TRANSFORM, json={"resize": 8})
+    files = [("data", ("a", picture(16, 8))), ("data", ("b", picture(8, 16)))]
+    answer = await eye.post(PREDICT, files=files)
+    assert answer.status_code == 422
+    assert "data[1]: got shape (3, 16, 8), expected (3, 8, 16)" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "said"),
+    [
+        (TRANSFORM, {"resise": 3}, 422, "did you mean 'resize'"),
+        (TRANSFORM, {"resize": 3, "size": [3, 3]}, 422, "either resize or size"),
+        (TRANSFORM, {"type": "sound"}, 422, "type"),
+        ("/v1/modules/eye/transforms/dat", {}, 404, "data"),
+        ("/v1/modules/nose/transforms/data", {}, 404, "nose"),
+    ],
+)
+async def test_refused_transforms(
+    eye: httpx.AsyncClient, path: str, body: dict[str, Any], status: int, said: str
+) -> None:
+    answer = await eye.put(path, json=body)
+    assert answer.status_code == status, answer.text
+    assert said in answer.json()["detail"]
