@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from fastapi import Query
 from pydantic import AwareDatetime, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from app.domain.dataset import DatasetKind
 from app.domain.job import JobEvent, JobKind, JobStatus
@@ -48,6 +50,18 @@ def _split(values: Any) -> Any:
 
 Several: TypeAlias = Annotated[list[T], BeforeValidator(_split), Field(max_length=100)]
 
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def _check_moment(value: Any) -> Any:
+    if isinstance(value, str) and not _MOMENT.fullmatch(value):
+        example = "2026-11-22T19:52:00Z"
+        raise PydanticCustomError("moment", f"a datetime with its timezone, as {example}")
+    return value
+
+
+Moment: TypeAlias = Annotated[AwareDatetime, BeforeValidator(_check_moment)]
+
 ModuleKinds = Annotated[Several[ModuleKind], Query(description=f"Of these kinds. {_SEVERAL}")]
 Stages = Annotated[Several[Stage], Query(description=f"At these stages. {_SEVERAL}")]
 ModuleStates = Annotated[Several[ModuleState], Query(description=f"In these states. {_SEVERAL}")]
@@ -68,10 +82,10 @@ Prefix = Annotated[
     str | None, Query(max_length=128, description="Whose names begin so, letter by letter.")
 ]
 CreatedAfter = Annotated[
-    AwareDatetime | None, Query(description="Created after this moment, ISO 8601 with its zone.")
+    Moment | None, Query(description="Created after this moment, ISO 8601 with its zone.")
 ]
 CreatedBefore = Annotated[
-    AwareDatetime | None, Query(description="Created before this moment, ISO 8601 with its zone.")
+    Moment | None, Query(description="Created before this moment, ISO 8601 with its zone.")
 ]
 
 

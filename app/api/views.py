@@ -106,7 +106,6 @@ class StatusView(BaseModel):
 class ModuleView(BaseModel):
     """A module."""
 
-    etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
     name: str = Field(examples=["lenet"])
     kind: str = Field(examples=["module"])
     state: str = Field(
@@ -158,6 +157,7 @@ class ModuleView(BaseModel):
     checkpoint: str | None = Field(description="Tag of the newest checkpoint.")
     generation: int = Field(description="Changes whenever state in memory was lost.")
     version: int
+    etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
     created_at: Timestamp
     updated_at: Timestamp
     live: LiveModuleView | None = Field(
@@ -169,7 +169,6 @@ class ModuleView(BaseModel):
 class JobView(BaseModel):
     """A job."""
 
-    etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
     id: int
     kind: str = Field(examples=["fit"])
     module: str
@@ -202,6 +201,7 @@ class JobView(BaseModel):
         description="Why the newest attempt that was lost, or is made again, did not end it: while "
         "it waits for room on the disk, `storage_full`."
     )
+    etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
     created_at: Timestamp
     started_at: Timestamp | None
     finished_at: Timestamp | None
@@ -243,13 +243,13 @@ class ArrayView(BaseModel):
 class DatasetView(BaseModel):
     """A dataset."""
 
-    etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
     name: str = Field(examples=["mnist"])
     kind: str = Field(examples=["npz"])
     arrays: list[ArrayView]
     examples: int | None
     size: int
     sha256: str
+    etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
     created_at: Timestamp
     path: str | None = Field(description="Of a file that was added where it lies.")
 
@@ -264,7 +264,6 @@ class FileView(BaseModel):
 class CheckpointView(BaseModel):
     """A checkpoint."""
 
-    etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
     tag: str = Field(examples=["12"])
     module: str
     epoch: int
@@ -273,6 +272,7 @@ class CheckpointView(BaseModel):
     metrics: dict[str, Any]
     job_id: int | None
     size: int
+    etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
     created_at: Timestamp
 
 

@@ -114,6 +114,8 @@ async def test_executors(many: httpx.AsyncClient) -> None:
         ("/v1/jobs?status=queued,done", "'queued', 'running', 'paused'"),
         ("/v1/jobs?kind=train", "'fit', 'score' or 'predict'"),
         ("/v1/jobs?created_after=yesterday", "datetime"),
+        ("/v1/jobs?created_after=0", "datetime"),
+        ("/v1/jobs?created_after=2026-11-22", "datetime"),
         ("/v1/jobs?created_after=2026-11-22T00:00:00", "timezone"),
         ("/v1/datasets?kind=zip", "'npz', 'npy'"),
         ("/v1/modules/net/checkpoints?job=first", "integer"),
