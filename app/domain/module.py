@@ -116,11 +116,6 @@ class InputDesc:
     pad_value: float = 0.0
     lengths_of: str | None = None
 
-    @property
-    def batch_axis(self) -> int:
-        """The axis of the examples, -1 where there is none."""
-        return self.layout.find("N")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketShapes:

@@ -85,7 +85,7 @@ def _statistics(services: Services, record: ModuleRecord) -> dict[str, Any]:
     return {
         "name": record.public_name,
         "version": number_of(versions_of(record)[0]),
-        "last_inference": found.last_ended_ns // 1_000_000,
+        "last_inference": found.last_ended_ms(),
         "inference_count": found.examples,
         "execution_count": sum(one.batches for one in batches),
         "inference_stats": _sums(found),

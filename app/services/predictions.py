@@ -9,6 +9,7 @@ from collections.abc import Coroutine, Hashable, Sequence
 from typing import Any, TypeAlias
 
 from app.domain.module import ModuleKind, ModuleRecord
+from app.domain.ragged_axes import batch_axis
 from app.errors import HostError, Unavailable
 from app.link import calls
 from app.link.client import Asked, OnOutcome, Outcome, Reply, Tensors
@@ -151,8 +152,8 @@ class Predictions:
             statistics.add_failure(time.perf_counter_ns() - began_ns)
             raise
         rows = _examples(record, [(name, one.dtype, one.shape) for name, one in tensors.items()])
-        taken_ns = time.perf_counter_ns() - began_ns
-        statistics.add_success(rows, taken_ns, time.time_ns(), 0, BatchFacts(0))
+        ended_ns = time.perf_counter_ns()
+        statistics.add_success(rows, ended_ns - began_ns, ended_ns, 0, BatchFacts(0))
         return reply
 
     async def close(self) -> None:
@@ -207,11 +208,12 @@ class Predictions:
 
     def count_outcome(self, prediction: _Prediction, outcome: Outcome | Exception) -> None:
         """Note how a prediction ended."""
-        taken_ns = time.perf_counter_ns() - prediction.began_ns
+        ended_ns = time.perf_counter_ns()
+        taken_ns = ended_ns - prediction.began_ns
         statistics = self._statistics.of(prediction.record)
         if isinstance(outcome, Outcome):
             rows, queue_ns, facts = prediction.target.rows, outcome.queue_ns, outcome.facts
-            statistics.add_success(rows, taken_ns, time.time_ns(), queue_ns, facts)
+            statistics.add_success(rows, taken_ns, ended_ns, queue_ns, facts)
         else:
             statistics.add_failure(taken_ns)
 
@@ -228,7 +230,7 @@ def _examples(record: ModuleRecord, rows: Sequence[TensorRow]) -> int:
         return 1
     name, _, shape = rows[0]
     descs = () if record.bind is None else record.bind.data_shapes
-    axis = next((one.batch_axis for one in descs if one.name == name), 0)
+    axis = next((batch_axis(one) for one in descs if one.name == name), 0)
     return shape[axis] if 0 <= axis < len(shape) else 1
 
 

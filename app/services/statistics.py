@@ -5,6 +5,7 @@ It is a matter of thousands a second, so nothing is computed before somebody ask
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -44,7 +45,7 @@ class ModuleStatistics:
         success_ns, failure_ns: from the question to the answer.
         examples: in those that succeeded.
         queue_ns, input_ns, infer_ns, output_ns: that those took, at the executor.
-        last_ended_ns: when the last one was answered, since 1970; 0 for none.
+        last_ended_ns: when the last one was answered, by the performance counter; 0 for none.
         queue_counts: those that succeeded, by the number of binary digits of their nanoseconds in
             the queue.
     """
@@ -71,7 +72,7 @@ class ModuleStatistics:
         Args:
             rows: its examples.
             taken_ns: from the question to the answer.
-            ended_ns: now, since 1970.
+            ended_ns: now, by the performance counter.
             queue_ns: of that, how long it waited for its batch.
             facts: of the batch; it has none where it was computed in pieces.
         """
@@ -98,6 +99,12 @@ class ModuleStatistics:
         """Note a prediction that was refused or lost."""
         self.failures += 1
         self.failure_ns += taken_ns
+
+    def last_ended_ms(self) -> int:
+        """Return when the last one was answered, in milliseconds since 1970; 0 for none."""
+        if not self.last_ended_ns:
+            return 0
+        return (time.time_ns() - time.perf_counter_ns() + self.last_ended_ns) // 1_000_000
 
     def batches(self) -> list[BatchStatistics]:
         """Return the batches by size; one of which a part was given up counts as whole."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -231,3 +232,12 @@ def test_the_requests_of_kserves_client(
     (output,) = plain["outputs"]
     assert (output["name"], output["datatype"], output["shape"]) == (OUTPUT, "FP32", [2, 3])
     np.testing.assert_allclose(output["data"], expected.ravel(), rtol=1e-5)
+
+
+def test_the_last_inference_has_its_time(client: Any, x: np.ndarray) -> None:
+    before = time.time()
+    client.infer("net", [input_of(x)])
+    (one,) = client.get_inference_statistics("net")["model_stats"]
+    assert before - 0.1 <= one["last_inference"] / 1000 <= time.time() + 0.1
+    (other,) = client.get_inference_statistics("bare")["model_stats"]
+    assert other["last_inference"] == 0
