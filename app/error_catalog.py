@@ -23,6 +23,7 @@ _REMEDIES = {
     "in_use": "Wait for what depends on it, or cancel it.",
     "wrong_stage": "Make the call named in `call` first.",
     "params_lost": "Load one of `checkpoints`, or initialize or set the parameters anew.",
+    "sequence_lost": "Send the sequence again from its first part on, with sequence_start.",
     "module_failed": "Mend what `reason` names, then POST /v1/modules/{module}/restore.",
     "precondition_failed": "Read it again; `present` is the ETag, or the number, that it has now.",
     "too_large": "Send less, or let the operator raise the setting named.",

@@ -11,6 +11,7 @@
     │   ├── InUse                   something unfinished depends on it
     │   ├── WrongStage              a call before the call it depends on
     │   ├── ParamsLost              the parameters were in memory alone and are gone
+    │   ├── SequenceLost            the states that a prediction continues are not there
     │   ├── ModuleFailed            the module could not be brought back to its device
     │   ├── IllegalTransition       a job's status does not allow this event
     │   └── Superseded              an attempt speaks that no longer holds its job
@@ -60,6 +61,7 @@ __all__ = [
     "OutOfMemory",
     "ParamsLost",
     "PreconditionFailed",
+    "SequenceLost",
     "ServiceError",
     "StartError",
     "StorageFull",
@@ -246,6 +248,23 @@ class ParamsLost(Conflict):
     def extensions(self) -> dict[str, Any]:
         """Return the tags of the checkpoints there are, for programs."""
         return {"checkpoints": self.checkpoints}
+
+
+class SequenceLost(Conflict):
+    """The states that a prediction continues are not there: never begun, or gone since."""
+
+    def __init__(self, module: str, sequence_id: str) -> None:
+        super().__init__(
+            f"sequence {sequence_id!r} of module {module!r} has no states: it was never begun, has "
+            "ended, was idle for too long, or its executor died or the module was bound anew or "
+            "given other parameters since; send it again from its first part on, with "
+            "sequence_start"
+        )
+        self.sequence_id = sequence_id
+
+    def extensions(self) -> dict[str, Any]:
+        """Return the id."""
+        return {"sequence_id": self.sequence_id}
 
 
 class ModuleFailed(Conflict):

@@ -17,6 +17,7 @@ from app.api.image_bodies import holds_images
 from app.api.tensor_io import PredictFields
 from app.domain.codec import from_plain
 from app.domain.module import ModuleKind, ModuleRecord
+from app.domain.sequence import SequencePart
 from app.error_table import to_problem
 from app.errors import NotFound
 from app.exchanges import Begin, Pending, RequestHead, Respond
@@ -40,6 +41,7 @@ class _Body(NamedTuple):
     rows: tuple[TensorRow, ...]
     pieces: list[Piece]
     bucket: str | None = None
+    part: SequencePart | None = None
 
 
 class PredictLane:
@@ -84,7 +86,7 @@ class PredictLane:
             if record is None:
                 raise NotFound("module", name)
             asked = self._read(record, content_type, body)
-            target = self._predictions.target(record, asked.rows, asked.bucket)
+            target = self._predictions.target(record, asked.rows, asked.bucket, asked.part)
         except Exception as error:
             respond(*refuse(error))
             return None
@@ -116,9 +118,11 @@ class PredictLane:
             limit=self._most_unpacked_bytes,
             setting="MODSERVE_MAX_BODY_BYTES",
         )
-        bucket = from_plain(PredictFields, rest).bucket if rest else None
+        fields = from_plain(PredictFields, rest) if rest else PredictFields()
         rows = tuple((name, array.dtype, array.shape) for name, array in tensors.items())
-        return _Body(rows, [_bytes_of(array) for array in tensors.values()], bucket)
+        return _Body(
+            rows, [_bytes_of(array) for array in tensors.values()], fields.bucket, fields.part
+        )
 
     def _read_npy(self, name: str, body: bytes) -> _Body | None:
         """Return the body of a header that was seen before; None for what is not simple."""

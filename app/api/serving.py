@@ -37,6 +37,10 @@ async def set_serving(module: ModuleName, request: Request, services: ServicesOf
     examples, where the outputs for an example are found not to depend on the others in its batch;
     `batches` declares it where that cannot be found. `max_delay_us` lets them wait for more, which
     helps where each batch has a high cost of its own and requests come from many clients.
+
+    `states` says which output is the next value of each of the module's `state_names`; with it
+    predictions may be parts of sequences, whose states are kept between them. Of these there are
+    `max_sequences` at most, and those idle for `max_sequence_idle_seconds` are lost.
     """
     change = await read_change(request, ServingSpec)
     return await shown(services, await services.access.serve(module, change))

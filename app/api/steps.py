@@ -12,6 +12,7 @@ from app.api.fact_views import StepView, UpdateView
 from app.api.hangup import unless_hung_up
 from app.api.image_bodies import holds_images, read_images
 from app.api.openapi import problems, tensor_answer, tensor_body, tensor_or_image_body
+from app.api.sequence_query import PartOfQuery
 from app.api.tensor_io import (
     ForwardFields,
     PassFields,
@@ -40,6 +41,12 @@ _FIELDS: dict[str, Any] = {
     "sequence": {"type": ["integer", "null"]},
 }
 _BUCKET = {"bucket": {"type": ["string", "integer", "null"]}}
+_PREDICT_FIELDS = {
+    **_BUCKET,
+    "sequence_id": {"type": ["string", "integer", "null"]},
+    "sequence_start": {"type": "boolean"},
+    "sequence_end": {"type": "boolean"},
+}
 _PASS_FIELDS = {
     **_FIELDS,
     **_BUCKET,
@@ -220,14 +227,18 @@ async def set_states(module: ModuleName, request: Request, services: ServicesOf)
     "/predict",
     tags=["predict"],
     summary="Predict",
-    openapi_extra=tensor_or_image_body({"inputs": {"data": [[0.5, 1.0]]}}, _BUCKET),
+    openapi_extra=tensor_or_image_body({"inputs": {"data": [[0.5, 1.0]]}}, _PREDICT_FIELDS),
     responses={
         **tensor_answer("outputs", _BUCKET_TAKEN),
         **problems(400, 404, 409, 413, 415, 422, 503),
     },
 )
 async def predict_module(
-    module: ModuleName, request: Request, services: ServicesOf, top_k: TopK = None
+    module: ModuleName,
+    request: Request,
+    services: ServicesOf,
+    part: PartOfQuery,
+    top_k: TopK = None,
 ) -> Response:
     """Compute the outputs of any number of examples; nothing of the module changes.
 
@@ -246,6 +257,12 @@ async def predict_module(
     other than those set last: 409 `params_lost` where they were in memory alone and their executor
     died (load a checkpoint, initialize or set parameters), `module_failed` where it cannot be
     brought back.
+
+    A module whose states are declared (`PATCH .../serving`) computes sequences a part at a time:
+    `sequence_id` names the sequence, `sequence_start` its first part, which begins with zeros, and
+    `sequence_end` the last one. Send a part when the one before it was answered; one that is
+    refused leaves the states as they are. 409 `sequence_lost` where there are no states to go on
+    with.
     """
     record = await services.access.known(module)
     rest: dict[str, Any] = {}
@@ -254,15 +271,18 @@ async def predict_module(
         tensors = await read_images(request, record)
     else:
         tensors, rest = await read_tensors(request, record.data_names)
-    bucket = from_plain(PredictFields, rest).bucket if rest else None
-    call = predict_call(record, bucket)
+    fields = from_plain(PredictFields, rest) if rest else PredictFields()
+    if part is not None and fields.part is not None:
+        expected = "a sequence in the query or among the body's members"
+        raise Invalid("sequence_id", "both", expected)
+    call = predict_call(record, fields.bucket, part or fields.part)
     reply = await unless_hung_up(request, services.predictions.call(record, call, tensors))
     extra = None
     if record.kind is ModuleKind.BUCKETING:
         extra = reply.result
         rows = tuple((name, one.dtype, one.shape) for name, one in tensors.items())
         services.predictions.note_answered(
-            record, services.predictions.target(record, rows, bucket)
+            record, services.predictions.target(record, rows, fields.bucket)
         )
     if top_k is not None:
         return await answer_ranked(reply, top_k, record.labels, extra)

@@ -15,6 +15,7 @@ from app.api.bodies import FEW_BYTES, beside_the_loop, decoders, read_body
 from app.api.decoding import tensors_of
 from app.domain.codec import STRICT_FIELDS, from_plain
 from app.domain.names import BucketKey, Pattern
+from app.domain.sequence import SequencePart, sequence_part
 from app.link.client import Reply
 from app.settings import Settings
 from app.tensors.codec import JSON, NPZ, Tensors, body_type, decode, encode_buffer, negotiate
@@ -101,11 +102,26 @@ class NoFields:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictFields:
-    """What a prediction says beside its tensors: the bucket to take, if not the smallest."""
+    """What a prediction says beside its tensors.
+
+    Attributes:
+        bucket: the one to take, if not the smallest.
+        sequence_id: of the sequence that it is a part of; a number is the same as its digits, and
+            0 or nothing stands for none.
+        sequence_start, sequence_end: it is the first part, the last part.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
     bucket: BucketKey | None = None
+    sequence_id: int | str | None = None
+    sequence_start: bool = False
+    sequence_end: bool = False
+
+    @property
+    def part(self) -> SequencePart | None:
+        """The part of a sequence that it is; raise Invalid for what cannot be one."""
+        return sequence_part(self.sequence_id, self.sequence_start, self.sequence_end)
 
 
 async def read_tensors(

@@ -124,10 +124,14 @@ class Connection:
         return self.request(method, path, content=body, headers=headers, **options)
 
     def _exchange(
-        self, path: str, tensors: Mapping[str, npt.ArrayLike], fields: Mapping[str, Any]
+        self,
+        path: str,
+        tensors: Mapping[str, npt.ArrayLike],
+        fields: Mapping[str, Any],
+        **options: Any,
     ) -> Arrays:
         """Post tensors and return those of the answer."""
-        return decoded(self._send_tensors("POST", path, tensors, fields, NPZ))
+        return decoded(self._send_tensors("POST", path, tensors, fields, NPZ, **options))
 
     def _upload(self, path: str, file: Path, **options: Any) -> dict[str, Any]:
         with file.open("rb") as stream:

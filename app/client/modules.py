@@ -176,7 +176,9 @@ class ModuleCalls(Connection):
         return self._json("GET", f"/v1/modules/{name}/serving")
 
     def set_serving(self, name: str, **fields: Any) -> dict[str, Any]:
-        """Change how they are served: ``max_batch_size``, ``batches``, ``max_delay_us``."""
+        """Change how they are served: ``max_batch_size``, ``batches``, ``max_delay_us``; of
+        sequences ``states``, ``max_sequences``, ``max_sequence_idle_seconds``.
+        """
         return self._json("PATCH", f"/v1/modules/{name}/serving", json=fields)
 
     def optimizer_states(self, name: str) -> bytes:

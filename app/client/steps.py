@@ -28,6 +28,26 @@ class StepCalls(Connection):
         """Return the outputs by name for a batch of inputs by name."""
         return self._exchange(f"/v1/modules/{name}/predict", inputs, {})
 
+    def predict_part(
+        self,
+        name: str,
+        sequence_id: int | str,
+        *,
+        start: bool = False,
+        end: bool = False,
+        **inputs: npt.ArrayLike,
+    ) -> Arrays:
+        """Return the outputs by name of one part of a sequence, whose states are kept.
+
+        Args:
+            name: of the module.
+            sequence_id: of the sequence.
+            start, end: it is the first part, the last part.
+            **inputs: the part, by name.
+        """
+        where = {"sequence_id": sequence_id, "sequence_start": start, "sequence_end": end}
+        return self._exchange(f"/v1/modules/{name}/predict", inputs, {}, params=where)
+
     def predict_top_k(self, name: str, top_k: int, **inputs: npt.ArrayLike) -> dict[str, list[Any]]:
         """Return the best classes of each row of the outputs, with their labels and scores."""
         path = f"/v1/modules/{name}/predict"

@@ -9,13 +9,31 @@ from pydantic import ConfigDict, Field
 
 from app.domain.codec import STRICT_FIELDS
 
-__all__ = ["MOST_ROWS", "BatchSize", "Batches", "DelayUs", "ServingSpec"]
+__all__ = ["MOST_ROWS", "BatchSize", "Batches", "DelayUs", "ServingSpec", "StateLink"]
 
 Batches: TypeAlias = Literal["auto", "always", "never"]
 
 MOST_ROWS = 1 << 16
 """Examples of one inference of the Open Inference Protocol, where no fewer are set."""
 _LONGEST_DELAY_US = 10_000_000
+_MOST_SEQUENCES = 1 << 20
+_LONGEST_IDLE_SECONDS = 7 * 86400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateLink:
+    """Which output of a module is the next value of one of its states.
+
+    Attributes:
+        state: one of the module's ``state_names``.
+        output: name of the output.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    state: str
+    output: str
+
 
 BatchSize: TypeAlias = Annotated[int, Field(ge=1, le=MOST_ROWS)]
 DelayUs: TypeAlias = Annotated[int, Field(ge=0, le=_LONGEST_DELAY_US)]
@@ -33,6 +51,10 @@ class ServingSpec:
         max_delay_us: microseconds that a request may wait for others to be computed with it.
         is_loaded: False for one that is to leave its device; predictions are refused until it is
             loaded again.
+        states: the output that each state is taken from for the next part of its sequence; empty
+            for a module that keeps no states between predictions.
+        max_sequences: sequences whose states are kept at a time.
+        max_sequence_idle_seconds: a sequence of which no part came for so long is lost.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -41,3 +63,6 @@ class ServingSpec:
     batches: Batches = "auto"
     max_delay_us: DelayUs = 0
     is_loaded: bool = True
+    states: tuple[StateLink, ...] = ()
+    max_sequences: Annotated[int, Field(ge=1, le=_MOST_SEQUENCES)] = 1024
+    max_sequence_idle_seconds: Annotated[float, Field(gt=0, le=_LONGEST_IDLE_SECONDS)] = 600.0

@@ -126,7 +126,7 @@ class ModuleHost:
         budget = budget_bytes or default_budget(self._device, sharers)
         self._residents = Residents(budget, self._random.forget)
         self._batches = 0
-        self._batching = Batching(self._get)
+        self._batching = Batching(self._get, budget)
         self.step_calls = StepCalls(self._stepper, self._random)
         self._jobs = JobBoard(
             self._module_of_job, self._random, emit, wake, self._make_room, turn_of_job

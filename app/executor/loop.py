@@ -282,7 +282,7 @@ class DeviceLoop:
         self._activity.forget(large.call)
         if large.is_exclusive:
             put_off, self._put_off = self._put_off, []
-            for call in put_off:
+            for call in sorted(put_off, key=lambda call: call.id):
                 self._let_wait(call, self._host.priority(call.method))
 
     def _continue_large(self) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable
-from typing import TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, TypeAlias
 
 from app.link.protocols import IncomingCall, Prepared
 
@@ -20,13 +20,16 @@ class WaitingPredictions:
 
     When the device is free, all that waits of one group becomes one batch, up to the most that a
     batch may have. Each group has one batch a turn. Within a group the more urgent go first, then
-    those that came first.
+    those that came first. The parts of a sequence are prepared one at a time, each when the one
+    before it was given out or dropped.
     """
 
     def __init__(self) -> None:
         self._new: list[IncomingCall] = []
         self._groups: dict[Hashable, deque[Prepared]] = {}
         self._turn: deque[Hashable] = deque()
+        self._later_parts: dict[Hashable, list[IncomingCall]] = {}
+        """By sequence, where a part waits in a group: those that come after it."""
 
     def add(self, call: IncomingCall) -> None:
         """Let a prediction wait."""
@@ -34,11 +37,16 @@ class WaitingPredictions:
 
     def drop(self, ids: frozenset[int]) -> list[IncomingCall]:
         """Remove calls that were given up, and return them."""
+        for parts in self._later_parts.values():
+            self._new += [call for call in parts if call.id in ids]
+            parts[:] = [call for call in parts if call.id not in ids]
         given_up = [call for call in self._new if call.id in ids]
         self._new = [call for call in self._new if call.id not in ids]
         for group in list(self._groups):
             queue = self._groups[group]
-            given_up += [one.call for one in queue if one.call.id in ids]
+            dropped = [one.call for one in queue if one.call.id in ids]
+            given_up += dropped
+            self._let_later_parts_come(dropped)
             self._keep(group, deque(one for one in queue if one.call.id not in ids))
         return given_up
 
@@ -53,8 +61,14 @@ class WaitingPredictions:
         """Let each group that is due have a batch; what comes from here on waits for the next."""
         calls, self._new = self._new, []
         for call in calls:
+            sequence = _sequence_of(call)
+            if sequence in self._later_parts:
+                self._later_parts[sequence].append(call)
+                continue
             prepared = prepare(call)
             if prepared is not None:
+                if sequence is not None:
+                    self._later_parts[sequence] = []
                 queue = self._groups.setdefault(prepared.group, deque())
                 _insert(queue, prepared)
         self._turn = deque(
@@ -74,8 +88,15 @@ class WaitingPredictions:
             if queue:
                 batch = _take(queue)
                 self._keep(group, queue)
+                self._let_later_parts_come(one.call for one in batch)
                 return batch
         return None
+
+    def _let_later_parts_come(self, calls: Iterable[IncomingCall]) -> None:
+        """Let what came after these, of the same sequences, be prepared in the next turn."""
+        if self._later_parts:
+            freed = [self._later_parts.pop(_sequence_of(call), []) for call in calls]
+            self._new[:0] = [call for parts in freed for call in parts]
 
     def _keep(self, group: Hashable, queue: deque[Prepared]) -> None:
         """Let a queue be its group's; an empty group goes, and so comes last when it is back."""
@@ -83,6 +104,12 @@ class WaitingPredictions:
             self._groups[group] = queue
         else:
             self._groups.pop(group, None)
+
+
+def _sequence_of(call: IncomingCall) -> Hashable | None:
+    """Return what names the sequence that a prediction is a part of, None where it is of none."""
+    part: Mapping[str, Any] | None = call.params.get("part")
+    return None if part is None else (call.params["module"], part["sequence_id"])
 
 
 def _insert(queue: deque[Prepared], prepared: Prepared) -> None:

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
-from pydantic import ConfigDict
-
-from app.domain.codec import STRICT_FIELDS, to_plain
+from app.domain.codec import to_plain
 from app.domain.job import JobKind
 from app.domain.module import (
     BindSpec,
@@ -26,8 +24,22 @@ from app.domain.module import (
     OptimizerSpec,
 )
 from app.domain.origin import Head
+from app.domain.sequence import SequencePart, SequenceStates
 from app.domain.serving import Batches
+from app.link.call_base import OfModule, Strict
 from app.link.job_messages import JobControl, JobStart
+from app.link.step_calls import (
+    Backward,
+    Forward,
+    GetInputGrads,
+    GetOutputs,
+    GetStates,
+    GetStatistics,
+    PassCall,
+    SetStates,
+    StepCall,
+    Update,
+)
 
 __all__ = [
     "CALL_NAMES",
@@ -54,6 +66,7 @@ __all__ = [
     "InitParams",
     "InspectModel",
     "LoadCheckpoint",
+    "OfModule",
     "PassCall",
     "Predict",
     "Reshape",
@@ -64,33 +77,23 @@ __all__ = [
     "SetOptimizerStates",
     "SetParams",
     "SetStates",
+    "StepCall",
     "Update",
     "WarmUp",
     "to_call",
 ]
 
 
-class _Strict:
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfModule(_Strict):
-    """A call on one module."""
-
-    module: str
-
-
 # -- control -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutorInfo(_Strict):
+class ExecutorInfo(Strict):
     """Ask for device, memory, modules and jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateModule(_Strict):
+class CreateModule(Strict):
     """Hold a module; its symbols are parsed, nothing is bound.
 
     ``already_exists`` when it is held. Stages after created are brought about by the calls for
@@ -101,7 +104,7 @@ class CreateModule(_Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreModule(_Strict):
+class RestoreModule(Strict):
     """Bring a module back as its record says, whole or not at all; nothing where it is there.
 
     Attributes:
@@ -118,12 +121,12 @@ class RestoreModule(_Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResidentModules(_Strict):
+class ResidentModules(Strict):
     """Ask for the ``names`` of the modules that are on the device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InspectModel(_Strict):
+class InspectModel(Strict):
     """Ask for ``inputs``, ``labels``, ``outputs`` and likely ``shapes`` of what is no module yet.
 
     ``shapes`` are by input and None where none were found that fit the parameters.
@@ -156,7 +159,7 @@ class CutSymbols(OfModule):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckJob(_Strict):
+class CheckJob(Strict):
     """Refuse a job's parameters that could only fail when its turn has come.
 
     Attributes:
@@ -285,95 +288,7 @@ class SetOptimizerStates(OfModule):
     """Set the states from tensor ``states``."""
 
 
-# -- steps -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepCall(OfModule):
-    """A call of the step level.
-
-    Attributes:
-        generation: of the module, as the caller knows it.
-        sequence: number of this call, one more than that of the call before; a call whose number
-            was just answered is answered again and not done again.
-    """
-
-    generation: int | None = None
-    sequence: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassCall(StepCall):
-    """A pass through the module, which may move auxiliary states.
-
-    Attributes:
-        is_marked: the module's record says already that it is not durable; without that, a pass
-            that moves auxiliary states is refused with ``would_change``.
-    """
-
-    is_marked: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forward(PassCall):
-    """Compute outputs. Tensors: data and labels by name.
-
-    Attributes:
-        is_train: as bound where None.
-        bucket: of a bucketing module; None takes the smallest that has the tensors' shapes.
-        backward: compute the gradients too.
-        with_outputs: send the outputs with the answer.
-        monitor: collect statistics of the operators' outputs whose names match, for
-            ``GetStatistics``.
-    """
-
-    is_train: bool | None = None
-    bucket: str | None = None
-    backward: bool = False
-    with_outputs: bool = True
-    monitor: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backward(PassCall):
-    """Compute gradients. Tensors: gradients by name of the output, where no loss gives them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Update(StepCall):
-    """Update the parameters from the gradients."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetOutputs(OfModule):
-    """Fetch the outputs of the last forward pass."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetStatistics(OfModule):
-    """Ask for ``statistics`` of parameters, auxiliary states and gradients whose names match.
-
-    Before them come those of outputs, if the last forward pass was monitored.
-    """
-
-    pattern: str = "*"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetInputGrads(OfModule):
-    """Fetch the gradients of the data inputs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetStates(OfModule):
-    """Fetch the states by name."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetStates(OfModule):
-    """Set the states from tensors, or all to one value."""
-
-    value: float | None = None
+# -- predictions -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,6 +306,8 @@ class Predict(OfModule):
         max_delay_us: microseconds that it may wait for others to be computed with it.
         is_strict: as the Open Inference Protocol has it: inputs have the dtypes that are bound,
             and no more examples than may be computed together.
+        part: of a sequence, whose states it continues.
+        states: how these are kept; there where ``part`` is.
     """
 
     bucket: str | None = None
@@ -398,6 +315,8 @@ class Predict(OfModule):
     batches: Batches = "auto"
     max_delay_us: int = 0
     is_strict: bool = False
+    part: SequencePart | None = None
+    states: SequenceStates | None = None
 
 
 # -- files -------------------------------------------------------------------------------------

@@ -67,11 +67,13 @@ class Target:
         params: of the call ``predict``, without those that differ from one to the next.
         inputs: what the inputs are.
         rows: examples of each prediction.
+        is_shared: False where it is that of one prediction alone, and so gets no number.
     """
 
     params: Mapping[str, Any]
     inputs: Signature = field(repr=False)
     rows: int = 1
+    is_shared: bool = True
 
     @property
     def module(self) -> str:

@@ -197,7 +197,7 @@ class Connection:
         prediction = _Prediction(self, self._next_id + 1, target, on_outcome)
         offsets = [row[3] for row in target.inputs.placements]
         try:
-            if target.inputs.nbytes <= SLOT_BYTES:
+            if target.is_shared and target.inputs.nbytes <= SLOT_BYTES:
                 prediction.slot = self._slots.take()
                 self._slots.write(prediction.slot, offsets, pieces)
             else:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from app.domain.sequence import SequencePart, sequence_part
 from app.errors import Invalid, Malformed
 from app.link.slots import Piece
 from app.oip.datatypes import BINARY_ONLY, dtype_of
@@ -67,6 +68,7 @@ class InferHeader:
         wish: what is wanted of the answer.
         timeout_us: how long the client waits, 0 for ever.
         priority: the lower, the sooner.
+        part: of a sequence, None where it is of none.
     """
 
     rows: tuple[TensorRow, ...]
@@ -75,6 +77,7 @@ class InferHeader:
     wish: Wish
     timeout_us: int
     priority: int
+    part: SequencePart | None = None
 
     @property
     def bytes_behind(self) -> int:
@@ -127,7 +130,17 @@ def to_header(header: dict[str, Any]) -> InferHeader:
         wish=Wish(request_id, _outputs(header, is_binary), is_binary),
         timeout_us=_count(parameters, "timeout"),
         priority=min(_count(parameters, "priority"), _HIGHEST_PRIORITY),
+        part=_part(parameters),
     )
+
+
+def _part(parameters: dict[str, Any]) -> SequencePart | None:
+    sequence_id = parameters.get("sequence_id", 0)
+    if type(sequence_id) not in (int, str):
+        raise Invalid("parameters.sequence_id", sequence_id, "a number or a string")
+    is_start = _flag(parameters, "sequence_start", "parameters")
+    is_end = _flag(parameters, "sequence_end", "parameters")
+    return sequence_part(sequence_id, is_start, is_end, "parameters.")
 
 
 def parse_header(text: bytes) -> dict[str, Any]:

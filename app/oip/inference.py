@@ -42,11 +42,12 @@ class Inferences:
         return self._predictions.record(model)
 
     def read(self, text: bytes) -> InferHeader:
-        """Read the JSON of a request; without numbers and an id it is likely to come again."""
+        """Read the JSON of a request; without numbers and ids it is likely to come again."""
         header = self._headers.get(text)
         if header is None:
             header = read_header(text)
-            if not header.inline and not header.wish.request_id and len(text) <= FEW_BYTES:
+            is_own = header.inline or header.wish.request_id or header.part is not None
+            if not is_own and len(text) <= FEW_BYTES:
                 if len(self._headers) >= _MOST_KNOWN:
                     self._headers.clear()
                 self._headers[text] = header
@@ -57,7 +58,7 @@ class Inferences:
     ) -> Asked:
         """Ask for it; raise what keeps it from being asked for."""
         pieces: list[Piece] = header.pieces(behind)
-        target = self._predictions.target(record, header.rows, is_strict=True)
+        target = self._predictions.target(record, header.rows, part=header.part, is_strict=True)
         deadline = time.monotonic() + header.timeout_us * 1e-6 if header.timeout_us else 0.0
         return self._predictions.ask(
             *(record, target, pieces, on_outcome), deadline=deadline, priority=header.priority

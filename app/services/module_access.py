@@ -33,6 +33,7 @@ from app.services.executors import Executors, tell
 from app.services.modules import ModuleService
 from app.services.preconditions import check_etag, is_expected
 from app.services.restoration import Restoration
+from app.services.state_links import check_state_links
 
 __all__ = ["ModuleAccess"]
 
@@ -184,8 +185,11 @@ class ModuleAccess:
         await self._restoration.restore(name)
 
     async def serve(self, name: str, change: Callable[[ServingSpec], ServingSpec]) -> ModuleRecord:
-        """Change how a module is served; predictions see it that are asked for from here on."""
+        """Change how a module is served; predictions see it that are asked for from here on.
 
+        Raises:
+            Invalid: what it says of the states is not so.
+        """
         return await self._change_record(
             name, lambda record: record.evolve(serving=change(record.serving))
         )
@@ -221,6 +225,10 @@ class ModuleAccess:
                     f"the parameters of module {name!r} are in memory alone and would be lost; "
                     f"save them by POST {path} first"
                 )
+            states = alter(before).serving.states
+            if states and states != before.serving.states:
+                reply = await self.ask(before, calls.DescribeModule(module=name))
+                check_state_links(before, states, reply.result["output_names"])
             record = await asyncio.to_thread(self._modules.change, name, alter)
             self.remember(record)  # so that no prediction brings it back
             if is_leaving:

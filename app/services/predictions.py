@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 
 from app.domain.module import ModuleKind, ModuleRecord
 from app.domain.ragged_axes import batch_axis
-from app.errors import HostError, Unavailable
+from app.domain.sequence import SequencePart, SequenceStates
+from app.errors import HostError, Invalid, Unavailable
 from app.link import calls
 from app.link.client import Asked, OnOutcome, Outcome, Reply, Tensors
 from app.link.packed_frames import BatchFacts
@@ -32,12 +33,27 @@ _MOST_RESTORES = 3
 
 
 def predict_call(
-    record: ModuleRecord, bucket: str | None = None, *, is_strict: bool = False
+    record: ModuleRecord,
+    bucket: str | None = None,
+    part: SequencePart | None = None,
+    *,
+    is_strict: bool = False,
 ) -> calls.Predict:
-    """Return the call for a prediction of a module as it is served; raise Unavailable."""
+    """Return the call for a prediction of a module as it is served.
+
+    Raises:
+        Unavailable: the module was unloaded.
+        Invalid: it is a part of a sequence, and the module keeps no states.
+    """
     serving = record.serving
     if not serving.is_loaded:
         raise _unloaded(record.name)
+    if part is not None and not serving.states:
+        raise Invalid(
+            *("sequence_id", part.sequence_id, f"none, for module {record.name!r} keeps no states"),
+            f"say what they are by PATCH /v1/modules/{record.name}/serving "
+            '{"states": [{"state": NAME, "output": NAME}]}',
+        )
     return calls.Predict(
         module=record.name,
         bucket=bucket,
@@ -45,6 +61,14 @@ def predict_call(
         batches=serving.batches,
         max_delay_us=serving.max_delay_us,
         is_strict=is_strict,
+        part=part,
+        states=None
+        if part is None
+        else SequenceStates(
+            links=serving.states,
+            most=serving.max_sequences,
+            idle_seconds=serving.max_sequence_idle_seconds,
+        ),
     )
 
 
@@ -93,10 +117,13 @@ class Predictions:
         record: ModuleRecord,
         rows: tuple[TensorRow, ...],
         bucket: str | None = None,
+        part: SequencePart | None = None,
         *,
         is_strict: bool = False,
     ) -> Target:
         """Return one and the same target for predictions that are alike.
+
+        Parts of sequences are not: each names its own, and goes to the executor in a frame of JSON.
 
         Args:
             is_strict: see ``calls.Predict``.
@@ -104,14 +131,16 @@ class Predictions:
         Raises:
             Unavailable: the module was unloaded.
         """
+        if part is not None:
+            _, params = calls.to_call(predict_call(record, bucket, part, is_strict=is_strict))
+            return Target(params, _signature(rows), _examples(record, rows), is_shared=False)
         key = record.name, record.serving, rows, bucket, is_strict
         found = self._targets.get(key)
         if found is None:
             _, params = calls.to_call(predict_call(record, bucket, is_strict=is_strict))
-            signature = Signature.of({name: (shape, dtype) for name, dtype, shape in rows})
             if len(self._targets) >= _MOST_TARGETS:
                 self._targets.clear()
-            found = self._targets[key] = Target(params, signature, _examples(record, rows))
+            found = self._targets[key] = Target(params, _signature(rows), _examples(record, rows))
         return found
 
     def ask(
@@ -204,6 +233,9 @@ class Predictions:
     def note_answered(self, record: ModuleRecord, target: Target) -> None:
         """Count the lengths of a prediction that was answered."""
         if record.kind is ModuleKind.BUCKETING:
+            if not target.is_shared:  # else each part of a sequence would be counted by itself
+                rows = tuple((name, dtype, shape) for name, dtype, shape, _ in target.inputs.rows)
+                target = self.target(record, rows, target.params["bucket"])
             self._lengths.note(target)
 
     def count_outcome(self, prediction: _Prediction, outcome: Outcome | Exception) -> None:
@@ -232,6 +264,10 @@ def _examples(record: ModuleRecord, rows: Sequence[TensorRow]) -> int:
     descs = () if record.bind is None else record.bind.data_shapes
     axis = next((batch_axis(one) for one in descs if one.name == name), 0)
     return shape[axis] if 0 <= axis < len(shape) else 1
+
+
+def _signature(rows: tuple[TensorRow, ...]) -> Signature:
+    return Signature.of({name: (shape, dtype) for name, dtype, shape in rows})
 
 
 class _Prediction(Asked):

@@ -96,6 +96,9 @@ class HostedModule:
         job_id: the job that works on it, None where none does.
         job_data_bytes: of the datasets that the job has in memory.
         is_changing: a call is changing it beside the device's thread.
+        basis: changes when it is bound anew or given other parameters, which training does not do;
+            states that were computed before are of no use then.
+        stays_until: on the monotonic clock; until then it is not put away.
         nodes: of all its symbols together.
     """
 
@@ -125,6 +128,8 @@ class HostedModule:
         self.job_id: int | None = None
         self.job_data_bytes = 0
         self.is_changing = False
+        self.basis = 0
+        self.stays_until = 0.0
         self._early: Values | None = None
         self._parked: Parked | None = None
         self._inference: Inference | None = None
@@ -248,6 +253,7 @@ class HostedModule:
         self._parked = park_optimizer(self.engine) or self._parked
         self._early = None
         self.engine = fresh
+        self.basis += 1
         self.record = self.record.evolve(bind=spec)
         self._inference = None
         if values is not None:
@@ -267,6 +273,7 @@ class HostedModule:
             self.engine.reshape(
                 describe_inputs(shapes.data_shapes), describe_inputs(shapes.label_shapes) or None
             )
+        self.basis += 1
         self.record = self.record.evolve(bind=spec)
         self._inference = None
 
@@ -344,6 +351,7 @@ class HostedModule:
 
     def note_params(self, source: ParamsSource) -> None:
         """Note that the bound parameters have new values; do what could not be done without."""
+        self.basis += 1
         had_some = self.record.params is not None
         self.record = self.record.evolve(params=source, lost=False)
         if not had_some:

@@ -169,7 +169,7 @@ class Residents:
 
     def _put_away(self, name: str) -> None:
         module = self._modules[name]
-        if time.monotonic() < self._awaited.get(name, 0.0):
+        if time.monotonic() < max(module.stays_until, self._awaited.get(name, 0.0)):
             return
         if not module.has_unsaved and module.job_id is None and not module.is_changing:
             _log.info("module %s was put away", name)

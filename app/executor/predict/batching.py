@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from app.executor.predict.inference import Inference
 from app.executor.predict.inputs import check_dtype
 from app.executor.predict.prediction import Prediction
 from app.executor.predict.predictor import Predictor
+from app.executor.predict.sequences import OpenPart, SequenceTable
 from app.link.calls import Predict
 from app.link.packed_frames import BatchFacts
 from app.link.protocols import Arrays, IncomingCall, Predicted, Prepared
@@ -22,14 +24,26 @@ from app.link.signatures import Target
 __all__ = ["Batching"]
 
 _MOST_KNOWN = 4096
+_STATES_OF_BUDGET = 8
+"""One part in so many is the most that the states of all sequences may take."""
 
 
 class _Work(NamedTuple):
-    """What a prepared prediction is computed by, and what that belongs to."""
+    """What a prepared prediction is computed by, and what that belongs to.
+
+    Attributes:
+        part: of a sequence, whose states are among the inputs.
+    """
 
     asked: Predict
     inference: Inference
     prediction: Prediction
+    part: OpenPart | None = None
+
+    def fits(self, module: HostedModule) -> bool:
+        """Tell whether the module is still as it was when this was prepared."""
+        is_same = self.inference is module.inference
+        return is_same and (self.part is None or self.part.basis == module.basis)
 
 
 class _Known(NamedTuple):
@@ -42,13 +56,15 @@ class _Known(NamedTuple):
 class Batching:
     """Prepares predictions, and computes those of one predictor together."""
 
-    def __init__(self, module: Callable[[str], HostedModule]) -> None:
+    def __init__(self, module: Callable[[str], HostedModule], budget_bytes: int) -> None:
         """Know nothing yet.
 
         Args:
             module: returns the module of a name; raises HostError.
+            budget_bytes: what modules may take.
         """
         self._module = module
+        self._sequences = SequenceTable(budget_bytes // _STATES_OF_BUDGET)
         self._known: dict[Target, _Known] = {}
 
     def known(self, call: IncomingCall) -> Prepared | None:
@@ -71,6 +87,8 @@ class Batching:
         asked = from_plain(Predict, call.params)
         module = self._module(asked.module)
         module.require("predict")
+        if asked.part is not None:
+            return self._prepare_part(call, asked, module)
         prediction = module.inference.prepare(call.tensors, asked.bucket)
         if asked.is_strict:
             _check_strictly(asked, prediction, call.tensors)
@@ -85,15 +103,35 @@ class Batching:
     def predict(self, batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
         """Compute predictions of one predictor together."""
         first: _Work = batch[0].work
-        if first.inference is self._module(first.asked.module).inference:
+        if first.fits(self._module(first.asked.module)):
             return _predict(batch)
-        # The module was bound anew since: each may fit in another way now.
+        # The module is another since: each may fit in another way now.
         answers = []
         for one in batch:
             (found,), facts = _predict([self.prepare(one.call)])
             copies = {name: value.copy() for name, value in found.tensors.items()}
             answers.append(Predicted(found.call, found.result, copies))
         return answers, facts
+
+    def _prepare_part(self, call: IncomingCall, asked: Predict, module: HostedModule) -> Prepared:
+        """Return a part of a sequence; all parts before it were computed or refused."""
+        assert asked.part is not None
+        assert asked.states is not None
+        inference = module.inference
+        prediction, (predictor, states) = inference.stateful(
+            call.tensors, asked.bucket, asked.states.links
+        )
+        if asked.is_strict:
+            _check_strictly(asked, prediction, call.tensors)
+        rows = prediction.rows
+        if rows > predictor.most_rows:
+            name = predictor.inputs[0].name
+            expected = f"at most {predictor.most_rows} in one part of a sequence"
+            raise Invalid(name, f"{rows} examples", expected)
+        part = self._sequences.open(module, asked.part, asked.states, rows, states)
+        prediction = prediction.of(call.tensors | part.states)
+        prepared = _prepared(call, _Work(asked, inference, prediction, part))
+        return dataclasses.replace(prepared, most_rows=max(rows, prepared.most_rows))
 
 
 def _prepared(call: IncomingCall, work: _Work) -> Prepared:
@@ -110,6 +148,8 @@ def _prepared(call: IncomingCall, work: _Work) -> Prepared:
 def _check_strictly(asked: Predict, prediction: Prediction, tensors: Arrays) -> None:
     inputs = prediction.predictor.inputs
     for desc in inputs:
+        if desc.name not in tensors:
+            continue  # states, and lengths that were not sent
         check_dtype(desc.name, tensors[desc.name].dtype, desc.dtype)
     most = asked.max_batch_size or MOST_ROWS
     if prediction.rows > most:
@@ -132,5 +172,8 @@ def _predict(batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
         Predicted(one.call, prediction.result, prediction.own_part(outputs))
         for one, prediction, outputs in zip(batch, predictions, run.outputs, strict=True)
     ]
+    for one, outputs in zip(batch, run.outputs, strict=True):
+        if one.work.part is not None:
+            one.work.part.keep(outputs)
     input_us, infer_us = round(run.input_seconds * 1e6), round(run.infer_seconds * 1e6)
     return answers, BatchFacts(run.rows, input_us, infer_us)

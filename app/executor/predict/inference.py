@@ -9,17 +9,20 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import cache, cached_property, partial
 from itertools import chain
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from app.domain.module import BucketShapes, InputDesc
 from app.domain.ragged_axes import RaggedInput, ragged_inputs
+from app.domain.serving import StateLink
 from app.errors import Invalid
 from app.executor.modules.bind_checks import describe_inputs
 from app.executor.predict.inputs import batch_shape, check_names
 from app.executor.predict.padding import fits, lengths_to_add, pad, padded_shape
 from app.executor.predict.prediction import Prediction
 from app.executor.predict.predictor import Parameters, Predictor, SharedMemory
+from app.executor.predict.stateful import StatefulPredictor, stateful_predictor
 from app.link.protocols import Arrays
 from core.io import DataDesc
 from core.symbol import Symbol
@@ -67,6 +70,9 @@ class Inference:
         self._parameters = parameters
         self._predictors: dict[str, Predictor] = {}
         self._memory = SharedMemory()
+        self._stateful: WeakKeyDictionary[
+            Predictor, dict[tuple[StateLink, ...], StatefulPredictor]
+        ] = WeakKeyDictionary()
 
     def predictor(self, key: str) -> Predictor:
         """Return what runs a bucket, made on first use."""
@@ -132,6 +138,33 @@ class Inference:
             predictor = self.predictor(key) if is_fixed else self._predictor_of(key, bound)
             yield from predictor.warm_up(most_rows)
 
+    def stateful(
+        self, tensors: Arrays, bucket: str | None, links: tuple[StateLink, ...]
+    ) -> tuple[Prediction, StatefulPredictor]:
+        """Return what computes the outputs of some examples, but for the states it begins with.
+
+        Nothing is padded, for states would be led on by what is: inputs have the shapes of a
+        bucket.
+
+        Raises:
+            Invalid: no bucket fits, or a tensor or state does not.
+        """
+        key = pick_bucket(self._buckets, tensors, bucket, {})
+        descs = self._buckets[key].data_shapes
+        added = lengths_to_add(descs, tensors, self._ragged_axes)
+        tensors = {**tensors, **added}
+        check_names(tensors, [one.name for one in descs], may_miss=False)
+        plain = self.predictor(key)
+        rows = plain.check(tensors)
+        made = self._stateful.setdefault(plain, {})
+        if links not in made:
+            made[links] = stateful_predictor(
+                self._symbols[key], plain, self._parameters, self._memory, links
+            )
+        predictor = made[links].predictor
+        prediction = Prediction(key, predictor, tensors, rows, None, None, False, added)
+        return prediction, made[links]
+
     def _fit(self, key: str, tensors: Arrays) -> Arrays:
         return {
             one.name: pad(tensors[one.name], one, self._ragged(one))
@@ -174,7 +207,8 @@ class Inference:
         return sum(one.plans() for one in self._all())
 
     def _all(self) -> Iterator[Predictor]:
-        return chain(self._predictors.values(), self._by_shape.values())
+        stateful = (one.predictor for made in self._stateful.values() for one in made.values())
+        return chain(self._predictors.values(), self._by_shape.values(), stateful)
 
     @cached_property
     def ragged_axes(self) -> list[RaggedAxis]:

@@ -34,8 +34,10 @@ def interface_of(module: HostedModule) -> dict[str, Any]:
             shape = [VARIABLE] * len(shape)
         inputs.append(_row(desc.name, to_dtype(desc.dtype).name, shape) | {"batch_axis": axis})
     outputs = []
-    for name in first.output_names:
-        shapes = [specs[name][0] for one in predictors for specs in _output_specs(one)]
+    # By position: names that nobody gave may differ from bucket to bucket.
+    found = [list(specs.values()) for one in predictors for specs in _output_specs(one)]
+    for position, name in enumerate(first.output_names):
+        shapes = [rows[position][0] for rows in found if position < len(rows)]
         shape = _common(shapes)
         if module.takes_any_shape:
             shape = [VARIABLE] * len(shape)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.errors import Invalid
-from app.executor.modules.symbol_specs import Spec, infer_specs, unknown_variables
+from app.executor.modules.symbol_specs import Spec, SymbolSpecs, infer_specs, unknown_variables
 from app.executor.predict.independence import find_independence
 from app.executor.predict.inputs import check_castable, check_names, check_shape, common_rows
 from app.executor.predict.rows import rows_of
@@ -98,10 +98,13 @@ class Predictor:
     Args:
         labels: descriptions of the labels as bound. Where a label's shape does not follow from the
             data (one that the symbol flattens) it is this, for as many examples.
+        output_axes: that of the examples in each output; as the symbol's layouts say where None.
 
     Attributes:
         inputs: descriptions of the data inputs as bound, batch included.
+        labels: of these, those whose shapes do not follow from the data.
         output_names: names of the outputs.
+        output_axes: the axis of the examples in each.
         bound_size: number of examples in the batch as bound.
         has_rows: True where every output has a row per example, so that a batch may be padded and
             cut apart; else it runs with exactly the examples given.
@@ -115,6 +118,7 @@ class Predictor:
         inputs: Sequence[DataDesc],
         memory: SharedMemory,
         labels: Sequence[DataDesc] = (),
+        output_axes: Sequence[int] | None = None,
     ) -> None:
         self.inputs = list(inputs)
         self.output_names = symbol.list_outputs()
@@ -125,11 +129,11 @@ class Predictor:
         self._axes = {desc.name: DataDesc.get_batch_axis(desc.layout) for desc in inputs}
         self._dtypes = {desc.name: to_dtype(desc.dtype) for desc in inputs}
         self.bound_size = self._size_of(inputs)
-        self._labels: list[DataDesc] = []
+        self.labels: list[DataDesc] = []
         unknown = unknown_variables(symbol, self._input_shapes(self.bound_size), self._dtypes)
-        self._labels = [desc for desc in labels if desc.name in unknown]
-        self._dtypes |= {desc.name: to_dtype(desc.dtype) for desc in self._labels}
-        self._output_axes = [
+        self.labels = [desc for desc in labels if desc.name in unknown]
+        self._dtypes |= {desc.name: to_dtype(desc.dtype) for desc in self.labels}
+        self.output_axes = output_axes or [
             DataDesc.get_batch_axis(symbol[index].attr("__layout__"))
             for index in range(len(self.output_names))
         ]
@@ -196,7 +200,7 @@ class Predictor:
         outputs = self._forward(bound)
         found = {
             name: rows_of(output, 0, rows, axis) if self.has_rows else output
-            for (name, output), axis in zip(outputs.items(), self._output_axes, strict=True)
+            for (name, output), axis in zip(outputs.items(), self.output_axes, strict=True)
         }
         self._note_seconds(size, time.perf_counter() - started)
         return found
@@ -225,7 +229,7 @@ class Predictor:
             found.append(
                 {
                     name: rows_of(output, start, count, axis)
-                    for (name, output), axis in zip(outputs.items(), self._output_axes, strict=True)
+                    for (name, output), axis in zip(outputs.items(), self.output_axes, strict=True)
                 }
             )
             start += count
@@ -244,7 +248,7 @@ class Predictor:
                 lambda tensors: self.run(tensors, min(3, self.most_rows)),
                 self._input_shapes(min(3, self.most_rows)),
                 self._axes,
-                dict(zip(self.output_names, self._output_axes, strict=True)),
+                dict(zip(self.output_names, self.output_axes, strict=True)),
             )
         return self._rows_are_independent
 
@@ -293,7 +297,7 @@ class Predictor:
         """Return shapes and dtypes of the outputs of several runs together."""
         specs = {}
         for (name, spec), axis in zip(
-            self.output_specs(self.bound_size).items(), self._output_axes, strict=True
+            self.output_specs(self.bound_size).items(), self.output_axes, strict=True
         ):
             shape, dtype = spec
             specs[name] = (*shape[:axis], rows, *shape[axis + 1 :]), dtype
@@ -301,13 +305,16 @@ class Predictor:
 
     def put(self, part: Arrays, outputs: Arrays, start: int, count: int) -> None:
         """Copy the outputs of some of the examples into those of all."""
-        for name, axis in zip(self.output_names, self._output_axes, strict=True):
+        for name, axis in zip(self.output_names, self.output_axes, strict=True):
             rows_of(outputs[name], start, count, axis)[...] = part[name]
 
     def output_specs(self, size: int) -> dict[str, Spec]:
         """Return the outputs' shapes and dtypes for a number of examples; raise ShapeError."""
-        specs = infer_specs(self._symbol, self._input_shapes(size), self._dtypes)
-        return dict(zip(self.output_names, specs.outputs, strict=True))
+        return dict(zip(self.output_names, self.specs(size).outputs, strict=True))
+
+    def specs(self, size: int) -> SymbolSpecs:
+        """Return the shapes and dtypes of all variables and outputs; raise ShapeError."""
+        return infer_specs(self._symbol, self._input_shapes(size), self._dtypes)
 
     def plans(self) -> int:
         """Return for how many numbers of examples it is bound at present."""
@@ -372,7 +379,7 @@ class Predictor:
 
     def _bind(self, size: int) -> _Bound:
         symbol, parameters = self._symbol, self._parameters
-        specs = infer_specs(symbol, self._input_shapes(size), self._dtypes)
+        specs = self.specs(size)
         backend = backend_of(parameters.context)
         arguments = {}
         for name in symbol.list_arguments():
@@ -397,7 +404,7 @@ class Predictor:
 
     def _input_shapes(self, size: int) -> dict[str, Shape]:
         shapes = {}
-        for desc in (*self.inputs, *self._labels):
+        for desc in (*self.inputs, *self.labels):
             axis = DataDesc.get_batch_axis(desc.layout)
             shape = list(desc.shape)
             if axis >= 0:
@@ -420,7 +427,7 @@ class Predictor:
         specs = self.output_specs(size).values()
         return all(
             0 <= axis < len(shape) and shape[axis] == size
-            for (shape, _), axis in zip(specs, self._output_axes, strict=True)
+            for (shape, _), axis in zip(specs, self.output_axes, strict=True)
         )
 
     def _choose_sizes(self) -> list[int]:

@@ -18,6 +18,7 @@ from app.client import Client
 from app.client.local_server import running_server
 from app.demo.tour import LENET, MNIST
 from served.processes import ENVIRONMENT
+from served.recurrent import FEATURES, FUSED, fused
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text()
@@ -155,3 +156,22 @@ def test_client_in_python(tmp_path: Path) -> None:
         client.init_params("lenet", "xavier", seed=1)
         printed = run_python(script.replace("http://127.0.0.1:8000", server.url), tmp_path)
     assert re.fullmatch(r"\[\d \d \d\]\n", printed)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+def test_sequences(tmp_path: Path) -> None:
+    symbol = fused("gru")
+    data = np.random.default_rng(0).random((9, 1, FEATURES), "f")
+    for position, name in enumerate(("first", "second", "last")):
+        np.save(tmp_path / f"{name}.npy", data[3 * position :][:3])
+    (script,) = blocks("Sequences, a part at a time", "bash")
+    with running_server(tmp_path / "server", environment=ENVIRONMENT) as server:
+        with Client(server.url) as client:
+            client.create_module(
+                "speech", symbol.tojson(), label_names=[], state_names=list(FUSED["gru"])
+            )
+            described = {"name": "data", "shape": [3, 1, FEATURES], "layout": "TNC"}
+            client.bind("speech", [described], for_training=False)
+            client.init_params("speech", "uniform", seed=1)
+        answers = paste(script, server.url, tmp_path, tmp_path)
+        assert answers.count('"rnn_output"') == 3

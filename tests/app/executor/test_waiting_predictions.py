@@ -120,3 +120,41 @@ def test_a_group_that_waits_holds_no_other_up():
             return super().__call__(call)
 
     assert turn(waiting(call(1), call(100)), Delayed(), now_ns=1) == [[100]]
+
+
+def part(number: int, sequence_id: str, priority: int = 0) -> IncomingCall:
+    made = call(number, priority)
+    made.params = {"module": "net", "part": {"sequence_id": sequence_id}}
+    return made
+
+
+def test_parts_of_one_sequence_are_never_in_one_batch_and_keep_their_order():
+    queue = waiting(part(1, "a"), part(2, "b"), part(3, "a", priority=-1), part(4, "a"), call(5))
+    assert turn(queue, Rows()) == [[1, 2, 5]]
+    assert queue.seconds_to_wait(0) == 0
+    queue.add(part(6, "a"))
+    assert turn(queue, Rows()) == [[3]]
+    assert turn(queue, Rows()) == [[4]]
+    assert turn(queue, Rows()) == [[6]]
+    assert queue.seconds_to_wait(0) is None
+    queue.add(part(7, "a"))
+    assert turn(queue, Rows()) == [[7]]
+
+
+def test_parts_that_are_computed_by_different_groups_keep_their_order():
+    queue = waiting(part(101, "a"), part(201, "a"), part(102, "a"), part(202, "b"))
+    assert turn(queue, Rows()) == [[101], [202]]
+    assert turn(queue, Rows()) == [[201]]
+    assert turn(queue, Rows()) == [[102]]
+
+
+def test_the_next_part_comes_when_one_is_refused_or_dropped():
+    prepare = Rows()
+    prepare.refused = {1, 2}
+    queue = waiting(*(part(number, "a") for number in range(1, 7)))
+    queue.begin_turn(0, prepare)
+    assert [one.id for one in queue.drop(frozenset({3, 5}))] == [5, 3]
+    assert queue.next_batch() is None
+    assert turn(queue, prepare) == [[4]]
+    assert turn(queue, prepare) == [[6]]
+    assert queue.seconds_to_wait(0) is None

@@ -303,6 +303,9 @@ def test_requests_wait_for_each_other_as_long_as_they_may(server: ServerProcess)
             "batches": "auto",
             "max_delay_us": 500_000,
             "is_loaded": True,
+            "states": [],
+            "max_sequences": 1024,
+            "max_sequence_idle_seconds": 600.0,
         }
 
     def ask(_: int) -> float:

@@ -1,0 +1,26 @@
+"""The query of a prediction that is a part of a sequence."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Query
+
+from app.api.params import Flag
+from app.domain.sequence import SequencePart, sequence_part
+
+__all__ = ["PartOfQuery"]
+
+
+async def _part_of_query(
+    sequence_id: Annotated[
+        str | None,
+        Query(description="The sequence that it is a part of; else among the body's members."),
+    ] = None,
+    sequence_start: Flag = False,
+    sequence_end: Flag = False,
+) -> SequencePart | None:
+    return sequence_part(sequence_id, sequence_start, sequence_end)
+
+
+PartOfQuery = Annotated[SequencePart | None, Depends(_part_of_query)]

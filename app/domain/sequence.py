@@ -1,0 +1,63 @@
+"""Sequences: inputs that come a part at a time, with the states kept between the parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.domain.serving import StateLink
+from app.errors import Invalid
+
+__all__ = ["SequencePart", "SequenceStates", "sequence_part"]
+
+_LONGEST_ID = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequencePart:
+    """Which part of which sequence a prediction is.
+
+    Attributes:
+        sequence_id: chosen by the client, unique among those of the module; a number is its digits.
+        is_start: it is the first part: the states begin as zeros.
+        is_end: it is the last part: the states are let go after it.
+    """
+
+    sequence_id: str
+    is_start: bool = False
+    is_end: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceStates:
+    """How the states of a module's sequences are kept, see ``ServingSpec``."""
+
+    links: tuple[StateLink, ...]
+    most: int
+    idle_seconds: float
+
+
+def sequence_part(
+    sequence_id: int | str | None, is_start: bool, is_end: bool, prefix: str = ""
+) -> SequencePart | None:
+    """Return which part a prediction is; None for one that belongs to no sequence.
+
+    An id of 0 or of no characters stands for none, as the Open Inference Protocol has it.
+
+    Args:
+        sequence_id, is_start, is_end: as the client says.
+        prefix: of the names of fields in errors.
+
+    Raises:
+        Invalid: the id is no id, or there is none of what begins or ends.
+    """
+    if not sequence_id:
+        if is_start or is_end:
+            field = "sequence_start" if is_start else "sequence_end"
+            expected = "a sequence_id beside it, which is neither 0 nor empty"
+            raise Invalid(f"{prefix}{field}", True, expected)
+        return None
+    text = str(sequence_id)
+    if (isinstance(sequence_id, int) and sequence_id < 0) or len(text) > _LONGEST_ID:
+        expected = f"a number of at least 0 or up to {_LONGEST_ID} characters"
+        raise Invalid(f"{prefix}sequence_id", sequence_id, expected)
+    return SequencePart(sequence_id=text, is_start=is_start, is_end=is_end)

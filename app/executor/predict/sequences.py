@@ -1,0 +1,220 @@
+"""The states of sequences between their parts.
+
+They belong to one module on its device with the parameters that it has: whatever ends that, ends
+them, and the next part is refused. They never begin anew by themselves.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary, WeakSet
+
+import numpy as np
+
+from app.domain.sequence import SequencePart, SequenceStates
+from app.errors import Conflict, Invalid, SequenceLost, Unavailable
+from app.executor.modules.hosted_module import HostedModule
+from app.executor.predict.stateful import StateSpec
+from app.link.protocols import Arrays
+
+__all__ = ["OpenPart", "SequenceTable"]
+
+
+@dataclass(slots=True, weakref_slot=True, eq=False)
+class _Sequence:
+    """One sequence.
+
+    Attributes:
+        arrays: its states by name.
+        rows: examples in each of its parts.
+        basis: ``HostedModule.basis`` when it began.
+        used_at: when its last part was computed.
+    """
+
+    arrays: Arrays
+    rows: int
+    basis: int
+    used_at: float
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its states."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+
+@dataclass(slots=True, eq=False)
+class _OfModule:
+    """The sequences of one module.
+
+    Attributes:
+        idle_seconds: how long they may be idle.
+        by_id: those used last at the end.
+        begun: those whose first part is not computed yet; they go with it if it never is.
+    """
+
+    idle_seconds: float = 0.0
+    by_id: OrderedDict[str, _Sequence] = field(default_factory=OrderedDict)
+    begun: WeakSet[_Sequence] = field(default_factory=WeakSet)
+
+    def expire(self, now: float) -> None:
+        """Let those go that were idle for too long."""
+        while self.by_id:
+            first = next(iter(self.by_id.values()))
+            if first.used_at + self.idle_seconds > now:
+                return
+            self.by_id.popitem(last=False)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all states."""
+        return sum(one.nbytes for one in (*self.by_id.values(), *self.begun))
+
+
+class OpenPart:
+    """A part of a sequence that is about to be computed, alone of its sequence."""
+
+    __slots__ = ("_keep", "_sequence", "_states")
+
+    def __init__(
+        self,
+        sequence: _Sequence,
+        states: Sequence[StateSpec],
+        keep: Callable[[_Sequence], None],
+    ) -> None:
+        self._sequence = sequence
+        self._states = states
+        self._keep = keep
+
+    @property
+    def states(self) -> Arrays:
+        """What it begins with; valid until it is computed."""
+        return self._sequence.arrays
+
+    @property
+    def basis(self) -> int:
+        """What ``HostedModule.basis`` must be when it is computed."""
+        return self._sequence.basis
+
+    def keep(self, outputs: Arrays) -> None:
+        """Take the states from the outputs of this part."""
+        for one in self._states:
+            self._sequence.arrays[one.name][...] = outputs[one.output]
+        self._keep(self._sequence)
+
+
+class SequenceTable:
+    """The sequences of all modules of one device. All times are of one monotonic clock."""
+
+    def __init__(self, most_bytes: int, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin with none.
+
+        Args:
+            most_bytes: of the states of all of them.
+            clock: returns the time in seconds.
+        """
+        self._most_bytes = most_bytes
+        self._clock = clock
+        self._modules: WeakKeyDictionary[HostedModule, _OfModule] = WeakKeyDictionary()
+
+    def open(
+        self,
+        module: HostedModule,
+        part: SequencePart,
+        kept: SequenceStates,
+        rows: int,
+        states: Sequence[StateSpec],
+    ) -> OpenPart:
+        """Return what a part continues, or what its sequence begins with.
+
+        All parts before it were computed or refused.
+
+        Args:
+            module: what computes it.
+            part: which one it is.
+            kept: how states are kept.
+            rows: its number of examples.
+            states: what they are.
+
+        Raises:
+            SequenceLost: there is nothing that it could continue.
+            Conflict: it begins what has begun already.
+            Invalid: it has another number of examples than the part before, or other states.
+            Unavailable: there are too many sequences, or they take too much memory.
+        """
+        now = self._clock()
+        here = self._modules.setdefault(module, _OfModule())
+        here.idle_seconds = kept.idle_seconds
+        for one in self._modules.values():
+            one.expire(now)
+        sequence_id = part.sequence_id
+        found = here.by_id.get(sequence_id)
+        if found is not None and found.basis != module.basis:
+            del here.by_id[sequence_id]
+            found = None
+        if part.is_start:
+            if found is not None:
+                raise Conflict(
+                    f"sequence {sequence_id!r} of module {module.name!r} has begun already; send "
+                    "its last part with sequence_end, or take another id"
+                )
+            found = self._begin(module, here, kept.most, rows, states)
+        elif found is None:
+            raise SequenceLost(module.name, sequence_id)
+        else:
+            _check(found, rows, states, sequence_id)
+
+        def keep(sequence: _Sequence) -> None:
+            self._keep(module, part, sequence)
+
+        return OpenPart(found, states, keep)
+
+    def _begin(
+        self,
+        module: HostedModule,
+        here: _OfModule,
+        most: int,
+        rows: int,
+        states: Sequence[StateSpec],
+    ) -> _Sequence:
+        if len(here.by_id) + len(here.begun) >= most:
+            raise Unavailable(
+                f"{most} sequences of module {module.name!r} are under way; end some, or raise "
+                f"max_sequences by PATCH /v1/modules/{module.name}/serving"
+            )
+        arrays = {one.name: np.zeros(one.shape_of(rows), one.dtype) for one in states}
+        begun = _Sequence(arrays, rows, module.basis, self._clock())
+        used = sum(one.nbytes for one in self._modules.values())
+        if used + begun.nbytes > self._most_bytes:
+            raise Unavailable(
+                f"the states of all sequences take {used} bytes, those of one more would take "
+                f"{begun.nbytes}, and {self._most_bytes} are the most; end some, or raise "
+                "MODSERVE_MEMORY_BUDGET, of which they may take an eighth"
+            )
+        here.begun.add(begun)
+        return begun
+
+    def _keep(self, module: HostedModule, part: SequencePart, sequence: _Sequence) -> None:
+        here = self._modules[module]
+        here.begun.discard(sequence)
+        if part.is_end:
+            here.by_id.pop(part.sequence_id, None)
+        else:
+            sequence.used_at = self._clock()
+            here.by_id[part.sequence_id] = sequence
+            here.by_id.move_to_end(part.sequence_id)
+        module.stays_until = self._clock() + here.idle_seconds if here.by_id else 0.0
+
+
+def _check(found: _Sequence, rows: int, states: Sequence[StateSpec], sequence_id: str) -> None:
+    """Raise Invalid for a part that cannot continue a sequence."""
+    if rows != found.rows:
+        expected = f"{found.rows}, as in the first part of sequence {sequence_id!r}"
+        raise Invalid("inputs", f"{rows} examples", expected)
+    wanted = {one.name: one.shape_of(rows) for one in states}
+    there = {name: array.shape for name, array in found.arrays.items()}
+    if wanted != there:
+        expected = f"one whose states are as those of sequence {sequence_id!r}, {there}"
+        raise Invalid("bucket", f"a bucket with states {wanted}", expected)

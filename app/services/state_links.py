@@ -1,0 +1,35 @@
+"""Checks of what is said of a module's states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.domain.module import ModuleRecord
+from app.domain.serving import StateLink
+from app.errors import Invalid, did_you_mean
+
+__all__ = ["check_state_links"]
+
+
+def check_state_links(
+    record: ModuleRecord, links: Sequence[StateLink], output_names: Sequence[str]
+) -> None:
+    """Raise Invalid unless each state of a module has one output of its own, or none has any."""
+    names = record.state_names
+    seen: list[str] = []
+    for position, one in enumerate(links):
+        field = f"states[{position}]"
+        if one.state not in names:
+            near = did_you_mean(one.state, names)
+            expected = f"one of the module's state_names, {', '.join(names) or 'of which none is'}"
+            raise Invalid(f"{field}.state", one.state, f"{expected}{near}")
+        if one.state in seen:
+            raise Invalid(f"{field}.state", one.state, "each state once")
+        if one.output not in output_names:
+            near = did_you_mean(one.output, output_names)
+            expected = f"an output of the symbol: {', '.join(output_names)}{near}"
+            raise Invalid(f"{field}.output", one.output, expected)
+        seen.append(one.state)
+    missing = [name for name in names if name not in seen]
+    if links and missing:
+        raise Invalid("states", seen, f"all states of the module: {', '.join(missing)} too")
