@@ -345,3 +345,35 @@ def test_the_client_brings_its_key(
     monkeypatch.setenv("MODSERVE_API_KEY", keys["read"])
     with Client(server.url) as client:
         assert [one["name"] for one in client.modules()] == ["net"]
+
+
+def test_the_inference_protocol_refuses_in_its_own_form(
+    server: ServerProcess, keys: dict[str, str]
+) -> None:
+    url = f"{server.url}/v2"
+    for path in ("/health/live", "/health/ready"):
+        assert httpx.get(url + path).status_code == 200
+    for verb, path in (
+        *(("GET", path) for path in ("", "/", "/models/net", "/models/net/ready", "/none")),
+        *(("GET", path) for path in ("/health/live/", "/health/", "/health/live/../../models/net")),
+        *(("POST", path) for path in ("/models/net/infer", "/repository/models/net/unload")),
+    ):
+        answer = httpx.request(verb, url + path)
+        assert answer.status_code == 401, path
+        assert list(answer.json()) == ["error"]
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+    for verb, path, key, expected in (
+        ("GET", "/models/net", "infer", 200),
+        ("GET", "/models/net/ready", "infer", 200),
+        ("POST", "/repository/index", "infer", 200),
+        ("POST", "/repository/index", "read", 200),
+        ("POST", "/models/net/infer", "read", 403),
+        ("POST", "/models/net/versions/live/infer", "read", 403),
+        ("POST", "/repository/models/net/unload", "infer", 403),
+        ("POST", "/repository/models/net/unload", "train", 403),
+    ):
+        answer = httpx.request(verb, url + path, headers=bearer(keys[key]))
+        assert answer.status_code == expected, (path, answer.text)
+        if expected == 403:
+            assert list(answer.json()) == ["error"]
+            assert "needs a key of scope" in answer.json()["error"]
