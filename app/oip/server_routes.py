@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v2", tags=["inference protocol"])
 
 _EXTENSIONS = [
     *("binary_tensor_data", "classification", "model_configuration", "model_repository"),
-    *("schedule_policy", "statistics"),
+    *("schedule_policy", "sequence", "statistics"),
 ]
 _SERVER = {"name": "modserve", "version": version("modserve"), "extensions": _EXTENSIONS}
 
