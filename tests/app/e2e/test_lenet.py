@@ -26,7 +26,7 @@ def test_two_epochs_reach_nine_of_ten(client: Client, trained: int) -> None:
     assert job["attempt"] == 1
     assert job["result"]["validation"]["accuracy"] >= 0.9
     assert job["progress"]["epoch"] == 1
-    assert client.module("lenet")["stage"] == "READY"
+    assert client.module("lenet")["stage"] == "ready"
 
 
 def test_metrics_of_every_epoch_are_kept(client: Client, trained: int) -> None:

@@ -67,7 +67,7 @@ def test_it_answers_as_in_mxnet(client: Client, name: str) -> None:
         descriptions(labels, zeros),
         for_training=False,
     )
-    assert load(client, name, meta)["stage"] == "INITIALIZED"
+    assert load(client, name, meta)["stage"] == "initialized"
     outputs = client.predict(name, **{key: inputs[key] for key in meta["inputs"]})
     expected = arrays(FOLDER / name / "outputs.npz")
     assert outputs.keys() == expected.keys()
@@ -98,4 +98,4 @@ def test_parameters_of_another_symbol_are_refused(client: Client) -> None:
             "hint": "",
         }
     ]
-    assert client.module("lstnet_small")["stage"] == "BOUND"
+    assert client.module("lstnet_small")["stage"] == "bound"
