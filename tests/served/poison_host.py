@@ -8,14 +8,17 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.executor.background import Waits, awaited, in_background
 from app.executor.host import ModuleHost
-from app.link.protocols import Arrays, Computation
+from app.link.packed_frames import BatchFacts
+from app.link.protocols import Arrays, Computation, Predicted, Prepared
 
 __all__ = ["PoisonHost"]
+
+_SIGNALS = {"hungry": signal.SIGKILL, "faulty": signal.SIGSEGV}
 
 
 def _die_beside(outputs: Arrays) -> Waits[Mapping[str, Any]]:
@@ -39,11 +42,14 @@ class PoisonHost(ModuleHost):
         """Answer a call, or die."""
         if method == "restore_module" and params["record"]["name"] == "poison":
             return Computation({}, _die_beside, is_exclusive=True)
-        if method == "predict" and params["module"] == "hungry" and "hungry" in self._residents:
-            os.kill(os.getpid(), signal.SIGKILL)
-        if method == "predict" and params["module"] == "faulty" and "faulty" in self._residents:
-            os.kill(os.getpid(), signal.SIGSEGV)
         return super().handle(method, params, tensors)
+
+    def predict(self, batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
+        """Compute predictions, or die."""
+        name = batch[0].call.params["module"]
+        if name in _SIGNALS:
+            os.kill(os.getpid(), _SIGNALS[name])
+        return super().predict(batch)
 
     def advance(self) -> None:
         """Run one batch of one job, or die of it."""

@@ -328,9 +328,13 @@ async def test_npz_bomb(initialized: httpx.AsyncClient) -> None:
 
 async def test_media_types_and_verbs(initialized: httpx.AsyncClient) -> None:
     response = await initialized.post(
-        "/v1/modules/net/predict", content=b"x", headers={"Content-Type": "image/png"}
+        "/v1/modules/net/predict", content=b"x", headers={"Content-Type": "text/html"}
     )
     await refused(response, 415, "unsupported_media_type", "application/x-npy")
+    response = await initialized.post(
+        "/v1/modules/net/predict", content=b"x", headers={"Content-Type": "image/png"}
+    )
+    await refused(response, 422, "invalid", "transform")
     response = await initialized.put("/v1/modules/net/predict", json=GOOD)
     await refused(response, 405, "method_not_allowed", "POST")
     assert response.headers["allow"] == "POST"

@@ -58,6 +58,8 @@ class World:
             "model": "net",
             "version": "live",
             "output": "softmax_output",
+            "input": "data",
+            "label": "stable",
             "dataset": "examples",
             "epoch": "2",
             "file": "net-0002.params",

@@ -130,9 +130,12 @@ async def drop(message: Message) -> None:
 @pytest.fixture
 def all_levels() -> Iterator[None]:
     """Log at debug level, whatever a server that ran before was set to."""
-    config = structlog.get_config()
+    config, root = structlog.get_config(), logging.getLogger()
+    level = root.level
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG))
+    root.setLevel(logging.DEBUG)
     yield
+    root.setLevel(level)
     structlog.configure(**config)
 
 

@@ -171,7 +171,7 @@ def test_recover_says_what_it_took_in_and_what_it_could_not(tmp_path: Path) -> N
         expected = dict(arrays)
     with running_server(data_dir, environment=ENVIRONMENT) as server, Client(server.url) as client:
         module = client.module("trained")
-        assert module["stage"] == "CREATED"
+        assert module["stage"] == "created"
         shape = [[len(expected["examples"]), *expected["examples"].shape[1:]]]
         names = module["data_names"]
         shapes = [{"name": name, "shape": one} for name, one in zip(names, shape, strict=True)]
