@@ -44,6 +44,7 @@ from app.errors import (
 )
 from app.redaction import redacted
 from app.refusals import Forbidden, TooManyRequests, Unauthorized
+from app.version_errors import VersionDamaged
 
 __all__ = [
     "ENGINE_KINDS",
@@ -108,6 +109,7 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     HeadersTooLarge: ErrorKind(431, "headers_too_large", "Header fields over the limit"),
     UnsupportedCoding: ErrorKind(501, "unsupported_coding", "The content coding is not read"),
     Unavailable: ErrorKind(503, "unavailable", "Not available at present"),
+    VersionDamaged: ErrorKind(503, "version_damaged", "The version's checkpoint is damaged"),
     StorageFull: ErrorKind(507, "storage_full", "The server's disk is full"),
     OutOfMemory: ErrorKind(507, "out_of_memory", "The device has no memory for it"),
     ExecutorGone: ErrorKind(503, "executor_gone", "The executor does not answer"),
@@ -156,6 +158,8 @@ ENGINE_KINDS: tuple[ErrorKind, ...] = (
 
 HOST_KINDS: tuple[ErrorKind, ...] = (
     ErrorKind(503, "not_resident", "The module is being moved"),
+    ErrorKind(503, "version_not_loaded", "The version is being loaded"),
+    ErrorKind(503, "version_replaced", "The version's checkpoint was just replaced"),
     ErrorKind(503, "timed_out", "Not computed in time"),
     ErrorKind(409, "would_change", "The module must be marked first"),
 )

@@ -61,6 +61,7 @@ from app.services.services import Services
 from app.services.statistics import Statistics
 from app.services.storage import Storage, StorageOptions, open_storage
 from app.services.submissions import JobDefaults
+from app.services.versions import Versions
 from app.settings import Settings
 
 __all__ = ["configure_logging", "create_app", "openapi_text", "storage_options"]
@@ -83,6 +84,7 @@ _TAGS = [
     {"name": "modules", "description": "Symbols with their shapes, parameters and optimizer."},
     {"name": "parameters", "description": "Parameters and the optimizer."},
     {"name": "predict", "description": "Outputs for examples; nothing changes."},
+    {"name": "versions", "description": "Which checkpoints answer predictions."},
     {"name": "steps", "description": "Training step by step."},
     {"name": "jobs", "description": "Training, evaluation and prediction over datasets."},
     {"name": "checkpoints", "description": "Saved states, in MXNet's files."},
@@ -127,12 +129,17 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
+_EXPOSED = [
+    *("ETag", "Location", "Retry-After", "WWW-Authenticate", "X-Model-Version", "X-Request-Id"),
+]
+
+
 def _cors(settings: Settings) -> dict[str, Any]:
     return {
         "allow_origins": settings.allowed_origins,
         "allow_methods": ["GET", "POST", "PUT", "PATCH", "DELETE"],
         "allow_headers": ["*"],
-        "expose_headers": ["ETag", "Location", "Retry-After", "WWW-Authenticate", "X-Request-Id"],
+        "expose_headers": _EXPOSED,
     }
 
 
@@ -163,13 +170,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         )
         stack.push_async_callback(app.state.decoders.close)
         services = app.state.services = await _open_services(settings, stack)
-        inferences = app.state.inferences = Inferences(services.predictions)
+        inferences = app.state.inferences = Inferences(services.predictions, services.versions)
         app.state.lanes = [
-            ("/v2/models/{model}/infer", InferLane(inferences).open),
-            (
-                "/v1/modules/{module}/predict",
-                PredictLane(services.predictions, settings.max_body_bytes).open,
-            ),
+            *InferLane(inferences).openers(),
+            *PredictLane(
+                services.predictions, services.versions, settings.max_body_bytes
+            ).openers(),
         ]
         yield
 
@@ -230,11 +236,15 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     history = History(jobs, settings.keep_jobs, settings.keep_job_days)
     history.start()
     stack.push_async_callback(history.stop)
+    versions = Versions(access, checkpoints)
+    stack.push_async_callback(versions.close)
     lengths = ObservedLengths(modules, LengthCountFiles(settings.data_dir))
     await lengths.start()
     stack.push_async_callback(lengths.stop)
     statistics = Statistics()
-    predictions = Predictions(access, executors, lengths, statistics, settings.max_predictions)
+    predictions = Predictions(
+        access, versions, executors, lengths, statistics, settings.max_predictions
+    )
     stack.push_async_callback(predictions.close)
     models = ModelRepository(
         settings.models_dir,
@@ -261,6 +271,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         lengths=lengths,
         models=models,
         statistics=statistics,
+        versions=versions,
         recovered=recovered,
     )
 

@@ -20,6 +20,8 @@ __all__ = [
     "ModuleName",
     "NamePattern",
     "ServicesOf",
+    "VersionName",
+    "VersionQuery",
     "refuse_unknown_query",
 ]
 
@@ -60,6 +62,22 @@ async def _actual_module(
 
 ModuleName = Annotated[str, Depends(_actual_module)]
 """The module that a name stands for: of the models folder, else one that a client made."""
+VersionName = Annotated[
+    str,
+    Path(
+        pattern=f"^{NAME_PATTERN}$",
+        description="A version: the number of an epoch, `live`, `latest` or a label.",
+        examples=["3"],
+    ),
+]
+VersionQuery = Annotated[
+    str | None,
+    Query(
+        pattern=f"^{NAME_PATTERN}$",
+        description="The version to answer: the number of an epoch, `live`, `latest` or a label. "
+        "Absent for the one that is promoted, else `live`; a canary answers its share of these.",
+    ),
+]
 DatasetName = Annotated[
     str, Path(pattern=f"^{NAME_PATTERN}$", description="Name of a dataset.", examples=["mnist"])
 ]

@@ -14,6 +14,7 @@ _HEADERS = {
         "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
     ),
     "WWW-Authenticate": ("How to send an API key.", 'Bearer realm="modserve"'),
+    "X-Model-Version": ("The version that answered: `live`, or the number of an epoch.", "3"),
     "Retry-After": ("In how many seconds to try again.", "1"),
     "traceparent": (
         "The client's W3C trace, with the span of this request; where the request has one.",
@@ -40,6 +41,7 @@ _HAVE_LOCATION = {
     "score_module",
     "predict_dataset",
 }
+_HAVE_VERSION = {"predict_module", "predict_with_version"}
 _IF_NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",
@@ -80,6 +82,8 @@ def _declare(verb: str, operation: dict[str, Any], moved_on: dict[str, Any]) -> 
             _add(answer, "Retry-After")
         if status in ("200", "201") and name in _HAVE_ETAG:
             _add(answer, "ETag")
+        if status == "200" and name in _HAVE_VERSION:
+            _add(answer, "X-Model-Version")
         if status in ("201", "202") and name in _HAVE_LOCATION:
             _add(answer, "Location")
     if verb == "get" and name in _HAVE_ETAG:

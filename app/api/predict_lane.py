@@ -1,10 +1,10 @@
-"""``POST /v1/modules/{module}/predict`` with a small body: from its bytes to the answer's."""
+"""``POST /v1/modules/{module}/predict``, also of a version, with a small body: from its bytes to
+the answer's."""
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -20,11 +20,12 @@ from app.domain.module import ModuleKind, ModuleRecord
 from app.domain.sequence import SequencePart
 from app.error_table import to_problem
 from app.errors import NotFound
-from app.exchanges import Begin, Pending, RequestHead, Respond
+from app.exchanges import Begin, Opener, Pending, RequestHead, Respond
 from app.link.client import Outcome
 from app.link.signatures import Signature
 from app.link.slots import Piece
 from app.services.predictions import Predictions, TensorRow
+from app.services.versions import Version, Versions
 from app.tensors.codec import NPY, body_type, decode, encode_buffer, negotiate
 from app.tensors.npy import npy_pieces, read_npy_header
 
@@ -33,6 +34,8 @@ __all__ = ["PredictLane"]
 _log = structlog.get_logger(__name__)
 
 _PATH = re.compile(r"/v1/modules/([^/]+)/predict")
+_VERSION_PATH = re.compile(r"/v1/modules/([^/]+)/versions/([^/]+)/predict")
+_VERSION_QUERY = re.compile(r"version=([A-Za-z0-9._-]+)")
 _NPY_LENGTH = slice(8, 10)
 _MOST_KNOWN = 4096
 
@@ -47,63 +50,83 @@ class _Body(NamedTuple):
 class PredictLane:
     """Answers predictions whose bodies are small."""
 
-    def __init__(self, predictions: Predictions, most_unpacked_bytes: int) -> None:
+    def __init__(
+        self, predictions: Predictions, versions: Versions, most_unpacked_bytes: int
+    ) -> None:
         """Prepare.
 
         Args:
             most_unpacked_bytes: of a body that is compressed.
         """
         self._predictions = predictions
+        self._versions = versions
         self._most_unpacked_bytes = most_unpacked_bytes
         self._npy_rows: dict[bytes, tuple[Any, tuple[int, ...]]] = {}
         self._npy_heads: dict[Signature, bytes] = {}
 
-    def open(self, head: RequestHead) -> Begin | None:
-        """Return how requests with a head are answered; None where they go to the router."""
-        path = _PATH.fullmatch(head.path)
+    def openers(self) -> list[tuple[str, Opener]]:
+        """Return what tells how requests with a head are answered, by route."""
+        return [
+            ("/v1/modules/{module}/predict", self._open),
+            ("/v1/modules/{module}/versions/{version}/predict", self._open_version),
+        ]
+
+    def _open(self, head: RequestHead) -> Begin | None:
+        path, query = _PATH.fullmatch(head.path), _VERSION_QUERY.fullmatch(head.query)
+        if path is None or (head.query and query is None):
+            return None
+        return self._opened(head, path[1], None if query is None else query[1])
+
+    def _open_version(self, head: RequestHead) -> Begin | None:
+        path = _VERSION_PATH.fullmatch(head.path)
         if path is None or head.query:
             return None
-        name = unquote(path[1])
+        return self._opened(head, path[1], unquote(path[2]))
+
+    def _opened(self, head: RequestHead, module: str, version: str | None) -> Begin | None:
+        name = unquote(module)
         if self._predictions.record(name) is None:
             return None
         content_type, accept = head.headers.get("content-type"), head.headers.get("accept")
         if holds_images(content_type):
             return None
-        return partial(self._begin, name, content_type, accept)
+        return partial(self._begin, unquote(head.path), name, version, content_type, accept)
 
     def _begin(
         self,
+        path: str,
         name: str,
+        wanted: str | None,
         content_type: str | None,
         accept: str | None,
         body: bytes,
         request_id: str,
         respond: Respond,
     ) -> Pending | None:
-        refuse = partial(_problem, f"/v1/modules/{name}/predict", request_id)
+        def refuse(error: Exception) -> None:
+            respond(*_problem(path, request_id, error))
+
+        def ask(version: Version) -> Pending:
+            def on_outcome(outcome: Outcome | Exception) -> None:
+                if not isinstance(outcome, Outcome):
+                    refuse(outcome)
+                    return
+                try:
+                    respond(200, *self._write(record, version, outcome, accept))
+                finally:
+                    outcome.release()
+
+            target = self._predictions.target(record, version, asked.rows, asked.bucket, asked.part)
+            return self._predictions.ask(record, version, target, asked.pieces, on_outcome)
+
         try:
-            record = self._predictions.record(name)
-            if record is None:
+            known = self._predictions.record(name)
+            if known is None:
                 raise NotFound("module", name)
-            asked = self._read(record, content_type, body)
-            target = self._predictions.target(record, asked.rows, asked.bucket, asked.part)
+            record, asked = known, self._read(known, content_type, body)
+            return self._versions.when_chosen(record, wanted, ask, refuse, asked.part)
         except Exception as error:
-            respond(*refuse(error))
-            return None
-
-        def on_outcome(outcome: Outcome | Exception) -> None:
-            if not isinstance(outcome, Outcome):
-                respond(*refuse(outcome))
-                return
-            try:
-                respond(200, *self._write(record, outcome, accept))
-            finally:
-                outcome.release()
-
-        try:
-            return self._predictions.ask(record, target, asked.pieces, on_outcome)
-        except Exception as error:
-            respond(*refuse(error))
+            refuse(error)
             return None
 
     def _read(self, record: ModuleRecord, content_type: str | None, body: bytes) -> _Body:
@@ -143,21 +166,22 @@ class PredictLane:
         return _Body(((name, dtype, shape),), [piece])
 
     def _write(
-        self, record: ModuleRecord, outcome: Outcome, accept: str | None
+        self, record: ModuleRecord, version: Version, outcome: Outcome, accept: str | None
     ) -> tuple[bytes, bytes]:
         outputs = outcome.outputs
+        line = b"x-model-version: %b\r\n" % version.name.encode()
         kind = negotiate(accept, single=len(outputs.rows) == 1)
         if kind == NPY and outputs in self._npy_heads:
             content = self._npy_heads[outputs] + outcome.memory[: outputs.nbytes]
-            return b"content-type: application/x-npy\r\n", content
+            return line + b"content-type: application/x-npy\r\n", content
         arrays = outputs.arrays(np.frombuffer(outcome.memory, np.uint8), 0)
         if kind == NPY:
             self._learn_head(outputs, arrays)
-        extra: Mapping[str, Any] | None = None
+        extra: dict[str, Any] = {"version": version.name}
         if record.kind is ModuleKind.BUCKETING:
-            extra = outcome.result
+            extra |= outcome.result
         content = bytes(encode_buffer(kind, arrays, "outputs", extra))
-        return b"content-type: %b\r\n" % kind.encode(), content
+        return line + b"content-type: %b\r\n" % kind.encode(), content
 
     def _learn_head(self, outputs: Signature, arrays: dict[str, Any]) -> None:
         (array,) = arrays.values()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import STRICT_FIELDS, canonical_json
@@ -20,8 +20,10 @@ from app.tensors.json_bodies import parse_json
 
 __all__ = [
     "BucketBody",
+    "CanaryBody",
     "CheckpointBody",
     "DatasetBody",
+    "LabelBody",
     "LearningRateBody",
     "LoadBody",
     "ModuleBody",
@@ -294,6 +296,33 @@ class CheckpointBody:
 
     epoch: Annotated[int, Field(ge=0, le=999_999_999)]
     optimizer_states: bool = True
+
+
+VersionText: TypeAlias = Annotated[
+    str,
+    BeforeValidator(lambda name: str(name) if type(name) is int else name),
+    WithJsonSchema({"type": ["string", "integer"], "examples": [3, "latest", "stable"]}),
+]
+"""A version in a body: the number of an epoch, ``latest`` or a label."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelBody:
+    """The version that a label is put on."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    version: VersionText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryBody:
+    """The version to try, and the share of the predictions that name no version for it."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    version: VersionText
+    weight: Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from app.api import (
     serving,
     steps,
     transforms,
+    versions,
 )
 
 __all__ = ["ROUTERS"]
@@ -29,6 +30,7 @@ ROUTERS = (
     serving.router,
     labels.router,
     transforms.router,
+    versions.router,
     checkpoints.router,
     datasets.router,
     models.router,

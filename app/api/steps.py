@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from app.api.conditional import IF_MATCH
-from app.api.dependencies import ModuleName, NamePattern, ServicesOf
+from app.api.dependencies import ModuleName, NamePattern, ServicesOf, VersionName, VersionQuery
 from app.api.fact_views import StepView, UpdateView
 from app.api.hangup import unless_hung_up
 from app.api.image_bodies import holds_images, read_images
@@ -27,9 +27,11 @@ from app.api.tensor_io import (
 from app.api.views import PageView, StatisticView
 from app.domain.codec import from_plain
 from app.domain.module import ModuleKind
+from app.domain.sequence import SequencePart
 from app.errors import Invalid
 from app.link import calls
 from app.services.predictions import predict_call
+from app.services.services import Services
 
 __all__ = ["router"]
 
@@ -61,6 +63,10 @@ TopK = Annotated[
     int | None,
     Query(ge=1, le=1000, description="Answer with so many of the best classes of each row."),
 ]
+_BESIDE_OUTPUTS = {
+    **_BUCKET_TAKEN,
+    "version": {"type": "string", "description": "Version that answered: `live`, or an epoch."},
+}
 _ERRORS = problems(400, 404, 409, 412, 413, 415, 422, 503)
 
 
@@ -229,7 +235,7 @@ async def set_states(module: ModuleName, request: Request, services: ServicesOf)
     summary="Predict",
     openapi_extra=tensor_or_image_body({"inputs": {"data": [[0.5, 1.0]]}}, _PREDICT_FIELDS),
     responses={
-        **tensor_answer("outputs", _BUCKET_TAKEN),
+        **tensor_answer("outputs", _BESIDE_OUTPUTS),
         **problems(400, 404, 409, 413, 415, 422, 503),
     },
 )
@@ -238,6 +244,7 @@ async def predict_module(
     request: Request,
     services: ServicesOf,
     part: PartOfQuery,
+    version: VersionQuery = None,
     top_k: TopK = None,
 ) -> Response:
     """Compute the outputs of any number of examples; nothing of the module changes.
@@ -264,6 +271,39 @@ async def predict_module(
     refused leaves the states as they are. 409 `sequence_lost` where there are no states to go on
     with.
     """
+    return await _predict(module, version, request, services, part, top_k)
+
+
+@router.post(
+    "/versions/{version}/predict",
+    tags=["predict"],
+    summary="Predict with a version",
+    openapi_extra=tensor_or_image_body({"inputs": {"data": [[0.5, 1.0]]}}, _PREDICT_FIELDS),
+    responses={
+        **tensor_answer("outputs", _BESIDE_OUTPUTS),
+        **problems(400, 404, 409, 413, 415, 422, 503),
+    },
+)
+async def predict_with_version(
+    module: ModuleName,
+    version: VersionName,
+    request: Request,
+    services: ServicesOf,
+    part: PartOfQuery,
+    top_k: TopK = None,
+) -> Response:
+    """Compute the outputs of any number of examples; see `predict` without a version."""
+    return await _predict(module, version, request, services, part, top_k)
+
+
+async def _predict(
+    module: str,
+    wanted: str | None,
+    request: Request,
+    services: Services,
+    part: SequencePart | None,
+    top_k: int | None,
+) -> Response:
     record = await services.access.known(module)
     rest: dict[str, Any] = {}
     if holds_images(request.headers.get("content-type")):
@@ -275,15 +315,21 @@ async def predict_module(
     if part is not None and fields.part is not None:
         expected = "a sequence in the query or among the body's members"
         raise Invalid("sequence_id", "both", expected)
-    call = predict_call(record, fields.bucket, part or fields.part)
-    reply = await unless_hung_up(request, services.predictions.call(record, call, tensors))
-    extra = None
+    part = part or fields.part
+    version = await services.versions.choose(record, wanted, part)
+    call = predict_call(record, fields.bucket, part, version.key)
+    asked = services.predictions.call(record, version, call, tensors)
+    reply = await unless_hung_up(request, asked)
+    extra = {"version": version.name}
     if record.kind is ModuleKind.BUCKETING:
-        extra = reply.result
+        extra |= reply.result
         rows = tuple((name, one.dtype, one.shape) for name, one in tensors.items())
         services.predictions.note_answered(
-            record, services.predictions.target(record, rows, fields.bucket)
+            record, services.predictions.target(record, version, rows, fields.bucket)
         )
     if top_k is not None:
-        return await answer_ranked(reply, top_k, record.labels, extra)
-    return await answer(request, reply, "outputs", extra)
+        response = await answer_ranked(reply, top_k, record.labels, extra)
+    else:
+        response = await answer(request, reply, "outputs", extra)
+    response.headers["X-Model-Version"] = version.name
+    return response

@@ -181,6 +181,36 @@ class ModuleCalls(Connection):
         """
         return self._json("PATCH", f"/v1/modules/{name}/serving", json=fields)
 
+    def versions(self, name: str) -> dict[str, Any]:
+        """Return which versions are promoted, labelled and tried, and the newest of all."""
+        return self._json("GET", f"/v1/modules/{name}/versions")
+
+    def promote(self, name: str, version: int | str) -> dict[str, Any]:
+        """Let a version answer predictions that name none."""
+        return self._json("POST", f"/v1/modules/{name}/versions/{version}/promote")
+
+    def roll_back(self, name: str) -> dict[str, Any]:
+        """Promote the version that was promoted before."""
+        return self._json("POST", f"/v1/modules/{name}/rollback")
+
+    def set_version_label(self, name: str, label: str, version: int | str) -> dict[str, Any]:
+        """Give a version another name."""
+        path = f"/v1/modules/{name}/version_labels/{label}"
+        return self._json("PUT", path, json={"version": version})
+
+    def remove_version_label(self, name: str, label: str) -> None:
+        """Take a label away."""
+        self.request("DELETE", f"/v1/modules/{name}/version_labels/{label}")
+
+    def set_canary(self, name: str, version: int | str, weight: float) -> dict[str, Any]:
+        """Let a version answer a share of the predictions that name none."""
+        body = {"version": version, "weight": weight}
+        return self._json("PUT", f"/v1/modules/{name}/canary", json=body)
+
+    def remove_canary(self, name: str) -> None:
+        """Let no canary answer any more."""
+        self.request("DELETE", f"/v1/modules/{name}/canary")
+
     def optimizer_states(self, name: str) -> bytes:
         """Return the optimizer's states as MXNet's ``.states`` file has them."""
         return self.request("GET", f"/v1/modules/{name}/optimizer/states").content

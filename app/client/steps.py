@@ -83,6 +83,12 @@ class StepCalls(Connection):
         """Remove the labels of an output."""
         self.request("DELETE", f"/v1/modules/{name}/labels/{output}")
 
+    def predict_with_version(
+        self, name: str, version: int | str, **inputs: npt.ArrayLike
+    ) -> Arrays:
+        """Return the outputs of a version: an epoch, ``live``, ``latest`` or a label."""
+        return self._exchange(f"/v1/modules/{name}/versions/{version}/predict", inputs, {})
+
     def forward(self, name: str, inputs: Mapping[str, npt.ArrayLike], **fields: Any) -> Arrays:
         """Compute and return the outputs of a batch, labels among its inputs."""
         return self._exchange(f"/v1/modules/{name}/forward", inputs, fields)

@@ -25,6 +25,7 @@ from app.domain.declaration import FolderModel
 from app.domain.origin import Origin
 from app.domain.serving import ServingSpec
 from app.domain.transforms import ImageTransform
+from app.domain.versions import VersionSpec
 from app.errors import Conflict, ParamsLost, WrongStage
 
 __all__ = [
@@ -205,6 +206,7 @@ class ModuleRecord:
         serving: how predictions are served.
         transforms: how images become inputs, by the input's name.
         labels: of the classes of an output, by its name.
+        versions: which checkpoints answer them.
         bind, init, optimizer: the specifications of the calls made, None before the call.
         params: where the parameters came from, None while there are none.
         checkpoint: the newest durable state of its parameters.
@@ -236,6 +238,7 @@ class ModuleRecord:
     serving: ServingSpec = field(default_factory=ServingSpec)
     transforms: Mapping[str, ImageTransform] = field(default_factory=dict)
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    versions: VersionSpec = field(default_factory=VersionSpec)
     bind: BindSpec | None = None
     init: InitSpec | None = None
     optimizer: OptimizerSpec | None = None
@@ -333,6 +336,7 @@ CALLS: Mapping[str, Call] = {
     "states": Call(Stage.INITIALIZED),
     "monitor": Call(Stage.INITIALIZED),
     "predict": Call(Stage.INITIALIZED),
+    "predict_version": Call(Stage.BOUND),
     "score": Call(Stage.INITIALIZED),
     "predict_dataset": Call(Stage.INITIALIZED),
     "backward": Call(Stage.INITIALIZED, training=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from app.executor.modules.randomness import RandomStreams
 from app.executor.modules.residents import Residents
 from app.executor.modules.restoring import restored_module
 from app.executor.modules.stepping import Stepper
+from app.executor.modules.version_loading import load_version
 from app.executor.predict.batching import Batching
 from app.executor.second_try import tried_twice
 from app.executor.step_calls import StepCalls
@@ -59,6 +60,7 @@ from core.backends import backend_of
 __all__ = ["ModuleHost"]
 
 Handler = Callable[["ModuleHost", Any, Arrays], Answer | Computation]
+Make = Callable[[], Waits[Mapping[str, Any] | None]]
 
 _TYPES: Mapping[str, type[Any]] = {name: cls for cls, name in CALL_NAMES.items()}
 _CONTROL = (
@@ -74,8 +76,7 @@ _CONTROL = (
     JobControl,
 )
 _PRIORITIES: Mapping[type[Any], Priority] = {
-    calls.Predict: Priority.PREDICT,
-    calls.RestoreModule: Priority.PREDICT,
+    **dict.fromkeys((calls.Predict, calls.RestoreModule, calls.LoadVersion), Priority.PREDICT),
     **dict.fromkeys(_CONTROL, Priority.CONTROL),
 }
 """Of all calls that are no steps."""
@@ -186,21 +187,24 @@ class ModuleHost:
         self._residents.measure(name)
         self._residents.keep_to_budget(name)
 
-    def _alone(self, call: Any, make: Callable[[], Waits[Mapping[str, Any] | None]]) -> Computation:
+    def _alone(self, call: Any, make: Make) -> Computation:
         """Return the computation of a call that has its module to itself until it ends."""
+        return self._in_steps(call, make, is_exclusive=True)
+
+    def _in_steps(self, call: Any, make: Make, *, is_exclusive: bool) -> Computation:
         name = _module_of(call)
         assert name is not None
 
         def run(outputs: Arrays) -> Waits[Mapping[str, Any]]:
             what = f"{CALL_NAMES[type(call)]} of module {name!r}"
             try:
-                with self._residents.changing(name):
+                with self._residents.changing(name) if is_exclusive else nullcontext():
                     result = yield from tried_twice(make, lambda: self._make_room(name), what)
             finally:
                 self._account(call)
             return result or {}
 
-        return Computation({}, run, is_exclusive=True)
+        return Computation({}, run, is_exclusive=is_exclusive)
 
     def _steps(self, computation: Computation, outputs: Arrays) -> Waits[Mapping[str, Any]]:
         steps = computation.run(outputs)
@@ -423,18 +427,7 @@ class ModuleHost:
     # -- predictions --------------------------------------------------------------------------
 
     def _predict(self, call: calls.Predict, tensors: Arrays) -> Answer | Computation:
-        module = self._get(call.module)
-        module.require("predict")
-        prediction = module.inference.prepare(tensors, call.bucket)
-        result = prediction.result
-        if not prediction.is_large:
-            return result, prediction.run()
-
-        def run(outputs: Arrays) -> Waits[Mapping[str, Any]]:
-            yield from prediction.steps(outputs)
-            return result
-
-        return Computation(prediction.specs(), run)
+        return self._batching.answer(call, tensors)
 
     # -- files --------------------------------------------------------------------------------
 
@@ -452,6 +445,12 @@ class ModuleHost:
         module = self._idle(call.module, "loading a checkpoint")
         options = _chosen(call, "allow_missing", "allow_extra", "optimizer_states", "check_states")
         return self._alone(call, lambda: load_module(module, Path(call.directory), **options))
+
+    def _load_version(self, call: calls.LoadVersion, tensors: Arrays) -> Computation:
+        module = self._get(call.module)
+        module.require("predict_version")
+
+        return self._in_steps(call, partial(load_version, module, call), is_exclusive=False)
 
     # -- modules ------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from app.domain.origin import Head
 from app.domain.sequence import SequencePart, SequenceStates
 from app.domain.serving import Batches
 from app.link.call_base import OfModule, Strict
+from app.link.file_calls import LoadCheckpoint, LoadVersion, SaveCheckpoint
 from app.link.job_messages import JobControl, JobStart
 from app.link.step_calls import (
     Backward,
@@ -66,6 +67,7 @@ __all__ = [
     "InitParams",
     "InspectModel",
     "LoadCheckpoint",
+    "LoadVersion",
     "OfModule",
     "PassCall",
     "Predict",
@@ -300,6 +302,8 @@ class Predict(OfModule):
 
     Attributes:
         bucket: take this bucket.
+        version: the version to compute with, as ``LoadVersion`` calls it; None for the parameters
+            in training. ``version_not_loaded`` where it is not there.
         max_batch_size: examples that may be computed together with it; None for as many as take a
             short time.
         batches: whether it may be computed with others; see ``ServingSpec``.
@@ -311,51 +315,13 @@ class Predict(OfModule):
     """
 
     bucket: str | None = None
+    version: str | None = None
     max_batch_size: int | None = None
     batches: Batches = "auto"
     max_delay_us: int = 0
     is_strict: bool = False
     part: SequencePart | None = None
     states: SequenceStates | None = None
-
-
-# -- files -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaveCheckpoint(OfModule):
-    """Write a checkpoint under a root; answers with its ``manifest``.
-
-    Attributes:
-        root: directory of the module's checkpoints.
-        epoch: its tag.
-        optimizer_states: write these too, if there is an optimizer.
-    """
-
-    root: str
-    epoch: int
-    optimizer_states: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadCheckpoint(OfModule):
-    """Take parameters, and on request the optimizer's states, from a checkpoint's directory.
-
-    May come before binding; states need an optimizer.
-
-    Attributes:
-        directory: the checkpoint.
-        optimizer_states: take these too.
-        allow_missing: parameters that it lacks keep their values.
-        allow_extra: pass over what is no parameter of the module.
-        check_states: refuse an optimizer's states that cannot be read, though none are taken.
-    """
-
-    directory: str
-    optimizer_states: bool = False
-    allow_missing: bool = False
-    allow_extra: bool = False
-    check_states: bool = False
 
 
 Call: TypeAlias = (
@@ -404,6 +370,7 @@ CALL_NAMES: Mapping[type[Any], str] = {
     Predict: "predict",
     SaveCheckpoint: "save_checkpoint",
     LoadCheckpoint: "load_checkpoint",
+    LoadVersion: "load_version",
     JobStart: "start_job",
     JobControl: "control_job",
 }

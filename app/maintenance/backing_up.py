@@ -115,7 +115,8 @@ class _Copying:
                 return False
             for path in source.glob("*.json"):
                 self._link(path)
-            for root in (source / "checkpoints", source / "base", *source.glob("resume/*")):
+            roots = (source / name for name in ("checkpoints", "versions", "base"))
+            for root in (*roots, *source.glob("resume/*")):
                 self._copy_checkpoints(root)
         return True
 

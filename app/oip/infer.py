@@ -9,15 +9,16 @@ from urllib.parse import unquote
 
 from app.error_answers import error_answer
 from app.errors import NotFound, ServiceError
-from app.exchanges import Begin, Pending, RequestHead, Respond
+from app.exchanges import Begin, Opener, Pending, RequestHead, Respond
 from app.link.client import Outcome
 from app.oip.codings import chosen_coding
 from app.oip.inference import FEW_BYTES, LENGTH_FIELD, Inferences, Writer, header_bytes_of, split
-from app.oip.versions import check_version
+from app.services.versions import Version
 
 __all__ = ["InferLane"]
 
-_PATH = re.compile(r"/v2/models/([^/]+)(?:/versions/([^/]+))?/infer")
+_PATH = re.compile(r"/v2/models/([^/]+)/infer")
+_VERSION_PATH = re.compile(r"/v2/models/([^/]+)/versions/([^/]+)/infer")
 _ANY_PATH = "/v2"
 
 
@@ -28,17 +29,25 @@ class InferLane:
         self._inferences = inferences
         self._writing: set[asyncio.Future[None]] = set()
 
-    def open(self, head: RequestHead) -> Begin | None:
-        """Return how requests with a head are answered; None where they go to the router."""
+    def openers(self) -> list[tuple[str, Opener]]:
+        """Return what tells how requests with a head are answered, by route."""
+        return [
+            ("/v2/models/{model}/infer", self._open),
+            ("/v2/models/{model}/versions/{version}/infer", self._open_version),
+        ]
+
+    def _open(self, head: RequestHead) -> Begin | None:
         path = _PATH.fullmatch(head.path)
-        if path is None or head.query:
-            return None
-        model, version = unquote(path[1]), path[2] and unquote(path[2])
-        record = self._inferences.record(model)
-        if record is None:
+        return None if path is None else self._opened(head, unquote(path[1]), None)
+
+    def _open_version(self, head: RequestHead) -> Begin | None:
+        path = _VERSION_PATH.fullmatch(head.path)
+        return None if path is None else self._opened(head, unquote(path[1]), unquote(path[2]))
+
+    def _opened(self, head: RequestHead, model: str, version: str | None) -> Begin | None:
+        if head.query or self._inferences.record(model) is None:
             return None
         try:
-            version = check_version(record, version)
             header_bytes = header_bytes_of(head.headers.get(LENGTH_FIELD))
         except ServiceError:
             return None
@@ -50,31 +59,38 @@ class InferLane:
     def _begin(
         self,
         model: str,
-        version: str,
+        wanted: str | None,
         header_bytes: int | None,
         coding: str | None,
         body: bytes,
         request_id: str,
         respond: Respond,
     ) -> Pending | None:
+        refuse = partial(_refuse, request_id, respond)
         try:
-            text, behind = split(body, header_bytes)
-            header = self._inferences.read(text)
             record = self._inferences.record(model)
             if record is None:
                 raise NotFound("model", model)
-            write = self._inferences.writer(record, version, header.wish, coding)
-            on_outcome = partial(self._on_outcome, write, request_id, respond)
-            return self._inferences.ask(record, header, behind, on_outcome)
+            found = record
+            text, behind = split(body, header_bytes)
+            part = self._inferences.part(text)
+
+            def ask(version: Version) -> Pending:
+                header = self._inferences.read(text)
+                write = self._inferences.writer(found, version.name, header.wish, coding)
+                on_outcome = partial(self._on_outcome, write, request_id, respond)
+                return self._inferences.ask(found, version, header, behind, on_outcome)
+
+            return self._inferences.versions.when_chosen(found, wanted, ask, refuse, part)
         except Exception as error:
-            _refuse(error, request_id, respond)
+            refuse(error)
             return None
 
     def _on_outcome(
         self, write: Writer, request_id: str, respond: Respond, outcome: Outcome | Exception
     ) -> None:
         if not isinstance(outcome, Outcome):
-            _refuse(outcome, request_id, respond)
+            _refuse(request_id, respond, outcome)
         elif outcome.outputs.nbytes > FEW_BYTES:
             task = asyncio.ensure_future(_write_beside(write, request_id, respond, outcome))
             self._writing.add(task)
@@ -87,7 +103,7 @@ def _write_here(write: Writer, request_id: str, respond: Respond, outcome: Outco
     try:
         written = write(outcome)
     except Exception as error:
-        _refuse(error, request_id, respond)
+        _refuse(request_id, respond, error)
     else:
         respond(200, written.lines, bytes(written.content))
     finally:
@@ -99,13 +115,13 @@ async def _write_beside(write: Writer, request_id: str, respond: Respond, outcom
         written = await asyncio.to_thread(write, outcome)
         content = bytes(written.content)
     except Exception as error:
-        _refuse(error, request_id, respond)
+        _refuse(request_id, respond, error)
     else:
         respond(200, written.lines, content)
     finally:
         outcome.release()
 
 
-def _refuse(error: Exception, request_id: str, respond: Respond) -> None:
+def _refuse(request_id: str, respond: Respond, error: Exception) -> None:
     answer = error_answer(error, request_id, _ANY_PATH)
     respond(answer.status, answer.lines, answer.body)

@@ -21,7 +21,6 @@ from app.oip.interfaces import TensorDesc, interface_of
 from app.oip.large_headers import read_large
 from app.oip.openapi import ModelName, VersionName, answers, json_content, raw_request
 from app.oip.requests import known_model, model_now, read_content
-from app.oip.versions import check_version
 from app.services.services import Services
 
 __all__ = ["router"]
@@ -149,7 +148,7 @@ async def infer_version(
 async def _infer(request: Request, services: Services, model: str, version: str | None) -> Response:
     inferences: Inferences = request.app.state.inferences
     record = await known_model(services, model)
-    version = check_version(record, version)
+    chosen = await services.versions.choose(record, version)
     header_bytes = header_bytes_of(request.headers.get(LENGTH_FIELD))
     body = await read_content(request)
     text, behind = split(body, header_bytes)
@@ -159,9 +158,11 @@ async def _infer(request: Request, services: Services, model: str, version: str 
         header = await read_large(decoders(request), text)
     else:
         header = await beside_the_loop(len(text), partial(inferences.read, text))
+    if header.part is not None:
+        chosen = await services.versions.choose(record, version, header.part)
     coding = chosen_coding(request.headers.get("accept-encoding", ""))
-    write = inferences.writer(record, version, header.wish, coding)
-    outcome = await unless_hung_up(request, inferences.outcome(record, header, behind))
+    write = inferences.writer(record, chosen.name, header.wish, coding)
+    outcome = await unless_hung_up(request, inferences.outcome(record, chosen, header, behind))
     try:
         written = await beside_the_loop(outcome.outputs.nbytes, partial(write, outcome), FEW_BYTES)
         return Response(written.content, headers=written.headers)

@@ -10,13 +10,15 @@ import time
 from collections.abc import Callable
 
 from app.domain.module import ModuleRecord
-from app.errors import Invalid, Malformed
+from app.domain.sequence import SequencePart
+from app.errors import Invalid, Malformed, ServiceError
 from app.link.client import Asked, OnOutcome, Outcome
 from app.link.slots import Piece
 from app.oip.codings import compress
 from app.oip.infer_answer import Answers, Written
 from app.oip.infer_request import InferHeader, Wish, read_header
 from app.services.predictions import Predictions
+from app.services.versions import Version, Versions
 
 __all__ = ["FEW_BYTES", "LENGTH_FIELD", "Inferences", "Writer", "header_bytes_of", "split"]
 
@@ -30,9 +32,14 @@ Writer = Callable[[Outcome], Written]
 
 
 class Inferences:
-    """Reads, asks and writes; what comes again and again is read and written once."""
+    """Reads, asks and writes; what comes again and again is read and written once.
 
-    def __init__(self, predictions: Predictions) -> None:
+    Attributes:
+        versions: choose which version answers.
+    """
+
+    def __init__(self, predictions: Predictions, versions: Versions) -> None:
+        self.versions = versions
         self._predictions = predictions
         self._headers: dict[bytes, InferHeader] = {}
         self._answers: dict[tuple[str, str], Answers] = {}
@@ -53,19 +60,38 @@ class Inferences:
                 self._headers[text] = header
         return header
 
+    def part(self, text: bytes) -> SequencePart | None:
+        """Return which part of a sequence a request is; None for one that cannot be read, too.
+
+        A version that is not there is told of before that.
+        """
+        try:
+            return self.read(text).part
+        except ServiceError:
+            return None
+
     def ask(
-        self, record: ModuleRecord, header: InferHeader, behind: memoryview, on_outcome: OnOutcome
+        self,
+        record: ModuleRecord,
+        version: Version,
+        header: InferHeader,
+        behind: memoryview,
+        on_outcome: OnOutcome,
     ) -> Asked:
         """Ask for it; raise what keeps it from being asked for."""
         pieces: list[Piece] = header.pieces(behind)
-        target = self._predictions.target(record, header.rows, part=header.part, is_strict=True)
+        target = self._predictions.target(
+            record, version, header.rows, part=header.part, is_strict=True
+        )
         deadline = time.monotonic() + header.timeout_us * 1e-6 if header.timeout_us else 0.0
         return self._predictions.ask(
-            *(record, target, pieces, on_outcome), deadline=deadline, priority=header.priority
+            *(record, version, target, pieces, on_outcome),
+            deadline=deadline,
+            priority=header.priority,
         )
 
     async def outcome(
-        self, record: ModuleRecord, header: InferHeader, behind: memoryview
+        self, record: ModuleRecord, version: Version, header: InferHeader, behind: memoryview
     ) -> Outcome:
         """Ask for it and wait for its outcome, which is to be released; raise what it ends with."""
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
@@ -76,7 +102,7 @@ class Inferences:
             else:
                 future.set_exception(outcome)
 
-        asked = self.ask(record, header, behind, on_outcome)
+        asked = self.ask(record, version, header, behind, on_outcome)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:

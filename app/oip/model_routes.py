@@ -14,7 +14,7 @@ from app.oip.interfaces import Interface, TensorDesc, interface_of
 from app.oip.openapi import ModelName, VersionName, answers
 from app.oip.readiness import model_states
 from app.oip.requests import model_now
-from app.oip.versions import check_version, versions_of
+from app.oip.versions import versions_of
 from app.services.services import Services
 
 __all__ = ["router"]
@@ -104,7 +104,7 @@ async def get_version_config(
 
 async def _metadata(services: Services, model: str, version: str | None) -> dict[str, Any]:
     record = await model_now(services, model)
-    check_version(record, version)
+    await services.versions.choose(record, version)
     interface = await interface_of(services, record)
     return {
         "name": record.public_name,
@@ -121,7 +121,7 @@ def _tensor(desc: TensorDesc) -> dict[str, Any]:
 
 async def _readiness(services: Services, model: str, version: str | None) -> Response:
     record = await model_now(services, model)
-    check_version(record, version)
+    await services.versions.choose(record, version)
     (state,) = await model_states(services, [record])
     if state.is_ready:
         return JSONResponse({"name": record.public_name, "ready": True})
@@ -132,7 +132,7 @@ async def _readiness(services: Services, model: str, version: str | None) -> Res
 
 async def _config(services: Services, model: str, version: str | None) -> dict[str, Any]:
     record = await model_now(services, model)
-    check_version(record, version)
+    await services.versions.choose(record, version)
     interface = await interface_of(services, record)
     most = _most_rows(record, interface)
     powers = [1 << power for power in range(_LONGEST_PREFERRED.bit_length())]

@@ -12,7 +12,7 @@ from app.domain.module import ModuleRecord
 from app.oip.openapi import ModelName, VersionName, answers
 from app.oip.repository_routes import all_models
 from app.oip.requests import model_now
-from app.oip.versions import check_version, number_of, versions_of
+from app.oip.versions import number_of, versions_of
 from app.services.services import Services
 from app.services.statistics import ModuleStatistics
 
@@ -75,7 +75,7 @@ async def get_version_statistics(
 ) -> dict[str, Any]:
     """Return counts and times of a version's predictions since the server began."""
     record = await model_now(services, model)
-    check_version(record, version)
+    await services.versions.choose(record, version)
     return {"model_stats": [_statistics(services, record)]}
 
 

@@ -1,31 +1,18 @@
-"""Versions of models: at present each has one, the module as it is."""
+"""Versions of models as the protocol tells of them."""
 
 from __future__ import annotations
 
 from app.domain.module import ModuleRecord
-from app.errors import NotFound
+from app.domain.versions import LIVE
 
-__all__ = ["LIVE", "check_version", "number_of", "versions_of"]
-
-LIVE = "live"
+__all__ = ["number_of", "versions_of"]
 
 
 def versions_of(record: ModuleRecord) -> list[str]:
-    """Return the versions of a model that are served."""
-    return [LIVE]
+    """Return the versions of a model that have a part in its serving; others may be asked, too."""
+    return [LIVE, *(str(version) for version in sorted(record.versions.in_use()))]
 
 
 def number_of(version: str) -> str:
     """Return a version as statistics name it: perf_analyzer ends at one that is no number."""
     return "0" if version == LIVE else version
-
-
-def check_version(record: ModuleRecord, version: str | None) -> str:
-    """Return the version asked for, or that which answers where none is; raise NotFound."""
-    served = versions_of(record)
-    if version is None:
-        return served[0]
-    if version not in served:
-        hint = f"there are: {', '.join(served)}"
-        raise NotFound(f"version of model {record.name!r}", version, hint)
-    return version

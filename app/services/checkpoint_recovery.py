@@ -67,7 +67,8 @@ class CheckpointRecovery:
         return [finding for name in names for finding in self._read(name)[1]]
 
     def _on_disk(self, module: str) -> tuple[Manifests, list[Finding]]:
-        recover(self._checkpoints.root(module))
+        for root in (self._checkpoints.root(module), self._checkpoints.versions_root(module)):
+            recover(root)
         return self._read(module)
 
     def _read(self, module: str) -> tuple[Manifests, list[Finding]]:

@@ -10,6 +10,7 @@ the first, or it is pruned or deleted.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import re
@@ -18,10 +19,11 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from app.domain.checkpoint import CheckpointManifest, CheckpointTag, FileDigest, best_tags
+from app.domain.checkpoint import CheckpointManifest, CheckpointTag, FileDigest
 from app.domain.job import TERMINAL, Job, JobKind, JobStatus
 from app.domain.module import ModuleRecord
 from app.domain.names import check_name
+from app.domain.retention import tags_to_keep
 from app.errors import Damaged, InUse, Invalid, NotFound, ServiceError
 from app.files.checkpoint_files import (
     MANIFEST,
@@ -45,6 +47,7 @@ from app.services.preconditions import check_etag, is_expected
 from app.services.uploads import Upload, uploading
 from app.store.checkpoints import (
     forget_checkpoint,
+    indexed_tags,
     list_checkpoints,
     put_checkpoint,
 )
@@ -87,6 +90,8 @@ class CheckpointService:
         self._max_symbol_bytes = max_symbol_bytes
         self._keep = keep
         self._upload_locks = NameLocks(data_dir / "locks" / "checkpoints")
+        self._editions: dict[str, int] = {}
+        self._count = itertools.count(1)
 
     # -- places -------------------------------------------------------------------------------
 
@@ -98,6 +103,10 @@ class CheckpointService:
         """Return the directory of one checkpoint, which may not be there."""
         return self.root(module) / str(tag)
 
+    def versions_root(self, module: str) -> Path:
+        """Return the directory of what is kept of versions, which may not be there."""
+        return self._modules.directories.path(module) / "versions"
+
     def base(self, record: ModuleRecord) -> Path | None:
         """Return the directory of what a module keeps of another one; None for all the others."""
         if record.origin is None or record.origin.head is None:
@@ -105,6 +114,20 @@ class CheckpointService:
         return self._modules.directories.path(record.name) / "base" / record.origin.epoch
 
     # -- reading ------------------------------------------------------------------------------
+
+    def edition(self, module: str) -> int:
+        """Return a number that changes when a module's checkpoints do."""
+        return self._editions.get(module, 0)
+
+    def touch(self, module: str) -> None:
+        """Note that a module's checkpoints, or those kept of its versions, have changed."""
+        self._editions[module] = next(self._count)
+
+    def latest_version(self, module: str) -> int | None:
+        """Return the furthest epoch of which there is a checkpoint; raise NotFound."""
+        with self._store.read() as connection:
+            whole = [tag.epoch for tag in indexed_tags(connection, module) if not tag.batch]
+        return max(whole, default=None)
 
     def list_checkpoints(
         self,
@@ -153,8 +176,7 @@ class CheckpointService:
         # The index comes last: what it lacks at a start, the module may not have heard of either.
         has_states = any(name.endswith(".states") for name in manifest.files)
         self._modules.saved(module, tag, saved_states=has_states)
-        with self._store.write() as connection:
-            put_checkpoint(connection, manifest)
+        self._enter(manifest)
         return manifest
 
     async def upload(
@@ -233,8 +255,7 @@ class CheckpointService:
                 self._check_same(module, tag, digests, is_whole)
             self._write_files(module, tag, uploads, is_whole)
             manifest = read_manifest(self.directory(module, tag))
-            with self._store.write() as connection:
-                put_checkpoint(connection, manifest)
+            self._enter(manifest)
         return manifest
 
     def _write_files(
@@ -290,8 +311,7 @@ class CheckpointService:
             params = [name for name in manifest.files if name.endswith(".params")]
             link_files(source, params, writer.directory)
         if base is None:
-            with self._store.write() as connection:
-                put_checkpoint(connection, read_manifest(root / str(tag)))
+            self._enter(read_manifest(root / str(tag)))
 
     @tell_full_disk()
     def delete(self, module: str, tag: CheckpointTag) -> None:
@@ -299,32 +319,32 @@ class CheckpointService:
 
         Raises:
             NotFound: no such module or checkpoint.
-            InUse: the module would be restored from it.
+            InUse: the module would be restored from it, or it is a version in use.
         """
         self._check_etag(module, tag)
-        if self._modules.get(module).checkpoint == tag:
+        record = self._modules.get(module)
+        if record.checkpoint == tag:
             raise InUse(
                 f"checkpoint {tag} is what module {module!r} is restored from; "
                 f"save or load another first"
             )
+        parts = [] if tag.batch else record.versions.parts(tag.epoch)
+        if parts:
+            raise InUse(
+                f"version {tag} of module {module!r} is in use: {', '.join(parts)}; promote "
+                "another one, end its trial or take the label away first"
+            )
         self._remove(module, tag)
 
     def prune(self, module: str, keep: int | None = None) -> list[CheckpointTag]:
-        """Remove all but the newest checkpoints; return the tags removed.
-
-        Of those within an epoch only one newer than all the others stays. What the module is
-        restored from always does, and so do the best of each job that keeps its best.
+        """Remove all but the newest checkpoints, see ``tags_to_keep``; return the tags removed.
 
         Args:
             keep: how many between epochs; None takes the server's default, which may be all.
         """
-        keep = keep if keep is not None else self._keep
-        kept: set[CheckpointTag | None] = {self._modules.get(module).checkpoint}
         newest_first = sorted(self._manifests(module), key=_age, reverse=True)
-        kept |= best_tags(newest_first)
-        whole = [manifest.tag for manifest in newest_first if manifest.batch == 0]
-        # A slice up to None is all of them.
-        kept.update(whole[:keep], (manifest.tag for manifest in newest_first[:1]))
+        keep = keep if keep is not None else self._keep
+        kept = tags_to_keep(self._modules.get(module), newest_first, keep)
         removed = [manifest.tag for manifest in newest_first if manifest.tag not in kept]
         for tag in removed:
             self._remove(module, tag)
@@ -417,6 +437,11 @@ class CheckpointService:
 
     # -- helpers ------------------------------------------------------------------------------
 
+    def _enter(self, manifest: CheckpointManifest) -> None:
+        with self._store.write() as connection:
+            put_checkpoint(connection, manifest)
+        self.touch(manifest.module)
+
     def _manifests(self, module: str) -> Iterator[CheckpointManifest]:
         return _readable(self.root(module))
 
@@ -442,6 +467,7 @@ class CheckpointService:
         remove_checkpoint(self.root(module), tag)
         with self._store.write() as connection:
             forget_checkpoint(connection, module, tag)
+        self.touch(module)
 
 
 _MXNET_FILE = re.compile(r"(.+)-(?:symbol\.json|[0-9]{4}\.(?:params|states))")

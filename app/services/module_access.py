@@ -229,11 +229,16 @@ class ModuleAccess:
             if states and states != before.serving.states:
                 reply = await self.ask(before, calls.DescribeModule(module=name))
                 check_state_links(before, states, reply.result["output_names"])
-            record = await asyncio.to_thread(self._modules.change, name, alter)
-            self.remember(record)  # so that no prediction brings it back
+            record = await self.note(name, alter)  # so that no prediction brings it back
             if is_leaving:
                 await self._leave(record, before.serving)
             return record
+
+    async def note(self, name: str, alter: Alter) -> ModuleRecord:
+        """Change what is known of a module without asking; who calls this has it locked."""
+        record = await asyncio.to_thread(self._modules.change, name, alter)
+        self.remember(record)
+        return record
 
     async def _leave(self, record: ModuleRecord, before: ServingSpec) -> None:
         """Let a module go from its device; where it cannot go now, it is served as before."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections import Counter
 from collections.abc import Coroutine, Hashable, Sequence
@@ -21,6 +22,7 @@ from app.services.executors import Executors
 from app.services.module_access import ModuleAccess
 from app.services.observed_lengths import ObservedLengths
 from app.services.statistics import Statistics
+from app.services.versions import LIVE_VERSION, Version, Versions
 
 __all__ = ["Predictions", "TensorRow", "predict_call"]
 
@@ -36,10 +38,18 @@ def predict_call(
     record: ModuleRecord,
     bucket: str | None = None,
     part: SequencePart | None = None,
+    version: str | None = None,
     *,
     is_strict: bool = False,
 ) -> calls.Predict:
     """Return the call for a prediction of a module as it is served.
+
+    Args:
+        record: the module.
+        bucket: its key, None for the smallest that holds the inputs.
+        part: of a sequence, where it is one.
+        version: as the executor knows it, None for the parameters in training.
+        is_strict: see ``calls.Predict``.
 
     Raises:
         Unavailable: the module was unloaded.
@@ -57,6 +67,7 @@ def predict_call(
     return calls.Predict(
         module=record.name,
         bucket=bucket,
+        version=version,
         max_batch_size=serving.max_batch_size,
         batches=serving.batches,
         max_delay_us=serving.max_delay_us,
@@ -83,6 +94,7 @@ class Predictions:
     def __init__(
         self,
         access: ModuleAccess,
+        versions: Versions,
         executors: Executors,
         lengths: ObservedLengths,
         statistics: Statistics,
@@ -98,6 +110,7 @@ class Predictions:
         self._lengths = lengths
         self._statistics = statistics
         self._access = access
+        self._versions = versions
         self._executors = executors
         self._most_waiting = most_waiting
         self._under_way: Counter[str] = Counter()
@@ -115,6 +128,7 @@ class Predictions:
     def target(
         self,
         record: ModuleRecord,
+        version: Version,
         rows: tuple[TensorRow, ...],
         bucket: str | None = None,
         part: SequencePart | None = None,
@@ -132,12 +146,14 @@ class Predictions:
             Unavailable: the module was unloaded.
         """
         if part is not None:
-            _, params = calls.to_call(predict_call(record, bucket, part, is_strict=is_strict))
+            call = predict_call(record, bucket, part, version.key, is_strict=is_strict)
+            _, params = calls.to_call(call)
             return Target(params, _signature(rows), _examples(record, rows), is_shared=False)
-        key = record.name, record.serving, rows, bucket, is_strict
+        key = record.name, record.serving, version.key, rows, bucket, is_strict
         found = self._targets.get(key)
         if found is None:
-            _, params = calls.to_call(predict_call(record, bucket, is_strict=is_strict))
+            call = predict_call(record, bucket, None, version.key, is_strict=is_strict)
+            _, params = calls.to_call(call)
             if len(self._targets) >= _MOST_TARGETS:
                 self._targets.clear()
             found = self._targets[key] = Target(params, _signature(rows), _examples(record, rows))
@@ -146,6 +162,7 @@ class Predictions:
     def ask(
         self,
         record: ModuleRecord,
+        version: Version,
         target: Target,
         pieces: Sequence[Piece],
         on_outcome: OnOutcome,
@@ -167,16 +184,19 @@ class Predictions:
                 f"{self._most_waiting} predictions of module {record.name!r} are under way; try "
                 "again in a moment, or raise MODSERVE_MAX_PREDICTIONS"
             )
-        asked = _Prediction(self, record, target, pieces, on_outcome, deadline, priority)
+        wanted = on_outcome, deadline, priority
+        asked = _Prediction(self, record, version, target, pieces, *wanted)
         asked.submit()
         self._under_way[record.name] += 1
         return asked
 
-    async def call(self, record: ModuleRecord, call: calls.Predict, tensors: Tensors) -> Reply:
+    async def call(
+        self, record: ModuleRecord, version: Version, call: calls.Predict, tensors: Tensors
+    ) -> Reply:
         """Make a call that is not among those that are computed together."""
         statistics, began_ns = self._statistics.of(record), time.perf_counter_ns()
         try:
-            reply = await self._access.ask(record, call, tensors)
+            reply = await self._versions.ask(record, version, call, tensors)
         except Exception:
             statistics.add_failure(time.perf_counter_ns() - began_ns)
             raise
@@ -186,7 +206,7 @@ class Predictions:
         return reply
 
     async def close(self) -> None:
-        """Give up what waits for a module to be brought back."""
+        """Give up what waits for a module or a version to be brought back."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -204,6 +224,10 @@ class Predictions:
         """Bring its module back and ask again."""
         self._spawn(self._bring_back(prediction))
 
+    def load_version(self, prediction: _Prediction) -> None:
+        """Load its version and ask again."""
+        self._spawn(self._load_version(prediction))
+
     def explain(self, prediction: _Prediction) -> None:
         """End a prediction whose module's parameters are lost, with what can be done."""
         self._spawn(self._explain(prediction))
@@ -214,6 +238,22 @@ class Predictions:
             if record is not None and not record.serving.is_loaded:
                 raise _unloaded(record.name)
             await self._access.bring_back(prediction.record.name)
+            if prediction.is_wanted:
+                prediction.submit()
+        except Exception as error:
+            prediction.end(error)
+
+    async def _load_version(self, prediction: _Prediction) -> None:
+        record = self._access.known_now(prediction.record.name)
+        try:
+            if record is not None and not record.serving.is_loaded:
+                raise _unloaded(record.name)
+            version = await self._versions.load(prediction.record, prediction.version)
+            if version != prediction.version:  # its checkpoint was replaced
+                target = prediction.target
+                params = {**target.params, "version": version.key}
+                prediction.version = version
+                prediction.target = dataclasses.replace(target, params=params)
             if prediction.is_wanted:
                 prediction.submit()
         except Exception as error:
@@ -235,7 +275,7 @@ class Predictions:
         if record.kind is ModuleKind.BUCKETING:
             if not target.is_shared:  # else each part of a sequence would be counted by itself
                 rows = tuple((name, dtype, shape) for name, dtype, shape, _ in target.inputs.rows)
-                target = self.target(record, rows, target.params["bucket"])
+                target = self.target(record, LIVE_VERSION, rows, target.params["bucket"])
             self._lengths.note(target)
 
     def count_outcome(self, prediction: _Prediction, outcome: Outcome | Exception) -> None:
@@ -274,14 +314,15 @@ class _Prediction(Asked):
     """One prediction until its outcome."""
 
     __slots__ = (
-        *("_asked", "_on_outcome", "_restores", "_service", "began_ns", "deadline", "pieces"),
-        *("priority", "record", "target"),
+        *("_asked", "_loads", "_on_outcome", "_restores", "_service", "began_ns", "deadline"),
+        *("pieces", "priority", "record", "target", "version"),
     )
 
     def __init__(
         self,
         service: Predictions,
         record: ModuleRecord,
+        version: Version,
         target: Target,
         pieces: Sequence[Piece],
         on_outcome: OnOutcome,
@@ -290,6 +331,7 @@ class _Prediction(Asked):
     ) -> None:
         self._service = service
         self.record = record
+        self.version = version
         self.target = target
         self.pieces = pieces
         self._on_outcome: OnOutcome | None = on_outcome
@@ -298,6 +340,7 @@ class _Prediction(Asked):
         self._asked: Asked | None = None
         self._restores = 0
         self.began_ns = time.perf_counter_ns()
+        self._loads = 0
 
     @property
     def is_wanted(self) -> bool:
@@ -314,6 +357,10 @@ class _Prediction(Asked):
             if outcome.code == "not_resident" and self._restores < _MOST_RESTORES:
                 self._restores += 1
                 self._service.bring_back(self)
+                return
+            if outcome.code == "version_not_loaded" and self._loads < _MOST_RESTORES:
+                self._loads += 1
+                self._service.load_version(self)
                 return
             if outcome.code == "params_lost":
                 self._service.explain(self)

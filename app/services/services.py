@@ -17,6 +17,7 @@ from app.services.predictions import Predictions
 from app.services.recovery_report import RecoveryReport
 from app.services.restore_log import RestoreLog
 from app.services.statistics import Statistics
+from app.services.versions import Versions
 
 __all__ = ["Services"]
 
@@ -41,4 +42,5 @@ class Services:
     lengths: ObservedLengths
     models: ModelRepository
     statistics: Statistics
+    versions: Versions
     recovered: RecoveryReport

@@ -84,17 +84,21 @@ class CheckpointFilter:
 
     Attributes:
         job_ids: of the jobs that wrote them.
+        only_whole: none within an epoch.
     """
 
     job_ids: Collection[int] = ()
     created_after: float | None = None
     created_before: float | None = None
+    only_whole: bool = False
 
     def conditions(self) -> Conditions:
         """Return the filter as SQL."""
         found = _between(checkpoints.c.created_at, self.created_after, self.created_before)
         if self.job_ids:
             found.append(checkpoints.c.manifest["job_id"].as_integer().in_(self.job_ids))
+        if self.only_whole:
+            found.append(checkpoints.c.batch == 0)
         return found
 
 

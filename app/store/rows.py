@@ -24,6 +24,7 @@ from app.domain.module import (
 from app.domain.origin import Origin
 from app.domain.serving import ServingSpec
 from app.domain.transforms import ImageTransform
+from app.domain.versions import VersionSpec
 
 __all__ = [
     "dataset_of",
@@ -81,6 +82,7 @@ def module_of(row: Row[Any], symbols: Mapping[str, str]) -> ModuleRecord:
             for name, one in row.spec.get("transforms", {}).items()
         },
         labels={output: tuple(names) for output, names in row.spec.get("labels", {}).items()},
+        versions=from_plain(VersionSpec, row.spec.get("versions", {})),
         # What older servers did not know of, their rows do not have.
         **{name: tuple(row.spec.get(name, ())) for name in _MODULE_TUPLES},
     )
@@ -95,6 +97,7 @@ def module_values(record: ModuleRecord) -> dict[str, Any]:
     spec["transforms"] = {name: to_plain(one) for name, one in record.transforms.items()}
     spec["labels"] = {output: list(names) for output, names in record.labels.items()}
     spec["serving"] = to_plain(record.serving)
+    spec["versions"] = to_plain(record.versions)
     spec["compression_params"] = _plain_dict(record.compression_params)
     return {
         "name": record.name,

@@ -41,7 +41,9 @@ from app.executor.modules.engine_optimizer import (
 from app.executor.modules.engines import check_kind, make_engine
 from app.executor.modules.symbol_surgery import cut
 from app.executor.predict.inference import Inference
+from app.executor.predict.loaded_versions import LoadedVersions
 from app.executor.predict.predictor import Parameters
+from app.link.signatures import Target
 from core.backends import backend_of
 from core.device import Context
 from core.errors import DeviceError
@@ -99,6 +101,8 @@ class HostedModule:
         basis: changes when it is bound anew or given other parameters, which training does not do;
             states that were computed before are of no use then.
         stays_until: on the monotonic clock; until then it is not put away.
+        versions: parameters of checkpoints, for predictions.
+        learned: what was found for predictions of a kind, and holds until the plans go.
         nodes: of all its symbols together.
     """
 
@@ -133,6 +137,8 @@ class HostedModule:
         self._early: Values | None = None
         self._parked: Parked | None = None
         self._inference: Inference | None = None
+        self.versions = LoadedVersions()
+        self.learned: dict[Target, Any] = {}
 
     # -- what it is -------------------------------------------------------------------------
 
@@ -255,7 +261,8 @@ class HostedModule:
         self.engine = fresh
         self.basis += 1
         self.record = self.record.evolve(bind=spec)
-        self._inference = None
+        self.forget_plans()
+        self.versions.clear()  # whose parameters may not fit any more
         if values is not None:
             self._finish_binding()
 
@@ -275,7 +282,7 @@ class HostedModule:
             )
         self.basis += 1
         self.record = self.record.evolve(bind=spec)
-        self._inference = None
+        self.forget_plans()
 
     def bind_bucket(self, key: str, shapes: BucketShapes) -> None:
         """Bind one more bucket; before there are parameters it is bound when they come."""
@@ -295,6 +302,7 @@ class HostedModule:
         self.record = self.record.evolve(bind=spec)
         if self._inference is not None:
             self._inference = self._inference.with_buckets(self.buckets())
+        self._note_buckets()
 
     def change_buckets(
         self, buckets: Mapping[str, BucketShapes], most_rows: int | None
@@ -333,6 +341,12 @@ class HostedModule:
             for key in new:
                 self._bind_one(key, after[key])
         self._inference = fresh
+        self._note_buckets()
+
+    def _note_buckets(self) -> None:
+        """Let versions have the buckets that the module has now."""
+        self.versions.have_buckets(self.buckets())
+        self.learned.clear()
 
     # -- parameters and optimizer -----------------------------------------------------------
 
@@ -381,9 +395,7 @@ class HostedModule:
     def inference(self) -> Inference:
         """What makes predictions with the module's present parameters, beside its training."""
         if self._inference is None:
-            self._inference = Inference(
-                self.symbols, self.buckets(), self.on_device(), any_shape=self.takes_any_shape
-            )
+            self._inference = self._inference_over(self.on_device())
         return self._inference
 
     @property
@@ -391,21 +403,37 @@ class HostedModule:
         """True where examples may have other shapes than bound."""
         return self.record.kind is ModuleKind.MUTABLE
 
+    def inference_of(self, version: str | None) -> Inference:
+        """Return what makes predictions with a version that is loaded; None is the present one."""
+        if version is None:
+            self.require("predict")
+            return self.inference
+        self.require("predict_version")
+        return self.versions.inference(version, self._inference_over)
+
     def predict_bytes(self) -> int:
         """Return the bytes of what predictions run in."""
-        return 0 if self._inference is None else self._inference.nbytes()
+        return sum(one.nbytes() for one in self._inferences())
 
     def predict_plans(self) -> int:
         """Return the number of plans of predictions."""
-        return 0 if self._inference is None else self._inference.plans()
+        return sum(one.plans() for one in self._inferences())
+
+    def _inferences(self) -> list[Inference]:
+        own = [] if self._inference is None else [self._inference]
+        return [*own, *self.versions.inferences()]
 
     def forget_plans(self) -> bool:
         """Let the plans and buckets of predictions go; False where there are none."""
-        had_some = self._inference is not None
+        had_some = self.versions.forget_plans() or self._inference is not None
         self._inference = None
+        self.learned.clear()
         return had_some
 
     # -- inside -------------------------------------------------------------------------------
+
+    def _inference_over(self, parameters: Parameters) -> Inference:
+        return Inference(self.symbols, self.buckets(), parameters, any_shape=self.takes_any_shape)
 
     def _make_engine(self) -> Engine:
         # Nothing that the engine keeps may lead back here: the cycle would keep all memory of a

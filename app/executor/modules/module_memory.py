@@ -18,13 +18,16 @@ _STEP_BYTES = 8 * 1024
 
 
 def memory_of(module: HostedModule) -> dict[str, int]:
-    """Return bytes of parameters with gradients, optimizer, plans, and the data of its job."""
+    """Return bytes of parameters with gradients, optimizer, plans, and the data of its job.
+
+    And of the parameters of other versions than the one in training.
+    """
     plan_bytes = module.nodes * _STEP_BYTES
     if module.record.bind is None:
         early = module.values() or ({}, {})
         parameters = sum(_nbytes(array) for part in early for array in part.values())
         own = {"parameters": parameters, "optimizer": 0, "training": plan_bytes, "predict": 0}
-        return own | {"job_data": module.job_data_bytes}
+        return own | {"job_data": module.job_data_bytes, "versions": 0}
     group = main_module(module.engine).executor_group
     reports = [executor.memory_report() for executor in group.execs]
     training = sum(one.outputs + one.arena + one.kept for one in reports) + plan_bytes
@@ -35,6 +38,7 @@ def memory_of(module: HostedModule) -> dict[str, int]:
         "training": training,
         "predict": predict + plans * plan_bytes,
         "job_data": module.job_data_bytes,
+        "versions": module.versions.nbytes(),
     }
 
 

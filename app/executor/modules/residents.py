@@ -1,7 +1,8 @@
 """The modules on a device, within a budget of memory.
 
 What was not used for the longest time goes first: at first the plans and buckets of predictions,
-which are made anew from the module, then whole modules, which are restored from what is durable.
+which are made anew from the module, then the versions beside the one in training, which are loaded
+again from their checkpoints, then whole modules, which are restored from what is durable.
 A module that a job works on or a call changes, or that has what is nowhere else, stays.
 """
 
@@ -155,16 +156,25 @@ class Residents:
 
     def _free(self, is_enough: Callable[[], bool], but: str | None) -> None:
         names = [name for name in self._modules if name != but]
-        for step in (self._forget_plans, self._put_away):
+        for step in (self._forget_plans, self._drop_versions, self._put_away):
             for name in names:
                 if is_enough():
                     return
                 step(name)
+        if but is not None and but in self._modules:
+            # The last one is what the call is for.
+            while not is_enough() and _drop_version(self._modules[but], but=1):
+                self.measure(but)
         return_free_memory()
 
     def _forget_plans(self, name: str) -> None:
         if self._modules[name].forget_plans():
             _log.info("the plans of module %s were let go", name)
+            self.measure(name)
+
+    def _drop_versions(self, name: str) -> None:
+        while _drop_version(self._modules[name]):
+            _log.info("a version of module %s was let go", name)
             self.measure(name)
 
     def _put_away(self, name: str) -> None:
@@ -174,3 +184,9 @@ class Residents:
         if not module.has_unsaved and module.job_id is None and not module.is_changing:
             _log.info("module %s was put away", name)
             self.remove(name)
+
+
+def _drop_version(module: HostedModule, but: int = 0) -> bool:
+    """Let a version go, and all that was found for it; see ``LoadedVersions.drop_oldest``."""
+    module.learned.clear()
+    return module.versions.drop_oldest(but)

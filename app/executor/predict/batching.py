@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from app.domain.codec import from_plain
 from app.domain.module import ModuleRecord
 from app.domain.serving import MOST_ROWS, Batches
 from app.errors import HostError, Invalid
+from app.executor.background import Waits
 from app.executor.modules.hosted_module import HostedModule
 from app.executor.predict.inference import Inference
 from app.executor.predict.inputs import check_dtype
@@ -18,8 +19,7 @@ from app.executor.predict.predictor import Predictor
 from app.executor.predict.sequences import OpenPart, SequenceTable
 from app.link.calls import Predict
 from app.link.packed_frames import BatchFacts
-from app.link.protocols import Arrays, IncomingCall, Predicted, Prepared
-from app.link.signatures import Target
+from app.link.protocols import Answer, Arrays, Computation, IncomingCall, Predicted, Prepared
 
 __all__ = ["Batching"]
 
@@ -42,7 +42,7 @@ class _Work(NamedTuple):
 
     def fits(self, module: HostedModule) -> bool:
         """Tell whether the module is still as it was when this was prepared."""
-        is_same = self.inference is module.inference
+        is_same = self.inference is module.inference_of(self.asked.version)
         return is_same and (self.part is None or self.part.basis == module.basis)
 
 
@@ -65,20 +65,21 @@ class Batching:
         """
         self._module = module
         self._sequences = SequenceTable(budget_bytes // _STATES_OF_BUDGET)
-        self._known: dict[Target, _Known] = {}
 
     def known(self, call: IncomingCall) -> Prepared | None:
         """Return what ``prepare`` would, where one like it was prepared and holds still."""
-        known = None if call.target is None else self._known.get(call.target)
-        if known is None:
+        if call.target is None:
             return None
-        work = known.work
         try:
-            module = self._module(work.asked.module)
+            module = self._module(call.target.module)
         except HostError:
             return None
-        if module.record is not known.record or module.inference is not work.inference:
+        known: _Known | None = module.learned.get(call.target)
+        if known is None or module.record is not known.record:
             return None
+        work = known.work
+        if work.asked.version is not None:
+            module.versions.use(work.asked.version)
         prediction = work.prediction.of(call.tensors)
         return _prepared(call, _Work(work.asked, work.inference, prediction))
 
@@ -86,18 +87,18 @@ class Batching:
         """Return a prediction ready to be computed with others; raise Invalid or HostError."""
         asked = from_plain(Predict, call.params)
         module = self._module(asked.module)
-        module.require("predict")
+        inference = module.inference_of(asked.version)
         if asked.part is not None:
-            return self._prepare_part(call, asked, module)
-        prediction = module.inference.prepare(call.tensors, asked.bucket)
+            return self._prepare_part(call, asked, module, inference)
+        prediction = inference.prepare(call.tensors, asked.bucket)
         if asked.is_strict:
             _check_strictly(asked, prediction, call.tensors)
-        work = _Work(asked, module.inference, prediction)
+        work = _Work(asked, inference, prediction)
         if call.target is not None:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
+            if len(module.learned) >= _MOST_KNOWN:
+                module.learned.clear()
             without = work._replace(prediction=prediction.of({}))
-            self._known[call.target] = _Known(module.record, without)
+            module.learned[call.target] = _Known(module.record, without)
         return _prepared(call, work)
 
     def predict(self, batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
@@ -113,11 +114,12 @@ class Batching:
             answers.append(Predicted(found.call, found.result, copies))
         return answers, facts
 
-    def _prepare_part(self, call: IncomingCall, asked: Predict, module: HostedModule) -> Prepared:
+    def _prepare_part(
+        self, call: IncomingCall, asked: Predict, module: HostedModule, inference: Inference
+    ) -> Prepared:
         """Return a part of a sequence; all parts before it were computed or refused."""
         assert asked.part is not None
         assert asked.states is not None
-        inference = module.inference
         prediction, (predictor, states) = inference.stateful(
             call.tensors, asked.bucket, asked.states.links
         )
@@ -128,10 +130,28 @@ class Batching:
             name = predictor.inputs[0].name
             expected = f"at most {predictor.most_rows} in one part of a sequence"
             raise Invalid(name, f"{rows} examples", expected)
-        part = self._sequences.open(module, asked.part, asked.states, rows, states)
+        part = self._sequences.open(
+            module, asked.part, asked.states, rows, states, version=asked.version
+        )
         prediction = prediction.of(call.tensors | part.states)
         prepared = _prepared(call, _Work(asked, inference, prediction, part))
         return dataclasses.replace(prepared, most_rows=max(rows, prepared.most_rows))
+
+    def answer(self, asked: Predict, tensors: Arrays) -> Answer | Computation:
+        """Answer a prediction alone, in pieces where it is large."""
+        prediction = self._inference(asked).prepare(tensors, asked.bucket)
+        result = prediction.result
+        if not prediction.is_large:
+            return result, prediction.run()
+
+        def run(outputs: Arrays) -> Waits[Mapping[str, Any]]:
+            yield from prediction.steps(outputs)
+            return result
+
+        return Computation(prediction.specs(), run)
+
+    def _inference(self, asked: Predict) -> Inference:
+        return self._module(asked.module).inference_of(asked.version)
 
 
 def _prepared(call: IncomingCall, work: _Work) -> Prepared:

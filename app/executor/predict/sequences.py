@@ -31,12 +31,14 @@ class _Sequence:
         arrays: its states by name.
         rows: examples in each of its parts.
         basis: ``HostedModule.basis`` when it began.
+        version: that computes it, see ``calls.Predict``.
         used_at: when its last part was computed.
     """
 
     arrays: Arrays
     rows: int
     basis: int
+    version: str | None
     used_at: float
 
     @property
@@ -126,6 +128,8 @@ class SequenceTable:
         kept: SequenceStates,
         rows: int,
         states: Sequence[StateSpec],
+        *,
+        version: str | None = None,
     ) -> OpenPart:
         """Return what a part continues, or what its sequence begins with.
 
@@ -137,6 +141,7 @@ class SequenceTable:
             kept: how states are kept.
             rows: its number of examples.
             states: what they are.
+            version: that is to compute it; a sequence stays with that of its first part.
 
         Raises:
             SequenceLost: there is nothing that it could continue.
@@ -160,8 +165,8 @@ class SequenceTable:
                     f"sequence {sequence_id!r} of module {module.name!r} has begun already; send "
                     "its last part with sequence_end, or take another id"
                 )
-            found = self._begin(module, here, kept.most, rows, states)
-        elif found is None:
+            found = self._begin(module, here, kept.most, rows, states, version)
+        elif found is None or found.version != version:
             raise SequenceLost(module.name, sequence_id)
         else:
             _check(found, rows, states, sequence_id)
@@ -178,6 +183,7 @@ class SequenceTable:
         most: int,
         rows: int,
         states: Sequence[StateSpec],
+        version: str | None,
     ) -> _Sequence:
         if len(here.by_id) + len(here.begun) >= most:
             raise Unavailable(
@@ -185,7 +191,7 @@ class SequenceTable:
                 f"max_sequences by PATCH /v1/modules/{module.name}/serving"
             )
         arrays = {one.name: np.zeros(one.shape_of(rows), one.dtype) for one in states}
-        begun = _Sequence(arrays, rows, module.basis, self._clock())
+        begun = _Sequence(arrays, rows, module.basis, version, self._clock())
         used = sum(one.nbytes for one in self._modules.values())
         if used + begun.nbytes > self._most_bytes:
             raise Unavailable(

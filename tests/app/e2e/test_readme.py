@@ -54,9 +54,10 @@ def paste(script: str, url: str, folder: Path, cwd: Path = MNIST.parent) -> str:
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
 def test_tour(tmp_path: Path) -> None:
-    make, follow, use, wrong = blocks("A tour over REST", "bash")
+    make, follow, use, versions, wrong = blocks("A tour over REST", "bash")
     make = make.replace("cd app/demo/data\n", "").replace('"epochs": 12', '"epochs": 2')
     use = use.replace("/12/", "/2/").replace("lenet-0012", "lenet-0002")
+    versions = re.sub(r"\b1([12])\b", r"\1", versions)  # of a fit of two epochs
     with running_server(tmp_path / "server", environment=ENVIRONMENT) as server:
         ready = paste("curl http://127.0.0.1:8000/readyz", server.url, tmp_path)
         assert ready == '{"status":"ready","executors":{"cpu(0)":"ready"},"warnings":[]}'
@@ -66,6 +67,8 @@ def test_tour(tmp_path: Path) -> None:
         assert (tmp_path / "lenet-0002.params").stat().st_size > 1_000_000
         (outputs,) = json.loads(answer[answer.rindex('{"outputs"') :])["outputs"].values()
         assert np.shape(outputs["data"]) == (3, 10)
+        answer = paste(versions, server.url, tmp_path)
+        assert '"version":"2"' in answer[answer.rindex('{"outputs"') :]
         with pytest.raises(AssertionError) as refusal:
             paste(wrong, server.url, tmp_path)
         assert all(text in str(refusal.value) for text in ('"status":422', "invalid_shape", "'c1'"))

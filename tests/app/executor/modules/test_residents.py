@@ -211,4 +211,5 @@ def test_the_data_of_a_job_counts_while_it_runs(many: Any, jobs: Any, toy_data: 
         seen.add(memory(many)["a"]["job_data"])
     assert max(seen) >= toy_data["data"].nbytes
     assert memory(many)["a"]["job_data"] == 0
-    assert set(before) == {"parameters", "optimizer", "training", "predict", "job_data"}
+    parts = {"parameters", "optimizer", "training", "predict", "job_data", "versions"}
+    assert set(before) == parts

@@ -1,0 +1,63 @@
+"""A checkpoint's parameters beside those in training, and what predictions need to run in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.errors import HostError
+from app.executor.background import Waits, awaited, in_background
+from app.executor.modules.hosted_module import HostedModule, Values
+from app.executor.modules.module_files import read_values
+from app.executor.predict.predictor import Parameters
+from app.files.checkpoint_files import verify_checkpoint
+from app.link.calls import LoadVersion
+from core.ndarray import NDArray
+
+__all__ = ["load_version"]
+
+
+def load_version(module: HostedModule, call: LoadVersion) -> Waits[None]:
+    """Load a version; other calls on the module are answered meanwhile, a fit goes on.
+
+    Raises:
+        NotFound, Damaged: there is no such checkpoint, or its files are not what it says.
+        Invalid: its parameters do not fit the module as it is bound.
+        HostError: it is another checkpoint by now, or the module was bound anew meanwhile.
+    """
+    if call.version not in module.versions:
+        bound = module.record.bind
+        parameters = yield from _read(module, call)
+        if module.record.bind is not bound:
+            raise HostError("version_not_loaded", f"module {call.module!r} was bound anew")
+        module.versions.add(call.version, parameters)
+    if call.warm:
+        yield from _warm(module, call.version)
+
+
+def _read(module: HostedModule, call: LoadVersion) -> Waits[Parameters]:
+    directory = Path(call.directory)
+    manifest = yield from awaited(in_background(verify_checkpoint, directory))
+    if manifest.etag.strip('"') != call.version:
+        raise HostError("version_replaced", f"checkpoint {manifest.tag} is another one by now")
+    values = yield from read_values(module, directory, manifest, allow_extra=True)
+    return (yield from module.beside(_placed, values, module.on_device()))
+
+
+def _placed(values: Values, like: Parameters) -> Parameters:
+    """Return copies on the device, of the dtypes that the module is bound with."""
+
+    def place(value: NDArray, own: NDArray) -> NDArray:
+        placed: NDArray = value.astype(own.dtype, copy=False).copyto(like.context)
+        return placed
+
+    arguments, auxiliary = values
+    return Parameters(
+        {name: place(value, like.arguments[name]) for name, value in arguments.items()},
+        {name: place(value, like.auxiliary[name]) for name, value in auxiliary.items()},
+        like.context,
+    )
+
+
+def _warm(module: HostedModule, version: str) -> Waits[None]:
+    inference = module.inference_of(version)
+    yield from inference.warm_up(None, None)

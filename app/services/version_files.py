@@ -1,0 +1,118 @@
+"""The checkpoints of versions that have a part in the serving.
+
+    <data>/modules/<module>/versions/<epoch>/       the same files as the checkpoint's, linked
+
+A version keeps its parameters for as long as it is promoted, a canary or labelled, when a fit
+writes its checkpoint anew as well.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from app.domain.checkpoint import CheckpointManifest, CheckpointTag
+from app.domain.module import ModuleRecord
+from app.errors import Damaged, NotFound, ServiceError
+from app.files.checkpoint_files import (
+    copy_checkpoint,
+    list_tags,
+    read_manifest,
+    remove_checkpoint,
+    verify_checkpoint,
+)
+from app.files.durable_files import make_directory, tell_full_disk
+from app.services.checkpoints import CheckpointService
+from app.version_errors import VersionDamaged
+
+__all__ = ["VersionFiles", "VersionPlace"]
+
+
+class VersionPlace(NamedTuple):
+    """Where a version's files are.
+
+    Attributes:
+        key: the same for the same files alone.
+        directory: of the files.
+    """
+
+    key: str
+    directory: Path
+
+
+class VersionFiles:
+    """Finds, links and lets go; its methods block."""
+
+    def __init__(self, checkpoints: CheckpointService) -> None:
+        self._checkpoints = checkpoints
+
+    def find(self, record: ModuleRecord, version: int) -> VersionPlace:
+        """Return where a version's files are.
+
+        Raises:
+            NotFound: there is no such version.
+            VersionDamaged: its files cannot be read.
+        """
+        directory = self._directory(record, version)
+        try:
+            manifest = read_manifest(directory)
+        except (NotFound, Damaged) as error:
+            raise self.fault(record, version, error) from error
+        return VersionPlace(manifest.etag.strip('"'), directory)
+
+    def fault(self, record: ModuleRecord, version: int, error: ServiceError) -> ServiceError:
+        """Return what to answer where a version's files cannot be read."""
+        if not isinstance(error, NotFound):
+            return VersionDamaged(record.name, version, error.message)
+        parts = record.versions.parts(version)
+        if parts:
+            reason = f"it is in use ({', '.join(parts)}), and its files are gone"
+            return VersionDamaged(record.name, version, reason)
+        path = f"GET /v1/modules/{record.name}/versions"
+        return NotFound("version", version, f"{path} lists those that do")
+
+    @tell_full_disk()
+    def keep(self, record: ModuleRecord, version: int) -> None:
+        """Link a version's files, every byte of which is read before.
+
+        Raises:
+            NotFound: there is no such version.
+            VersionDamaged: its files are damaged.
+        """
+        source, root = (
+            self._directory(record, version),
+            self._checkpoints.versions_root(record.name),
+        )
+        try:
+            verify_checkpoint(source)
+        except (NotFound, Damaged) as error:
+            raise self.fault(record, version, error) from error
+        if source.parent != root:
+            make_directory(root)
+            copy_checkpoint(source, root)
+
+    def sweep(self, record: ModuleRecord) -> None:
+        """Let go of the files of versions that have no part in the serving any more."""
+        root = self._checkpoints.versions_root(record.name)
+        for tag in list_tags(root):
+            if tag.batch or tag.epoch not in record.versions.kept():
+                remove_checkpoint(root, tag)
+
+    def kept(self, record: ModuleRecord) -> dict[int, CheckpointManifest | None]:
+        """Return the versions that are kept; None for those that cannot be read."""
+        return {version: self._manifest(record, version) for version in record.versions.kept()}
+
+    def _manifest(self, record: ModuleRecord, version: int) -> CheckpointManifest | None:
+        try:
+            return read_manifest(self._directory(record, version))
+        except (NotFound, Damaged):
+            return None
+
+    def _directory(self, record: ModuleRecord, version: int) -> Path:
+        """Return the linked files of one that is kept, else the checkpoint's own."""
+        tag = CheckpointTag(version)
+        if version in record.versions.kept():
+            linked = self._checkpoints.versions_root(record.name) / str(tag)
+            if linked.is_dir():
+                return linked
+        return self._checkpoints.directory(record.name, tag)

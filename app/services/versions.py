@@ -1,0 +1,401 @@
+"""Versions of modules: which one answers a prediction, brought to the device when it is asked for;
+promoted, rolled back, labelled and tried."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import random
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple
+
+import structlog
+
+from app.domain.module import ModuleRecord, require
+from app.domain.sequence import SequencePart
+from app.domain.versions import LATEST, LIVE, Canary, Chosen, VersionSpec, check_label
+from app.errors import Damaged, HostError, Invalid, NotFound, ServiceError
+from app.link import calls
+from app.link.client import Asked, Reply, Tensors
+from app.services.checkpoints import CheckpointService
+from app.services.module_access import ModuleAccess
+from app.services.version_files import VersionFiles, VersionPlace
+from app.version_errors import VersionDamaged
+
+__all__ = ["LIVE_VERSION", "Version", "Versions"]
+
+_log = structlog.get_logger(__name__)
+
+_MOST_LOADS = 3
+"""For one prediction: others may need the memory, and put the version away again."""
+_FAULT_SECONDS = 1.0
+"""A version that could not be loaded is not tried again for so long; that reads all its files."""
+_MOST_KNOWN = 4096
+_MOST_SEQUENCES = 1 << 16
+_MOVED = frozenset({"not_found", "version_replaced"})
+"""Codes of refusals where the files were taken elsewhere, or replaced, before they were read."""
+
+
+class Version(NamedTuple):
+    """What answers a prediction.
+
+    Attributes:
+        name: as answers have it: ``live`` or the number.
+        key: as the executor has it; None for the parameters in training.
+    """
+
+    name: str
+    key: str | None
+
+
+LIVE_VERSION = Version(LIVE, None)
+
+
+class _Known(NamedTuple):
+    place: VersionPlace
+    edition: int
+
+
+class _Fault(NamedTuple):
+    error: ServiceError
+    until: float
+
+
+class Versions:
+    """Chooses versions, and sees to it that they are where they are needed."""
+
+    def __init__(self, access: ModuleAccess, checkpoints: CheckpointService) -> None:
+        self._access = access
+        self._checkpoints = checkpoints
+        self._files = VersionFiles(checkpoints)
+        self._places: dict[tuple[str, int], _Known] = {}
+        self._latest: dict[str, tuple[int | None, int]] = {}
+        self._loads: dict[tuple[str, str], asyncio.Task[Version]] = {}
+        self._faults: dict[tuple[str, str], _Fault] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sequences: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+    @property
+    def files(self) -> VersionFiles:
+        """Where the versions' files are."""
+        return self._files
+
+    # -- choosing -----------------------------------------------------------------------------
+
+    def choose_now(
+        self, record: ModuleRecord, name: str | None, part: SequencePart | None = None
+    ) -> Version | None:
+        """Return the version that answers a prediction; None where files must be looked at.
+
+        Raises:
+            NotFound: there is no such version.
+        """
+        if part is not None:
+            name = self._name_of(record, name, part)
+        chosen = record.versions.choose(name, random.random())
+        version = LIVE_VERSION if chosen == LIVE else self._known(record, chosen)
+        if part is not None and version is not None:
+            self._note_part(record, part, version)
+        return version
+
+    def _name_of(
+        self, record: ModuleRecord, name: str | None, part: SequencePart | None
+    ) -> str | None:
+        if name is not None or part is None or part.is_start:
+            return name
+        return self._sequences.get((record.name, part.sequence_id))
+
+    def _note_part(self, record: ModuleRecord, part: SequencePart | None, version: Version) -> None:
+        """Remember which version a sequence stays with, until its last part."""
+        if part is None:
+            return
+        key = record.name, part.sequence_id
+        self._sequences.pop(key, None)
+        if not part.is_end:
+            self._sequences[key] = version.name
+            if len(self._sequences) > _MOST_SEQUENCES:
+                self._sequences.popitem(last=False)
+
+    async def choose(
+        self, record: ModuleRecord, name: str | None, part: SequencePart | None = None
+    ) -> Version:
+        """Return the version that answers a prediction.
+
+        Args:
+            record: the module.
+            name: as the prediction has it, None where it names none.
+            part: of a sequence, which stays with the version of its first part.
+
+        Raises:
+            NotFound: there is no such version.
+            VersionDamaged: its files cannot be read.
+        """
+        version = self.choose_now(record, name, part)
+        if version is None:
+            chosen = record.versions.choose(self._name_of(record, name, part), random.random())
+            version = LIVE_VERSION if chosen == LIVE else await self._find(record, chosen)
+            self._note_part(record, part, version)
+        return version
+
+    def when_chosen(
+        self,
+        record: ModuleRecord,
+        name: str | None,
+        ask: Callable[[Version], Asked],
+        refuse: Callable[[Exception], None],
+        part: SequencePart | None = None,
+    ) -> Asked | None:
+        """Ask of the version that answers a prediction, now or when its files were looked at.
+
+        Args:
+            ask: asks of a version.
+            refuse: takes what went wrong after this returned.
+            part: see ``choose``.
+
+        Raises:
+            Exception: what went wrong before.
+        """
+        version = self.choose_now(record, name, part)
+        if version is not None:
+            return ask(version)
+        later = _Later(self._choose_and_ask(record, name, ask, refuse, part))
+        self._tasks.add(later.task)
+        later.task.add_done_callback(self._tasks.discard)
+        return later
+
+    async def _choose_and_ask(
+        self,
+        record: ModuleRecord,
+        name: str | None,
+        ask: Callable[[Version], Asked],
+        refuse: Callable[[Exception], None],
+        part: SequencePart | None,
+    ) -> Asked | None:
+        try:
+            return ask(await self.choose(record, name, part))
+        except Exception as error:
+            refuse(error)
+            return None
+
+    def _known(self, record: ModuleRecord, chosen: Chosen) -> Version | None:
+        edition = self._checkpoints.edition(record.name)
+        if chosen == LATEST:
+            latest = self._latest.get(record.name)
+            if latest is None or latest[1] != edition:
+                return None
+            chosen = _existing(record, latest[0])
+        assert isinstance(chosen, int)
+        known = self._places.get((record.name, chosen))
+        if known is None or known.edition != edition:
+            return None
+        return Version(str(chosen), known.place.key)
+
+    async def _find(self, record: ModuleRecord, chosen: Chosen) -> Version:
+        edition = self._checkpoints.edition(record.name)
+        if chosen == LATEST:
+            latest = await asyncio.to_thread(self._checkpoints.latest_version, record.name)
+            self._latest[record.name] = latest, edition
+            chosen = _existing(record, latest)
+        assert isinstance(chosen, int)
+        place = await asyncio.to_thread(self._files.find, record, chosen)
+        if len(self._places) >= _MOST_KNOWN:
+            self._places.clear()
+        self._places[record.name, chosen] = _Known(place, edition)
+        return Version(str(chosen), place.key)
+
+    # -- on the device ------------------------------------------------------------------------
+
+    async def ask(
+        self, record: ModuleRecord, version: Version, call: calls.Predict, tensors: Tensors
+    ) -> Reply:
+        """Make a prediction with a version, which is loaded where it is not."""
+        for _ in range(_MOST_LOADS):
+            try:
+                call = dataclasses.replace(call, version=version.key)
+                return await self._access.ask(record, call, tensors)
+            except HostError as error:
+                if error.code != "version_not_loaded":
+                    raise
+            version = await self.load(record, version)
+        call = dataclasses.replace(call, version=version.key)
+        return await self._access.ask(record, call, tensors)
+
+    async def load(self, record: ModuleRecord, version: Version, *, warm: bool = False) -> Version:
+        """Bring a version to its module's device; those who ask at the same time share one load.
+
+        Args:
+            warm: bind and run once what its predictions run in, too.
+
+        Returns:
+            the version; its key is another one where its checkpoint was replaced.
+
+        Raises:
+            VersionDamaged, NotFound: its files cannot be read.
+            HostError: there is no room for it at present, or it does not fit the module.
+        """
+        key = record.name, version.name
+        fault = self._faults.get(key)
+        if fault is not None and time.monotonic() < fault.until:
+            raise fault.error
+        if warm:
+            return await self._load(record, version, warm=True)
+        task = self._loads.get(key)
+        if task is None:
+            task = asyncio.create_task(self._load(record, version), name=f"load {key}")
+            self._loads[key] = task
+            task.add_done_callback(lambda done: self._forget(key, done))
+        # Who asked may hang up; the others still wait for it.
+        return await asyncio.shield(task)
+
+    def _forget(self, key: tuple[str, str], task: asyncio.Task[Version]) -> None:
+        if self._loads.get(key) is task:
+            del self._loads[key]
+        if not task.cancelled():
+            task.exception()  # told to those who waited, if any still do
+
+    async def _load(self, record: ModuleRecord, version: Version, warm: bool = False) -> Version:
+        number = int(version.name)
+        try:
+            place = await self._load_files(record, number, warm)
+        except (Damaged, NotFound, VersionDamaged) as error:
+            self._note_fault((record.name, version.name), error)
+            raise
+        if place.key != version.key:
+            self._checkpoints.touch(record.name)
+        return Version(version.name, place.key)
+
+    async def _load_files(self, record: ModuleRecord, number: int, warm: bool) -> VersionPlace:
+        for attempt in range(_MOST_LOADS):
+            place = await asyncio.to_thread(self._files.find, record, number)
+            call = calls.LoadVersion(
+                module=record.name, version=place.key, directory=str(place.directory), warm=warm
+            )
+            try:
+                (await self._access.ask(record, call)).release()
+                break
+            except HostError as error:
+                if error.code == "damaged":
+                    raise VersionDamaged(record.name, number, error.message) from error
+                if error.code not in _MOVED or attempt == _MOST_LOADS - 1:
+                    raise
+        return place
+
+    def _note_fault(self, key: tuple[str, str], error: ServiceError) -> None:
+        _log.error("version not loaded", module=key[0], version=key[1], reason=str(error))
+        if len(self._faults) >= _MOST_KNOWN:
+            self._faults.clear()
+        self._faults[key] = _Fault(error, time.monotonic() + _FAULT_SECONDS)
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+        tasks = [*self._tasks, *self._loads.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # -- changes ------------------------------------------------------------------------------
+
+    async def promote(self, module: str, name: str) -> ModuleRecord:
+        """Let a version answer predictions that name none, once it is ready to."""
+        return await self._change(module, name, lambda spec, version: spec.promote(version))
+
+    async def roll_back(self, module: str) -> ModuleRecord:
+        """Promote what was promoted before."""
+        async with self._access.lock(module):
+            record = await self._access.record(module)
+            return await self._switch(record, record.versions.roll_back())
+
+    async def label(self, module: str, label: str, name: str) -> ModuleRecord:
+        """Give a version another name."""
+        check_label(label)
+
+        def change(spec: VersionSpec, version: int | None) -> VersionSpec:
+            return spec.with_label(label, _numbered(version, "version"))
+
+        return await self._change(module, name, change)
+
+    async def remove_label(self, module: str, label: str) -> ModuleRecord:
+        """Take a label away."""
+        async with self._access.lock(module):
+            record = await self._access.record(module)
+            return await self._switch(record, record.versions.without_label(label))
+
+    async def try_out(self, module: str, name: str, weight: float) -> ModuleRecord:
+        """Let a version answer a share of the predictions that name none."""
+
+        def change(spec: VersionSpec, version: int | None) -> VersionSpec:
+            number = _numbered(version, "version")
+            return spec.with_canary(Canary(version=number, weight=weight))
+
+        return await self._change(module, name, change)
+
+    async def end_trial(self, module: str) -> ModuleRecord:
+        """Let no canary answer any more."""
+        async with self._access.lock(module):
+            record = await self._access.record(module)
+            return await self._switch(record, record.versions.with_canary(None))
+
+    async def _change(
+        self, module: str, name: str, change: Callable[[VersionSpec, int | None], VersionSpec]
+    ) -> ModuleRecord:
+        async with self._access.lock(module):
+            record = await self._access.record(module)
+            chosen = record.versions.choose(name, 1.0)
+            if chosen == LATEST:
+                latest = await asyncio.to_thread(self._checkpoints.latest_version, module)
+                chosen = _existing(record, latest)
+            version = None if chosen == LIVE else chosen
+            assert not isinstance(version, str)
+            return await self._switch(record, change(record.versions, version))
+
+    async def _switch(self, record: ModuleRecord, versions: VersionSpec) -> ModuleRecord:
+        """Make a change; what takes over is kept, loaded and warm before anybody is sent to it.
+
+        A death at any moment leaves the record as it was or as it is to be, and the files of both.
+        """
+        before = record.versions
+        if versions.promoted is None and before.promoted is not None:
+            require(record, "predict")
+        for number in sorted(versions.in_use() - before.in_use()):
+            await asyncio.to_thread(self._files.keep, record, number)
+        after = record.evolve(versions=versions)
+        for number in versions.answering() - before.answering():
+            await self.load(after, Version(str(number), None), warm=True)
+        changed = await self._access.note(
+            record.name, lambda present: present.evolve(versions=versions)
+        )
+        await asyncio.to_thread(self._files.sweep, changed)
+        self._checkpoints.touch(record.name)
+        return changed
+
+
+class _Later(Asked):
+    """A prediction whose version is still to be found out."""
+
+    def __init__(self, work: Coroutine[Any, Any, Asked | None]) -> None:
+        self._asked: Asked | None = None
+        self.task = asyncio.ensure_future(self._run(work))
+
+    async def _run(self, work: Coroutine[Any, Any, Asked | None]) -> None:
+        self._asked = await work
+
+    def withdraw(self) -> None:
+        """Give it up."""
+        self.task.cancel()
+        if self._asked is not None:
+            self._asked.withdraw()
+
+
+def _existing(record: ModuleRecord, latest: int | None) -> int:
+    if latest is None:
+        path = f"POST /v1/modules/{record.name}/checkpoints"
+        raise NotFound("version", LATEST, f"the module has no checkpoint yet; save one by {path}")
+    return latest
+
+
+def _numbered(version: int | None, field: str) -> int:
+    if version is None:
+        raise Invalid(field, LIVE, "the number of a checkpoint's epoch, latest or a label")
+    return version
