@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, Field
@@ -46,7 +46,7 @@ class VersionView(BaseModel):
         description="It is in use, and its checkpoint was written anew since: it answers as "
         "before, and the new one can be used when it is no longer in use."
     )
-    metrics: dict[str, object] = Field(description="Of the training, at that time.")
+    metrics: dict[str, Any] = Field(description="Of the training, at that time.")
     size: int = Field(description="Bytes of its files.")
     created_at: Timestamp
 

@@ -14,6 +14,7 @@ from served.network import examples_npz, fit_body
 
 FREE = {
     ("EventView", "data"),  # by kind of event
+    ("VersionView", "metrics"),
     ("ModuleView", "compression_params"),
     ("InitSpec", "options"),
     ("OptimizerSpec", "options"),

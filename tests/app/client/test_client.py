@@ -63,6 +63,30 @@ CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
         "PATCH /v1/modules/m/serving",
         {"max_delay_us": 5},
     ),
+    (
+        lambda c: c.predict_with_version("m", 3, data=[[1.0]]),
+        "POST /v1/modules/m/versions/3/predict",
+        None,
+    ),
+    (lambda c: c.versions("m"), "GET /v1/modules/m/versions", None),
+    (lambda c: c.promote("m", 3), "POST /v1/modules/m/versions/3/promote", None),
+    (lambda c: c.roll_back("m"), "POST /v1/modules/m/rollback", None),
+    (
+        lambda c: c.set_version_label("m", "stable", 3),
+        "PUT /v1/modules/m/version_labels/stable",
+        {"version": 3},
+    ),
+    (
+        lambda c: c.remove_version_label("m", "stable"),
+        "DELETE /v1/modules/m/version_labels/stable",
+        None,
+    ),
+    (
+        lambda c: c.set_canary("m", 3, 0.5),
+        "PUT /v1/modules/m/canary",
+        {"version": 3, "weight": 0.5},
+    ),
+    (lambda c: c.remove_canary("m"), "DELETE /v1/modules/m/canary", None),
     (lambda c: c.init_params("m", "xavier", seed=1), "POST /v1/modules/m/params/init", None),
     (
         lambda c: c.init_optimizer("m", "adam", learning_rate=0.1),

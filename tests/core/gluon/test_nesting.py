@@ -41,7 +41,7 @@ def _assert_same(found: Any, expected: Any) -> None:
         for one, other in zip(found, expected, strict=True):
             _assert_same(one, other)
     else:
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=5e-6)
 
 
 def _check(function: Callable[..., Any], *args: Any) -> None:
