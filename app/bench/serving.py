@@ -1,7 +1,7 @@
 """How many predictions a second a server answers, beside peers that are sent the same bytes.
 
 All are timed in turns on the same cores, the load generator among them; what counts is the ratio of
-medians.
+medians. The server of its own asks for an API key, as a server that others reach does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rich.table import Table
 
 from app.bench.models import mlp
 from app.client import Client
-from app.client.local_server import running_server
+from app.client.local_server import PROGRAM, running_server
 from app.tensors.npy import write_npy
 
 __all__ = ["run_serving"]
@@ -43,11 +43,17 @@ class Load:
         url: with the path.
         body: file with the body.
         headers: lines of the head.
+        key: the API key to send; None for a server that asks for none.
     """
 
     url: str
     body: Path
     headers: tuple[str, ...]
+    key: str | None = None
+
+    def authorization(self) -> tuple[str, ...]:
+        """Return the line of the head that carries the key."""
+        return () if self.key is None else (f"Authorization: Bearer {self.key}",)
 
 
 def run_serving(
@@ -70,15 +76,11 @@ def run_serving(
                     found[one].append(_light(load, clients, seconds))
             results |= {f"{one}/{clients}": _median(rows) for one, rows in found.items()}
         if perf_analyzer is not None:
-            bases = {
-                one: load.url.partition("/v2/")[0]
-                for one, load in loads.items()
-                if "/v2/" in load.url and one != "bare uvicorn"
-            }
             for clients in CLIENTS:
-                for one, base in bases.items():
-                    key = f"{one} (perf_analyzer)/{clients}"
-                    results[key] = _heavy(perf_analyzer, base, clients, seconds)
+                for one, load in loads.items():
+                    if "/v2/" in load.url and one != "bare uvicorn":
+                        key = f"{one} (perf_analyzer)/{clients}"
+                        results[key] = _heavy(perf_analyzer, load, clients, seconds)
     _print(results, list(peers), as_json)
     return 0
 
@@ -105,20 +107,30 @@ def _loads(folder: Path, peers: Mapping[str, str], stack: ExitStack) -> dict[str
         f"Inference-Header-Content-Length: {len(header)}",
     )
     npy = ("Content-Type: application/x-npy", "Accept: application/x-npy")
-    own = stack.enter_context(_served(folder / "server"))
+    admin, infer_only = (_new_key(folder / "server", scope) for scope in ("admin", "infer"))
+    own = stack.enter_context(_served(folder / "server", admin))
     ceiling = stack.enter_context(_bare())
     infer = "/v2/models/mlp/infer"
     return {
-        "modserve /v2": Load(f"{own}{infer}", folder / "row.v2", binary),
-        "modserve npy": Load(f"{own}/v1/modules/mlp/predict", folder / "row.npy", npy),
+        "modserve /v2": Load(f"{own}{infer}", folder / "row.v2", binary, infer_only),
+        "modserve npy": Load(f"{own}/v1/modules/mlp/predict", folder / "row.npy", npy, infer_only),
         "bare uvicorn": Load(f"{ceiling}{infer}", folder / "row.v2", binary),
         **{name: Load(f"{url}{infer}", folder / "row.v2", binary) for name, url in peers.items()},
     }
 
 
+def _new_key(data_dir: Path, scope: str) -> str:
+    command = [sys.executable, *PROGRAM, "keys", "add", "--name", scope, "--scope", scope]
+    run = subprocess.run(
+        [*command, "--data-dir", str(data_dir), "--json"], stdout=subprocess.PIPE, check=True
+    )
+    key: str = orjson.loads(run.stdout)["key"]
+    return key
+
+
 @contextmanager
-def _served(folder: Path) -> Iterator[str]:
-    with running_server(folder) as server, Client(server.url) as client:
+def _served(folder: Path, key: str) -> Iterator[str]:
+    with running_server(folder) as server, Client(server.url, key=key) as client:
         client.create_module("mlp", mlp().tojson())
         client.bind("mlp", [{"name": "data", "shape": [1, 784]}], for_training=False)
         client.init_params("mlp", "xavier")
@@ -148,7 +160,9 @@ def _light(load: Load, clients: int, seconds: float) -> dict[str, float]:
     """Load a server by our own generator."""
     command = [sys.executable, "-m", "app.bench.load", load.url, str(load.body)]
     run = subprocess.run(
-        [*command, str(clients), str(seconds), *load.headers], stdout=subprocess.PIPE, check=True
+        [*command, str(clients), str(seconds), *load.headers, *load.authorization()],
+        stdout=subprocess.PIPE,
+        check=True,
     )
     found: dict[str, float] = orjson.loads(run.stdout)
     if found["refused"]:
@@ -156,14 +170,16 @@ def _light(load: Load, clients: int, seconds: float) -> dict[str, float]:
     return found
 
 
-def _heavy(program: Path, base: str, clients: int, seconds: float) -> dict[str, float]:
+def _heavy(program: Path, load: Load, clients: int, seconds: float) -> dict[str, float]:
     """Load a server by Triton's perf_analyzer."""
-    address = base.partition("://")[2]
+    address = load.url.partition("/v2/")[0].partition("://")[2]
     command = [str(program), "-m", "mlp", "-u", address, "-b", "1", "-s", "30"]
     interval = str(round(seconds * 1000))
     concurrency = f"{clients}:{clients}"
+    headers = [word for line in load.authorization() for word in ("-H", line)]
+    command += ["--concurrency-range", concurrency, "--measurement-interval", interval]
     run = subprocess.run(
-        [*command, "--concurrency-range", concurrency, "--measurement-interval", interval],
+        [*command, *headers],
         stdout=subprocess.PIPE,
         text=True,
         check=True,

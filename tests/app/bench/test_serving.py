@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -81,3 +83,11 @@ def test_wrong_peers_are_told(options: list[str], text: str, tmp_path: Path) -> 
     )
     assert run.returncode == 2
     assert text in run.stderr
+
+
+def test_the_server_of_its_own_asks_for_a_key(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        load = serving._loads(tmp_path, {}, stack)["modserve /v2"]
+        assert serving._light(load, 1, 0.1)["refused"] == 0
+        with pytest.raises(RuntimeError, match="refused"):
+            serving._light(replace(load, key=None), 1, 0.1)
