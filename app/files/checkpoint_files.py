@@ -79,10 +79,13 @@ class CheckpointWriter:
 
     Attributes:
         directory: put the files here, under the names they are to have.
+        expected: what files that come from another checkpoint must be; damage is not written into
+            a manifest as if it were sound.
         metrics, keep_best: go into the manifest; may be set until the end.
     """
 
     directory: Path
+    expected: Mapping[str, FileDigest] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
     keep_best: BestPolicy | None = None
 
@@ -110,6 +113,7 @@ def write_checkpoint(
 
     Raises:
         Superseded: the attempt may write no more; nothing was put in place.
+        Damaged: a file is not as the writer expects it.
     """
 
     def check() -> None:
@@ -119,12 +123,15 @@ def write_checkpoint(
     with _incoming(root, str(tag), check) as directory:
         writer = CheckpointWriter(directory)
         yield writer
+        files = _digest_all(directory)
+        for name, expected in writer.expected.items():
+            _check_digest(tag, name, files.get(name), expected)
         manifest = CheckpointManifest(
             module=module,
             epoch=tag.epoch,
             batch=tag.batch,
             prefix=prefix or module,
-            files=_digest_all(directory),
+            files=files,
             created_at=time.time(),
             job_id=job_id,
             attempt=attempt,
@@ -431,10 +438,14 @@ def _check_size(directory: Path, name: str, expected: FileDigest) -> None:
 
 def _verify_file(directory: Path, name: str, expected: FileDigest) -> None:
     _check_size(directory, name, expected)
-    got = digest_file(directory / name)
+    _check_digest(directory.name, name, digest_file(directory / name), expected)
+
+
+def _check_digest(tag: object, name: str, got: FileDigest | None, expected: FileDigest) -> None:
     if got != expected:
-        where = f"checkpoint {directory.name}: {name}"
-        raise Damaged(where, f"SHA-256 {got.sha256}", f"SHA-256 {expected.sha256}", _REMEDY)
+        found = "no such file" if got is None else f"SHA-256 {got.sha256}"
+        where = f"checkpoint {tag}: {name}"
+        raise Damaged(where, found, f"SHA-256 {expected.sha256}", _REMEDY)
 
 
 def _put_or_discard(hidden: Hidden, is_complete: bool) -> None:

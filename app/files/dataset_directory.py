@@ -104,7 +104,7 @@ class DatasetDirectory:
         going = None
         try:
             if upload is not None:
-                self._put_in_place(upload, self.file(record))
+                self.put_in_place(record, upload)
             if before is not None:
                 going = self._second_name(before, "replaced")
             with replaced(self._record(record.name), _content(record)):
@@ -116,6 +116,17 @@ class DatasetDirectory:
         if before is not None:
             self._remove_own_file(before)
         _remove(going)
+
+    def put_in_place(self, record: DatasetRecord, upload: Path) -> None:
+        """Make an upload the file of a dataset, whatever is there."""
+        target = self.file(record)
+        incoming = hidden_sibling(target, "incoming")
+        try:
+            os.link(upload, incoming)
+            os.replace(incoming, target)
+            sync_directory(self.root)
+        finally:
+            incoming.unlink(missing_ok=True)
 
     def write(self, record: DatasetRecord) -> None:
         """Write a dataset's record, whatever is there."""
@@ -173,15 +184,6 @@ class DatasetDirectory:
 
     def _record(self, name: str) -> Path:
         return self.root / f"{check_name(name)}{_SUFFIX}"
-
-    def _put_in_place(self, upload: Path, target: Path) -> None:
-        incoming = hidden_sibling(target, "incoming")
-        try:
-            os.link(upload, incoming)
-            os.replace(incoming, target)
-            sync_directory(self.root)
-        finally:
-            incoming.unlink(missing_ok=True)
 
     def _remove_own_file(self, record: DatasetRecord) -> None:
         if record.path is None:

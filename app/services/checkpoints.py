@@ -209,7 +209,7 @@ class CheckpointService:
             raise Invalid("file", name, expected)
         self._modules.get(module)
         present = self._files_present(module, tag)
-        others = sum(path.stat().st_size for path in present if path.name != name)
+        others = sum(digest.size for other, digest in present.items() if other != name)
         return Upload(
             self.root(module) / name,
             limit=max(0, self._max_bytes - others),
@@ -261,12 +261,12 @@ class CheckpointService:
     def _write_files(
         self, module: str, tag: CheckpointTag, uploads: Mapping[str, Upload], is_whole: bool
     ) -> None:
-        present = [] if is_whole else self._files_present(module, tag)
-        names = {*uploads, *(path.name for path in present)}
-        prefix = _prefix(names) or module
+        present = {} if is_whole else self._files_present(module, tag)
+        prefix = _prefix({*uploads, *present}) or module
         with write_checkpoint(self.root(module), tag, module=module, prefix=prefix) as writer:
-            kept = [path.name for path in present if path.name not in uploads]
+            kept = {name: digest for name, digest in present.items() if name not in uploads}
             if kept:
+                writer.expected = kept
                 link_files(self.directory(module, tag), kept, writer.directory)
             for name, upload in uploads.items():
                 os.link(upload.path, writer.directory / check_name(name, "file"))
@@ -445,11 +445,9 @@ class CheckpointService:
     def _manifests(self, module: str) -> Iterator[CheckpointManifest]:
         return _readable(self.root(module))
 
-    def _files_present(self, module: str, tag: CheckpointTag) -> list[Path]:
+    def _files_present(self, module: str, tag: CheckpointTag) -> Mapping[str, FileDigest]:
         directory = self.directory(module, tag)
-        if not directory.is_dir():
-            return []
-        return [directory / name for name in read_manifest(directory).files]
+        return read_manifest(directory).files if directory.is_dir() else {}
 
     def _check_etag(self, module: str, tag: CheckpointTag) -> None:
         if not is_expected():

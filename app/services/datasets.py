@@ -142,13 +142,18 @@ class DatasetService:
         return self._place(record, None)
 
     def _place(self, record: DatasetRecord, upload: Path | None) -> DatasetRecord:
-        """Put a dataset's file and record in place; the same again is the one that is there."""
+        """Put a dataset's file and record in place; the same again is the one that is there.
+
+        Its file is put in place anew all the same, for the one that is there may be damaged.
+        """
         name = record.name
         with self._directory.locked():
             present = self._find(name)
             check_etag(f"dataset {name!r}", None if present is None else present.etag)
             if present is not None:
                 if _is_same(present, record):
+                    if upload is not None:
+                        self._directory.put_in_place(record, upload)
                     return present
                 with self._store.read() as connection:
                     check_unused(connection, name)

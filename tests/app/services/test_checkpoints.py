@@ -171,6 +171,19 @@ async def test_files_that_are_uploaded_side_by_side_are_all_kept(bench) -> None:
     assert bench.checkpoints.verify("a", T(1)).name == "1"
 
 
+async def test_a_damaged_file_is_not_made_sound_by_one_beside_it(bench) -> None:
+    save(bench, "a", T(1))
+    params = bench.checkpoints.directory("a", T(1)) / "a-0001.params"
+    params.write_bytes(b"x")
+    with pytest.raises(Damaged, match=r"a-0001\.params"):
+        await bench.checkpoints.upload("a", T(1), "a-0001.states", chunks(b"s"))
+    assert set(bench.checkpoints.get("a", T(1)).files) == {"a-0001.params"}
+    with pytest.raises(Damaged):
+        bench.checkpoints.verify("a", T(1))
+    await bench.checkpoints.upload("a", T(1), "a-0001.params", chunks(b"w"))
+    assert bench.checkpoints.verify("a", T(1)) == params.parent
+
+
 async def test_bad_uploads_are_refused(bench) -> None:
     upload = bench.checkpoints.upload
     for name in ("../x.params", MANIFEST, ".hidden.params", "", "x.bin"):

@@ -365,6 +365,15 @@ def test_same_content_is_the_same_dataset_and_other_content_replaces_it(bench) -
     assert bench.datasets.preview("x") == {"data": [[1, 2], [3, 4]]}
 
 
+def test_a_damaged_file_is_mended_by_the_same_upload(bench) -> None:
+    first = bench.upload("x", b"1,2\n", K.CSV)
+    file = bench.datasets.path(first)
+    for harm in (lambda: file.write_bytes(b"1,3\n"), lambda: file.write_bytes(b"1"), file.unlink):
+        harm()
+        assert bench.upload("x", b"1,2\n", K.CSV) == first
+        assert bench.datasets.path(first).read_bytes() == b"1,2\n"
+
+
 def test_dataset_of_an_unfinished_job_stays(bench) -> None:
     job = bench.fit()
     before = bench.datasets.get("digits")
