@@ -1,8 +1,8 @@
 """Predictions a second for utterances of 7 to 29 frames: buckets, one length for all, no batches.
 
-    python tests/benchmarks/ragged_serving.py [--clients 32] [--seconds 5] [--rounds 3]
+    python tests/benchmarks/ragged_serving.py [--units 256] [--clients 32] [--seconds 5]
 
-One server with the Japanese Vowels classifier (a GRU of 64 units that takes lengths), and clients
+One server with the Japanese Vowels classifier (a GRU that takes lengths), and clients
 in another process that each keep one request under way, of one utterance as raw float32 in npy. The
 server has a module for each row of the table: buckets of 12, 18, 24 and 30 frames; those that the
 planner chooses for the lengths seen, as many; all padded to 29 frames by the client; and buckets
@@ -36,24 +36,29 @@ from oracle.vowels import BUCKETS, load  # noqa: E402
 
 LONGEST, BATCH = 29, 16
 KEYS = (*range(7, LONGEST + 1), BUCKETS[-1])
-PARAMETERS = {"gru_parameters": (14976,), "fc_weight": (9, 64), "fc_bias": (9,)}
+FEATURES = 12
 PADDED, BUCKETED, PLANNED, ALONE = "padded to 29", "bucketed", "planned", "unbatched"
 
 
-def create(client: Client, name: str, bound: tuple[int, ...], **serving: Any) -> None:
+def create(client: Client, name: str, units: int, bound: tuple[int, ...], **serving: Any) -> None:
     """Create the classifier with a symbol per length, of which some are bound."""
-    symbols = {n: networks.japanese_vowels(mx, n).tojson() for n in KEYS}
+    symbols = {n: networks.japanese_vowels(mx, n, units).tojson() for n in KEYS}
     client.create_bucketing_module(name, symbols, bound[-1], data_names=["data", "lengths"])
     buckets = {str(n): {"data_shapes": shapes(n)} for n in bound[:-1]}
     client.bind(name, shapes(bound[-1]), for_training=False, buckets=buckets)
-    client.set_params(name, networks.make_parameters(PARAMETERS))
+    client.set_params(name, networks.make_parameters(parameters(units)))
     client.set_serving(name, **serving)
     client.warm_up_module(name)
 
 
+def parameters(units: int) -> dict[str, tuple[int, ...]]:
+    gru = 3 * units * (FEATURES + units + 2)
+    return {"gru_parameters": (gru,), "fc_weight": (9, units), "fc_bias": (9,)}
+
+
 def shapes(steps: int) -> list[dict[str, Any]]:
     return [
-        {"name": "data", "shape": [BATCH, steps, 12], "layout": "NTC"},
+        {"name": "data", "shape": [BATCH, steps, FEATURES], "layout": "NTC"},
         {"name": "lengths", "shape": [BATCH], "lengths_of": "data"},
     ]
 
@@ -62,7 +67,7 @@ def bodies(*, padded: bool) -> list[bytes]:
     """Return the test set's utterances as npy."""
     found = []
     for frames in load("test")[0]:
-        array = np.zeros((1, LONGEST if padded else len(frames), 12), "f")
+        array = np.zeros((1, LONGEST if padded else len(frames), FEATURES), "f")
         array[0, : len(frames)] = frames
         stream = io.BytesIO()
         np.save(stream, array)
@@ -104,6 +109,7 @@ def rate(url: str, module: str, *, padded: bool, clients: int, seconds: float) -
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--units", type=int, default=256)
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--rounds", type=int, default=3)
@@ -115,10 +121,10 @@ def main() -> None:
         running_server(Path(folder), environment={"MODSERVE_THREADS": "1"}) as server,
         Client(server.url) as client,
     ):
-        create(client, "bucketed", BUCKETS)
-        create(client, "planned", BUCKETS)
-        create(client, "padded", (LONGEST,))
-        create(client, "alone", BUCKETS, batches="never")
+        create(client, "bucketed", options.units, BUCKETS)
+        create(client, "planned", options.units, BUCKETS)
+        create(client, "padded", options.units, (LONGEST,))
+        create(client, "alone", options.units, BUCKETS, batches="never")
 
         def measure(module: str, seconds: float) -> float:
             asked = {"padded": module == "padded", "clients": options.clients, "seconds": seconds}
@@ -132,7 +138,8 @@ def main() -> None:
             for row, module in rows.items():
                 found[row].append(measure(module, options.seconds))
     print(f"planned: {plan['planned']}; padding {plan['waste_planned']:.1%}", end="")
-    print(f", with {plan['bound']} {plan['waste_bound']:.1%}; {options.clients} clients")
+    print(f", with {plan['bound']} {plan['waste_bound']:.1%}")
+    print(f"{options.units} units, {options.clients} clients")
     for row, rates in found.items():
         median = statistics.median(rates)
         print(f"{row:14} {median:8.0f}/s  ({min(rates):.0f} to {max(rates):.0f})")
