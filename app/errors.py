@@ -32,12 +32,13 @@ refusals among them.
 
 from __future__ import annotations
 
-import difflib
 import errno
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
+
+from app.quoting import LONGEST_QUOTE, brief, quoted
 
 __all__ = [
     "AlreadyExists",
@@ -72,12 +73,8 @@ __all__ = [
     "UnsupportedCoding",
     "UnsupportedMedia",
     "WrongStage",
-    "brief",
-    "did_you_mean",
     "refined",
 ]
-
-_LONGEST_ECHO = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +170,7 @@ class NotFound(ServiceError):
     """What the path names does not exist."""
 
     def __init__(self, what: str, name: object, hint: str = "") -> None:
-        text = f"{what} {str(name)[:_LONGEST_ECHO]!r} does not exist"
+        text = f"{what} {str(name)[:LONGEST_QUOTE]!r} does not exist"
         super().__init__(f"{text}; {hint}" if hint else text)
         self.what = what
 
@@ -377,7 +374,7 @@ class Invalid(ServiceError):
     """
 
     def __init__(self, field: str, got: object, expected: str, hint: str = "") -> None:
-        self.errors: tuple[FieldError, ...] = (FieldError(field, _echo(got), expected, hint),)
+        self.errors: tuple[FieldError, ...] = (FieldError(field, quoted(got), expected, hint),)
         super().__init__(str(self.errors[0]))
 
     @classmethod
@@ -444,53 +441,3 @@ def refined(error: BaseException) -> BaseException:
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         return StorageFull()
     return error
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'?"`` for the nearest known word, or an empty string."""
-    if len(word) > _LONGEST_ECHO:
-        return ""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else ""
-
-
-def brief(value: object) -> str:
-    """Return the ``repr`` of a value, of a long one the beginning, however large or deep it is."""
-    words: list[str] = []
-    _show(value, words)
-    text = "".join(words)
-    return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}…"
-
-
-def _echo(value: object) -> str:
-    if not isinstance(value, str | Exception):
-        return brief(value)
-    text = str(value)
-    return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}… ({len(text)} chars)"
-
-
-def _show(value: object, words: list[str], room: int = _LONGEST_ECHO) -> int:
-    """Add words until the room is used up; each level of nesting takes some, so depth ends, too."""
-    if room <= 0:
-        return room
-    if isinstance(value, dict):
-        room = _say("{", words, room)
-        for index, (key, one) in enumerate(value.items()):
-            room = _say(", " if index else "", words, room)
-            room = _say(": ", words, _show(key, words, room))
-            if (room := _show(one, words, room)) <= 0:
-                return room
-        return _say("}", words, room)
-    if isinstance(value, list | tuple):
-        opening, closing = "[]" if isinstance(value, list) else "()"
-        room = _say(opening, words, room)
-        for index, one in enumerate(value):
-            if (room := _show(one, words, _say(", " if index else "", words, room))) <= 0:
-                return room
-        return _say(",)" if len(value) == 1 and closing == ")" else closing, words, room)
-    return _say(repr(value[: room + 1] if isinstance(value, str | bytes) else value), words, room)
-
-
-def _say(word: str, words: list[str], room: int) -> int:
-    words.append(word)
-    return room - len(word)

@@ -1,4 +1,7 @@
-"""Loading and starting without looking for garbage: nearly all that is made then stays."""
+"""Loading and starting without looking for garbage: nearly all that is made then stays.
+
+``core.garbage`` has the same; but to import it loads the engine, without which servers start.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 
 # What stands further right may import what stands left; names in one group may import each other.
 CORE_LAYERS = [
-    {"errors", "base", "types", "config", "registry", "scope", "log", "libinfo", "cpus"},
+    {"errors", "base", "types", "config", "registry", "scope", "log", "libinfo", "cpus", "garbage"},
     {"profiler", "pixels"},
     {"device", "context", "engine", "random", "backends", "runtime"},
     {"ops"},
@@ -46,17 +46,18 @@ APP_ARROWS: dict[str, set[str]] = {
     "garbage": set(),
     "logs": set(),
     "traces": set(),
-    "errors": set(),
+    "quoting": set(),
+    "errors": {"quoting"},
     "redaction": set(),
     "refusals": {"errors"},
     "version_errors": {"errors"},
     "error_table": {"errors", "redaction", "refusals", "version_errors"},
     "error_catalog": {"error_table"},
-    "settings": {"errors", "logs"},
-    "domain": {"errors"},
-    "tensors": {"errors"},
+    "settings": {"errors", "logs", "quoting"},
+    "domain": {"errors", "quoting"},
+    "tensors": {"errors", "quoting"},
     "link": {"domain", "errors", "logs"},
-    "files": {"domain", "errors", "tensors"},
+    "files": {"domain", "errors", "quoting", "tensors"},
     "store": {"domain", "errors"},
     "services": {
         *(
@@ -65,12 +66,16 @@ APP_ARROWS: dict[str, set[str]] = {
             "errors",
             "files",
             "link",
+            "quoting",
             "refusals",
             "store",
             "version_errors",
         ),
     },
-    "executor": {"core", "domain", "error_table", "errors", "files", "garbage", "link", "logs"},
+    "executor": {
+        *("core", "domain", "error_table", "errors", "files", "garbage", "link", "logs"),
+        "quoting",
+    },
     "exchanges": set(),
     "error_answers": {"error_table"},
     "oip": {
@@ -81,12 +86,12 @@ APP_ARROWS: dict[str, set[str]] = {
     "api": {
         "images",
         *("domain", "error_table", "errors", "exchanges", "link", "services", "settings"),
-        *("error_answers", "error_catalog", "refusals", "tensors", "traces"),
+        *("error_answers", "error_catalog", "quoting", "refusals", "tensors", "traces"),
     },
     "client": {"tensors"},
     "demo": {"client"},
-    "bench": {"client", "core", "demo", "errors", "tensors"},
-    "doctor": {"core", "errors", "executor"},
+    "bench": {"client", "core", "demo", "errors", "quoting", "tensors"},
+    "doctor": {"core", "errors", "executor", "quoting"},
     "main": {
         *("api", "errors", "executor", "files", "link", "logs", "oip", "redaction", "services"),
         *("settings", "store"),

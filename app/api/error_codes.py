@@ -9,7 +9,8 @@ from fastapi import APIRouter, Path
 from app.api.openapi import problems
 from app.api.views import ErrorCodeView, PageView
 from app.error_catalog import CATALOG, CatalogEntry
-from app.errors import NotFound, did_you_mean
+from app.errors import NotFound
+from app.quoting import did_you_mean
 
 __all__ = ["router"]
 

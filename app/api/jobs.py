@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import structlog
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -53,6 +53,10 @@ _FIT = {
     "optimizer": {"name": "sgd", "options": {"learning_rate": 0.05, "momentum": 0.9}},
 }
 _SCORE = {key: _FIT[key] for key in ("dataset", "inputs", "batch_size")}
+_CHANGES_A_JOB: dict[str, Any] = {
+    "responses": problems(404, 409, 422),
+    "dependencies": IF_MATCH,
+}
 _SUBMIT = problems(400, 404, 409, 413, 415, 422)
 
 Priority = Annotated[int, Query(ge=-1000, le=1000, description="A smaller number runs earlier.")]
@@ -188,57 +192,31 @@ def get_job(job: JobId, response: Response, services: ServicesOf) -> JobView:
     return job_view(found, *services.jobs.outlook([found]))
 
 
-@router.delete(
-    "/v1/jobs/{job}",
-    status_code=204,
-    summary="Delete a finished job",
-    responses=problems(404, 409, 422),
-    dependencies=IF_MATCH,
-)
+@router.delete("/v1/jobs/{job}", status_code=204, summary="Delete a finished job", **_CHANGES_A_JOB)
 def delete_job(job: JobId, services: ServicesOf) -> None:
     """Remove a job that has ended, with its events and metrics; its checkpoints stay."""
     services.jobs.delete(job)
 
 
-@router.post(
-    "/v1/jobs/{job}/cancel",
-    summary="Cancel",
-    responses=problems(404, 409, 422),
-    dependencies=IF_MATCH,
-)
+@router.post("/v1/jobs/{job}/cancel", summary="Cancel", **_CHANGES_A_JOB)
 def cancel_job(job: JobId, services: ServicesOf) -> JobView:
     """Cancel a job; one that runs stops after the batch in work."""
     return job_view(services.jobs.cancel(job))
 
 
-@router.post(
-    "/v1/jobs/{job}/pause",
-    summary="Pause",
-    responses=problems(404, 409, 422),
-    dependencies=IF_MATCH,
-)
+@router.post("/v1/jobs/{job}/pause", summary="Pause", **_CHANGES_A_JOB)
 def pause_job(job: JobId, services: ServicesOf) -> JobView:
     """Pause a job; one that runs saves a checkpoint first."""
     return job_view(services.jobs.pause(job))
 
 
-@router.post(
-    "/v1/jobs/{job}/resume",
-    summary="Resume",
-    responses=problems(404, 409, 422),
-    dependencies=IF_MATCH,
-)
+@router.post("/v1/jobs/{job}/resume", summary="Resume", **_CHANGES_A_JOB)
 def resume_job(job: JobId, services: ServicesOf) -> JobView:
     """Queue a paused job again, from its newest checkpoint; withdraw a pause not done yet."""
     return job_view(services.jobs.resume(job))
 
 
-@router.post(
-    "/v1/jobs/{job}/retry",
-    summary="Retry",
-    responses=problems(404, 409, 422),
-    dependencies=IF_MATCH,
-)
+@router.post("/v1/jobs/{job}/retry", summary="Retry", **_CHANGES_A_JOB)
 def retry_job(job: JobId, services: ServicesOf) -> JobView:
     """Queue a failed or cancelled job again; it goes on from its newest checkpoint."""
     return job_view(services.jobs.retry(job))

@@ -11,15 +11,8 @@ from starlette.routing import Match
 
 from app.error_answers import error_answer
 from app.error_table import ERROR_TABLE
-from app.errors import (
-    FieldError,
-    HostError,
-    Invalid,
-    Malformed,
-    MethodNotAllowed,
-    NotFound,
-    brief,
-)
+from app.errors import FieldError, HostError, Invalid, Malformed, MethodNotAllowed, NotFound
+from app.quoting import brief
 
 __all__ = ["PROBLEM_JSON", "install_error_handlers", "problem_response"]
 

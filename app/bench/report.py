@@ -20,7 +20,7 @@ from rich.table import Table
 from app.bench.cases import CASES, ENGINE, Case
 from app.bench.http import predict_json, predict_npy
 from app.bench.profile import profile
-from app.errors import did_you_mean
+from app.quoting import did_you_mean
 
 __all__ = ["SUITES", "measure", "run_bench", "run_suite"]
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from app.errors import did_you_mean
 from app.executor.modules.input_shapes import guess_shapes, is_label
+from app.quoting import did_you_mean
 from core.checkpoint import load_params, read_states
 from core.device import Context
 from core.errors import MXNetError

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from app.errors import FieldError, Invalid, brief, did_you_mean
+from app.errors import FieldError, Invalid
+from app.quoting import brief, did_you_mean
 
 __all__ = ["STRICT_FIELDS", "canonical_json", "from_plain", "to_plain"]
 

@@ -21,12 +21,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from app.domain.dataset import ArrayInfo, DatasetKind
+from app.domain.checkpoint import FileDigest
+from app.domain.dataset import ArrayInfo, DatasetKind, DatasetRecord
 from app.errors import Invalid
 from app.files import array_files, line_files
 from app.files.record_files import count_records
 
-__all__ = ["Contents", "inspect_file", "load_arrays", "preview_file"]
+__all__ = ["Contents", "describe_file", "inspect_file", "load_arrays", "preview_file"]
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
@@ -39,6 +40,28 @@ class Contents:
 
     arrays: tuple[ArrayInfo, ...]
     examples: int | None
+
+
+def describe_file(
+    name: str,
+    path: Path,
+    kind: DatasetKind,
+    digest: FileDigest,
+    *,
+    limit: int,
+    created_at: float,
+) -> DatasetRecord:
+    """Return the record of a dataset with this file; raise as ``inspect_file`` does."""
+    contents = inspect_file(path, kind, limit)
+    return DatasetRecord(
+        name=name,
+        kind=kind,
+        arrays=contents.arrays,
+        examples=contents.examples,
+        size=digest.size,
+        sha256=digest.sha256,
+        created_at=created_at,
+    )
 
 
 def inspect_file(path: Path, kind: DatasetKind, limit: int) -> Contents:

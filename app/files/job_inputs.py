@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from app.domain.dataset import DatasetRecord
 from app.domain.job_params import ArraySource, DatasetSource, FitParams, JobParams
 from app.domain.module import ModuleKind, ModuleRecord
-from app.errors import Invalid, did_you_mean
+from app.errors import Invalid
+from app.quoting import did_you_mean
 
 __all__ = ["check_arrays", "check_named", "sources_of"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from app.domain.dataset import DatasetKind, DatasetRecord
 from app.errors import Damaged, NotFound, ServiceError
 from app.files.dataset_directory import DatasetDirectory
-from app.files.dataset_formats import inspect_file
+from app.files.dataset_formats import describe_file
 from app.files.durable_files import digest_file
 from app.services.recovery_report import Finding, Outcome
 from app.store.datasets import all_datasets, put_dataset
@@ -122,18 +122,13 @@ class DatasetRecovery:
         if not digest.sha256.startswith(found[2]):
             return _finding(path.name, Outcome.LEFT, f"its SHA-256 begins {digest.sha256[:16]}")
         try:
-            contents = inspect_file(path, kind, self._max_bytes)
+            record = describe_file(
+                *(name, path, kind, digest),
+                limit=self._max_bytes,
+                created_at=path.stat().st_mtime,
+            )
         except ServiceError as error:
             return _finding(path.name, Outcome.LEFT, str(error))
-        record = DatasetRecord(
-            name=name,
-            kind=kind,
-            arrays=contents.arrays,
-            examples=contents.examples,
-            size=digest.size,
-            sha256=digest.sha256,
-            created_at=path.stat().st_mtime,
-        )
         self._directory.write(record)
         with self._store.write() as connection:
             put_dataset(connection, record)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from app.domain.checkpoint import FileDigest
 from app.domain.dataset import DatasetKind, DatasetRecord
 from app.domain.names import check_name
 from app.errors import Damaged, Invalid, NotFound, TooLarge
 from app.files.dataset_directory import DatasetDirectory
-from app.files.dataset_formats import inspect_file, preview_file
+from app.files.dataset_formats import describe_file, preview_file
 from app.files.dataset_limits import SETTING
 from app.files.durable_files import digest_file, tell_full_disk
 from app.files.operator_files import check_unchanged, find_file
@@ -95,17 +97,7 @@ class DatasetService:
     @tell_full_disk()
     def commit(self, upload: Upload, name: str, kind: DatasetKind) -> DatasetRecord:
         """Check what was uploaded and make it the dataset; raises as ``put`` does."""
-        digest = upload.finish()
-        contents = inspect_file(upload.path, kind, self._max_bytes)
-        record = DatasetRecord(
-            name=check_name(name),
-            kind=kind,
-            arrays=contents.arrays,
-            examples=contents.examples,
-            size=digest.size,
-            sha256=digest.sha256,
-            created_at=self._clock(),
-        )
+        record = self._describe(check_name(name), upload.path, kind, upload.finish())
         return self._place(record, upload.path)
 
     @tell_full_disk()
@@ -124,22 +116,17 @@ class DatasetService:
         if before.st_size > self._max_bytes:
             what = f"dataset {name!r}, in bytes"
             raise TooLarge(what, got=before.st_size, limit=self._max_bytes, setting=SETTING)
-        contents = inspect_file(found, kind, self._max_bytes)
-        digest = digest_file(found)
-        if (found.stat().st_mtime_ns, digest.size) != (before.st_mtime_ns, before.st_size):
+        record = self._describe(name, found, kind, digest_file(found))
+        if (found.stat().st_mtime_ns, record.size) != (before.st_mtime_ns, before.st_size):
             raise Invalid("path", path, "a file that nobody writes to")
-        record = DatasetRecord(
-            name=name,
-            kind=kind,
-            arrays=contents.arrays,
-            examples=contents.examples,
-            size=digest.size,
-            sha256=digest.sha256,
-            created_at=self._clock(),
-            path=str(found),
-            modified_ns=before.st_mtime_ns,
-        )
+        record = replace(record, path=str(found), modified_ns=before.st_mtime_ns)
         return self._place(record, None)
+
+    def _describe(
+        self, name: str, path: Path, kind: DatasetKind, digest: FileDigest
+    ) -> DatasetRecord:
+        limit, now = self._max_bytes, self._clock()
+        return describe_file(name, path, kind, digest, limit=limit, created_at=now)
 
     def _place(self, record: DatasetRecord, upload: Path | None) -> DatasetRecord:
         """Put a dataset's file and record in place; the same again is the one that is there.

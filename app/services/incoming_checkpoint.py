@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 
 from app.domain.checkpoint import CheckpointTag
 from app.domain.names import check_name
@@ -46,12 +45,7 @@ class IncomingCheckpoint:
     def __enter__(self) -> IncomingCheckpoint:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def expect(self, size: int | None) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from app.domain.module import ModuleRecord
 from app.domain.serving import StateLink
-from app.errors import Invalid, did_you_mean
+from app.errors import Invalid
+from app.quoting import did_you_mean
 
 __all__ = ["check_state_links"]
 

@@ -9,7 +9,6 @@ import os
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO
 
 from app.domain.checkpoint import FileDigest
@@ -56,12 +55,7 @@ class Upload:
     def __enter__(self) -> Upload:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

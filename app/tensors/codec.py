@@ -8,7 +8,8 @@ from typing import Any
 import numpy.typing as npt
 import orjson
 
-from app.errors import Invalid, UnsupportedMedia, brief
+from app.errors import Invalid, UnsupportedMedia
+from app.quoting import brief
 from app.tensors.json_bodies import check_depth, load_json
 from app.tensors.json_tensors import read_tensor
 from app.tensors.npy import npy_pieces, npz_content, read_npy, read_npz

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -28,13 +26,14 @@ from core.executor.outputs import Outputs
 from core.executor.plan import Plan, PlanMemory
 from core.executor.reshape import reshape_bound
 from core.executor.trace import Graph, SpecOf
+from core.garbage import collector_paused
 from core.ndarray import NDArray
 from core.random import device_random
 from core.symbol import Symbol
 from core.symbol.graph import Entry
 from core.types import Array
 
-__all__ = ["Executor", "MemoryReport", "without_collector"]
+__all__ = ["Executor", "MemoryReport"]
 
 HEAD_GRADIENT_MISSING = (
     "output {name!r} is no loss function, so backward needs its head gradient: pass out_grads, one "
@@ -355,7 +354,7 @@ class Executor:
     def _plan(self, mode: Mode) -> Plan:
         found = self._plans.get(mode)
         if found is None:
-            with without_collector():
+            with collector_paused():
                 found = self._plans[mode] = self._compile(mode)
         return found
 
@@ -466,18 +465,6 @@ def _bindings(bound: Bound, outputs: Outputs) -> Bindings:
         outputs=[array.data for array in outputs.arrays],
         versions=[array.version for array in (*bound.arguments, *bound.auxiliaries)],
     )
-
-
-@contextlib.contextmanager
-def without_collector() -> Iterator[None]:
-    """Let no garbage be searched for: a compiler makes many objects that stay, and no cycles."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _by_name(names: Sequence[str], arrays: Sequence[Any]) -> dict[str, Any]:

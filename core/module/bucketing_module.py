@@ -13,7 +13,7 @@ import numpy as np
 from core.checkpoint import load_params
 from core.device import Context, current_context
 from core.errors import StageError, UsageError
-from core.executor.executor import without_collector
+from core.garbage import collector_paused
 from core.initializer import Uniform
 from core.io import DataDesc
 from core.module.base_module import BaseModule, Params
@@ -179,7 +179,7 @@ class BucketingModule(BaseModule):
         module = self._buckets.get(bucket_key)
         if module is None:
             current = self._current("switch_bucket()")
-            with without_collector():
+            with collector_paused():
                 module = self._new_module(bucket_key)
                 module.bind(
                     data_shapes,

@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from app.domain.job_params import ArraySource, DatasetSource
 from app.domain.module import InputDesc
-from app.errors import Invalid, did_you_mean
+from app.errors import Invalid
 from app.executor.jobs.epoch_plan import PlannedBatch
 from app.files.dataset_formats import load_arrays
 from app.files.job_inputs import check_arrays, sources_of
 from app.link.job_messages import DatasetFile
+from app.quoting import did_you_mean
 from core.io import DataDesc
 from core.types import to_dtype
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from app.domain.module import InitSpec, ParamsSource
-from app.errors import Invalid, NotFound, did_you_mean
+from app.errors import Invalid, NotFound
 from app.executor.background import Waits, awaited, in_background
 from app.executor.faults import client_fault
 from app.executor.modules.hosted_module import HostedModule, Values
 from app.executor.predict.inputs import check_castable
 from app.link.protocols import Arrays
+from app.quoting import did_you_mean
 from core import initializer
 from core.ndarray import NDArray, array
 

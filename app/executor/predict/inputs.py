@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from app.errors import Invalid, did_you_mean
+from app.errors import Invalid
 from app.link.protocols import Arrays
+from app.quoting import did_you_mean
 from core.types import DType, Shape, to_dtype
 
 __all__ = [
