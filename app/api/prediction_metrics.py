@@ -8,41 +8,42 @@ from itertools import accumulate
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from app.services.statistics import ModuleStatistics, Statistics
+from app.services.statistics import Statistics, VersionStatistics
 
 __all__ = ["prediction_metrics"]
 
 _SHORTEST_BITS, _LONGEST_BITS = 10, 35
 """Times in the queue are told apart by powers of two, from a microsecond to half a minute."""
 _LARGEST_BATCH_BITS = 17
+_LABELS = ("module", "version")
 
 
 def prediction_metrics(statistics: Statistics) -> Iterator[Metric]:
-    """Yield counters and histograms by module."""
+    """Yield counters and histograms by module and version."""
     ended = CounterMetricFamily(
-        "modserve_predictions", "Predictions that ended", labels=["module", "outcome"]
+        "modserve_predictions", "Predictions that ended", labels=[*_LABELS, "outcome"]
     )
     examples = CounterMetricFamily(
-        "modserve_prediction_examples", "Examples that were predicted", labels=["module"]
+        "modserve_prediction_examples", "Examples that were predicted", labels=_LABELS
     )
     seconds = CounterMetricFamily(
         "modserve_prediction_seconds",
         "Seconds that predictions took, by what they were spent on",
-        labels=["module", "part"],
+        labels=[*_LABELS, "part"],
     )
     queue = HistogramMetricFamily(
         "modserve_prediction_queue_seconds",
         "How long predictions waited for their batch",
-        labels=["module"],
+        labels=_LABELS,
     )
     batches = HistogramMetricFamily(
-        "modserve_prediction_batch_size", "Examples of a batch", labels=["module"]
+        "modserve_prediction_batch_size", "Examples of a batch", labels=_LABELS
     )
     for one in statistics:
-        name = one.module
-        ended.add_metric([name, "success"], one.successes)
-        ended.add_metric([name, "failure"], one.failures)
-        examples.add_metric([name], one.examples)
+        labels = [one.module, one.version]
+        ended.add_metric([*labels, "success"], one.successes)
+        ended.add_metric([*labels, "failure"], one.failures)
+        examples.add_metric(labels, one.examples)
         parts = {
             "total": one.success_ns + one.failure_ns,
             "queue": one.queue_ns,
@@ -51,9 +52,9 @@ def prediction_metrics(statistics: Statistics) -> Iterator[Metric]:
             "compute_output": one.output_ns,
         }
         for part, ns in parts.items():
-            seconds.add_metric([name, part], ns * 1e-9)
-        queue.add_metric([name], _queue_buckets(one.queue_counts), one.queue_ns * 1e-9)
-        batches.add_metric([name], _batch_buckets(one), one.examples)
+            seconds.add_metric([*labels, part], ns * 1e-9)
+        queue.add_metric(labels, _queue_buckets(one.queue_counts), one.queue_ns * 1e-9)
+        batches.add_metric(labels, _batch_buckets(one), one.examples)
     yield from (ended, examples, seconds, queue, batches)
 
 
@@ -65,7 +66,7 @@ def _queue_buckets(counts: Sequence[int]) -> list[tuple[str, float]]:
     return [*buckets, ("+Inf", float(sums[-1]))]
 
 
-def _batch_buckets(one: ModuleStatistics) -> list[tuple[str, float]]:
+def _batch_buckets(one: VersionStatistics) -> list[tuple[str, float]]:
     batches = one.batches()
     buckets = [
         (str(1 << bits), float(sum(each.batches for each in batches if each.size <= 1 << bits)))

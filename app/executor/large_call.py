@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from concurrent.futures import Future
 from typing import Any
 
@@ -73,9 +74,11 @@ class LargeCall:
         Raises:
             HostError: it is refused.
         """
+        began_ns = time.perf_counter_ns()
         if self._steps is None:
             answer = host.handle(self.call.method, self.call.params, self.call.tensors)
             if not isinstance(answer, Computation):
+                self._note_computed(began_ns)
                 channel.reply(self.call, *answer)
                 return True
             self.begin(answer, channel)
@@ -84,12 +87,17 @@ class LargeCall:
         try:
             self._awaited = next(self._steps)
         except StopIteration as end:
+            self._note_computed(began_ns)
             channel.reply(self.call, end.value, self._buffers or {})
             self._buffers = None
             return True
+        self._note_computed(began_ns)
         if self._awaited is not None:
             self._awaited.add_done_callback(lambda _: channel.wake())
         return False
+
+    def _note_computed(self, began_ns: int) -> None:
+        self.call.infer_us += (time.perf_counter_ns() - began_ns) // 1000
 
     def close(self) -> None:
         """Give up what is left of it."""

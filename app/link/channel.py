@@ -132,12 +132,19 @@ class SocketChannel:
         """Answer a call; HostError when the tensors do not fit into shared memory."""
         frame = {"id": call.id, "ok": encode_value(result)}
         if call.method == "predict":
-            frame |= {"facts": [0, 0, 0, 0], "queue_ns": 0}
-        self._reply(call, frame, tensors)
+            waited_ns = time.monotonic_ns() - call.arrived_ns - call.infer_us * 1000
+            queue_ns = max(0, waited_ns) if call.arrived_ns else 0
+            frame |= {"facts": [*BatchFacts(0, infer_us=call.infer_us)], "queue_ns": queue_ns}
+        self._send(frame, self._to_buffers(tensors))
 
     def reply_batch(self, batch: Sequence[Predicted], facts: BatchFacts) -> None:
-        """Answer the predictions of a batch, those whose outputs fit into their slots at once."""
-        began = time.monotonic_ns() - (facts.input_us + facts.infer_us) * 1000
+        """Answer the predictions of a batch, those whose outputs fit into their slots at once.
+
+        Args:
+            facts: of it; the time that is taken here is added.
+        """
+        called = time.monotonic_ns()
+        began = called - (facts.input_us + facts.infer_us + facts.output_us) * 1000
         records = []
         for one in batch:
             queue_ns = max(0, began - one.call.arrived_ns)
@@ -145,14 +152,15 @@ class SocketChannel:
             if number is not None:
                 records.append(AnsweredRecord(one.call.id, queue_ns, number))
                 continue
-            frame = {"id": one.call.id, "ok": encode_value(one.result)}
-            frame |= {"facts": [*facts], "queue_ns": queue_ns}
+            frame = {"id": one.call.id, "ok": encode_value(one.result), "queue_ns": queue_ns}
             try:
-                self._reply(one.call, frame, one.tensors)
+                buffers = self._to_buffers(one.tensors)
             except HostError as error:
                 self.refuse(one.call, error)
+            else:
+                self._send(frame | {"facts": [*_with_output(facts, called)]}, buffers)
         if records:
-            self._write(answered_frame(facts, records), [])
+            self._write(answered_frame(_with_output(facts, called), records), [])
 
     def _write_outputs(self, one: Predicted) -> int | None:
         """Write outputs into a slot, and return the number of what they are; None for too many."""
@@ -182,18 +190,15 @@ class SocketChannel:
         self._send(frame | {"placements": signature.placements})
         return number
 
-    def _reply(
-        self, call: IncomingCall, frame: Frame, tensors: Mapping[str, Any] | Buffers
-    ) -> None:
-        buffers = None
+    def _to_buffers(self, tensors: Mapping[str, Any] | Buffers) -> SlabBuffers | None:
         if isinstance(tensors, SlabBuffers):
-            buffers = tensors
-        elif isinstance(tensors, Mapping) and tensors:
-            try:
-                buffers = self._port.copy(tensors)
-            except SlabsExhausted as error:
-                raise HostError("unavailable", f"the answer cannot be sent: {error}") from None
-        self._send(frame, buffers)
+            return tensors
+        if not isinstance(tensors, Mapping) or not tensors:
+            return None
+        try:
+            return self._port.copy(tensors)
+        except SlabsExhausted as error:
+            raise HostError("unavailable", f"the answer cannot be sent: {error}") from None
 
     def refuse(self, call: IncomingCall, error: HostError) -> None:
         """Answer a call with an error."""
@@ -256,6 +261,12 @@ class SocketChannel:
                     self._sock.sendall(data[sent:])
         except OSError as error:
             raise ChannelClosed from error
+
+
+def _with_output(facts: BatchFacts, since_ns: int) -> BatchFacts:
+    """Return the facts of a batch that is being handed out since a time."""
+    output_us = facts.output_us + round((time.monotonic_ns() - since_ns) / 1000)
+    return facts._replace(output_us=output_us)
 
 
 def _call_of(frame: Frame, tensors: dict[str, Any]) -> IncomingCall:

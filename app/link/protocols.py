@@ -58,6 +58,7 @@ class IncomingCall:
         arrived_ns: when it came, on the monotonic clock.
         target: of a prediction, what it has in common with others that are alike.
         slot: where its tensors lie, and where those of the answer go if they fit; -1 for no slot.
+        infer_us: microseconds that its answer was computed for, where that is done in pieces.
     """
 
     id: int
@@ -69,6 +70,7 @@ class IncomingCall:
     arrived_ns: int = 0
     target: Target | None = None
     slot: int = -1
+    infer_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from app.oip.infer_request import InferHeader, Wish
 from app.oip.inference import FEW_BYTES, LENGTH_FIELD, Inferences, header_bytes_of, split
 from app.oip.interfaces import TensorDesc, interface_of
 from app.oip.large_headers import read_large
-from app.oip.openapi import ModelName, VersionName, answers, json_content, raw_request
+from app.oip.named_models import NamedModel
+from app.oip.openapi import answers, json_content, raw_request
 from app.oip.requests import known_model, model_now, read_content
 from app.services.services import Services
 
@@ -123,43 +124,26 @@ _ANSWERS[200]["content"] = {**json_content(_ANSWER), **_BINARY}
 
 
 @router.post("/infer", summary="Infer", openapi_extra=_BODY | _HEADER, responses=_ANSWERS)
-async def infer_model(model: ModelName, request: Request, services: ServicesOf) -> Response:
+async def infer_model(named: NamedModel, request: Request, services: ServicesOf) -> Response:
     """Compute the outputs of examples, as `predict` does, in the form of the protocol.
 
     Bodies may be compressed by gzip or deflate, and answers are where Accept-Encoding names one of
     them.
     """
-    return await _infer(request, services, model, None)
-
-
-@router.post(
-    "/versions/{version}/infer",
-    summary="Infer with a version",
-    openapi_extra=_BODY | _HEADER,
-    responses=_ANSWERS,
-)
-async def infer_version(
-    model: ModelName, version: VersionName, request: Request, services: ServicesOf
-) -> Response:
-    """Compute the outputs of examples with one version of a model."""
-    return await _infer(request, services, model, version)
-
-
-async def _infer(request: Request, services: Services, model: str, version: str | None) -> Response:
     inferences: Inferences = request.app.state.inferences
-    record = await known_model(services, model)
-    chosen = await services.versions.choose(record, version)
+    record = await known_model(services, named.model)
+    chosen = await services.versions.choose(record, named.version)
     header_bytes = header_bytes_of(request.headers.get(LENGTH_FIELD))
     body = await read_content(request)
     text, behind = split(body, header_bytes)
     if header_bytes == 0:
-        header = await _raw(services, model, len(body))
+        header = await _raw(services, named.model, len(body))
     elif len(text) > _LARGEST_JSON_HERE:
         header = await read_large(decoders(request), text)
     else:
         header = await beside_the_loop(len(text), partial(inferences.read, text))
     if header.part is not None:
-        chosen = await services.versions.choose(record, version, header.part)
+        chosen = await services.versions.choose(record, named.version, header.part)
     coding = chosen_coding(request.headers.get("accept-encoding", ""))
     write = inferences.writer(record, chosen.name, header.wish, coding)
     outcome = await unless_hung_up(request, inferences.outcome(record, chosen, header, behind))

@@ -1,4 +1,4 @@
-"""Models: their inputs and outputs, whether they are ready, and how they are served."""
+"""Models: their inputs and outputs, whether they are ready, how they are served, how it went."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from app.api.dependencies import ServicesOf
 from app.domain.module import ModuleRecord
 from app.domain.serving import MOST_ROWS
 from app.oip.interfaces import Interface, TensorDesc, interface_of
-from app.oip.openapi import ModelName, VersionName, answers
+from app.oip.named_models import NamedModel
+from app.oip.openapi import answers
 from app.oip.readiness import model_states
 from app.oip.requests import model_now
+from app.oip.statistics import STATISTICS, statistics_of
 from app.oip.versions import versions_of
 from app.services.services import Services
 
@@ -51,60 +53,9 @@ _READY = {"name": "mlp", "ready": True}
 
 
 @router.get("", summary="Inputs and outputs of a model", responses=answers(_METADATA, 404, 503))
-async def get_model_metadata(model: ModelName, services: ServicesOf) -> dict[str, Any]:
+async def get_model_metadata(named: NamedModel, services: ServicesOf) -> dict[str, Any]:
     """Return names, datatypes and shapes; -1 for the number of examples and for ragged axes."""
-    return await _metadata(services, model, None)
-
-
-@router.get(
-    "/versions/{version}",
-    summary="Inputs and outputs of a version",
-    responses=answers(_METADATA, 404, 503),
-)
-async def get_version_metadata(
-    model: ModelName, version: VersionName, services: ServicesOf
-) -> dict[str, Any]:
-    """Return names, datatypes and shapes of a version."""
-    return await _metadata(services, model, version)
-
-
-@router.get("/ready", summary="Is a model ready?", responses=answers(_READY, 404, 503))
-async def get_model_readiness(model: ModelName, services: ServicesOf) -> Response:
-    """Answer 200 where an inference can be answered, else 503 with the reason."""
-    return await _readiness(services, model, None)
-
-
-@router.get(
-    "/versions/{version}/ready", summary="Is a version ready?", responses=answers(_READY, 404, 503)
-)
-async def get_version_readiness(
-    model: ModelName, version: VersionName, services: ServicesOf
-) -> Response:
-    """Answer 200 where an inference can be answered, else 503 with the reason."""
-    return await _readiness(services, model, version)
-
-
-@router.get("/config", summary="How a model is served (v2)", responses=answers(_CONFIG, 404, 503))
-async def get_model_config(model: ModelName, services: ServicesOf) -> dict[str, Any]:
-    """Return what Triton calls a model's configuration; `dims` are without the examples."""
-    return await _config(services, model, None)
-
-
-@router.get(
-    "/versions/{version}/config",
-    summary="How a version is served",
-    responses=answers(_CONFIG, 404, 503),
-)
-async def get_version_config(
-    model: ModelName, version: VersionName, services: ServicesOf
-) -> dict[str, Any]:
-    """Return what Triton calls a model's configuration."""
-    return await _config(services, model, version)
-
-
-async def _metadata(services: Services, model: str, version: str | None) -> dict[str, Any]:
-    record = await model_now(services, model)
-    await services.versions.choose(record, version)
+    record = await _record(services, named)
     interface = await interface_of(services, record)
     return {
         "name": record.public_name,
@@ -115,13 +66,10 @@ async def _metadata(services: Services, model: str, version: str | None) -> dict
     }
 
 
-def _tensor(desc: TensorDesc) -> dict[str, Any]:
-    return {"name": desc.name, "datatype": desc.datatype, "shape": desc.shape}
-
-
-async def _readiness(services: Services, model: str, version: str | None) -> Response:
-    record = await model_now(services, model)
-    await services.versions.choose(record, version)
+@router.get("/ready", summary="Is a model ready?", responses=answers(_READY, 404, 503))
+async def get_model_readiness(named: NamedModel, services: ServicesOf) -> Response:
+    """Answer 200 where an inference can be answered, else 503 with the reason."""
+    record = await _record(services, named)
     (state,) = await model_states(services, [record])
     if state.is_ready:
         return JSONResponse({"name": record.public_name, "ready": True})
@@ -130,9 +78,10 @@ async def _readiness(services: Services, model: str, version: str | None) -> Res
     return JSONResponse(plain, 503, headers={"Retry-After": "1"})
 
 
-async def _config(services: Services, model: str, version: str | None) -> dict[str, Any]:
-    record = await model_now(services, model)
-    await services.versions.choose(record, version)
+@router.get("/config", summary="Configuration of a model", responses=answers(_CONFIG, 404, 503))
+async def get_model_config(named: NamedModel, services: ServicesOf) -> dict[str, Any]:
+    """Return what Triton calls a model's configuration; `dims` are without the examples."""
+    record = await _record(services, named)
     interface = await interface_of(services, record)
     most = _most_rows(record, interface)
     powers = [1 << power for power in range(_LONGEST_PREFERRED.bit_length())]
@@ -150,6 +99,32 @@ async def _config(services: Services, model: str, version: str | None) -> dict[s
         },
         "instance_group": [_instance(record)],
     }
+
+
+@router.get("/stats", summary="Statistics of a model", responses=answers(STATISTICS, 404, 503))
+async def get_model_statistics(named: NamedModel, services: ServicesOf) -> dict[str, Any]:
+    """Return counts and times of a model's predictions since the server began, by version.
+
+    `inference_count` counts examples, `execution_count` batches. Times are in nanoseconds, summed
+    up: those of a batch count for each request in it. Versions are named by numbers, for clients
+    that read nothing else: `live` is 0 here, except beside a version of that number.
+    """
+    record = await model_now(services, named.model)
+    if named.version is None:
+        return {"model_stats": statistics_of(services, record)}
+    version = await services.versions.choose(record, named.version)
+    return {"model_stats": statistics_of(services, record, version.name)}
+
+
+async def _record(services: Services, named: NamedModel) -> ModuleRecord:
+    """Return a model's record; raise NotFound where the version is not there."""
+    record = await model_now(services, named.model)
+    await services.versions.choose(record, named.version)
+    return record
+
+
+def _tensor(desc: TensorDesc) -> dict[str, Any]:
+    return {"name": desc.name, "datatype": desc.datatype, "shape": desc.shape}
 
 
 def _most_rows(record: ModuleRecord, interface: Interface) -> int:

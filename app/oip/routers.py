@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.oip import infer_routes, model_routes, repository_routes, server_routes, statistics_routes
+from app.oip.named_models import of_versions
 
 __all__ = ["ROUTERS"]
 
@@ -10,7 +11,9 @@ ROUTERS = (
     server_routes.router,
     statistics_routes.router,
     model_routes.router,
+    of_versions(model_routes.router),
     infer_routes.router,
+    of_versions(infer_routes.router),
     repository_routes.router,
 )
 """Statistics of all models come before a model of that name."""

@@ -5,14 +5,9 @@ from __future__ import annotations
 from app.domain.module import ModuleRecord
 from app.domain.versions import LIVE
 
-__all__ = ["number_of", "versions_of"]
+__all__ = ["versions_of"]
 
 
 def versions_of(record: ModuleRecord) -> list[str]:
     """Return the versions of a model that have a part in its serving; others may be asked, too."""
     return [LIVE, *(str(version) for version in sorted(record.versions.in_use()))]
-
-
-def number_of(version: str) -> str:
-    """Return a version as statistics name it: perf_analyzer ends at one that is no number."""
-    return "0" if version == LIVE else version

@@ -194,7 +194,8 @@ class Predictions:
         self, record: ModuleRecord, version: Version, call: calls.Predict, tensors: Tensors
     ) -> Reply:
         """Make a call that is not among those that are computed together."""
-        statistics, began_ns = self._statistics.of(record), time.perf_counter_ns()
+        statistics = self._statistics.of(record, version.name)
+        began_ns = time.perf_counter_ns()
         try:
             reply = await self._versions.ask(record, version, call, tensors)
         except Exception:
@@ -282,7 +283,7 @@ class Predictions:
         """Note how a prediction ended."""
         ended_ns = time.perf_counter_ns()
         taken_ns = ended_ns - prediction.began_ns
-        statistics = self._statistics.of(prediction.record)
+        statistics = self._statistics.of(prediction.record, prediction.version.name)
         if isinstance(outcome, Outcome):
             rows, queue_ns, facts = prediction.target.rows, outcome.queue_ns, outcome.facts
             statistics.add_success(rows, taken_ns, ended_ns, queue_ns, facts)

@@ -1,4 +1,4 @@
-"""How predictions went, by module: plain numbers that are added to as each ends.
+"""How predictions went, by module and version: plain numbers that are added to as each ends.
 
 It is a matter of thousands a second, so nothing is computed before somebody asks.
 """
@@ -13,10 +13,12 @@ from typing import NamedTuple
 from app.domain.module import ModuleRecord
 from app.link.packed_frames import BatchFacts
 
-__all__ = ["BatchStatistics", "ModuleStatistics", "Statistics"]
+__all__ = ["BatchStatistics", "Statistics", "VersionStatistics"]
 
 _QUEUE_BITS = 40
 """Times of up to 2**40 ns, a quarter of an hour, are told apart."""
+_MOST_VERSIONS = 64
+"""Of one module: a job may save thousands of checkpoints, and `latest` be asked all along."""
 
 
 class BatchStatistics(NamedTuple):
@@ -36,11 +38,12 @@ class BatchStatistics(NamedTuple):
 
 
 @dataclass(slots=True)
-class ModuleStatistics:
-    """Sums over the predictions of one module since the server began.
+class VersionStatistics:
+    """Sums over the predictions of one version of a module since the server began.
 
     Attributes:
         module: its name.
+        version: ``live`` or the number.
         successes, failures: predictions.
         success_ns, failure_ns: from the question to the answer.
         examples: in those that succeeded.
@@ -51,6 +54,7 @@ class ModuleStatistics:
     """
 
     module: str
+    version: str
     successes: int = 0
     failures: int = 0
     success_ns: int = 0
@@ -115,22 +119,41 @@ class ModuleStatistics:
 
 
 class Statistics:
-    """Statistics of the modules that were asked."""
+    """Statistics of the versions that were asked; of each module those asked last."""
 
     def __init__(self) -> None:
-        self._by_name: dict[str, ModuleStatistics] = {}
+        self._by_name: dict[str, dict[str, VersionStatistics]] = {}
 
-    def of(self, record: ModuleRecord) -> ModuleStatistics:
-        """Return those of a module; a model of the models folder keeps them when it is replaced."""
-        name = record.public_name
-        found = self._by_name.get(name)
+    def of(self, record: ModuleRecord, version: str) -> VersionStatistics:
+        """Return those of a version; a model of the models folder keeps them when it is replaced.
+
+        Args:
+            version: ``live`` or the number.
+        """
+        module = record.public_name
+        versions = self._by_name.get(module)
+        if versions is None:
+            versions = self._by_name[module] = {}
+        found = versions.get(version)
         if found is None:
-            found = self._by_name[name] = ModuleStatistics(name)
+            if len(versions) >= _MOST_VERSIONS:
+                del versions[min(versions, key=lambda name: versions[name].last_ended_ns)]
+            found = versions[version] = VersionStatistics(module, version)
         return found
+
+    def find(self, record: ModuleRecord, version: str) -> VersionStatistics:
+        """Return those of a version, or what they are as long as it was not asked."""
+        module = record.public_name
+        found = self._by_name.get(module, {}).get(version)
+        return found or VersionStatistics(module, version)
+
+    def asked(self, record: ModuleRecord) -> list[str]:
+        """Return the versions of a module that were asked."""
+        return list(self._by_name.get(record.public_name, ()))
 
     def forget(self, module: str) -> None:
         """Forget a module that was deleted."""
         self._by_name.pop(module, None)
 
-    def __iter__(self) -> Iterator[ModuleStatistics]:
-        return iter(list(self._by_name.values()))
+    def __iter__(self) -> Iterator[VersionStatistics]:
+        return iter([one for each in self._by_name.values() for one in each.values()])

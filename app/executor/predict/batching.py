@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -196,4 +197,5 @@ def _predict(batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
         if one.work.part is not None:
             one.work.part.keep(outputs)
     input_us, infer_us = round(run.input_seconds * 1e6), round(run.infer_seconds * 1e6)
-    return answers, BatchFacts(run.rows, input_us, infer_us)
+    output_us = round((time.perf_counter() - run.ended) * 1e6)
+    return answers, BatchFacts(run.rows, input_us, infer_us, output_us)

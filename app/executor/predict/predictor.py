@@ -77,12 +77,14 @@ class BatchRun(NamedTuple):
             the memory.
         rows: examples in all.
         input_seconds, infer_seconds: taken to gather the inputs, and to compute.
+        ended: when the outputs were there, by the performance counter.
     """
 
     outputs: list[Arrays]
     rows: int
     input_seconds: float
     infer_seconds: float
+    ended: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,18 +194,7 @@ class Predictor:
         They may be this object's own memory, valid until the next run of any predictor that shares
         it.
         """
-        size = next(size for size in self.sizes if size >= rows) if self.has_rows else rows
-        bound = self._bound(size)
-        started = time.perf_counter()
-        for name, tensor in tensors.items():
-            self._write_rows(bound.inputs[name], tensor, rows, self._axes[name])
-        outputs = self._forward(bound)
-        found = {
-            name: rows_of(output, 0, rows, axis) if self.has_rows else output
-            for (name, output), axis in zip(outputs.items(), self.output_axes, strict=True)
-        }
-        self._note_seconds(size, time.perf_counter() - started)
-        return found
+        return self.run_batch([(tensors, rows)]).outputs[0]
 
     def run_batch(self, batch: Sequence[tuple[Arrays, int]]) -> BatchRun:
         """Compute several requests at once, one after the other in the rows of one batch.
@@ -212,28 +203,25 @@ class Predictor:
             batch: inputs, which were checked, and number of examples of each; ``most_rows`` or
                 fewer in all.
         """
-        if len(batch) == 1:
-            ((tensors, rows),) = batch
-            began = time.perf_counter()
-            return BatchRun([self.run(tensors, rows)], rows, 0.0, time.perf_counter() - began)
         rows = sum(count for _, count in batch)
-        bound = self._bound(next(size for size in self.sizes if size >= rows))
+        size = next(size for size in self.sizes if size >= rows) if self.has_rows else rows
+        bound = self._bound(size)
         began = time.perf_counter()
         self._gather(bound, batch, rows)
         ready = time.perf_counter()
         outputs = self._forward(bound)
         ended = time.perf_counter()
-        self._note_seconds(bound.size, ended - began)
+        self._note_seconds(size, ended - began)
         found, start = [], 0
         for _, count in batch:
             found.append(
                 {
-                    name: rows_of(output, start, count, axis)
+                    name: rows_of(output, start, count, axis) if self.has_rows else output
                     for (name, output), axis in zip(outputs.items(), self.output_axes, strict=True)
                 }
             )
             start += count
-        return BatchRun(found, rows, ready - began, ended - ready)
+        return BatchRun(found, rows, ready - began, ended - ready, ended)
 
     @property
     def can_join(self) -> bool:
@@ -342,7 +330,11 @@ class Predictor:
         }
 
     def _gather(self, bound: _Bound, batch: Sequence[tuple[Arrays, int]], rows: int) -> None:
-        """Write the rows of several requests one after the other, and zeros after them."""
+        """Write the rows of the requests one after the other, and zeros after them."""
+        if len(batch) == 1:
+            for name, tensor in batch[0][0].items():
+                self._write_rows(bound.inputs[name], tensor, rows, self._axes[name])
+            return
         for name, target in bound.inputs.items():
             axis = self._axes[name]
             if axis < 0:

@@ -154,9 +154,9 @@ def test_statistics_count_what_the_client_asks(client: Any, x: np.ndarray) -> No
     names = {one["name"] for one in client.get_inference_statistics()["model_stats"]}
     assert {"net", "two", "bare"} <= names
     metrics = httpx.get(f"http://{client._parsed_url.netloc}/metrics").text
-    assert 'modserve_predictions_total{module="net",outcome="success"}' in metrics
-    assert 'modserve_prediction_batch_size_bucket{le="2",module="net"}' in metrics
-    assert 'modserve_prediction_queue_seconds_count{module="net"}' in metrics
+    assert 'modserve_predictions_total{module="net",outcome="success",version="live"}' in metrics
+    assert 'modserve_prediction_batch_size_bucket{le="2",module="net",version="live"}' in metrics
+    assert 'modserve_prediction_queue_seconds_count{module="net",version="live"}' in metrics
 
 
 @pytest.mark.parametrize("coding", [None, "gzip", "deflate"])

@@ -17,7 +17,7 @@ def record() -> ModuleRecord:
 
 
 def test_the_parts_of_a_batch_make_it_one() -> None:
-    one = Statistics().of(record())
+    one = Statistics().of(record(), "live")
     facts = BatchFacts(rows=7, input_us=1, infer_us=100, output_us=2)
     for rows in (4, 2, 1):
         one.add_success(rows, 150_000, 10, 40_000, facts)
@@ -31,42 +31,64 @@ def test_the_parts_of_a_batch_make_it_one() -> None:
 
 
 def test_a_batch_of_which_a_part_was_given_up_counts_as_whole() -> None:
-    one = Statistics().of(record())
+    one = Statistics().of(record(), "live")
     one.add_success(1, 1, 1, 1, BatchFacts(rows=3, infer_us=30))
     assert [batch.batches for batch in one.batches()] == [1]
 
 
 def test_what_was_computed_in_pieces_is_a_batch_of_its_size() -> None:
-    one = Statistics().of(record())
+    one = Statistics().of(record(), "live")
     one.add_success(5000, 1, 1, 1, BatchFacts(rows=0))
     assert [(batch.size, batch.batches) for batch in one.batches()] == [(5000, 1)]
 
 
 def test_what_was_deleted_is_forgotten() -> None:
     statistics = Statistics()
-    statistics.of(record()).add_failure(5)
-    assert statistics.of(record()).failures == 1
+    statistics.of(record(), "live").add_failure(5)
+    assert statistics.of(record(), "live").failures == 1
     statistics.forget("net")
     assert list(statistics) == []
 
 
+def test_versions_are_counted_by_themselves() -> None:
+    statistics = Statistics()
+    for version, rows in (("live", 1), ("2", 3), ("live", 1)):
+        statistics.of(record(), version).add_success(rows, 1, 1, 1, BatchFacts(rows=rows))
+    assert statistics.asked(record()) == ["live", "2"]
+    assert [statistics.find(record(), one).examples for one in ("live", "2", "3")] == [2, 3, 0]
+    assert statistics.asked(record()) == ["live", "2"], "to look adds none"
+
+
+def test_of_too_many_versions_those_asked_last_are_kept() -> None:
+    statistics = Statistics()
+    for number in range(100):
+        one = statistics.of(record(), str(number))
+        one.add_success(1, 1, 1000 + number, 1, BatchFacts(rows=1))
+        statistics.of(record(), "live").add_success(1, 1, 1000 + number, 1, BatchFacts(rows=1))
+    asked = statistics.asked(record())
+    assert len(asked) == 64
+    assert {"live", "99"} <= set(asked)
+    assert statistics.find(record(), "live").examples == 100
+
+
 def test_prometheus_is_told() -> None:
     statistics = Statistics()
-    one = statistics.of(record())
+    one = statistics.of(record(), "live")
     one.add_success(3, 2_000_000, 1, 500_000, BatchFacts(rows=3, infer_us=1000))
     one.add_failure(1_000_000)
     collector = SimpleNamespace(collect=lambda: prediction_metrics(statistics))
     rows = generate_latest(collector).decode().splitlines()
+    net = 'module="net",version="live"'
     assert {
-        'modserve_predictions_total{module="net",outcome="success"} 1.0',
-        'modserve_predictions_total{module="net",outcome="failure"} 1.0',
-        'modserve_prediction_examples_total{module="net"} 3.0',
-        'modserve_prediction_seconds_total{module="net",part="compute_infer"} 0.001',
-        'modserve_prediction_batch_size_bucket{le="2",module="net"} 0.0',
-        'modserve_prediction_batch_size_bucket{le="4",module="net"} 1.0',
-        'modserve_prediction_batch_size_count{module="net"} 1.0',
-        'modserve_prediction_batch_size_sum{module="net"} 3.0',
-        'modserve_prediction_queue_seconds_bucket{le="0.000262144",module="net"} 0.0',
-        'modserve_prediction_queue_seconds_bucket{le="0.000524288",module="net"} 1.0',
-        'modserve_prediction_queue_seconds_sum{module="net"} 0.0005',
+        'modserve_predictions_total{module="net",outcome="success",version="live"} 1.0',
+        'modserve_predictions_total{module="net",outcome="failure",version="live"} 1.0',
+        f"modserve_prediction_examples_total{{{net}}} 3.0",
+        'modserve_prediction_seconds_total{module="net",part="compute_infer",version="live"} 0.001',
+        f'modserve_prediction_batch_size_bucket{{le="2",{net}}} 0.0',
+        f'modserve_prediction_batch_size_bucket{{le="4",{net}}} 1.0',
+        f"modserve_prediction_batch_size_count{{{net}}} 1.0",
+        f"modserve_prediction_batch_size_sum{{{net}}} 3.0",
+        f'modserve_prediction_queue_seconds_bucket{{le="0.000262144",{net}}} 0.0',
+        f'modserve_prediction_queue_seconds_bucket{{le="0.000524288",{net}}} 1.0',
+        f"modserve_prediction_queue_seconds_sum{{{net}}} 0.0005",
     } <= set(rows)

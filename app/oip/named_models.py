@@ -1,0 +1,56 @@
+"""Models as paths name them: each route of a model is one of its versions, too."""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.routing import APIRoute
+
+from app.oip.openapi import ModelName, VersionName
+
+__all__ = ["NamedModel", "of_versions"]
+
+_VERSIONS = "/versions/{version}"
+
+
+class _Named(NamedTuple):
+    """What a path names.
+
+    Attributes:
+        model: its name.
+        version: as it is written there; None for the one that answers.
+    """
+
+    model: str
+    version: str | None
+
+
+async def _named(request: Request, model: ModelName) -> _Named:
+    return _Named(model, request.path_params.get("version"))
+
+
+async def _version(version: VersionName) -> None:
+    """Tell the OpenAPI document of the parameter; ``_named`` reads it."""
+
+
+NamedModel = Annotated[_Named, Depends(_named)]
+
+
+def of_versions(router: APIRouter) -> APIRouter:
+    """Return the routes of a router of models as they are for one version of a model."""
+    found = APIRouter(prefix=f"{router.prefix}{_VERSIONS}", tags=router.tags)
+    for route in router.routes:
+        assert isinstance(route, APIRoute)
+        found.add_api_route(
+            route.path.removeprefix(router.prefix),
+            route.endpoint,
+            methods=sorted(route.methods or ()),
+            name=route.name.replace("model", "version"),
+            summary=f"{route.summary} (one version)",
+            dependencies=[Depends(_version)],
+            responses=route.responses,
+            response_class=route.response_class,
+            openapi_extra=route.openapi_extra,
+        )
+    return found
