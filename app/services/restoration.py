@@ -137,7 +137,12 @@ class Restoration:
         await asyncio.shield(task)
 
     async def retry(self, name: str) -> None:
-        """Bring a module back although it failed before; see ``restore``."""
+        """Bring a module back although it failed before; see ``restore``.
+
+        One that is on its device stays as it is there.
+        """
+        if await self._is_resident(name):
+            return
         self._crashes.pop(name, None)
         await asyncio.to_thread(self._history.forget, name)
         await self.restore(name)
@@ -157,6 +162,11 @@ class Restoration:
         reply = await client.call(method, params)
         reply.release()
         return frozenset(reply.result["names"])
+
+    async def _is_resident(self, name: str) -> bool:
+        record = await asyncio.to_thread(self._modules.get, name)
+        client = self._executors.get(record.executor)
+        return client.is_alive() and name in await self.resident(client)
 
     async def stop(self) -> None:
         """Give up the restores under way; that is not held against their modules."""
@@ -179,6 +189,8 @@ class Restoration:
         async with self._turns.setdefault(client.name, asyncio.Lock()):
             if not client.is_alive():
                 raise ExecutorGone(f"executor {client.name} is down; try again in a moment")
+            if not record.durable and not record.lost and await self._is_resident(name):
+                return  # to begin would mean that what it has there alone is lost
             record = await self._begin(name)
             try:
                 restored = await self._bring_back(client, record)

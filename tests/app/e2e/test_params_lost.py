@@ -209,3 +209,14 @@ def test_what_is_refused_leaves_a_module_durable(client: Client) -> None:
     assert client.module("net")["durable"]
     client.forward("net", BATCH_OF_NET, is_train=True)  # it has no moving averages
     assert client.module("net")["durable"]
+
+
+def test_to_bring_back_what_is_there_loses_nothing(client: Client) -> None:
+    make(client, "net")
+    set_params(client, "net")
+    before = client.module("net")
+    client.restore_module("net")
+    assert client.module("net") == before
+    assert before["state"] == "ready"
+    expected = {name: array.tolist() for name, array in ONES.items()}
+    assert {name: array.tolist() for name, array in client.params("net").items()} == expected

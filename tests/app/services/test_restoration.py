@@ -32,6 +32,7 @@ class RecordingExecutor:
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
         self.errors: list[BaseException] = []
         self.is_up = True
+        self.names: list[str] = []
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
@@ -52,11 +53,13 @@ class RecordingExecutor:
         tensors: Tensors | Buffers | None = None,
     ) -> Reply:
         assert params is not None
+        if method == "resident_modules":
+            return Reply({"names": self.names})
         self.calls.append((method, params))
         await self.may_answer.wait()
         if self.errors:
             raise self.errors.pop(0)
-        return Reply({"names": []})
+        return Reply({})
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
         raise AssertionError("nobody listens")
@@ -138,6 +141,18 @@ async def test_what_was_not_durable_is_never_restored_from_something_older(
     assert params["record"]["lost"] is True
     assert params.get("checkpoint") is None
     assert bench.modules.get("a").lost
+
+
+async def test_what_is_on_its_device_stays_as_it_is_there(
+    bench: Any, executor: RecordingExecutor, restoration: Restoration
+) -> None:
+    executor.names = ["a"]
+    bench.modules.mark_unsaved("a")
+    before = bench.modules.get("a")
+    await restoration.retry("a")
+    await restoration.restore("a")
+    assert executor.calls == []
+    assert bench.modules.get("a") == before
 
 
 async def test_those_who_ask_at_the_same_time_share_one_restore(
