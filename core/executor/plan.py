@@ -169,8 +169,9 @@ class Plan:
         except Exception as error:
             error.add_note(f"while running {steps[len(calls) - length_hint(remaining) - 1]}")
             raise
-        for version in self._updated:
-            version.bump()
+        finally:
+            for version in self._updated:
+                version.bump()
         self._misses = scratch.misses
         if scratch.misses:
             self._arena.reserve_scratch(scratch.settle())

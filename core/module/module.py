@@ -414,7 +414,10 @@ class Module(PrivateNames, BaseModule):
         if other is not None:
             self.reshape(*other)
         training = self.for_training if is_train is None else is_train
-        self._group("forward()").forward(data_batch, training)
+        group = self._group("forward()")
+        if training:
+            self._note_moving_states(group)
+        group.forward(data_batch, training)
         self._step = StepState.FORWARDED if training and self.for_training else StepState.IDLE
 
     def backward(self, out_grads: Any = None) -> None:
@@ -431,8 +434,14 @@ class Module(PrivateNames, BaseModule):
                 "backward() needs a training pass before it; call forward(batch, is_train=True)"
             )
         grads = [out_grads] if isinstance(out_grads, NDArray) else list(out_grads or ())
-        self._group("backward()").backward(grads)
+        group = self._group("backward()")
+        self._note_moving_states(group)
+        group.backward(grads)
         self._step = StepState.BACKWARDED
+
+    def _note_moving_states(self, group: ExecutorGroup) -> None:
+        """Note that a pass moves auxiliary states on the devices, where there are any."""
+        self._host.dirty = self._host.dirty or bool(group.spec.auxiliary)
 
     def update(self) -> None:
         """Update the parameters from the gradients of the last backward pass."""

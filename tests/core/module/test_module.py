@@ -50,6 +50,19 @@ def assert_same(a: dict[str, np.ndarray], b: dict[str, np.ndarray], rtol: float 
         np.testing.assert_allclose(a[name], b[name], rtol=rtol, atol=1e-6, err_msg=name)
 
 
+def test_a_training_pass_alone_shows_in_the_auxiliary_states() -> None:
+    net = mx.sym.BatchNorm(mx.sym.Variable("data"), name="bn", fix_gamma=False)
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(net, num_hidden=3), name="softmax")
+    module = mx.mod.Module(net)
+    module.bind([("data", (4, 5))], [("softmax_label", (4,))])
+    module.init_params(mx.init.Xavier())
+    first = batch()
+    module.forward_backward(first)
+    _, states = module.get_params()  # no update has followed
+    expected = 0.1 * first.data[0].asnumpy().mean(axis=0)
+    np.testing.assert_allclose(states["bn_moving_mean"].asnumpy(), expected, rtol=1e-5)
+
+
 # -- stages ------------------------------------------------------------------------------------
 
 
