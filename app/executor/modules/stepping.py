@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 import math
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from app.executor.predict.inference import pick_bucket
 from app.executor.predict.inputs import check_castable, check_names, common_rows
 from app.link.calls import Backward, Forward, PassCall, SetStates, StepCall, Update
 from app.link.protocols import Arrays
+from core.backends.kernels import Version
 from core.errors import StageError
 from core.io import DataBatch, DataDesc
 from core.ndarray import NDArray, array
@@ -187,10 +188,12 @@ class Stepper:
         moves_states = training and self._moves_states(call)
         batch = make_batch(module, tensors, call.bucket, needs_labels=training)
         self._observed = []
-        with client_fault("data"), ExitStack() as stack:
+        with ExitStack() as stack:
+            if moves_states:
+                stack.enter_context(self._moving_states())
+            stack.enter_context(client_fault("data"))
             if call.monitor is not None:
                 self._observed = stack.enter_context(watched(module.engine, call.monitor))
-            module.has_unsaved = module.has_unsaved or moves_states
             module.engine.forward(batch, is_train=training)
             self._forwarded = module.record.bind
             if call.backward:
@@ -207,6 +210,20 @@ class Stepper:
             raise HostError("would_change", "this pass moves auxiliary states")
         return True
 
+    @contextmanager
+    def _moving_states(self) -> Iterator[None]:
+        """Note that a pass moves auxiliary states; one that is refused has not moved any."""
+        module, clock = self._module, Version.clock
+        had_unsaved, module.has_unsaved = module.has_unsaved, True
+        try:
+            yield
+        except Exception as error:
+            if Version.clock == clock:
+                module.has_unsaved = had_unsaved
+            elif isinstance(error, HostError):  # a code that says that nothing was changed
+                raise HostError("internal", f"the pass failed half done: {error}") from error
+            raise
+
     def _backward(self, call: Backward, tensors: Arrays) -> Recall:
         module = self._module
         module.require("backward")
@@ -218,9 +235,10 @@ class Stepper:
         if tensors:
             check_names(tensors, names, may_miss=False)
             grads = [array(tensors[name]) for name in names]
-        moves_states = self._moves_states(call)
-        module.has_unsaved = module.has_unsaved or moves_states
-        with client_fault("out_grads"):
+        with ExitStack() as stack:
+            if self._moves_states(call):
+                stack.enter_context(self._moving_states())
+            stack.enter_context(client_fault("out_grads"))
             module.engine.backward(grads)
         return lambda _: ({}, {})
 

@@ -238,6 +238,44 @@ def test_a_refused_call_takes_no_number(driver, toy_data):
     driver.ask(calls.Forward(module="net", sequence=1), **next(batches(toy_data)))
 
 
+def with_moving_averages(driver, make_network) -> None:
+    driver.create(make_network(batch_norm=True))
+    driver.bind()
+    driver.ask(calls.InitParams(module="net", spec=InitSpec(seed=3)))
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_a_refused_pass_leaves_nothing_unsaved(driver, make_network, toy_data, backward):
+    with_moving_averages(driver, make_network)
+    batch = next(batches(toy_data))
+    call = calls.Forward(module="net", is_train=True, backward=backward, is_marked=True)
+    refusal = driver.refusal(call, **{**batch, "data": batch["data"][:, :5]})
+    assert refusal.code == "invalid_shape"
+    assert not driver.describe()["has_unsaved"]
+    driver.ask(call, **batch)
+    assert driver.describe()["has_unsaved"]
+    driver.refusal(call, **{**batch, "data": batch["data"][:, :5]})
+    assert driver.describe()["has_unsaved"]
+
+
+def test_a_pass_that_fails_half_done_is_no_refusal(driver, make_network, toy_data, monkeypatch):
+    with_moving_averages(driver, make_network)
+    before = driver.params()
+    backward = mx.mod.Module.backward
+
+    def fail_behind(self, out_grads=None):
+        backward(self, out_grads)
+        raise mx.MXNetError("the second device is gone")
+
+    monkeypatch.setattr(mx.mod.Module, "backward", fail_behind)
+    call = calls.Forward(module="net", backward=True, is_marked=True)
+    refusal = driver.refusal(call, **next(batches(toy_data)))
+    assert refusal.code == "internal"
+    assert "the second device is gone" in refusal.message
+    assert driver.describe()["has_unsaved"]
+    assert any((value != before[name]).any() for name, value in driver.params().items())
+
+
 def test_another_generation_is_refused(driver, make_network, toy_data):
     driver.create(make_network(), generation=4)
     driver.bind()
