@@ -42,12 +42,28 @@ class _Group:
         return not getattr(driver, "in_transaction", False)
 
     def end(self) -> None:
-        """Commit what the writers did, or roll it back after an error."""
+        """Commit what the writers did, or roll it back after an error.
+
+        Raises:
+            Exception: what is no error of the database's; the others are told one that is.
+        """
         try:
             if self.error is None:
                 self.transaction.commit()
-        except SQLAlchemyError as error:
-            self.error = error
+        except BaseException as error:
+            self.fail("COMMIT", error)
+            if not isinstance(error, SQLAlchemyError):
+                raise
+        finally:
+            self._let_go()
+
+    def fail(self, statement: str, error: BaseException) -> None:
+        """Let all of the group fail with an error of the database's."""
+        if not isinstance(error, SQLAlchemyError):
+            error = OperationalError(statement, None, Exception("the transaction was lost"))
+        self.error = error
+
+    def _let_go(self) -> None:
         try:
             if self.error is not None:
                 self.connection.invalidate()  # whatever state it is in ends with it
@@ -118,12 +134,9 @@ class GroupCommit:
             if not group.is_lost():
                 savepoint.rollback()
                 return
-        except SQLAlchemyError as second:
+        except BaseException as second:
             error = second
-        if isinstance(error, SQLAlchemyError):
-            group.error = error
-        else:
-            group.error = OperationalError("ROLLBACK", None, Exception("the transaction was lost"))
+        group.fail("ROLLBACK", error)
 
     def _end_turn(self) -> None:
         """Commit for all where nobody waits to join, then let the next one write."""

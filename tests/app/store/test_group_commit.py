@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from sqlalchemy import Connection, event, text
+from sqlalchemy import Connection, NestedTransaction, event, text
 from sqlalchemy.exc import OperationalError
 
 from app.errors import StorageFull
@@ -119,6 +119,42 @@ def test_a_failed_commit_fails_all_and_the_next_ones_go_on(store: Store, unhurri
     with store.write() as connection:
         insert("later")(connection)
     assert "later" in names(store)
+
+
+def test_a_commit_that_fails_otherwise_lets_nobody_wait_for_ever(
+    store: Store, unhurried: None
+) -> None:
+    def refuse(connection: Connection) -> None:
+        raise MemoryError("no room for the commit")
+
+    event.listen(store._engine, "commit", refuse)
+    with together(store, insert("a"), insert("b")) as futures:
+        outcomes = [future.exception(20) for future in futures]
+    event.remove(store._engine, "commit", refuse)
+    # Who ends the group sees what it was, the other one that its own change is not there.
+    assert sorted(type(one).__name__ for one in outcomes) == ["MemoryError", "Unavailable"]
+    assert not {"a", "b"} & names(store)
+    with store.write() as connection:
+        insert("later")(connection)
+    assert "later" in names(store)
+
+
+def test_what_cannot_be_rolled_back_is_committed_for_nobody(
+    store: Store, unhurried: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: NestedTransaction) -> None:
+        raise MemoryError("no room for the rollback")
+
+    def fail(connection: Connection) -> None:
+        insert("half")(connection)
+        monkeypatch.setattr(NestedTransaction, "rollback", refuse)
+        raise ValueError("a change of mind")
+
+    with together(store, insert("a"), fail) as futures:
+        outcomes = [future.exception(20) for future in futures]
+    monkeypatch.undo()
+    assert [type(one).__name__ for one in outcomes] == ["Unavailable", "ValueError"]
+    assert not {"a", "half"} & names(store)
 
 
 def test_what_fills_the_disk_fails_alone(store: Store, commits: list[int]) -> None:
