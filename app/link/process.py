@@ -122,6 +122,7 @@ class ProcessClient:
 
         Raises:
             ExecutorGone: it ended or did not answer in time; its log says why.
+            OSError: it could not be spawned or watched; nothing is left of it.
         """
         if self._process is not None:
             raise RuntimeError(f"executor {self.name} was started before; make a new client")
@@ -135,15 +136,11 @@ class ProcessClient:
                 ours.close()
                 self._close_page()
                 raise
-        self._pidfd = os.pidfd_open(self._process.pid)
-        loop.add_reader(self._pidfd, self._on_exit)
-        self._connection = Connection(
-            ours,
-            self._options.limits,
-            self._events.put,
-            self._on_closed,
-            self.running_works,
-        )
+        try:
+            self._connection = self._connect(self._process, ours)
+        except BaseException:  # such as no descriptor left
+            self._abandon(self._process, ours)
+            raise
         try:
             async with asyncio.timeout(self._options.start_seconds):
                 await asyncio.shield(self._connection.hello)
@@ -243,6 +240,28 @@ class ProcessClient:
             env=self._environ(),
         )
 
+    def _connect(self, process: subprocess.Popen[bytes], ours: socket.socket) -> Connection:
+        """Watch a new process for its end, and take up its socket."""
+        self._pidfd = os.pidfd_open(process.pid)
+        asyncio.get_running_loop().add_reader(self._pidfd, self._on_exit)
+        return Connection(
+            ours,
+            self._options.limits,
+            self._events.put,
+            self._on_closed,
+            self.running_works,
+        )
+
+    def _abandon(self, process: subprocess.Popen[bytes], ours: socket.socket) -> None:
+        """End a process that could not be taken up; it has not begun anything."""
+        self._process = None
+        process.kill()
+        process.wait()
+        asyncio.get_running_loop().remove_reader(ours)
+        ours.close()
+        self._close_pidfd()
+        self._close_page()
+
     def _environ(self) -> dict[str, str]:
         threads = self._options.threads
         names = () if threads is None else _THREAD_VARIABLES
@@ -261,15 +280,18 @@ class ProcessClient:
     def _on_exit(self) -> None:
         """Note the exit status; called when the process has ended."""
         assert self._process is not None
-        assert self._pidfd is not None
         status = self._process.wait()
-        asyncio.get_running_loop().remove_reader(self._pidfd)
-        os.close(self._pidfd)
-        self._pidfd = None
+        self._close_pidfd()
         if not self.exited.done():
             self.exited.set_result(status)
         self.connection.close(f"executor {self.name} ended {_describe(status)}")
         self._close_page()
+
+    def _close_pidfd(self) -> None:
+        pidfd, self._pidfd = self._pidfd, None
+        if pidfd is not None:
+            asyncio.get_running_loop().remove_reader(pidfd)
+            os.close(pidfd)
 
     def _close_page(self) -> None:
         page, self._page = self._page, None

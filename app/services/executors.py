@@ -10,6 +10,7 @@ from app.errors import ExecutorGone, Invalid
 from app.link.calls import Call, to_call
 from app.link.client import ExecutorClient
 from app.link.supervisor import Supervisor
+from app.services.background_tasks import cancel_tasks
 
 __all__ = ["Executors", "tell"]
 
@@ -48,12 +49,21 @@ class Executors:
         return name
 
     async def start(self) -> None:
-        """Start them all."""
-        await asyncio.gather(*(client.start() for client in self))
+        """Start them all; where one does not come up, none is left that is still starting."""
+        starts = [asyncio.create_task(client.start()) for client in self]
+        try:
+            await asyncio.gather(*starts)
+        except BaseException:
+            await cancel_tasks(starts)
+            raise
 
     async def stop(self) -> None:
-        """Stop them all, letting running batches finish."""
-        await asyncio.gather(*(client.stop() for client in self))
+        """Stop them all, letting running batches finish; then raise what one could not do."""
+        stops = [asyncio.create_task(client.stop()) for client in self]
+        if stops:
+            await asyncio.wait(stops)
+        for stop in stops:
+            stop.result()
 
     def dead(self) -> list[str]:
         """Return the names of those that cannot answer at present."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import errno
 import os
 import signal
 import subprocess
@@ -44,6 +45,34 @@ def has_ended(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except FileNotFoundError:
         return True
+
+
+@pytest.mark.parametrize("step", ["os.pidfd_open", "Connection"])
+async def test_a_process_that_cannot_be_watched_leaves_nothing_behind(
+    echo_options: ProcessOptions, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    pids: list[int] = []
+    spawn = ProcessClient._spawn
+
+    def note_pid(self: ProcessClient, *arguments: object) -> subprocess.Popen[bytes]:
+        process = spawn(self, *arguments)
+        pids.append(process.pid)
+        return process
+
+    def refuse(*arguments: object) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(ProcessClient, "_spawn", note_pid)
+    monkeypatch.setattr(f"app.link.process.{step}", refuse)
+    client = ProcessClient("cpu(0)", echo_options)
+    with pytest.raises(OSError, match="too many open files"):
+        await client.start()
+    assert len(os.listdir("/proc/self/fd")) == before
+    with pytest.raises(ChildProcessError):  # not even a zombie
+        os.waitpid(pids[0], os.WNOHANG)
+    await client.kill("as a supervisor does")
+    await client.stop()
 
 
 async def test_values_and_tensors_come_back(executor):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import errno
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -50,6 +51,22 @@ async def test_it_answers_like_any_executor(supervisor):
     assert reply.tensors["x"].tolist() == [0, 1, 2]
     reply.release()
     assert supervisor.is_alive()
+
+
+async def test_one_that_cannot_be_watched_is_tried_again(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pidfd_open, failures = os.pidfd_open, iter([True])
+
+    def fail_once(pid: int) -> int:
+        if next(failures, False):
+            raise OSError(errno.EMFILE, "too many open files")
+        return pidfd_open(pid)
+
+    monkeypatch.setattr("app.link.process.os.pidfd_open", fail_once)
+    os.kill(supervisor.status().pid, signal.SIGKILL)
+    await wait_for_restarts(supervisor, 2)
+    assert next(failures, None) is None
 
 
 async def test_a_killed_executor_comes_back_with_a_new_process(supervisor):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -20,6 +21,28 @@ class Dying(InProcessClient):
 
     async def call(self, *args: Any, **options: Any) -> Any:
         raise ExecutorGone("cpu(1) died")
+
+
+class Slow(InProcessClient):
+    """An executor that takes for ever to start, and notes that it was told not to."""
+
+    was_given_up = False
+
+    async def start(self) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.was_given_up = True
+
+
+class Broken(InProcessClient):
+    """An executor that neither starts nor stops."""
+
+    async def start(self) -> None:
+        raise ExecutorGone("cpu(1) did not answer")
+
+    async def stop(self) -> None:
+        raise ExecutorGone("cpu(1) is gone")
 
 
 @pytest.fixture
@@ -75,3 +98,22 @@ async def test_those_that_are_stopped_are_dead(executors: Executors) -> None:
         {"name": "cpu(0)", "alive": False},
         {"name": "cpu(1)", "alive": False},
     ]
+
+
+async def test_where_one_does_not_start_none_is_left_starting() -> None:
+    executors, slow = Executors(), Slow("cpu(0)", make_loop)
+    executors.add(slow)
+    executors.add(Broken("cpu(1)", make_loop))
+    with pytest.raises(ExecutorGone, match="did not answer"):
+        await executors.start()
+    assert slow.was_given_up
+
+
+async def test_where_one_does_not_stop_the_others_have_stopped() -> None:
+    executors, other = Executors(), InProcessClient("cpu(0)", make_loop)
+    executors.add(Broken("cpu(1)", make_loop))
+    executors.add(other)
+    await other.start()
+    with pytest.raises(ExecutorGone, match="is gone"):
+        await executors.stop()
+    assert not other.is_alive()
