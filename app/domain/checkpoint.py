@@ -26,10 +26,12 @@ __all__ = [
     "FileDigest",
     "best_tags",
     "is_better",
+    "prefix_of",
 ]
 
 MANIFEST_FORMAT = 1
 
+_MXNET_FILE = re.compile(r"(.+)-(?:symbol\.json|[0-9]{4}\.(?:params|states))")
 _TAG = re.compile(r"(0|[1-9][0-9]{0,8})(?:\.([1-9][0-9]{0,8}))?")
 
 
@@ -149,3 +151,11 @@ def best_tags(manifests: Iterable[CheckpointManifest]) -> set[CheckpointTag]:
         rows.sort(key=lambda row: row[:2])
         kept.update(tag for _, tag, policy in rows[: rows[0][2].count])
     return kept
+
+
+def prefix_of(names: Iterable[str]) -> str | None:
+    """Return the prefix of MXNet's file names, None where no name is of that kind."""
+    for name in sorted(names):
+        if found := _MXNET_FILE.fullmatch(name):
+            return found[1]
+    return None

@@ -13,20 +13,19 @@ import asyncio
 import itertools
 import logging
 import os
-import re
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Callable, Container, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from app.domain.checkpoint import CheckpointManifest, CheckpointTag, FileDigest
+from app.domain.checkpoint import CheckpointManifest, CheckpointTag, FileDigest, prefix_of
 from app.domain.job import TERMINAL, Job, JobKind, JobStatus
 from app.domain.module import ModuleRecord
 from app.domain.names import check_name
 from app.domain.retention import tags_to_keep
-from app.errors import Damaged, InUse, Invalid, NotFound, ServiceError
+from app.errors import Damaged, InUse, NotFound, ServiceError, TooLarge
 from app.files.checkpoint_files import (
-    MANIFEST,
     admit_attempt,
     copy_checkpoint,
     link_files,
@@ -41,7 +40,7 @@ from app.files.checkpoint_files import (
 )
 from app.files.durable_files import discard, make_directory, tell_full_disk
 from app.files.name_locks import NameLocks
-from app.services.incoming_checkpoint import IncomingCheckpoint
+from app.services.incoming_checkpoint import IncomingCheckpoint, check_file_name
 from app.services.modules import ModuleService
 from app.services.preconditions import check_etag, is_expected
 from app.services.uploads import Upload, uploading
@@ -60,7 +59,6 @@ __all__ = ["CheckpointFilter", "CheckpointService"]
 _log = logging.getLogger(__name__)
 
 _SETTING = "MODSERVE_MAX_CHECKPOINT_BYTES"
-_SUFFIXES = (".json", ".params", ".states", ".buckets")
 
 
 class CheckpointService:
@@ -202,20 +200,15 @@ class CheckpointService:
     @tell_full_disk()
     def begin_upload(self, module: str, tag: CheckpointTag, name: str) -> Upload:
         """Open an upload of one file; give it to ``add_files`` within a ``with``."""
-        if check_name(name, "file") == MANIFEST:
-            raise Invalid("file", name, "any other name; the server writes the manifest")
-        if not name.endswith(_SUFFIXES):
-            expected = f"a file of MXNet's, whose name ends with {', '.join(_SUFFIXES)}"
-            raise Invalid("file", name, expected)
+        check_file_name(name)
         self._modules.get(module)
-        present = self._files_present(module, tag)
-        others = sum(digest.size for other, digest in present.items() if other != name)
-        return Upload(
-            self.root(module) / name,
-            limit=max(0, self._max_bytes - others),
-            what=f"checkpoint {tag} of module {module!r}",
-            setting=_SETTING,
-        )
+        with self._unless_deleted(module):
+            return Upload(
+                self.root(module) / name,
+                limit=max(0, self._max_bytes - self._size_without(module, tag, {name})),
+                what=f"checkpoint {tag} of module {module!r}",
+                setting=_SETTING,
+            )
 
     def begin_whole(self) -> IncomingCheckpoint:
         """Begin to receive all files of a checkpoint; give them to ``add_files`` in a ``with``."""
@@ -244,13 +237,16 @@ class CheckpointService:
             is_whole: they replace what the checkpoint had.
 
         Raises:
+            NotFound: the module was deleted meanwhile.
+            TooLarge: all files of the checkpoint together.
             InUse: the module is restored from this checkpoint, and would have other parameters.
         """
         digests = {name: upload.finish() for name, upload in uploads.items()}
         # Of two uploads the second must find what the first has added.
-        with self._upload_locks.locked(f"{module}/{tag}"):
+        with self._unless_deleted(module), self._upload_locks.locked(f"{module}/{tag}"):
             if not is_whole:
                 self._check_etag(module, tag)
+                self._check_size(module, tag, digests)
             if self._modules.get(module).checkpoint == tag:
                 self._check_same(module, tag, digests, is_whole)
             self._write_files(module, tag, uploads, is_whole)
@@ -262,7 +258,7 @@ class CheckpointService:
         self, module: str, tag: CheckpointTag, uploads: Mapping[str, Upload], is_whole: bool
     ) -> None:
         present = {} if is_whole else self._files_present(module, tag)
-        prefix = _prefix({*uploads, *present}) or module
+        prefix = prefix_of({*uploads, *present}) or module
         with write_checkpoint(self.root(module), tag, module=module, prefix=prefix) as writer:
             kept = {name: digest for name, digest in present.items() if name not in uploads}
             if kept:
@@ -270,6 +266,17 @@ class CheckpointService:
                 link_files(self.directory(module, tag), kept, writer.directory)
             for name, upload in uploads.items():
                 os.link(upload.path, writer.directory / check_name(name, "file"))
+
+    def _check_size(self, module: str, tag: CheckpointTag, new: Mapping[str, FileDigest]) -> None:
+        size = self._size_without(module, tag, new) + sum(one.size for one in new.values())
+        if size > self._max_bytes:
+            what = f"checkpoint {tag} of module {module!r}, in bytes"
+            raise TooLarge(what, got=size, limit=self._max_bytes, setting=_SETTING)
+
+    def _size_without(self, module: str, tag: CheckpointTag, names: Container[str]) -> int:
+        """Return the bytes of a checkpoint's files but for those of these names."""
+        present = self._files_present(module, tag)
+        return sum(one.size for name, one in present.items() if name not in names)
 
     def _check_same(
         self,
@@ -449,6 +456,15 @@ class CheckpointService:
         directory = self.directory(module, tag)
         return read_manifest(directory).files if directory.is_dir() else {}
 
+    @contextmanager
+    def _unless_deleted(self, module: str) -> Iterator[None]:
+        """Raise NotFound for files that are missing because their module was deleted meanwhile."""
+        try:
+            yield
+        except FileNotFoundError:
+            self._modules.get(module)
+            raise
+
     def _check_etag(self, module: str, tag: CheckpointTag) -> None:
         if not is_expected():
             return
@@ -466,17 +482,6 @@ class CheckpointService:
         with self._store.write() as connection:
             forget_checkpoint(connection, module, tag)
         self.touch(module)
-
-
-_MXNET_FILE = re.compile(r"(.+)-(?:symbol\.json|[0-9]{4}\.(?:params|states))")
-
-
-def _prefix(names: Iterable[str]) -> str | None:
-    """Return the prefix of MXNet's file names, None where no name is of that kind."""
-    for name in sorted(names):
-        if found := _MXNET_FILE.fullmatch(name):
-            return found[1]
-    return None
 
 
 def _readable(

@@ -9,15 +9,26 @@ from pathlib import Path
 from app.domain.checkpoint import CheckpointTag
 from app.domain.names import check_name
 from app.errors import Invalid, TooLarge
+from app.files.checkpoint_files import MANIFEST
 from app.services.uploads import Upload
 
-__all__ = ["IncomingCheckpoint"]
+__all__ = ["IncomingCheckpoint", "check_file_name"]
 
 _SUFFIXES = {"symbol": ".json", "params": ".params", "states": ".states"}
+_OF_MXNET = (*_SUFFIXES.values(), ".buckets")
 _SYMBOL_OF_KEY = re.compile(r"symbols\[(.+)\]", re.DOTALL)
 _EPOCH = re.compile(r".*-([0-9]{4,9})\.params", re.DOTALL)
 _FORM_BYTES = 1 << 20
 """What a form has beside its files."""
+
+
+def check_file_name(name: str) -> None:
+    """Raise Invalid for what can be no name of an uploaded file of a checkpoint."""
+    if check_name(name, "file") == MANIFEST:
+        raise Invalid("file", name, "any other name; the server writes the manifest")
+    if not name.endswith(_OF_MXNET):
+        expected = f"a file of MXNet's, whose name ends with {', '.join(_OF_MXNET)}"
+        raise Invalid("file", name, expected)
 
 
 class IncomingCheckpoint:

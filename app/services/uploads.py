@@ -39,7 +39,7 @@ class Upload:
             what: what it is, for the error: ``dataset 'mnist'``.
             setting: the setting that holds the limit.
         """
-        make_directory(target.parent, parents=True)
+        make_directory(target.parent)  # without its parent: the module may have been deleted
         self.path, self._file = _open_locked(target)
         self._limit = limit
         self._what = what

@@ -236,7 +236,6 @@ class _Table:
             else:
                 arrays[f"output{number}"] = np.concatenate(there)
                 arrays[f"output{number}_lengths"] = np.array([len(row) for row in there])
-        path.parent.mkdir(parents=True, exist_ok=True)
         part = hidden_sibling(path, "part")
         try:
             with part.open("wb") as file:

@@ -11,7 +11,7 @@ import pytest
 
 from app.domain.checkpoint import BestPolicy, CheckpointTag
 from app.domain.job import Job
-from app.domain.module import ParamsSource
+from app.domain.module import ModuleRecord, ParamsSource
 from app.errors import Damaged, InUse, Invalid, NotFound, TooLarge
 from app.files.checkpoint_files import MANIFEST, admit_attempt, link_files, write_checkpoint
 from app.link.job_messages import JobCancelled, JobCheckpoint, JobDone, JobFailed
@@ -198,6 +198,42 @@ async def test_bad_uploads_are_refused(bench) -> None:
         await upload("a", T(1), "y.params", chunks(b""), announced_bytes=400_000)
     await upload("a", T(1), "x.params", chunks(bytes(900_000)))
     assert set(bench.checkpoints.get("a", T(1)).files) == {"x.params"}
+
+
+def test_two_uploads_at_a_time_do_not_pass_the_limit_together(bench) -> None:
+    service = bench.checkpoints
+    with (
+        service.begin_upload("a", T(1), "x.params") as first,
+        service.begin_upload("a", T(1), "y.params") as second,
+    ):
+        for name, file in (("x.params", first), ("y.params", second)):
+            file.write(bytes(700_000))
+            if name == "x.params":
+                service.add_files("a", T(1), {name: file})
+        with pytest.raises(TooLarge, match=r"got 1,400,000, .*MODSERVE_MAX_CHECKPOINT_BYTES"):
+            service.add_files("a", T(1), {"y.params": second})
+    assert set(service.get("a", T(1)).files) == {"x.params"}
+
+
+def test_an_upload_brings_no_deleted_module_back(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    service, get = bench.checkpoints, bench.modules.get
+
+    def delete_behind(name: str) -> ModuleRecord:
+        monkeypatch.undo()
+        record = get(name)
+        bench.modules.delete(name)
+        return record
+
+    with service.begin_upload("a", T(1), "x.params") as upload:
+        upload.write(b"x")
+        monkeypatch.setattr(bench.modules, "get", delete_behind)
+        with pytest.raises(NotFound, match="module"):
+            service.add_files("a", T(1), {"x.params": upload})
+    monkeypatch.setattr(bench.modules, "get", delete_behind)
+    with pytest.raises(NotFound, match="module"):
+        service.begin_upload("b", T(1), "x.params")
+    root = bench.modules.directories.root
+    assert [path.name for path in root.iterdir() if path.name[0] != "."] == []
 
 
 async def test_reader_always_finds_a_whole_checkpoint_while_it_is_replaced(bench) -> None:
