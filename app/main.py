@@ -22,6 +22,7 @@ from app.api.decoder_pool import DecoderPool
 from app.api.dependencies import refuse_unknown_query
 from app.api.key_guard import KeyGuard, require_scope
 from app.api.lane_keys import LaneKeys
+from app.api.locations import PrefixedLocations
 from app.api.middleware import RequestContext
 from app.api.openapi import build_openapi
 from app.api.predict_lane import PredictLane
@@ -107,6 +108,7 @@ def create_app(settings: Settings) -> FastAPI:
         description=_DESCRIPTION,
         openapi_tags=_TAGS,
         lifespan=_lifespan,
+        root_path=settings.root_path,
         redirect_slashes=False,
         dependencies=[Depends(require_scope), Depends(refuse_unknown_query)],
         generate_unique_id_function=lambda route: route.name,
@@ -119,6 +121,8 @@ def create_app(settings: Settings) -> FastAPI:
     if settings.allowed_origins:
         app.add_middleware(CORSMiddleware, **_cors(settings))
     app.state.site_guard = SiteGuard(app, settings)
+    if settings.root_path:
+        app.add_middleware(PrefixedLocations, root_path=settings.root_path)
     app.add_middleware(ConditionalGet)
     app.add_middleware(SiteGuard, settings=settings)
     app.add_middleware(RequestContext)

@@ -20,6 +20,8 @@ _PREFIX = "MODSERVE_"
 _DEVICE = re.compile(r"(cpu|gpu)\([0-9]{1,4}\)")
 _HOST = re.compile(r"\*|(\*\.)?[A-Za-z0-9_.-]+|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*")
 _ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#@\s]+")
+_ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
+_OWN_PATHS = ("v1", "v2", "livez", "readyz", "metrics", "docs", "redoc", "openapi.json")
 _OF_CLIENTS = f"{_PREFIX}API_KEY"
 _KUBERNETES = re.compile(_PREFIX + r"(SERVICE|PORT)_.+")
 """What Kubernetes tells the containers beside a Service named modserve."""
@@ -36,6 +38,8 @@ class Settings(BaseSettings):
     """Address to listen on."""
     port: int = Field(default=8000, ge=0, le=65535)
     """Port to listen on; 0 takes a free one."""
+    root_path: str = ""
+    """Sub-path that a proxy serves the server under, ``/models``; answered with and without it."""
     allowed_hosts: tuple[str, ...] = ()
     """Names, beside those of the address, that clients may reach the server by; as JSON."""
     allowed_origins: tuple[str, ...] = ()
@@ -130,6 +134,15 @@ class Settings(BaseSettings):
             if devices.count(device) > 1:
                 raise ValueError(f"got {device!r} twice, expected each device once")
         return devices
+
+    @field_validator("root_path")
+    @classmethod
+    def _check_root_path(cls, path: str) -> str:
+        if path and not _ROOT_PATH.fullmatch(path):
+            raise ValueError(f"got {path!r}, expected a path like /models, without a slash behind")
+        if path.partition("/")[2].partition("/")[0] in _OWN_PATHS:
+            raise ValueError(f"got {path!r}, expected another first part: the server has that one")
+        return path
 
     @field_validator("allowed_hosts")
     @classmethod

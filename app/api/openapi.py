@@ -216,6 +216,7 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
         description=app.description,
         routes=app.routes,
         tags=app.openapi_tags,
+        servers=[{"url": app.root_path}] if app.root_path else None,
     )
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     schemas["Tensor"] = _TENSOR

@@ -20,6 +20,7 @@ from starlette.types import Scope
 
 from app.errors import ServiceError
 from app.exchanges import Admit, Begin, Opener, RequestHead
+from app.serving.root_path import RootPath
 from app.traces import Trace
 
 __all__ = ["FastLane", "KnownHead"]
@@ -61,6 +62,7 @@ class FastLane:
         openers: Sequence[tuple[str, Opener]],
         guard: Callable[[Scope], ServiceError | None],
         admit: Admit,
+        below: RootPath,
     ) -> None:
         """Know none.
 
@@ -68,7 +70,9 @@ class FastLane:
             openers: by route, what tells how requests with a head are answered.
             guard: returns why a request is refused, None where it is not.
             admit: answers the requests that the API key of a head may make.
+            below: the sub-path that the server is under.
         """
+        self._below = below
         self._openers = openers
         self._guard = guard
         self._admit = admit
@@ -94,7 +98,7 @@ class FastLane:
         self._known.clear()
 
     def _read(self, text: bytes) -> KnownHead | None:
-        if not text.startswith(b"POST /v"):
+        if not text.startswith(b"POST /"):
             return None
         parsed = _Parsed()
         try:
@@ -106,6 +110,7 @@ class FastLane:
             return None
         if not parser.should_keep_alive():
             return None
+        parsed.url = self._below.strip(parsed.url)
         head, size = parsed.head(), parsed.body_bytes()
         if size is None or _NOT_HERE & head.headers.keys():
             return None

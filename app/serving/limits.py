@@ -8,6 +8,7 @@ from typing import Any
 import uvicorn
 
 from app.serving.fast_lane import FastLane
+from app.serving.root_path import RootPath
 from app.settings import Settings
 
 __all__ = ["ConnectionLimits", "ServerConfig"]
@@ -45,8 +46,15 @@ class ConnectionCounts:
 class ServerConfig(uvicorn.Config):
     """uvicorn's configuration, with what our protocol needs to know."""
 
-    def __init__(self, app: Any, limits: ConnectionLimits, **options: Any) -> None:
+    def __init__(self, app: Any, limits: ConnectionLimits, below: RootPath, **options: Any) -> None:
+        """Prepare.
+
+        Args:
+            below: the sub-path that the server is under.
+            options: uvicorn's own.
+        """
         super().__init__(app, **options)
         self.limits = limits
+        self.below = below
         self.counts = ConnectionCounts()
         self.lane: FastLane | None = None  # there is none before the application has started

@@ -219,6 +219,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """Hand the request to the application, or answer that there are too many."""
         if self._is_refused:
             return
+        self.url = self.config.below.strip(self.url)
         self._in_head, self._in_body = False, True
         self._is_first_look = True
         self._body_seconds = self._idle_seconds = 0.0
@@ -401,7 +402,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._is_refused or self.transport.is_closing():
             return
         self._is_refused = True
-        target = self.url
+        target = self.config.below.strip(self.url) if self._in_head else self.url
         if self._exchange is not None:
             target = self._exchange.head.path.encode("latin-1")
             self._exchange.withdraw()

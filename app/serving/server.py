@@ -26,6 +26,7 @@ from app.main import configure_logging, create_app
 from app.serving.fast_lane import FastLane
 from app.serving.limits import ConnectionLimits, ServerConfig
 from app.serving.protocol import LimitedProtocol, look_at_all
+from app.serving.root_path import RootPath
 from app.serving.tls import tls_options
 from app.settings import Settings
 
@@ -61,6 +62,7 @@ def make_server(app: FastAPI, settings: Settings) -> Server:
     config = ServerConfig(
         BriefStart(app),
         ConnectionLimits.of(settings),
+        RootPath(settings.root_path),
         host=settings.host,
         port=settings.port,
         http=LimitedProtocol,
@@ -131,7 +133,8 @@ class Server(uvicorn.Server):
 
     def _open_lane(self) -> FastLane:
         state = self._app.state
-        lane = FastLane(state.lanes, state.site_guard.fault, state.lane_keys.admit)
+        admit = state.lane_keys.admit
+        lane = FastLane(state.lanes, state.site_guard.fault, admit, self.config.below)
         state.keys.on_change(lane.forget)
         return lane
 

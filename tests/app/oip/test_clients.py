@@ -1,4 +1,4 @@
-"""Unmodified clients: Triton's, sync and aio, its load generator; and the forms of KServe's."""
+"""Triton's clients, unmodified: sync and aio, and its load generator."""
 
 from __future__ import annotations
 
@@ -210,28 +210,6 @@ def test_perf_analyzer_measures(server: ServerProcess, options: list[str]) -> No
     assert run.returncode == 0, run.stdout + run.stderr
     assert "Throughput" in run.stdout
     assert "Inference count" in run.stdout, "the statistics are read"
-
-
-def test_the_requests_of_kserves_client(
-    http: httpx.Client, x: np.ndarray, expected: np.ndarray
-) -> None:
-    """Its REST client needs Kubernetes' and others: here are the forms that it sends."""
-    assert http.get("/v2/health/live").json()["live"] is True
-    assert http.get("/v2/health/ready").json()["ready"] is True
-    assert http.get("/v2/models/net/ready").json()["ready"] is True
-    body = {
-        "id": "5f1b",
-        "model_name": "net",
-        "inputs": [
-            {"name": "data", "shape": [2, 6], "datatype": "FP32", "data": x.ravel().tolist()}
-        ],
-    }
-    answer = http.post("/v2/models/net/infer", json=body)
-    plain = answer.json()
-    assert (plain["model_name"], plain["id"]) == ("net", "5f1b")
-    (output,) = plain["outputs"]
-    assert (output["name"], output["datatype"], output["shape"]) == (OUTPUT, "FP32", [2, 3])
-    np.testing.assert_allclose(output["data"], expected.ravel(), rtol=1e-5)
 
 
 def test_the_last_inference_has_its_time(client: Any, x: np.ndarray) -> None:

@@ -1,0 +1,34 @@
+"""The sub-path that a proxy serves the server under, taken off the targets of requests.
+
+Some proxies take it off themselves, some do not: a request is answered either way.
+"""
+
+from __future__ import annotations
+
+__all__ = ["RootPath"]
+
+
+class RootPath:
+    """A prefix of paths, empty for none."""
+
+    def __init__(self, prefix: str) -> None:
+        """Prepare; see the setting ``root_path``."""
+        self._prefix = prefix.encode()
+        self._begins = tuple(self._prefix + end for end in (b"/", b"?"))
+
+    def strip(self, target: bytes) -> bytes:
+        """Return the target of a request without the prefix."""
+        if not self._prefix:
+            return target
+        if not target.startswith(b"/"):  # a whole URL, as RFC 9112 allows
+            target = b"/" + target.partition(b"://")[2].partition(b"/")[2]
+        if not self._is_below(target):
+            return target
+        rest = target[len(self._prefix) :]
+        # Starlette takes it off once, too: what has it twice is left for it not to find.
+        if self._is_below(rest):
+            return target
+        return rest if rest.startswith(b"/") else b"/" + rest
+
+    def _is_below(self, target: bytes) -> bool:
+        return target == self._prefix or target.startswith(self._begins)
