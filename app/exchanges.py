@@ -6,11 +6,12 @@ once; with each body that follows nothing is left but to answer it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-__all__ = ["Admit", "Begin", "Opener", "Pending", "RequestHead", "Respond"]
+__all__ = ["Admit", "Begin", "Later", "Opener", "Pending", "RequestHead", "Respond"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,28 @@ class Pending(Protocol):
     def withdraw(self) -> None:
         """Give it up: nobody waits for it any more."""
         ...
+
+
+class Later:
+    """An answer that something has to be made for before it can be asked for."""
+
+    def __init__(self, work: Coroutine[Any, Any, Pending | None]) -> None:
+        """Begin.
+
+        Args:
+            work: makes it, asks, and answers itself what goes wrong.
+        """
+        self._pending: Pending | None = None
+        self._task = asyncio.ensure_future(self._run(work))
+
+    async def _run(self, work: Coroutine[Any, Any, Pending | None]) -> None:
+        self._pending = await work
+
+    def withdraw(self) -> None:
+        """Give it up: nobody waits for it any more."""
+        self._task.cancel()
+        if self._pending is not None:
+            self._pending.withdraw()
 
 
 Respond: TypeAlias = Callable[[int, bytes, bytes], None]

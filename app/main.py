@@ -27,6 +27,7 @@ from app.api.middleware import RequestContext
 from app.api.openapi import build_openapi
 from app.api.predict_lane import PredictLane
 from app.api.problems import install_error_handlers
+from app.api.raw_inputs import RawInputs
 from app.api.routers import ROUTERS
 from app.api.sites import SiteGuard
 from app.files.key_file import KeyFile
@@ -174,11 +175,14 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         )
         stack.push_async_callback(app.state.decoders.close)
         services = app.state.services = await _open_services(settings, stack)
+        raw_inputs = app.state.raw_inputs = RawInputs(
+            services.access, app.state.decoders, settings.max_image_pixels
+        )
         inferences = app.state.inferences = Inferences(services.predictions, services.versions)
         app.state.lanes = [
-            *InferLane(inferences).openers(),
+            *InferLane(inferences, raw_inputs).openers(),
             *PredictLane(
-                services.predictions, services.versions, settings.max_body_bytes
+                *(services.predictions, services.versions, raw_inputs), settings.max_body_bytes
             ).openers(),
         ]
         yield

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import orjson
 
+from app.api.raw_values import Kinds, RawValues, take_raw
 from app.api.requests import ModuleBody, canonical_symbol
 from app.domain.codec import from_plain
 from app.domain.job import JobKind
@@ -22,8 +23,8 @@ from app.domain.job_params import parse_job_params
 from app.domain.transforms import ImageTransform
 from app.error_table import error_code
 from app.errors import HostError, Invalid, ServiceError
-from app.tensors.codec import JSON, Tensors, decode
-from app.tensors.json_bodies import parse_json
+from app.tensors.codec import JSON, Tensors, decode, read_members
+from app.tensors.json_bodies import load_json, parse_json
 
 __all__ = ["Decoded", "Work", "as_host_error", "decode_body", "tensors_of"]
 
@@ -74,6 +75,19 @@ def _tensors(body: bytes, needs_inputs: bool) -> Decoded:
     tensors, rest = decode(
         JSON, body, names=(), limit=len(body), setting="", needs_inputs=needs_inputs
     )
+    return _as_pieces(tensors, rest)
+
+
+def _raw(body: bytes, kinds: Kinds) -> Decoded:
+    parsed = load_json(body)
+    values: RawValues = take_raw(parsed, kinds) if isinstance(parsed, dict) else {}
+    decoded = _as_pieces(*read_members(parsed))
+    table = [(name, [len(one) for one in examples]) for name, examples in values.items()]
+    pieces = [one for examples in values.values() for one in examples]
+    return Decoded(decoded.plain | {"values": table}, [*decoded.pieces, *pieces])
+
+
+def _as_pieces(tensors: Tensors, rest: dict[str, Any]) -> Decoded:
     if len(orjson.dumps(rest)) > _MOST_BESIDE:
         raise Invalid("body", "large members beside inputs", f"at most {_MOST_BESIDE:,} bytes")
     table = [(name, array.dtype.name, array.shape, array.nbytes) for name, array in tensors.items()]
@@ -147,5 +161,6 @@ _OPERATIONS: dict[str, Callable[..., Decoded]] = {
     "function": _function,
     "job": _job,
     "module": _module,
+    "raw": _raw,
     "symbol": _symbol,
 }

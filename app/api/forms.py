@@ -16,7 +16,15 @@ from python_multipart.multipart import parse_options_header
 from app.errors import Invalid, Malformed
 from app.tensors.codec import media_type
 
-__all__ = ["FORM", "Form", "closed_beside_the_loop", "is_form", "parse_form", "read_form"]
+__all__ = [
+    "FORM",
+    "Form",
+    "FormFile",
+    "closed_beside_the_loop",
+    "is_form",
+    "parse_form",
+    "read_form",
+]
 
 T = TypeVar("T")
 
@@ -44,6 +52,17 @@ class Form:
         """Take a field out and return its last value; None where it is not there or empty."""
         values = self.fields.pop(name, [""])
         return values[-1] or None
+
+
+class FormFile:
+    """A file of a form, in memory; the body it is from was limited."""
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+
+    def write(self, data: bytes) -> None:
+        """Append bytes."""
+        self.content += data
 
 
 @asynccontextmanager

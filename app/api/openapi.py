@@ -24,10 +24,10 @@ __all__ = [
     "raw_body",
     "tensor_answer",
     "tensor_body",
-    "tensor_or_image_body",
+    "tensor_or_raw_body",
 ]
 
-_bodies: dict[str, type] = {}
+_bodies: dict[str, Any] = {}
 
 _DESCRIPTIONS = {
     400: "The body cannot be read",
@@ -74,24 +74,41 @@ _TENSOR: dict[str, Any] = {
     ],
 }
 
+_RAW: dict[str, Any] = {
+    "title": "Text or image",
+    "description": "A text, or a file of an image in Base64, of an input that has a transform.",
+    "oneOf": [
+        {"type": "string"},
+        {
+            "type": "object",
+            "required": ["b64"],
+            "additionalProperties": False,
+            "properties": {"b64": {"type": "string", "contentEncoding": "base64"}},
+        },
+    ],
+}
+
 
 def json_body(
-    cls: type,
+    cls: Any,
     example: Any = None,
     *,
+    name: str | None = None,
     required: bool = True,
     other_forms: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return ``openapi_extra`` of a route that reads a JSON body as a domain value.
 
     Args:
-        cls: the value.
+        cls: the value, or a union of several.
         example: of the body.
+        name: of the schema; the value's own where None.
         required: whether there must be a body.
         other_forms: contents by media type that are read in its place.
     """
-    _bodies[cls.__name__] = cls
-    media: dict[str, Any] = {"schema": {"$ref": f"#/components/schemas/{cls.__name__}"}}
+    name = name or cls.__name__
+    _bodies[name] = cls
+    media: dict[str, Any] = {"schema": {"$ref": f"#/components/schemas/{name}"}}
     if example is not None:
         media["example"] = example
     content = {JSON: media, **(other_forms or {})}
@@ -125,15 +142,24 @@ def tensor_body(
     return {"requestBody": {"required": required, "content": content}}
 
 
-def tensor_or_image_body(
+def tensor_or_raw_body(
     example: dict[str, Any], fields: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the same of a route that takes images as well."""
+    """Return the same of a route that takes images and texts as well."""
     extra = tensor_body(example, fields)
+    content = extra["requestBody"]["content"]
+    one_or_more: list[dict[str, Any]] = [{"$ref": "#/components/schemas/Raw"}]
+    one_or_more.append({"type": "array", "minItems": 1, "items": one_or_more[0]})
+    schema = content[JSON]["schema"]
+    schema["properties"]["inputs"]["additionalProperties"] = {
+        "anyOf": [{"$ref": "#/components/schemas/Tensor"}, *one_or_more]
+    }
+    schema["properties"]["text"] = {"anyOf": one_or_more}
+    schema["anyOf"] = [{"required": [name]} for name in (*schema.pop("required"), "text")]
     file = {"type": "string", "format": "binary"}
     files = {"type": "object", "additionalProperties": {"type": "array", "items": file}}
-    content = extra["requestBody"]["content"]
     content |= {"image/*": _BINARY, "multipart/form-data": {"schema": files}}
+    content["text/plain"] = {"schema": {"type": "string"}}
     return extra
 
 
@@ -220,11 +246,12 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
     )
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     schemas["Tensor"] = _TENSOR
+    schemas["Raw"] = _RAW
     document["components"]["examples"] = _examples()
-    for cls in (*_bodies.values(), ProblemView):
+    for name, cls in (*_bodies.items(), (ProblemView.__name__, ProblemView)):
         schema = TypeAdapter(cls).json_schema(ref_template="#/components/schemas/{model}")
         schemas.update(schema.pop("$defs", {}))
-        schemas[cls.__name__] = schema
+        schemas[name] = schema
     complete_schemas(schemas)
     # Validation errors are problem+json here, never FastAPI's own form.
     for name in ("HTTPValidationError", "ValidationError"):

@@ -13,20 +13,21 @@ import numpy as np
 import orjson
 import structlog
 
-from app.api.image_bodies import holds_images
+from app.api.raw_bodies import RawBody, holds_images, split_body
+from app.api.raw_inputs import RawInputs, kinds_of
 from app.api.tensor_io import PredictFields
 from app.domain.codec import from_plain
 from app.domain.module import ModuleKind, ModuleRecord
 from app.domain.sequence import SequencePart
 from app.error_table import to_problem
 from app.errors import NotFound
-from app.exchanges import Begin, Opener, Pending, RequestHead, Respond
+from app.exchanges import Begin, Later, Opener, Pending, RequestHead, Respond
 from app.link.client import Outcome
 from app.link.signatures import Signature
 from app.link.slots import Piece
 from app.services.predictions import Predictions, TensorRow
 from app.services.versions import Version, Versions
-from app.tensors.codec import NPY, body_type, decode, encode_buffer, negotiate
+from app.tensors.codec import NPY, Tensors, body_type, decode, encode_buffer, negotiate
 from app.tensors.npy import npy_pieces, read_npy_header
 
 __all__ = ["PredictLane"]
@@ -51,15 +52,21 @@ class PredictLane:
     """Answers predictions whose bodies are small."""
 
     def __init__(
-        self, predictions: Predictions, versions: Versions, most_unpacked_bytes: int
+        self,
+        predictions: Predictions,
+        versions: Versions,
+        raw_inputs: RawInputs,
+        most_unpacked_bytes: int,
     ) -> None:
         """Prepare.
 
         Args:
+            raw_inputs: make images and texts what modules take.
             most_unpacked_bytes: of a body that is compressed.
         """
         self._predictions = predictions
         self._versions = versions
+        self._raw_inputs = raw_inputs
         self._most_unpacked_bytes = most_unpacked_bytes
         self._npy_rows: dict[bytes, tuple[Any, tuple[int, ...]]] = {}
         self._npy_heads: dict[Signature, bytes] = {}
@@ -106,7 +113,7 @@ class PredictLane:
         def refuse(error: Exception) -> None:
             respond(*_problem(path, request_id, error))
 
-        def ask(version: Version) -> Pending:
+        def ask(asked: _Body, version: Version) -> Pending:
             def on_outcome(outcome: Outcome | Exception) -> None:
                 if not isinstance(outcome, Outcome):
                     refuse(outcome)
@@ -119,12 +126,29 @@ class PredictLane:
             target = self._predictions.target(record, version, asked.rows, asked.bucket, asked.part)
             return self._predictions.ask(record, version, target, asked.pieces, on_outcome)
 
+        def ask_for(asked: _Body) -> Pending | None:
+            return self._versions.when_chosen(
+                record, wanted, partial(ask, asked), refuse, asked.part
+            )
+
+        async def transform_and_ask(raw: RawBody) -> Pending | None:
+            try:
+                made = await self._raw_inputs.tensors(record, raw.values)
+                return ask_for(_as_body(made | raw.tensors, raw.rest))
+            except Exception as error:
+                refuse(error)
+                return None
+
         try:
             known = self._predictions.record(name)
             if known is None:
                 raise NotFound("module", name)
-            record, asked = known, self._read(known, content_type, body)
-            return self._versions.when_chosen(record, wanted, ask, refuse, asked.part)
+            record = known
+            if record.transforms:
+                raw = split_body(content_type, body, kinds_of(record))
+                if raw is not None:
+                    return Later(transform_and_ask(raw))
+            return ask_for(self._read(record, content_type, body))
         except Exception as error:
             refuse(error)
             return None
@@ -141,11 +165,7 @@ class PredictLane:
             limit=self._most_unpacked_bytes,
             setting="MODSERVE_MAX_BODY_BYTES",
         )
-        fields = from_plain(PredictFields, rest) if rest else PredictFields()
-        rows = tuple((name, array.dtype, array.shape) for name, array in tensors.items())
-        return _Body(
-            rows, [_bytes_of(array) for array in tensors.values()], fields.bucket, fields.part
-        )
+        return _as_body(tensors, rest)
 
     def _read_npy(self, name: str, body: bytes) -> _Body | None:
         """Return the body of a header that was seen before; None for what is not simple."""
@@ -190,6 +210,13 @@ class PredictLane:
             if len(self._npy_heads) >= _MOST_KNOWN:
                 self._npy_heads.clear()
             self._npy_heads[outputs] = head
+
+
+def _as_body(tensors: Tensors, rest: dict[str, Any]) -> _Body:
+    fields = from_plain(PredictFields, rest) if rest else PredictFields()
+    rows = tuple((name, array.dtype, array.shape) for name, array in tensors.items())
+    pieces: list[Piece] = [_bytes_of(array) for array in tensors.values()]
+    return _Body(rows, pieces, fields.bucket, fields.part)
 
 
 def _bytes_of(array: np.ndarray) -> bytes:

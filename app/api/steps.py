@@ -10,8 +10,8 @@ from app.api.conditional import IF_MATCH
 from app.api.dependencies import ModuleName, NamePattern, ServicesOf, VersionName, VersionQuery
 from app.api.fact_views import StepView, UpdateView
 from app.api.hangup import unless_hung_up
-from app.api.image_bodies import holds_images, read_images
-from app.api.openapi import problems, tensor_answer, tensor_body, tensor_or_image_body
+from app.api.openapi import problems, tensor_answer, tensor_body, tensor_or_raw_body
+from app.api.raw_bodies import read_inputs
 from app.api.sequence_query import PartOfQuery
 from app.api.tensor_io import (
     ForwardFields,
@@ -22,7 +22,6 @@ from app.api.tensor_io import (
     answer,
     answer_ranked,
     read_step,
-    read_tensors,
 )
 from app.api.views import PageView, StatisticView
 from app.domain.codec import from_plain
@@ -233,7 +232,7 @@ async def set_states(module: ModuleName, request: Request, services: ServicesOf)
     "/predict",
     tags=["predict"],
     summary="Predict",
-    openapi_extra=tensor_or_image_body({"inputs": {"data": [[0.5, 1.0]]}}, _PREDICT_FIELDS),
+    openapi_extra=tensor_or_raw_body({"inputs": {"data": [[0.5, 1.0]]}}, _PREDICT_FIELDS),
     responses={
         **tensor_answer("outputs", _BESIDE_OUTPUTS),
         **problems(400, 404, 409, 413, 415, 422, 503),
@@ -253,8 +252,10 @@ async def predict_module(
     best first, as `{"label": "cat", "index": 281, "score": 0.93}`. Classes are the last axis; a
     label is null where `PUT …/labels/{output}` set none.
 
-    A body may be an image (`Content-Type: image/jpeg`), or a form with files of images, each under
-    the name of its input, where `PUT …/transforms/{input}` said how one becomes an input.
+    Inputs may be images and texts, where `PUT …/transforms/{input}` said how one becomes an input:
+    `{"inputs": {"data": {"b64": "…"}}}` with a file of an image in Base64, `{"text": "…"}` or
+    `{"inputs": {"data": "…"}}`, lists of them; a body that is an image (`Content-Type: image/jpeg`)
+    or a text (`text/plain`); a form with files, each under the name of its input.
 
     Many examples are computed in pieces, of as many as bound or as take 20 ms, between which other
     predictions are answered and a fit goes on: each piece sees the parameters of its time. A client
@@ -278,7 +279,7 @@ async def predict_module(
     "/versions/{version}/predict",
     tags=["predict"],
     summary="Predict with a version",
-    openapi_extra=tensor_or_image_body({"inputs": {"data": [[0.5, 1.0]]}}, _PREDICT_FIELDS),
+    openapi_extra=tensor_or_raw_body({"inputs": {"data": [[0.5, 1.0]]}}, _PREDICT_FIELDS),
     responses={
         **tensor_answer("outputs", _BESIDE_OUTPUTS),
         **problems(400, 404, 409, 413, 415, 422, 503),
@@ -305,12 +306,7 @@ async def _predict(
     top_k: int | None,
 ) -> Response:
     record = await services.access.known(module)
-    rest: dict[str, Any] = {}
-    if holds_images(request.headers.get("content-type")):
-        record = await services.access.record(module)
-        tensors = await read_images(request, record)
-    else:
-        tensors, rest = await read_tensors(request, record.data_names)
+    tensors, rest = await read_inputs(request, record)
     fields = from_plain(PredictFields, rest) if rest else PredictFields()
     if part is not None and fields.part is not None:
         expected = "a sequence in the query or among the body's members"

@@ -22,6 +22,7 @@ from app.tensors.codec import JSON, NPZ, Tensors, body_type, decode, encode_buff
 from app.tensors.ranking import labelled
 
 __all__ = [
+    "LARGEST_JSON_HERE",
     "ForwardFields",
     "NoFields",
     "PassFields",
@@ -32,10 +33,11 @@ __all__ = [
     "answer_ranked",
     "read_step",
     "read_tensors",
+    "tensors_in",
 ]
 
 
-_LARGEST_JSON_HERE = 1 << 18
+LARGEST_JSON_HERE = 1 << 18
 """Larger JSON is decoded in another process: the parser keeps the interpreter's lock."""
 _FEW_BYTES_OF_NPZ = 1 << 12  # which may unpack to a thousand times as many
 
@@ -133,11 +135,18 @@ async def read_tensors(
         names: expected names in order; a lone npy array is the first.
         needs_inputs: refuse a JSON body that has only other members.
     """
-    settings: Settings = request.app.state.settings
     body = await read_body(request)
+    return await tensors_in(request, body, names, needs_inputs=needs_inputs)
+
+
+async def tensors_in(
+    request: Request, body: bytes, names: Sequence[str], *, needs_inputs: bool = True
+) -> tuple[Tensors, dict[str, Any]]:
+    """Return the same of a body that was read already."""
+    settings: Settings = request.app.state.settings
     content_type = request.headers.get("content-type")
     kind = body_type(content_type, body)
-    if kind == JSON and len(body) > _LARGEST_JSON_HERE:
+    if kind == JSON and len(body) > LARGEST_JSON_HERE:
         work = {"op": "tensors", "needs_inputs": needs_inputs}
         decoded = await decoders(request).decode(work, body)
         return tensors_of(decoded.plain, decoded.pieces[0])

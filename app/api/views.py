@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,7 +17,7 @@ from app.domain.module import SINGLE, BindSpec, InitSpec, ModuleRecord, Optimize
 from app.domain.origin import Origin
 from app.domain.restoration import ModuleState, RestoreStatus
 from app.domain.serving import ServingSpec
-from app.domain.transforms import ImageTransform
+from app.domain.transforms import ImageTransform, TextTransform, Transform
 from app.services.jobs import JobOutlook, Series
 
 __all__ = [
@@ -103,6 +103,19 @@ class StatusView(BaseModel):
     )
 
 
+class TextTransformView(BaseModel):
+    """How a text becomes an input, without the tokens of its vocabulary."""
+
+    type: Literal["text"]
+    vocabulary_size: int = Field(description="Tokens of the vocabulary.")
+    tokens: str = Field(description="What a token is.", examples=["words"])
+    lowercase: bool
+    unknown: str | None = Field(description="The token for those not in the vocabulary.")
+    padding: str | None = Field(description="The token that shorter texts are filled up with.")
+    max_length: int | None
+    longer: str = Field(examples=["cut"])
+
+
 class ModuleView(BaseModel):
     """A module."""
 
@@ -146,8 +159,8 @@ class ModuleView(BaseModel):
     executor: str = Field(examples=["cpu(0)"])
     contexts: list[str]
     serving: ServingSpec = Field(description="How predictions are served.")
-    transforms: dict[str, ImageTransform] = Field(
-        description="How images become inputs, by the input."
+    transforms: dict[str, ImageTransform | TextTransformView] = Field(
+        description="How images and texts become inputs, by the input."
     )
     labelled_outputs: list[str] = Field(description="Outputs whose classes have labels.")
     bind: BindSpec | None
@@ -336,6 +349,7 @@ def module_view(
             if name in plain and name not in _OWN and name not in _VALUES
         },
         name=record.public_name,
+        transforms={name: _transform_view(one) for name, one in record.transforms.items()},
         labelled_outputs=list(record.labels),
         is_from_folder=record.folder is not None,
         etag=record.etag,
@@ -353,11 +367,22 @@ def module_view(
 
 
 _OWN = frozenset(
-    {"name", "etag", "stage", "bucket_keys", "default_bucket_key", "checkpoint", "live"}
+    {
+        *("name", "etag", "stage", "bucket_keys", "default_bucket_key", "checkpoint", "live"),
+        "transforms",
+    }
 )
 
 
 _VALUES = ("origin", "serving", "bind", "init", "optimizer")
+
+
+def _transform_view(transform: Transform) -> ImageTransform | TextTransformView:
+    if not isinstance(transform, TextTransform):
+        return transform
+    names = TextTransformView.model_fields.keys() - {"vocabulary_size"}
+    fields = {name: getattr(transform, name) for name in names}
+    return TextTransformView(**fields, vocabulary_size=len(transform.vocabulary))
 
 
 def _state_of(record: ModuleRecord, restored: RestoreStatus) -> ModuleState:

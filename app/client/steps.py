@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -62,9 +63,36 @@ class StepCalls(Connection):
             path, headers = f"/v1/modules/{name}/predict", {"Accept": NPZ}
             return decoded(self.request("POST", path, files=opened, headers=headers))
 
-    def set_transform(self, name: str, input: str, **fields: Any) -> dict[str, Any]:
-        """Say how an image becomes an input: ``resize``, ``crop``, ``mean`` and others."""
-        return self._json("PUT", f"/v1/modules/{name}/transforms/{input}", json=fields)
+    def predict_texts(self, name: str, input: str, *texts: str) -> Arrays:
+        """Return the outputs for texts, of an input with a transform."""
+        path, headers = f"/v1/modules/{name}/predict", {"Accept": NPZ}
+        body = {"inputs": {input: texts}}
+        return decoded(self.request("POST", path, json=body, headers=headers))
+
+    def set_transform(
+        self,
+        name: str,
+        input: str,
+        *,
+        vocabulary: Path | Sequence[str] | None = None,
+        **fields: Any,
+    ) -> dict[str, Any]:
+        """Say how an image or a text becomes an input.
+
+        Args:
+            name: of the module.
+            input: of the input.
+            vocabulary: the tokens of texts, or a file with them.
+            **fields: of an image ``resize``, ``crop``, ``mean`` and others; of a text ``type``,
+                which is ``text``, ``unknown``, ``padding`` and others.
+        """
+        path = f"/v1/modules/{name}/transforms/{input}"
+        if not isinstance(vocabulary, Path):
+            tokens = {} if vocabulary is None else {"vocabulary": list(vocabulary)}
+            return self._json("PUT", path, json=fields | tokens)
+        with vocabulary.open("rb") as file:
+            files = {"vocabulary": (vocabulary.name, file)}
+            return self._json("PUT", path, data={"transform": json.dumps(fields)}, files=files)
 
     def delete_transform(self, name: str, input: str) -> None:
         """Remove the transform of an input."""

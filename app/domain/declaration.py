@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
 from app.domain.codec import STRICT_FIELDS
 from app.domain.serving import Batches, BatchSize, DelayUs
-from app.domain.transforms import ImageTransform
 
 __all__ = ["DeclaredInput", "DeclaredOutput", "FolderModel", "ModelDeclaration"]
 
@@ -33,7 +32,8 @@ class FolderModel:
 class DeclaredInput:
     """One input: its shape includes the batch, and ``null`` is as long as the bucket.
 
-    ``transform`` says how an image becomes this input.
+    ``transform`` says how an image or a text becomes this input. A text's ``vocabulary`` is the
+    name of a file beside it.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
@@ -41,7 +41,7 @@ class DeclaredInput:
     shape: Annotated[tuple[Annotated[int, Field(ge=1)] | None, ...], Field(min_length=1)]
     dtype: str = "float32"
     layout: str = "NCHW"
-    transform: ImageTransform | None = None
+    transform: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from app.domain.codec import STRICT_FIELDS, canonical_json
 from app.domain.declaration import FolderModel
 from app.domain.origin import Origin
 from app.domain.serving import ServingSpec
-from app.domain.transforms import ImageTransform
+from app.domain.transforms import Transform
 from app.domain.versions import VersionSpec
 from app.errors import Conflict, ParamsLost, WrongStage
 
@@ -204,7 +204,7 @@ class ModuleRecord:
             What was not sent yet is no part of a checkpoint: a fit that goes on after a death
             begins without.
         serving: how predictions are served.
-        transforms: how images become inputs, by the input's name.
+        transforms: how images and texts become inputs, by the input's name.
         labels: of the classes of an output, by its name.
         versions: which checkpoints answer them.
         bind, init, optimizer: the specifications of the calls made, None before the call.
@@ -236,7 +236,7 @@ class ModuleRecord:
     executor: str = "cpu(0)"
     contexts: tuple[str, ...] = ("cpu(0)",)
     serving: ServingSpec = field(default_factory=ServingSpec)
-    transforms: Mapping[str, ImageTransform] = field(default_factory=dict)
+    transforms: Mapping[str, Transform] = field(default_factory=dict)
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     versions: VersionSpec = field(default_factory=VersionSpec)
     bind: BindSpec | None = None

@@ -1,16 +1,25 @@
-"""How an image becomes the input of a module."""
+"""How what people have, an image or a text, becomes the input of a module."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field
 
-from app.domain.codec import STRICT_FIELDS
+from app.domain.codec import STRICT_FIELDS, from_plain
+from app.domain.texts import TextTransform, check_vocabulary, inside
 from app.errors import Invalid
 
-__all__ = ["ImageTransform", "Size", "check_transform", "missing_size"]
+__all__ = [
+    "ImageTransform",
+    "Size",
+    "TextTransform",
+    "Transform",
+    "missing_size",
+    "parse_transform",
+    "stored_transform",
+]
 
 _LONGEST_SIDE = 8192
 _AXES = {"NCHW": (2, 3), "NHWC": (1, 2)}
@@ -52,21 +61,44 @@ class ImageTransform:
     dtype: Literal["float32", "uint8"] = "float32"
 
 
-def check_transform(transform: ImageTransform, field: str) -> None:
+Transform: TypeAlias = ImageTransform | TextTransform
+
+
+def parse_transform(plain: Any, field: str) -> Transform:
+    """Return a transform as a client or a file says it; raise Invalid for what it cannot be."""
+    transform = stored_transform(plain, field)
+    if isinstance(transform, TextTransform):
+        check_vocabulary(transform, field)
+    else:
+        _check_image(transform, field)
+    return transform
+
+
+def stored_transform(plain: Any, field: str = "") -> Transform:
+    """Return a transform that was checked before."""
+    kind = plain.get("type", "image") if isinstance(plain, dict) else "image"
+    if kind not in ("image", "text"):
+        raise Invalid(inside(field, "type"), kind, "image or text")
+    if kind == "text":
+        return from_plain(TextTransform, plain, field)
+    return from_plain(ImageTransform, plain, field)
+
+
+def _check_image(transform: ImageTransform, field: str) -> None:
     """Raise Invalid for fields that do not go together."""
     if transform.resize is not None and transform.size is not None:
-        raise Invalid(f"{field}.size", list(transform.size), "either resize or size")
+        raise Invalid(inside(field, "size"), list(transform.size), "either resize or size")
     channels = 1 if transform.color == "gray" else 3
     for name, values in (("mean", transform.mean), ("std", transform.std)):
         if values is None:
             continue
         if len(values) not in (1, channels):
             expected = f"one number, or one for each of {channels} channels"
-            raise Invalid(f"{field}.{name}", list(values), expected)
+            raise Invalid(inside(field, name), list(values), expected)
         if transform.dtype == "uint8":
-            raise Invalid(f"{field}.{name}", list(values), "none with dtype uint8")
+            raise Invalid(inside(field, name), list(values), "none with dtype uint8")
     if transform.std is not None and not all(one > 0 for one in transform.std):
-        raise Invalid(f"{field}.std", list(transform.std), "numbers over 0")
+        raise Invalid(inside(field, "std"), list(transform.std), "numbers over 0")
 
 
 def missing_size(transform: ImageTransform, field: str, bound: tuple[int, ...]) -> Size | None:

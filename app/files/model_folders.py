@@ -24,6 +24,8 @@ from app.domain.codec import canonical_json, from_plain
 from app.domain.declaration import ModelDeclaration
 from app.domain.labels import parse_labels
 from app.domain.names import check_name
+from app.domain.transforms import Transform, parse_transform
+from app.domain.vocabularies import read_vocabulary
 from app.errors import Damaged, Invalid, Malformed
 from app.tensors.json_bodies import parse_json
 
@@ -46,6 +48,7 @@ class ModelFiles:
         symbol: and its content as canonical JSON.
         params: the files of parameters by epoch, at least one.
         declaration: what the operator says of it.
+        transforms: of what people have into inputs, by the input's name.
         labels: of the classes of outputs, by the output's name.
     """
 
@@ -53,6 +56,7 @@ class ModelFiles:
     symbol: str
     params: Mapping[int, Path]
     declaration: ModelDeclaration
+    transforms: Mapping[str, Transform]
     labels: Mapping[str, tuple[str, ...]]
 
     @property
@@ -111,6 +115,11 @@ def read_model(folder: Path) -> ModelFiles:
         symbol=_read_symbol(symbol),
         params=params,
         declaration=declaration,
+        transforms={
+            name: _read_transform(folder, one.transform, f"inputs.{name}.transform")
+            for name, one in declaration.inputs.items()
+            if one.transform is not None
+        },
         labels={
             output: _read_labels(folder, one.labels, f"outputs.{output}.labels")
             for output, one in declaration.outputs.items()
@@ -118,11 +127,25 @@ def read_model(folder: Path) -> ModelFiles:
     )
 
 
+def _read_transform(folder: Path, plain: dict[str, Any], field: str) -> Transform:
+    """Return a transform; a vocabulary that is named is read from its file."""
+    vocabulary = plain.get("vocabulary")
+    if isinstance(vocabulary, str):
+        content = _read_beside(folder, vocabulary, f"{field}.vocabulary")
+        named = {name: one for name, one in plain.items() if name != "vocabulary"}
+        plain = read_vocabulary(content, f"{field}.vocabulary") | named
+    return parse_transform(plain, field)
+
+
 def _read_labels(folder: Path, name: str, field: str) -> tuple[str, ...]:
+    return parse_labels(_read_beside(folder, name, field), field)
+
+
+def _read_beside(folder: Path, name: str, field: str) -> bytes:
     path = folder / check_name(name, field)
     if not path.is_file():
         raise Invalid(field, name, "a file beside modserve.yaml")
-    return parse_labels(_read(path, _LARGEST_SYMBOL), field)
+    return _read(path, _LARGEST_SYMBOL)
 
 
 def _read_symbol(path: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,11 +11,10 @@ import numpy.typing as npt
 
 from app.errors import Invalid
 
-__all__ = ["classified", "packed_strings"]
+__all__ = ["classified"]
 
 _MOST_STRINGS = 1 << 18
 """In one output: each is made by itself."""
-_LENGTH = struct.Struct("<I")
 
 
 def classified(
@@ -41,9 +39,3 @@ def classified(
     ends = [f":{label}" for label in labels] + [""] * (rows.shape[1] - len(labels))
     pairs = zip(best.ravel().tolist(), indices.ravel().tolist(), strict=True)
     return (len(rows), count), [form % pair + ends[pair[1]] for pair in pairs]
-
-
-def packed_strings(elements: list[str]) -> bytes:
-    """Return the bytes of a tensor of BYTES: each element after its length."""
-    encoded = [element.encode() for element in elements]
-    return b"".join(_LENGTH.pack(len(one)) + one for one in encoded)

@@ -10,7 +10,7 @@ import numpy as np
 
 from app.errors import Invalid
 
-__all__ = ["BINARY_ONLY", "datatype_of", "dtype_of"]
+__all__ = ["BINARY_ONLY", "BYTES", "datatype_of", "dtype_of"]
 
 _DTYPES: Mapping[str, np.dtype[Any]] = {
     "BOOL": np.dtype(np.bool_),
@@ -29,16 +29,18 @@ _DTYPES: Mapping[str, np.dtype[Any]] = {
 }
 BINARY_ONLY = _DTYPES["BF16"]
 """What JSON has no numbers for, as the protocol says."""
+BYTES = np.dtype(np.object_)
+"""Stands for elements of any length: texts, and files of images."""
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 def dtype_of(datatype: object, field: str) -> np.dtype[Any]:
-    """Return the dtype of a datatype; raise Invalid for one that is none, or is not of numbers."""
-    found = _DTYPES.get(datatype) if isinstance(datatype, str) else None
+    """Return the dtype of a datatype; raise Invalid for one that is none."""
     if datatype == "BYTES":
-        raise Invalid(field, datatype, "numbers: no model here takes text")
+        return BYTES
+    found = _DTYPES.get(datatype) if isinstance(datatype, str) else None
     if found is None:
-        raise Invalid(field, datatype, f"one of {', '.join(_DTYPES)}")
+        raise Invalid(field, datatype, f"one of {', '.join(_DTYPES)}, BYTES")
     return found
 
 

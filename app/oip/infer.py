@@ -7,12 +7,15 @@ import re
 from functools import partial
 from urllib.parse import unquote
 
+from app.api.raw_inputs import RawInputs
 from app.error_answers import error_answer
 from app.errors import NotFound, ServiceError
-from app.exchanges import Begin, Opener, Pending, RequestHead, Respond
+from app.exchanges import Begin, Later, Opener, Pending, RequestHead, Respond
 from app.link.client import Outcome
 from app.oip.codings import chosen_coding
+from app.oip.infer_request import InferHeader
 from app.oip.inference import FEW_BYTES, LENGTH_FIELD, Inferences, Writer, header_bytes_of, split
+from app.oip.raw_tensors import has_bytes, with_tensors
 from app.services.versions import Version
 
 __all__ = ["InferLane"]
@@ -25,8 +28,9 @@ _ANY_PATH = "/v2"
 class InferLane:
     """Answers infer requests whose bodies are small."""
 
-    def __init__(self, inferences: Inferences) -> None:
+    def __init__(self, inferences: Inferences, raw_inputs: RawInputs) -> None:
         self._inferences = inferences
+        self._raw_inputs = raw_inputs
         self._writing: set[asyncio.Future[None]] = set()
 
     def openers(self) -> list[tuple[str, Opener]]:
@@ -73,14 +77,28 @@ class InferLane:
                 raise NotFound("model", model)
             found = record
             text, behind = split(body, header_bytes)
-            part = self._inferences.part(text)
+            sound = self._inferences.read_if_sound(text)
 
             def ask(version: Version) -> Pending:
-                header = self._inferences.read(text)
+                return ask_for(version, self._inferences.read(text), behind)
+
+            def ask_for(version: Version, header: InferHeader, behind: memoryview) -> Pending:
                 write = self._inferences.writer(found, version.name, header.wish, coding)
                 on_outcome = partial(self._on_outcome, write, request_id, respond)
                 return self._inferences.ask(found, version, header, behind, on_outcome)
 
+            async def transform_and_ask(header: InferHeader) -> Pending | None:
+                try:
+                    version = await self._inferences.versions.choose(found, wanted, header.part)
+                    header = await with_tensors(self._raw_inputs, found, header, behind)
+                    return ask_for(version, header, memoryview(b""))
+                except Exception as error:
+                    refuse(error)
+                    return None
+
+            if sound is not None and has_bytes(sound):
+                return Later(transform_and_ask(sound))
+            part = None if sound is None else sound.part
             return self._inferences.versions.when_chosen(found, wanted, ask, refuse, part)
         except Exception as error:
             refuse(error)

@@ -13,7 +13,8 @@ import orjson
 from app.errors import Invalid
 from app.link.client import Outcome
 from app.link.signatures import Signature
-from app.oip.classification import classified, packed_strings
+from app.oip.bytes_tensors import pack
+from app.oip.classification import classified
 from app.oip.datatypes import BINARY_ONLY, datatype_of
 from app.oip.infer_request import Wish, WishedOutput
 from app.tensors.writing import join
@@ -130,7 +131,7 @@ class Answers:
                 names = labels.get(plain["name"], ())
                 plain["shape"], elements = classified(plain["name"], array, one.classes, names)
                 plain["datatype"] = "BYTES"
-                octets: Piece = packed_strings(elements) if one.is_binary else b""
+                octets: Piece = pack(elements) if one.is_binary else b""
                 text = b"" if one.is_binary else orjson.dumps(elements)
             elif one.is_binary:
                 begin, end = _place(outcome.outputs, one.number)

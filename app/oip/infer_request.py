@@ -13,7 +13,8 @@ import orjson
 from app.domain.sequence import SequencePart, sequence_part
 from app.errors import Invalid, Malformed
 from app.link.slots import Piece
-from app.oip.datatypes import BINARY_ONLY, dtype_of
+from app.oip.bytes_tensors import pack_json
+from app.oip.datatypes import BINARY_ONLY, BYTES, dtype_of
 from app.services.predictions import TensorRow
 from app.tensors.json_bodies import DEEPEST, check_depth
 from app.tensors.json_tensors import read_tensor
@@ -191,7 +192,7 @@ def _inputs(
         size = _binary_size(one, field)
         if size is None:
             inline[position] = _numbers(one, row, field)
-        else:
+        elif row[1] != BYTES:
             expected = math.prod(row[2]) * row[1].itemsize
             if size != expected:
                 what = f"{expected}, the bytes of {one['datatype']} {list(row[2])}"
@@ -231,6 +232,8 @@ def _numbers(tensor: dict[str, Any], row: TensorRow, field: str) -> bytes:
     _, dtype, shape = row
     if "data" not in tensor:
         raise Invalid(f"{field}.data", "nothing", "numbers, or parameters.binary_data_size")
+    if dtype == BYTES:
+        return pack_json(tensor["data"], math.prod(shape), f"{field}.data")
     if dtype == BINARY_ONLY:
         raise Invalid(f"{field}.data", "numbers", f"{tensor['datatype']} by binary_data_size")
     if not isinstance(tensor["data"], list):

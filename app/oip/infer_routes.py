@@ -21,6 +21,7 @@ from app.oip.interfaces import TensorDesc, interface_of
 from app.oip.large_headers import read_large
 from app.oip.named_models import NamedModel
 from app.oip.openapi import answers, json_content, raw_request
+from app.oip.raw_tensors import has_bytes, with_tensors
 from app.oip.requests import known_model, model_now, read_content
 from app.services.services import Services
 
@@ -127,8 +128,9 @@ _ANSWERS[200]["content"] = {**json_content(_ANSWER), **_BINARY}
 async def infer_model(named: NamedModel, request: Request, services: ServicesOf) -> Response:
     """Compute the outputs of examples, as `predict` does, in the form of the protocol.
 
-    Bodies may be compressed by gzip or deflate, and answers are where Accept-Encoding names one of
-    them.
+    Texts, and files of images, are taken as tensors of BYTES by inputs that have a transform; in
+    JSON an image is a string of Base64. Bodies may be compressed by gzip or deflate, and answers
+    are where Accept-Encoding names one of them.
     """
     inferences: Inferences = request.app.state.inferences
     record = await known_model(services, named.model)
@@ -144,6 +146,9 @@ async def infer_model(named: NamedModel, request: Request, services: ServicesOf)
         header = await beside_the_loop(len(text), partial(inferences.read, text))
     if header.part is not None:
         chosen = await services.versions.choose(record, named.version, header.part)
+    if has_bytes(header):
+        header = await with_tensors(request.app.state.raw_inputs, record, header, behind)
+        behind = memoryview(b"")
     coding = chosen_coding(request.headers.get("accept-encoding", ""))
     write = inferences.writer(record, chosen.name, header.wish, coding)
     outcome = await unless_hung_up(request, inferences.outcome(record, chosen, header, behind))

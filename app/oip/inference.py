@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 
 from app.domain.module import ModuleRecord
-from app.domain.sequence import SequencePart
 from app.errors import Invalid, Malformed, ServiceError
 from app.link.client import Asked, OnOutcome, Outcome
 from app.link.slots import Piece
@@ -60,13 +59,13 @@ class Inferences:
                 self._headers[text] = header
         return header
 
-    def part(self, text: bytes) -> SequencePart | None:
-        """Return which part of a sequence a request is; None for one that cannot be read, too.
+    def read_if_sound(self, text: bytes) -> InferHeader | None:
+        """Return the same; None for what cannot be read.
 
         A version that is not there is told of before that.
         """
         try:
-            return self.read(text).part
+            return self.read(text)
         except ServiceError:
             return None
 

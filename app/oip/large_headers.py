@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 import orjson
@@ -54,7 +53,8 @@ def as_binary(body: bytes) -> Decoded:
 
 
 def _announced(tensor: dict[str, Any], header: InferHeader, position: int) -> dict[str, Any]:
-    _, dtype, shape = header.rows[position]
-    size = math.prod(shape) * dtype.itemsize
+    size = header.sizes[position]
+    if size is None:
+        size = len(header.inline[position])
     named = {name: tensor[name] for name in ("name", "datatype", "shape")}
     return named | {"parameters": {"binary_data_size": size}}

@@ -26,7 +26,6 @@ from app.domain.module import (
 )
 from app.domain.names import check_name
 from app.domain.serving import ServingSpec
-from app.domain.transforms import ImageTransform, check_transform
 from app.errors import (
     AlreadyExists,
     Conflict,
@@ -314,7 +313,7 @@ class ModelRepository:
                 max_delay_us=declaration.max_delay_us,
             ),
             labels=files.labels,
-            transforms=_transforms(declaration.inputs),
+            transforms=files.transforms,
             bind=BindSpec(data_shapes=described, for_training=False),
         )
 
@@ -369,13 +368,6 @@ def _given(
         raise Invalid("inputs", sorted(inputs), expected, "or leave buckets out")
     longest = max(buckets, default=0)
     return {name: tuple(dim or longest for dim in one.shape) for name, one in inputs.items()}
-
-
-def _transforms(inputs: Mapping[str, DeclaredInput]) -> dict[str, ImageTransform]:
-    found = {name: one.transform for name, one in inputs.items() if one.transform is not None}
-    for name, transform in found.items():
-        check_transform(transform, f"inputs.{name}.transform")
-    return found
 
 
 def _check_inputs(

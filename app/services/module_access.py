@@ -15,7 +15,7 @@ import structlog
 
 from app.domain.module import ModuleRecord, require
 from app.domain.serving import ServingSpec
-from app.domain.transforms import ImageTransform
+from app.domain.transforms import Transform
 from app.error_table import error_code
 from app.errors import (
     Conflict,
@@ -204,9 +204,9 @@ class ModuleAccess:
         return await self._change_record(name, alter)
 
     async def set_transform(
-        self, name: str, input: str, transform: ImageTransform | None
+        self, name: str, input: str, transform: Transform | None
     ) -> ModuleRecord:
-        """Set how an image becomes an input; None removes it."""
+        """Set how an image or a text becomes an input; None removes it."""
 
         def alter(record: ModuleRecord) -> ModuleRecord:
             others = {one: known for one, known in record.transforms.items() if one != input}

@@ -23,7 +23,7 @@ from app.domain.module import (
 )
 from app.domain.origin import Origin
 from app.domain.serving import ServingSpec
-from app.domain.transforms import ImageTransform
+from app.domain.transforms import stored_transform
 from app.domain.versions import VersionSpec
 
 __all__ = [
@@ -78,8 +78,7 @@ def module_of(row: Row[Any], symbols: Mapping[str, str]) -> ModuleRecord:
         folder=_folder_of(row.spec.get("folder")),
         serving=from_plain(ServingSpec, row.spec.get("serving", {})),
         transforms={
-            name: from_plain(ImageTransform, one)
-            for name, one in row.spec.get("transforms", {}).items()
+            name: stored_transform(one) for name, one in row.spec.get("transforms", {}).items()
         },
         labels={output: tuple(names) for output, names in row.spec.get("labels", {}).items()},
         versions=from_plain(VersionSpec, row.spec.get("versions", {})),

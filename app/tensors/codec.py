@@ -18,15 +18,18 @@ from app.tensors.writing import join, json_pieces
 
 __all__ = [
     "JSON",
+    "MEDIA_TYPES",
     "NPY",
     "NPZ",
     "SAFETENSORS",
+    "Tensors",
     "body_type",
     "decode",
     "encode",
     "encode_buffer",
     "media_type",
     "negotiate",
+    "read_members",
 ]
 
 HostArray = npt.NDArray[Any]
@@ -120,7 +123,7 @@ def decode(
     """
     kind = body_type(content_type, body)
     if kind == JSON:
-        return _decode_json(body, dtypes or {}, needs_inputs)
+        return read_members(load_json(body), dtypes, needs_inputs)
     if kind == NPY:
         return {names[0] if names else "data": read_npy(body, "body")}, {}
     if kind == NPZ:
@@ -173,10 +176,10 @@ def _json_of(
     yield b"}" + (b"," + rest if extra else b"}")
 
 
-def _decode_json(
-    body: bytes, dtypes: Mapping[str, str], needs_inputs: bool
+def read_members(
+    parsed: Any, dtypes: Mapping[str, str] | None = None, needs_inputs: bool = True
 ) -> tuple[Tensors, dict[str, Any]]:
-    parsed = load_json(body)
+    """Read the named tensors of a parsed JSON body; see ``decode``."""
     if not isinstance(parsed, dict):
         raise Invalid("body", parsed, 'an object: {"inputs": {"data": [[...]]}}')
     inputs = parsed.pop("inputs", None if needs_inputs else {})
@@ -189,6 +192,6 @@ def _decode_json(
     if len(inputs) > MOST_TENSORS:
         raise Invalid("inputs", f"{len(inputs):,} tensors", f"at most {MOST_TENSORS:,}")
     return {
-        name: read_tensor(value, f"inputs.{name}", dtypes.get(name, "float32"))
+        name: read_tensor(value, f"inputs.{name}", (dtypes or {}).get(name, "float32"))
         for name, value in inputs.items()
     }, parsed

@@ -284,6 +284,26 @@ def test_images_of_a_declared_transform(client: Client, folder: Path, tmp_path: 
     assert "inputs.data.transform.mean" in state_of(client, "digits")["reason"]
 
 
+def test_texts_of_a_declared_vocabulary(client: Client, folder: Path) -> None:
+    text = (
+        f"inputs: {{data: {{shape: [1, {FEATURES}], transform: "
+        "{type: text, vocabulary: vocab.txt, unknown: <unk>}}}\n"
+    )
+    write_model(folder / "digits", 1, declaration=text)
+    client.reload_models()
+    said = state_of(client, "digits")["reason"]
+    assert "inputs.data.transform.vocabulary: got vocab.txt, expected a file beside" in said
+    (folder / "digits" / "vocab.txt").write_text("<unk>\nthe\ncat\n")
+    client.reload_models()
+    assert client.module("digits")["transforms"]["data"]["vocabulary_size"] == 3
+    assert answer_of(client.predict_texts("digits", "data", "the cat", "a dog")) == 1
+    (folder / "digits" / "vocab.txt").write_text("the\ncat\n")
+    client.reload_models()
+    said = state_of(client, "digits")["reason"]
+    assert "inputs.data.transform.unknown: got <unk>" in said
+    assert answer_of(client.predict_texts("digits", "data", "the cat")) == 1
+
+
 def test_buckets(client: Client, folder: Path) -> None:
     symbol = json.loads(json.dumps(NETWORK))
     symbol["nodes"][3]["attrs"]["flatten"] = "False"

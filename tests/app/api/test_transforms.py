@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
+from PIL import Image
 
 import core as mx
 from served.pictures import bomb, picture
@@ -55,6 +58,77 @@ async def test_images_as_they_are(eye: httpx.AsyncClient) -> None:
     ranked = await eye.post(f"{PREDICT}?top_k=1", content=one, headers=JPEG)
     ((best,),) = ranked.json()["outputs"]["flat_output"]
     assert best["index"] == int(np.argmax(expected(one)[0]))
+
+
+def b64(content: bytes) -> dict[str, str]:
+    return {"b64": base64.b64encode(content).decode()}
+
+
+async def test_images_in_json(eye: httpx.AsyncClient) -> None:
+    await eye.put(TRANSFORM, json={"mean": [128], "std": [64]})
+    one, other = picture(40, 30, "JPEG"), picture(17, 55, "PNG", seed=2)
+    for _ in range(2):  # by the router, and when the module is known
+        found = await see(eye, json={"inputs": {"data": b64(one)}})
+        np.testing.assert_array_equal(found, expected(one))
+    found = await see(eye, json={"inputs": {"data": [b64(one), b64(other)]}})
+    np.testing.assert_array_equal(found, np.concatenate([expected(one), expected(other)]))
+    ranked = await eye.post(f"{PREDICT}?top_k=1", json={"inputs": {"data": b64(one)}})
+    assert ranked.json()["outputs"]["flat_output"][0][0]["index"] == np.argmax(expected(one)[0])
+
+
+async def test_large_images_in_json(eye: httpx.AsyncClient) -> None:
+    await eye.put(TRANSFORM, json={"mean": [128], "std": [64]})
+    rows = np.random.RandomState(1).randint(0, 256, (260, 300, 3)).astype(np.uint8)
+    stream = io.BytesIO()
+    Image.fromarray(rows).save(stream, "PNG")
+    large = stream.getvalue()
+    assert len(large) > 200_000
+    small = picture(9, 9)
+    body = {"inputs": {"data": [b64(large), b64(small)]}}
+    found = await see(eye, json=body)
+    np.testing.assert_array_equal(found, np.concatenate([expected(large), expected(small)]))
+    body["inputs"]["data"][0] = {"b64": "*" * 300_000}
+    answer = await eye.post(PREDICT, json=body)
+    assert answer.status_code == 422
+    assert "inputs.data[0].b64" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("value", "status", "said"),
+    [
+        ({"b64": "no Base64"}, 422, "inputs.data.b64"),
+        ({"b64": "AAA"}, 422, "inputs.data.b64"),
+        ({"b64": 3}, 422, "inputs.data.b64"),
+        ({"b64": "ä"}, 422, "inputs.data.b64"),
+        ({"b64": ""}, 422, "data"),
+        ({"b64": "AAAA", "more": 1}, 422, "an image as"),
+        ([{"b64": "AAAA"}, 3], 422, "inputs.data[1]"),
+        ("a text", 422, "an image as"),
+        (b64(b"no image"), 422, "data: got cannot identify image"),
+        (b64(picture(9, 9)[:50]), 422, "data"),
+        (b64(bomb(9000)), 413, "MODSERVE_MAX_IMAGE_PIXELS"),
+    ],
+)
+async def test_refused_images_in_json(
+    eye: httpx.AsyncClient, value: Any, status: int, said: str
+) -> None:
+    await eye.put(TRANSFORM, json={})
+    for _ in range(2):
+        answer = await eye.post(PREDICT, json={"inputs": {"data": value}})
+        assert answer.status_code == status, answer.text
+        assert said in answer.json()["detail"]
+
+
+async def test_the_types_that_are_taken_are_told(eye: httpx.AsyncClient) -> None:
+    sound = {"content": b"x", "headers": {"Content-Type": "audio/wav"}}
+    for _ in range(2):
+        assert "image/*" not in (await eye.post(PREDICT, **sound)).json()["detail"]
+    await eye.put(TRANSFORM, json={})
+    for _ in range(2):
+        answer = await eye.post(PREDICT, **sound)
+        assert answer.status_code == 415
+        assert "application/x-npy" in answer.json()["detail"]
+        assert "image/*, multipart/form-data" in answer.json()["detail"]
 
 
 async def test_tensors_are_taken_as_before(eye: httpx.AsyncClient) -> None:

@@ -105,6 +105,11 @@ CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
         "PUT /v1/modules/m/transforms/i",
         {"resize": 3},
     ),
+    (
+        lambda c: c.set_transform("m", "i", vocabulary=("a", "b"), type="text"),
+        "PUT /v1/modules/m/transforms/i",
+        {"type": "text", "vocabulary": ["a", "b"]},
+    ),
     (lambda c: c.delete_transform("m", "i"), "DELETE /v1/modules/m/transforms/i", None),
     (lambda c: c.labels("m", "o"), "GET /v1/modules/m/labels/o", None),
     (lambda c: c.set_labels("m", "o", ["a"]), "PUT /v1/modules/m/labels/o", ["a"]),

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from app.errors import Invalid
-from app.oip.classification import classified, packed_strings
+from app.oip.bytes_tensors import pack
+from app.oip.classification import classified
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "u1", "i4", "i8", "u8"])
@@ -40,4 +41,4 @@ def test_too_many_are_refused() -> None:
 
 
 def test_strings_are_packed_with_their_lengths() -> None:
-    assert packed_strings(["a", "é"]) == b"\x01\0\0\0a\x02\0\0\0\xc3\xa9"
+    assert pack(["a", "é"]) == b"\x01\0\0\0a\x02\0\0\0\xc3\xa9"

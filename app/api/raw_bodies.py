@@ -1,0 +1,143 @@
+"""Predictions asked for with images and texts as they are: in JSON, in a form, or as the body."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+from fastapi import Request
+
+from app.api.bodies import beside_the_loop, decoders, read_body
+from app.api.decoding import tensors_of
+from app.api.forms import FORM, FormFile, parse_form
+from app.api.raw_inputs import RawInputs, kinds_of
+from app.api.raw_values import Kinds, RawValues, check_count, only_input, take_raw
+from app.api.tensor_io import LARGEST_JSON_HERE, read_tensors, tensors_in
+from app.domain.module import ModuleRecord
+from app.errors import Invalid, UnsupportedMedia
+from app.tensors.codec import JSON, MEDIA_TYPES, Tensors, body_type, media_type, read_members
+from app.tensors.json_bodies import load_json
+
+__all__ = ["RawBody", "holds_images", "read_inputs", "split_body"]
+
+_TEXT = "text/plain"
+
+
+class RawBody(NamedTuple):
+    """What a body holds.
+
+    Attributes:
+        values: images and texts by input.
+        tensors: the other inputs.
+        rest: a JSON body's other members.
+    """
+
+    values: RawValues
+    tensors: Tensors
+    rest: dict[str, Any]
+
+
+def holds_images(content_type: str | None) -> bool:
+    """Tell whether a body of such a type is an image, or a form with images."""
+    kind = media_type(content_type) if content_type else ""
+    return kind == FORM or kind.startswith("image/")
+
+
+async def read_inputs(request: Request, record: ModuleRecord) -> tuple[Tensors, dict[str, Any]]:
+    """Return the inputs of a body by name, transformed where they are images or texts.
+
+    Returns:
+        the tensors, and a JSON body's other members.
+
+    Raises:
+        Invalid: an input has no transform, or one of its examples cannot be transformed.
+        TooLarge: the body, the images or what they would be decoded to.
+        UnsupportedMedia: a type that the module does not take.
+    """
+    content_type = request.headers.get("content-type")
+    if not record.transforms and not holds_images(content_type):
+        return await read_tensors(request, record.data_names)
+    body = await read_body(request)
+    kinds = kinds_of(record)
+    is_json = body_type(content_type, body) == JSON and not _is_text(content_type, kinds)
+    if is_json and len(body) > LARGEST_JSON_HERE:
+        found = await _split_elsewhere(request, body, kinds)
+    else:
+        work = partial(split_body, content_type, body, kinds)
+        split = await beside_the_loop(len(body), work)
+        if split is None:
+            return await tensors_in(request, body, record.data_names)
+        found = split
+    raw: RawInputs = request.app.state.raw_inputs
+    return await raw.tensors(record, found.values) | found.tensors, found.rest
+
+
+def split_body(content_type: str | None, body: bytes, kinds: Kinds) -> RawBody | None:
+    """Return what a body with images or texts holds; None for one of tensors alone.
+
+    Args:
+        kinds: what the inputs with a transform are made from.
+    """
+    stated = media_type(content_type) if content_type else ""
+    if stated.startswith("image/"):
+        return RawBody({only_input(kinds, "image", "body"): [body]}, {}, {})
+    if stated == FORM:
+        return RawBody(_of_form(content_type, body, kinds), {}, {})
+    if _is_text(content_type, kinds):
+        return RawBody({only_input(kinds, "text", "body"): [body]}, {}, {})
+    kind = body_type(content_type, body)
+    if kind not in MEDIA_TYPES:
+        raise UnsupportedMedia(content_type, _taken(kinds))
+    if kind != JSON:
+        return None
+    parsed = load_json(body)
+    values = take_raw(parsed, kinds) if isinstance(parsed, dict) else {}
+    return RawBody(values, *read_members(parsed)) if values else None
+
+
+def _is_text(content_type: str | None, kinds: Kinds) -> bool:
+    """Tell whether a body is a text as it is, and no tensors that say nothing of their type."""
+    return bool(content_type) and media_type(content_type) == _TEXT and "text" in kinds.values()
+
+
+def _taken(kinds: Kinds) -> list[str]:
+    images = ["image/*", FORM] if "image" in kinds.values() else []
+    return [*MEDIA_TYPES, *images, *([_TEXT] if "text" in kinds.values() else [])]
+
+
+async def _split_elsewhere(request: Request, body: bytes, kinds: Kinds) -> RawBody:
+    """Split a large JSON body in another process."""
+    decoded = await decoders(request).decode({"op": "raw", "kinds": dict(kinds)}, body)
+    plain, data = decoded.plain, memoryview(decoded.pieces[0])
+    tensors, rest = tensors_of(plain, data)
+    values: RawValues = {}
+    at = sum(size for *_, size in plain["tensors"])
+    for name, sizes in plain["values"]:
+        values[name] = []
+        for size in sizes:
+            values[name].append(bytes(data[at : at + size]))
+            at += size
+    return RawBody(values, tensors, rest)
+
+
+def _of_form(content_type: str | None, body: bytes, kinds: Kinds) -> RawValues:
+    files: list[tuple[str, FormFile]] = []
+
+    def open_file(part: str, file: str) -> FormFile:
+        files.append((part, FormFile()))
+        return files[-1][1]
+
+    form = parse_form(content_type, body, open_file)
+    values: RawValues = {}
+    for name, texts in form.fields.items():
+        if kinds.get(name) != "text":
+            expected = "files of images, and texts of inputs that take them"
+            raise Invalid(name, texts, expected, "curl sends a file by -F data=@cat.jpg")
+        values[name] = [text.encode() for text in texts]
+    for part, file in files:
+        values.setdefault(part, []).append(bytes(file.content))
+    if not values:
+        raise Invalid("body", "a form without files", "an image or several")
+    for name, examples in values.items():
+        check_count(examples, name)
+    return values

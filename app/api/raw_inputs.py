@@ -1,0 +1,80 @@
+"""Images and texts made the inputs of a module, as its transforms say."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+
+from app.api.bodies import beside_the_loop
+from app.api.decoder_pool import DecoderPool
+from app.api.decoding import tensors_of
+from app.api.raw_values import Kinds, RawValues
+from app.api.text_tensors import text_tensors
+from app.domain.codec import to_plain
+from app.domain.module import ModuleRecord, require
+from app.domain.transforms import ImageTransform, TextTransform, missing_size
+from app.errors import Invalid
+from app.services.module_access import ModuleAccess
+from app.tensors.codec import Tensors
+
+__all__ = ["RawInputs", "kinds_of"]
+
+
+def kinds_of(record: ModuleRecord) -> Kinds:
+    """Return what a module's inputs with a transform are made from."""
+    return {name: one.type for name, one in record.transforms.items()}
+
+
+class RawInputs:
+    """Makes them in processes of its own, or beside the event loop."""
+
+    def __init__(self, access: ModuleAccess, decoders: DecoderPool, most_pixels: int) -> None:
+        """Prepare.
+
+        Args:
+            most_pixels: of an image; larger ones are not decoded.
+        """
+        self._access = access
+        self._decoders = decoders
+        self._most_pixels = most_pixels
+
+    async def tensors(self, record: ModuleRecord, values: RawValues) -> Tensors:
+        """Return the tensors of inputs.
+
+        Raises:
+            Invalid: an input has no transform, or images of one input come out in different shapes.
+            TooLarge: an image.
+        """
+        if record.bind is None:  # at least when it was last looked at
+            record = await self._access.record(record.name)
+        if record.bind is None:
+            require(record, "predict")
+        tensors: Tensors = {}
+        for name, examples in values.items():
+            transform = record.transforms.get(name)
+            if transform is None:
+                known = ", ".join(record.transforms) or "none has one"
+                raise Invalid(name, "an image or a text", f"an input that has a transform: {known}")
+            if isinstance(transform, TextTransform):
+                work = partial(text_tensors, record, name, transform, examples)
+                tensors |= await beside_the_loop(sum(map(len, examples)), work)
+            else:
+                tensors |= await self._of_images(record, name, transform, examples)
+        return tensors
+
+    async def _of_images(
+        self, record: ModuleRecord, name: str, transform: ImageTransform, images: list[bytes]
+    ) -> Tensors:
+        assert record.bind is not None
+        bound = next(one for one in record.bind.data_shapes if one.name == name)
+        transform = dataclasses.replace(transform, size=missing_size(transform, name, bound.shape))
+        work = {
+            "op": "images",
+            "name": name,
+            "transform": to_plain(transform),
+            "sizes": [len(one) for one in images],
+            "most_pixels": self._most_pixels,
+        }
+        decoded = await self._decoders.decode(work, b"".join(images))
+        tensors, _ = tensors_of(decoded.plain, decoded.pieces[0])
+        return tensors

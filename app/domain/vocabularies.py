@@ -1,0 +1,50 @@
+"""Files of vocabularies: a token a line, or JSON as gluonnlp writes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from app.errors import Invalid
+
+__all__ = ["read_vocabulary"]
+
+_NAMED = {"unknown": "unknown_token", "padding": "padding_token"}
+_EXPECTED = 'a token a line, a JSON list of tokens, or {"idx_to_token": […]} as of gluonnlp'
+
+
+def read_vocabulary(content: bytes, field: str) -> dict[str, Any]:
+    """Return what a file says of a text transform: ``vocabulary``, and special tokens if it does.
+
+    Raises:
+        Invalid: it is no such file.
+    """
+    begin = content.lstrip()[:1]
+    if begin not in (b"[", b"{"):
+        return {"vocabulary": _lines(content, field)}
+    try:
+        parsed = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return {"vocabulary": _lines(content, field)}  # a token may be a bracket
+    if isinstance(parsed, list):
+        return {"vocabulary": _texts(parsed, field)}
+    named = {name: parsed[theirs] for name, theirs in _NAMED.items() if parsed.get(theirs)}
+    return {"vocabulary": _texts(parsed.get("idx_to_token"), f"{field}.idx_to_token"), **named}
+
+
+def _lines(content: bytes, field: str) -> list[str]:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Invalid(field, f"byte {error.start} that is no UTF-8", _EXPECTED) from None
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+
+
+def _texts(tokens: Any, field: str) -> list[str]:
+    if not isinstance(tokens, list):
+        raise Invalid(field, tokens, _EXPECTED)
+    for place, token in enumerate(tokens):
+        if not isinstance(token, str):
+            raise Invalid(f"{field}[{place}]", token, "a text")
+    return tokens
