@@ -35,13 +35,13 @@ from app.files.length_counts import LengthCountFiles
 from app.link.client import ExecutorClient
 from app.link.inprocess import InProcessClient
 from app.link.process import ProcessOptions
-from app.link.supervisor import Restore, Supervisor
+from app.link.supervisor import OnLoss, Restore, Supervisor
 from app.logs import send_log
 from app.oip.infer import InferLane
 from app.oip.inference import Inferences
 from app.oip.routers import ROUTERS as PROTOCOL_ROUTERS
 from app.redaction import redacted_values
-from app.services.bell import Bells
+from app.services.background_tasks import in_thread
 from app.services.dispatcher import Dispatcher
 from app.services.executor_locks import ExecutorLocks
 from app.services.executors import Executors
@@ -195,13 +195,13 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     stack.callback(locks.release)
     storage = open_storage(storage_options(settings), stack.enter_context(ExitStack()))
     recovery = asyncio.create_task(asyncio.to_thread(_recover, storage), name="recover")
-    bells = Bells()
+    bells = storage.bells
     defaults = JobDefaults(
         lease_seconds=settings.lease_seconds, max_attempts=settings.job_max_attempts
     )
     jobs = JobService(storage.store, bells, defaults, files=JobFiles(storage.checkpoints))
     executors = Executors()
-    restores = RestoreLog(storage.store)
+    restores = RestoreLog(storage.store, bell=bells.events)
     modules, checkpoints = storage.modules, storage.checkpoints
     restoration = Restoration(restores, modules, checkpoints, executors)
     access = ModuleAccess(modules, checkpoints, executors, restoration)
@@ -228,8 +228,11 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         await dispatcher.executor_started(client)  # jobs of the process before are lost
         await restoration.executor_started(client.name)
 
+    async def note_loss(name: str, reason: str) -> None:
+        await in_thread(restores.executor_lost, name, reason)
+
     for name in settings.devices:
-        executors.add(_make_executor(name, settings, restore))
+        executors.add(_make_executor(name, settings, restore, note_loss))
     stack.push_async_callback(executors.stop)
     try:
         await executors.start()
@@ -241,7 +244,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     stack.push_async_callback(restoration.stop)
     await dispatcher.start()
     stack.push_async_callback(dispatcher.stop)
-    history = History(jobs, settings.keep_jobs, settings.keep_job_days)
+    history = History(jobs, settings.keep_jobs, settings.keep_job_days, settings.keep_events)
     history.start()
     stack.push_async_callback(history.stop)
     versions = Versions(access, checkpoints)
@@ -306,7 +309,9 @@ def _recover(storage: Storage) -> RecoveryReport:
     return report
 
 
-def _make_executor(name: str, settings: Settings, restore: Restore) -> ExecutorClient:
+def _make_executor(
+    name: str, settings: Settings, restore: Restore, on_loss: OnLoss
+) -> ExecutorClient:
     if settings.executor_form == "in_process":
         from app.executor.main import (
             make_loop,  # loads the engine, which this process can do without
@@ -320,7 +325,7 @@ def _make_executor(name: str, settings: Settings, restore: Restore) -> ExecutorC
         log_level=settings.log_level.upper(),
         log_format=settings.log_format,
     )
-    return Supervisor(name, options, restore)
+    return Supervisor(name, options, restore, on_loss=on_loss)
 
 
 def _memory_options(name: str, settings: Settings) -> list[str]:

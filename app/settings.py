@@ -118,6 +118,8 @@ class Settings(BaseSettings):
     """Finished jobs kept, the last ones; None (``null``) keeps all. Their checkpoints stay."""
     keep_job_days: float | None = Field(default=None, gt=0)
     """Finished jobs are removed so many days after their end; None keeps them."""
+    keep_events: int = Field(default=10_000, ge=1)
+    """Events of modules and executors kept, the last ones; those of jobs go with their jobs."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe log line that is written."""
     log_format: LogFormat = "text"

@@ -12,10 +12,10 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
 
 from app.api.dependencies import JobId, ServicesOf
-from app.api.filters import ALL, EventKinds, JobIds, ModuleNames
+from app.api.filters import ALL, EventTypes, ExecutorNames, JobIds, ModuleNames
 from app.api.openapi import problems
 from app.api.views import event_view
-from app.domain.job import EventRow
+from app.domain.events import EventRow
 from app.errors import ServiceError
 from app.services.jobs import EventFilter
 from app.services.services import Services
@@ -36,7 +36,7 @@ _STREAM: dict[int | str, dict[str, Any]] = {
                     "required": ["id", "event", "data"],
                     "properties": {
                         "id": {"type": "string", "description": "For Last-Event-ID."},
-                        "event": {"type": "string", "description": "Kind of the event."},
+                        "event": {"type": "string", "description": "Its type."},
                         "data": {
                             "type": "string",
                             "contentMediaType": "application/json",
@@ -80,7 +80,7 @@ async def follow_job(
 
 @router.get(
     "/v1/events",
-    summary="Follow all jobs",
+    summary="Follow everything that happens",
     response_class=StreamingResponse,
     responses={**_STREAM, **problems(422)},
 )
@@ -88,12 +88,17 @@ async def follow_events(
     services: ServicesOf,
     job: JobIds = ALL,
     module: ModuleNames = ALL,
-    kind: EventKinds = ALL,
+    executor: ExecutorNames = ALL,
+    type: EventTypes = ALL,
     last_event_id: LastEventId = None,
     after: After = "0",
 ) -> StreamingResponse:
-    """Send the events of all jobs as they come, or of some."""
-    wanted = EventFilter(jobs=job, modules=module, kinds=kind)
+    """Send what happens to jobs, modules and executors as it comes, or some of it.
+
+    Of several filters an event passes all; of the values of one, any. Events of a finished job are
+    kept as long as it is, of modules and executors the last `MODSERVE_KEEP_EVENTS`.
+    """
+    wanted = EventFilter(jobs=job, modules=module, executors=executor, types=type)
     begin = await _begin(services, last_event_id, after)
     return _stream(services.jobs.stream(None, begin, _frame, wanted))
 
@@ -113,7 +118,7 @@ def _stream(frames: AsyncIterator[bytes | None]) -> StreamingResponse:
 
 def _frame(row: EventRow) -> bytes:
     data = orjson.dumps(event_view(row).model_dump())
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (row.id, row.kind.value.encode(), data)
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (row.id, row.type.value.encode(), data)
 
 
 async def _lines(frames: AsyncIterator[bytes | None]) -> AsyncIterator[bytes]:

@@ -6,11 +6,12 @@ import re
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from fastapi import Query
-from pydantic import AwareDatetime, BeforeValidator, Field
-from pydantic_core import PydanticCustomError
+from pydantic import AwareDatetime, BeforeValidator, Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from app.domain.dataset import DatasetKind
-from app.domain.job import JobEvent, JobKind, JobStatus
+from app.domain.events import EVENT_TYPES, EventType
+from app.domain.job import JobKind, JobStatus
 from app.domain.module import ModuleKind, Stage
 from app.domain.restoration import ModuleState
 from app.link.supervisor import ExecutorState
@@ -20,7 +21,7 @@ __all__ = [
     "CreatedAfter",
     "CreatedBefore",
     "DatasetKinds",
-    "EventKinds",
+    "EventTypes",
     "ExecutorNames",
     "ExecutorStates",
     "JobIds",
@@ -77,7 +78,20 @@ JobIds = Annotated[
     Query(description=f"Of these jobs. {_SEVERAL}"),
 ]
 DatasetKinds = Annotated[Several[DatasetKind], Query(description=f"Of these kinds. {_SEVERAL}")]
-EventKinds = Annotated[Several[JobEvent], Query(description=f"Of these kinds. {_SEVERAL}")]
+
+
+def _event_type(value: Any) -> EventType:
+    if value not in EVENT_TYPES:
+        raise PydanticKnownError("enum", {"expected": " or ".join(map(repr, EVENT_TYPES))})
+    return EVENT_TYPES[value]
+
+
+_EventType: TypeAlias = Annotated[
+    EventType,
+    PlainValidator(_event_type),  # a union of enumerations would be refused once for each of them
+    WithJsonSchema({"type": "string", "enum": list(EVENT_TYPES)}),
+]
+EventTypes = Annotated[Several[_EventType], Query(description=f"Of these types. {_SEVERAL}")]
 Prefix = Annotated[
     str | None, Query(max_length=128, description="Whose names begin so, letter by letter.")
 ]

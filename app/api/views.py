@@ -12,7 +12,8 @@ from app.api.timestamps import Timestamp, with_timestamps
 from app.domain.checkpoint import CheckpointManifest
 from app.domain.codec import to_plain
 from app.domain.dataset import DatasetRecord
-from app.domain.job import EventRow, Job
+from app.domain.events import EventRow, EventType
+from app.domain.job import Job, JobStatus
 from app.domain.module import SINGLE, BindSpec, InitSpec, ModuleRecord, OptimizerSpec
 from app.domain.origin import Origin
 from app.domain.restoration import ModuleState, RestoreStatus
@@ -233,15 +234,25 @@ class SeriesView(BaseModel):
 
 
 class EventView(BaseModel):
-    """One event of a job."""
+    """Something that happened to a job, a module or an executor."""
 
-    id: int
-    job_id: int
-    module: str = Field(description="The job's.", examples=["lenet"])
-    attempt: int
-    kind: str = Field(examples=["progress"])
-    status: str = Field(examples=["running"])
-    data: dict[str, Any]
+    id: int = Field(description="Grows with every event; what `Last-Event-ID` and `after` take.")
+    type: EventType = Field(
+        description="What happened; those of modules begin with `module_`, those of executors "
+        "with `executor_`, all others are of jobs.",
+        examples=["progress"],
+    )
+    job_id: int | None = Field(description="Null where it is of no job.", examples=[1])
+    module: str | None = Field(
+        description="The module, or the job's; null for an executor.", examples=["lenet"]
+    )
+    executor: str | None = Field(
+        description="That has the module, or runs the job; null where none does yet.",
+        examples=["cpu(0)"],
+    )
+    attempt: int | None = Field(description="Of the job, 0 before the first.")
+    status: JobStatus | None = Field(description="The job's, after it.", examples=["running"])
+    data: dict[str, Any] = Field(description="What is told beside; it depends on the type.")
     created_at: Timestamp
 
 

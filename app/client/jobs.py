@@ -99,11 +99,11 @@ class JobCalls(Connection):
         return self._follow(f"/v1/jobs/{job_id}/events", after)
 
     def events(self, after: int | None = 0, **filters: Any) -> Iterator[dict[str, Any]]:
-        """Yield the events of all jobs, or of some, for as long as they are asked for.
+        """Yield the events of jobs, modules and executors, or some, while they are asked for.
 
         Args:
             after: only those after this id; None for only those that happen from now on.
-            filters: ``job``, ``module``, ``kind`` (one, or a list of several).
+            filters: ``job``, ``module``, ``executor``, ``type`` (one, or a list of several).
 
         Raises:
             httpx.TransportError: the server did not come back within half a minute.

@@ -152,7 +152,7 @@ def _train(client: Client, console: Console) -> float:
 
 def _show(progress: Progress, task: TaskID, event: dict[str, Any]) -> None:
     data = event["data"]
-    if event["kind"] == "progress" and data.get("batches"):
+    if event["type"] == "progress" and data.get("batches"):
         figures = "  ".join(
             [
                 f"loss {data['metrics'].get('cross-entropy') or 0:.3f}",
@@ -162,7 +162,7 @@ def _show(progress: Progress, task: TaskID, event: dict[str, Any]) -> None:
         )
         done = data["epoch"] + data["batch"] / data["batches"]
         progress.update(task, completed=done, epoch=data["epoch"] + 1, figures=figures)
-    elif event["kind"] == "succeeded":
+    elif event["type"] == "succeeded":
         progress.update(task, completed=EPOCHS)
 
 

@@ -31,7 +31,6 @@ from app.errors import IllegalTransition
 
 __all__ = [
     "TERMINAL",
-    "EventRow",
     "Job",
     "JobAction",
     "JobEvent",
@@ -318,26 +317,3 @@ def event_after_loss(job: Job) -> JobEvent:
     if event is JobEvent.RELEASED and job.lost + 1 >= job.max_attempts:
         return JobEvent.EXHAUSTED
     return event
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventRow:
-    """One event of a job, as the log keeps it and SSE sends it.
-
-    Attributes:
-        id: grows with every event of any job; a reader asks for what came after an id.
-        module: the job's.
-        attempt: the attempt it belongs to, 0 before the first.
-        status: the job's status after the event.
-        data: what the event carries; depends on ``kind``.
-        created_at: seconds since 1970.
-    """
-
-    id: int
-    job_id: int
-    module: str
-    attempt: int
-    kind: JobEvent
-    status: JobStatus
-    data: Mapping[str, Any]
-    created_at: float

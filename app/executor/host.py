@@ -44,6 +44,7 @@ from app.executor.step_calls import StepCalls
 from app.link import calls
 from app.link.calls import CALL_NAMES
 from app.link.job_messages import JobControl, JobStart
+from app.link.module_messages import eviction
 from app.link.packed_frames import BatchFacts
 from app.link.protocols import (
     Answer,
@@ -111,7 +112,7 @@ class ModuleHost:
 
         Args:
             device: for example ``cpu(0)``.
-            emit: where events of jobs go.
+            emit: where events of jobs and modules go.
             wake: called, in any thread, when a job that waited for a file can go on.
             budget_bytes: what modules may take before idle ones are put away; a share of the
                 device's memory where None.
@@ -125,7 +126,7 @@ class ModuleHost:
         self._backend = backend_of(self._device)
         self._random = RandomStreams()
         budget = budget_bytes or default_budget(self._device, sharers)
-        self._residents = Residents(budget, self._random.forget)
+        self._residents = Residents(budget, self._random.forget, lambda name: emit(eviction(name)))
         self._batches = 0
         self._batching = Batching(self._get, budget)
         self.step_calls = StepCalls(self._stepper, self._random)

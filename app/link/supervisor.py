@@ -34,12 +34,14 @@ from app.link.signatures import Target
 from app.link.slots import Piece
 from app.link.work_page import RunningWork
 
-__all__ = ["ExecutorState", "ExecutorStatus", "RestartPolicy", "Restore", "Supervisor"]
+__all__ = ["ExecutorState", "ExecutorStatus", "OnLoss", "RestartPolicy", "Restore", "Supervisor"]
 
 _log = logging.getLogger(__name__)
 
 Restore: TypeAlias = Callable[[ExecutorClient], Awaitable[None]]
 """Brings an executor's modules back from their durable state; called after every start."""
+OnLoss: TypeAlias = Callable[[str, str], Awaitable[None]]
+"""Told of each death of a process: the executor's name, and what happened."""
 
 
 class ExecutorState(StrEnum):
@@ -105,6 +107,7 @@ class Supervisor:
         options: ProcessOptions,
         restore: Restore | None = None,
         policy: RestartPolicy | None = None,
+        on_loss: OnLoss | None = None,
     ) -> None:
         """Prepare an executor that is not running yet.
 
@@ -114,11 +117,13 @@ class Supervisor:
             restore: called with each new process, the first included, before calls are taken.
                 When it raises, the process is ended and started again.
             policy: when to restart.
+            on_loss: called before the next process is started.
         """
         self.name = name
         self._options = options
         self._restore = restore
         self._policy = policy or RestartPolicy()
+        self._on_loss = on_loss
         self._events = EventQueue()
         self._client: ProcessClient | None = None
         self._state = ExecutorState.STOPPED
@@ -208,6 +213,11 @@ class Supervisor:
         return self._state
 
     @property
+    def restarts(self) -> int:
+        """How often it was started again."""
+        return self._restarts
+
+    @property
     def has_died(self) -> bool:
         """True where a process ended unasked, or is dead and that is yet to be noticed."""
         return self._last_end is not None or (self._client is not None and not self.is_alive())
@@ -286,11 +296,20 @@ class Supervisor:
                     delay = self._policy.first_delay_seconds
             self._state = ExecutorState.WAITING
             self._client = None
+            if running is not None:
+                await self._tell_loss(self._last_end or "")
             await asyncio.sleep(started + delay - loop.time())
             delay = min(2 * delay, self._policy.longest_delay_seconds)
             self._restarts += 1
             started = loop.time()
             running = await self._try_again()
+
+    async def _tell_loss(self, reason: str) -> None:
+        if self._on_loss is not None:
+            try:
+                await self._on_loss(self.name, reason)
+            except Exception:
+                _log.exception("the loss of executor %s could not be noted", self.name)
 
     async def _try_again(self) -> ProcessClient | None:
         try:

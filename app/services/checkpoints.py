@@ -447,6 +447,8 @@ class CheckpointService:
     def _enter(self, manifest: CheckpointManifest) -> None:
         with self._store.write() as connection:
             put_checkpoint(connection, manifest)
+            self._modules.tell_of_checkpoint(connection, manifest)
+        self._modules.bell.ring()
         self.touch(manifest.module)
 
     def _manifests(self, module: str) -> Iterator[CheckpointManifest]:

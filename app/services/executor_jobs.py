@@ -34,6 +34,7 @@ from app.link.job_messages import (
     event_from_wire,
     to_wire,
 )
+from app.link.module_messages import evicted_module
 from app.link.supervisor import Supervisor
 from app.services.background_tasks import (
     cancel_tasks,
@@ -337,7 +338,7 @@ class ExecutorJobs:
             async for wire in self.client.events():
                 message = self._read(wire)
                 if message is None:
-                    self.client.events_taken(1)
+                    self._call(self._note(wire))
                 else:
                     reports.put_nowait(message)
         finally:
@@ -354,6 +355,15 @@ class ExecutorJobs:
             if assignment is not None:
                 self._note_end(assignment)
         return message
+
+    async def _note(self, wire: dict[str, Any]) -> None:
+        """Note what is about no job."""
+        try:
+            module = evicted_module(wire)
+            if module is not None and self._restoration is not None:
+                await in_thread(self._restoration.note_eviction, module)
+        finally:
+            self.client.events_taken(1)
 
     def _note_end(self, assignment: _Assignment) -> None:
         """Free a job's place before the store knows of its end."""

@@ -6,7 +6,8 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 
-from app.domain.job import TERMINAL, EventRow, JobStatus
+from app.domain.events import EventRow
+from app.domain.job import TERMINAL, JobStatus
 from app.services.bell import Bell
 from app.store.events import events_after, newest_event_id
 from app.store.filters import EventFilter
@@ -101,7 +102,7 @@ class Followers:
 
 
 class _Tail:
-    """The newest events of all jobs."""
+    """The newest events of all."""
 
     def __init__(self, store: Store, bell: Bell) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Removes finished jobs that are too many or too old, beside everything else."""
+"""Removes jobs and events that are too many or too old, beside everything else."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ _DAY_SECONDS = 86400.0
 
 
 class History:
-    """What is kept of finished jobs."""
+    """What is kept of finished jobs, modules and executors."""
 
     def __init__(
         self,
         jobs: JobService,
         keep_jobs: int | None,
         keep_days: float | None,
+        keep_events: int = 10_000,
         every_seconds: float = 60.0,
     ) -> None:
         """Prepare; ``start`` begins to remove.
@@ -31,11 +32,13 @@ class History:
         Args:
             keep_jobs: how many finished jobs stay, the last ones; None keeps all.
             keep_days: how long each stays; None keeps all.
+            keep_events: how many events of modules and executors stay, the last ones.
             every_seconds: how often surplus is looked for.
         """
         self._jobs = jobs
         self._keep_jobs = keep_jobs
         self._keep_seconds = None if keep_days is None else keep_days * _DAY_SECONDS
+        self._keep_events = keep_events
         self._every_seconds = every_seconds
         self._task: asyncio.Task[None] | None = None
 
@@ -57,6 +60,7 @@ class History:
     def _remove(self) -> None:
         try:
             removed = self._jobs.remove_surplus(self._keep_jobs, self._keep_seconds)
+            self._jobs.forget_events(self._keep_events)
         except (ServiceError, OSError) as error:
             _log.error("old jobs cannot be removed now: %s", error)
             return

@@ -223,8 +223,8 @@ class JobQueue:
 
     def _thin_out(self, job_id: int) -> None:
         with self._store.write() as connection:
-            for kind in _THINNED:
-                thin_out(connection, job_id, kind, self._keep)
+            for type in _THINNED:
+                thin_out(connection, job_id, type, self._keep)
 
     def _count(self, messages: Sequence[ExecutorEvent]) -> None:
         for message in messages:

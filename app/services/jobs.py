@@ -9,7 +9,8 @@ from typing import Any, Protocol, TypeAlias
 
 from sqlalchemy import Connection
 
-from app.domain.job import TERMINAL, EventRow, Job, JobEvent, JobKind, JobStatus
+from app.domain.events import EventRow, EventType
+from app.domain.job import TERMINAL, Job, JobEvent, JobKind, JobStatus
 from app.domain.job_estimates import remaining_seconds
 from app.errors import Invalid, NotFound, ServiceError
 from app.files.metric_series import Series
@@ -26,7 +27,7 @@ from app.services.submissions import (
     submit_in,
 )
 from app.store import queue
-from app.store.events import events_after, newest_event_id
+from app.store.events import events_after, keep_server_events, newest_event_id
 from app.store.filters import EventFilter, JobFilter
 from app.store.jobs import (
     count_jobs,
@@ -219,6 +220,11 @@ class JobService:
                 self._discard_files(job)
             removed += len(gone)
 
+    def forget_events(self, keep: int) -> None:
+        """Remove all but the newest events of modules and executors."""
+        with self._store.write() as connection:
+            keep_server_events(connection, keep)
+
     def count(self) -> dict[JobStatus, int]:
         """Return the number of jobs by status."""
         with self._store.read() as connection:
@@ -245,13 +251,13 @@ class JobService:
         job_id: int | None = None,
         after: int = 0,
         limit: int = _EVENTS_AT_ONCE,
-        kinds: Collection[JobEvent] | None = None,
+        types: Collection[EventType] | None = None,
     ) -> list[EventRow]:
         """Return events after an id, oldest first, of one job or of all; raise NotFound."""
         with self._store.read() as connection:
             if job_id is not None:
                 get_job(connection, job_id)
-            return events_after(connection, after, limit, job_id, kinds)
+            return events_after(connection, after, limit, job_id, types)
 
     def metrics(self, job_id: int, cursor: str | None = None, limit: int = 200) -> Page[EventRow]:
         """Return a page of a job's metrics, oldest first; raise NotFound or Invalid."""

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from app.domain.checkpoint import CheckpointTag
 from app.domain.declaration import DeclaredInput, FolderModel
+from app.domain.events import Happening, ServerEvent
 from app.domain.module import (
     SINGLE,
     BindSpec,
@@ -38,7 +39,7 @@ from app.errors import (
 )
 from app.files.model_folders import ModelFiles, find_models, read_model, sign_folder
 from app.link import calls
-from app.services.background_tasks import cancel_tasks, safely
+from app.services.background_tasks import cancel_tasks, logged, safely
 from app.services.checkpoints import CheckpointService
 from app.services.executors import Executors
 from app.services.incoming_checkpoint import IncomingCheckpoint
@@ -211,6 +212,8 @@ class ModelRepository:
             name=name, signature=signature, record=record, epochs=epochs
         )
         _log.info("model %s is served, checkpoint %s", name, record.checkpoint)
+        loaded = {"checkpoint": str(record.checkpoint), "optimizer_states": False}
+        await self._tell(record, Happening(ServerEvent.MODULE_LOADED, loaded))
 
     async def _let_go(self, name: str) -> None:
         state = self._states[name]
@@ -218,7 +221,11 @@ class ModelRepository:
             await self._access.withdraw(name)
             self._replaced[state.record.name] = time.monotonic() + _LINGER_SECONDS
             _log.info("model %s is no longer in the models folder, and not served", name)
+            await self._tell(state.record, Happening(ServerEvent.MODULE_DELETED, {}))
         del self._states[name]
+
+    async def _tell(self, record: ModuleRecord, happening: Happening) -> None:
+        await logged(asyncio.to_thread(self._modules.tell_of_model, record, happening))
 
     # -- modules ------------------------------------------------------------------------------
 

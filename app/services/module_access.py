@@ -245,6 +245,7 @@ class ModuleAccess:
         client = self._executors.get(record.executor)
         try:
             await tell(client, calls.DeleteModule(module=record.name))
+            await asyncio.to_thread(self._restoration.note_eviction, record.name)
         except ExecutorGone:
             pass  # and the module with it
         except HostError as error:

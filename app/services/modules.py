@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from sqlalchemy import Connection
 
-from app.domain.checkpoint import CheckpointTag
+from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.codec import canonical_json, to_plain
+from app.domain.events import Happening, ServerEvent, happenings
 from app.domain.module import BindSpec, InitSpec, ModuleRecord, OptimizerSpec
 from app.domain.names import check_name
 from app.domain.restoration import RestoreStatus
 from app.errors import AlreadyExists, InUse, Invalid, NotFound, PreconditionFailed, Unavailable
 from app.files.durable_files import tell_full_disk
 from app.files.module_directories import CreationRequest, ModuleDirectories
+from app.services.bell import Bell
 from app.services.jobs import Clock
 from app.services.module_recovery import MODULE_SCOPE
+from app.store.events import append_events, of_module
 from app.store.filters import ModuleFilter
 from app.store.idempotency import recall, remember
 from app.store.jobs import has_unfinished
@@ -32,6 +35,7 @@ from app.store.modules import (
     insert_module,
     list_modules,
     module_id,
+    module_outline,
     save_module,
 )
 from app.store.pages import Page, check_limit
@@ -49,12 +53,25 @@ class ModuleService:
 
     Attributes:
         directories: the modules' files.
+        bell: rung when something happened to a module.
     """
 
-    def __init__(self, store: Store, data_dir: Path, clock: Clock = time.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        data_dir: Path,
+        clock: Clock = time.time,
+        bell: Bell | None = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            bell: see there.
+        """
         self.directories = ModuleDirectories(data_dir)
         self._store = store
         self._clock = clock
+        self.bell = bell or Bell()
 
     @tell_full_disk()
     def create(
@@ -114,7 +131,28 @@ class ModuleService:
             created = insert_module(connection, record)
             if one is not None:
                 remember(connection, *one, record.name, record.created_at)
+            self._tell(connection, created, [Happening(ServerEvent.MODULE_CREATED, _facts(record))])
+        self.bell.ring()
         return created
+
+    def _tell(
+        self, connection: Connection, record: ModuleRecord, happened: Sequence[Happening]
+    ) -> None:
+        """Enter what happened to a module; of one made of a model's files its repository tells."""
+        if record.folder is None:
+            append_events(connection, of_module(record, *happened), self._clock())
+
+    def tell_of_checkpoint(self, connection: Connection, manifest: CheckpointManifest) -> None:
+        """Enter that a module has a checkpoint that it did not have before, or had otherwise."""
+        facts = {"checkpoint": str(manifest.tag), "job_id": manifest.job_id}
+        happening = Happening(ServerEvent.MODULE_CHECKPOINTED, facts)
+        self._tell(connection, module_outline(connection, manifest.module), [happening])
+
+    def tell_of_model(self, record: ModuleRecord, happening: Happening) -> None:
+        """Enter what happened to a model of the models folder, which modules come and go for."""
+        with self._store.write() as connection:
+            append_events(connection, of_module(record, happening), self._clock())
+        self.bell.ring()
 
     def get(self, name: str) -> ModuleRecord:
         """Return a module; raise NotFound."""
@@ -136,33 +174,36 @@ class ModuleService:
         name: str,
         alter: Callable[[ModuleRecord], ModuleRecord],
         *,
-        etag: str | None = None,
         settles: bool = False,
+        is_told: bool = True,
     ) -> ModuleRecord:
-        """Write a changed record.
+        """Write a changed record, with the events that tell of it.
 
         Args:
             alter: returns the record as it is to be; symbols and name stay.
-            etag: refuse unless the record still has it (``If-Match``).
             settles: the module has new parameters, so that how it was restored before says
                 nothing of it any more.
+            is_told: False where another event tells of this.
 
         Raises:
             NotFound: there is no such module.
-            PreconditionFailed: the record has another ETag.
         """
         with self.directories.locked(name):
             for _ in range(_MOST_TRIES):
                 record = self.get(name)
-                _check_etag(record, etag, "read the module again and repeat the change")
                 altered = alter(record).evolve(version=record.version + 1, updated_at=self._clock())
                 try:
                     with self.directories.replaced(altered), self._store.write() as connection:
                         if settles:
                             put_restoration(connection, record.id, RestoreStatus())
-                        return save_module(connection, altered, record.version)
+                        saved = save_module(connection, altered, record.version)
+                        if is_told:
+                            found = happenings(record, saved, has_new_params=settles)
+                            self._tell(connection, saved, found)
                 except PreconditionFailed:
                     continue  # the database counted a loss of memory meanwhile
+                self.bell.ring()
+                return saved
         raise Unavailable(f"module {name!r} is changed by others all the time")
 
     def prepared(
@@ -187,6 +228,7 @@ class ModuleService:
             name,
             lambda record: record.with_checkpoint(tag, saved_states=saved_states),
             settles=True,
+            is_told=False,  # the checkpoint is
         )
 
     def mark_unsaved(self, name: str) -> ModuleRecord:
@@ -205,29 +247,28 @@ class ModuleService:
         )
 
     @tell_full_disk()
-    def delete(self, name: str, *, etag: str | None = None) -> None:
+    def delete(self, name: str) -> None:
         """Remove a module with its finished jobs and all its files.
 
         Raises:
             NotFound: there is no such module.
             InUse: it has unfinished jobs.
-            PreconditionFailed: it has another ETag.
         """
         with self.directories.locked(name):
             record = self.get(name)
-            _check_etag(record, etag, "read the module again")
             with self._store.read() as connection:
                 _check_unused(connection, name)
             with self.directories.deleted(name), self._store.write() as connection:
                 module_id(connection, name, lock=True)
                 _check_unused(connection, name)  # nothing was submitted meanwhile
                 delete_module(connection, record.id)
+                self._tell(connection, record, [Happening(ServerEvent.MODULE_DELETED, {})])
+        self.bell.ring()
 
 
-def _check_etag(record: ModuleRecord, etag: str | None, hint: str) -> None:
-    if etag is not None and etag != record.etag:
-        what = f"the ETag of module {record.name!r}"
-        raise PreconditionFailed(what, got=etag, present=record.etag, hint=hint)
+def _facts(record: ModuleRecord) -> dict[str, str | None]:
+    origin = None if record.origin is None else record.origin.module
+    return {"kind": record.kind.value, "origin": origin}
 
 
 def _check_unused(connection: Connection, name: str) -> None:

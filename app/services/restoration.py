@@ -83,8 +83,9 @@ class Restoration:
         """Note what was lost with the process before; nothing is restored before it is called."""
         works = self._last_works(name)
         killers = None if works is None else {work.module for work in works}
-        await asyncio.to_thread(self._history.executor_started, name, killers)
         executor = self._executors.get(name)
+        restarts = executor.restarts if isinstance(executor, Supervisor) else 0
+        await asyncio.to_thread(self._history.executor_started, name, killers, restarts)
         if isinstance(executor, Supervisor) and executor.has_crashed:
             for work in works or ():
                 await self._note_crash(work)
@@ -146,6 +147,10 @@ class Restoration:
         self._crashes.pop(name, None)
         await asyncio.to_thread(self._history.forget, name)
         await self.restore(name)
+
+    def note_eviction(self, name: str) -> None:
+        """Note that a module was put away from its device. Blocks."""
+        self._history.evicted(name)
 
     async def warning(self, name: str) -> str | None:
         """Return what the log of a module's job should say of how the module came back."""
@@ -209,7 +214,7 @@ class Restoration:
                 _log.warning("module restored from an older checkpoint", module=name)
                 self._remarkable.add(name)
             status = RestoreStatus(restored_from=restored.tag, warning=restored.warning)
-            await in_thread(self._history.end, name, lambda _: status)
+            await in_thread(self._history.end, name, lambda _: status, is_restored=True)
 
     async def _begin(self, name: str) -> ModuleRecord:
         try:

@@ -6,12 +6,18 @@ import dataclasses
 import time
 from collections.abc import Callable, Collection, Sequence
 
+from sqlalchemy import Connection
+
+from app.domain.events import Happening, ServerEvent
 from app.domain.module import ModuleRecord
 from app.domain.restoration import RestoreStatus
 from app.errors import ModuleFailed, NotFound
+from app.services.bell import Bell
 from app.services.jobs import Clock
-from app.store.modules import get_module, module_id, save_module
+from app.store.events import EventEntry, append_events, of_executor, of_module
+from app.store.modules import get_module, module_id, module_outline, save_module
 from app.store.restorations import (
+    Losses,
     get_restorations,
     note_losses,
     put_restoration,
@@ -25,19 +31,52 @@ __all__ = ["RestoreLog"]
 class RestoreLog:
     """How the restores of modules went. Its methods block."""
 
-    def __init__(self, store: Store, clock: Clock = time.time) -> None:
+    def __init__(self, store: Store, clock: Clock = time.time, bell: Bell | None = None) -> None:
+        """Prepare.
+
+        Args:
+            bell: rung when something happened to a module or an executor.
+        """
         self._store = store
         self._clock = clock
+        self._bell = bell or Bell()
 
-    def executor_started(self, executor: str, killers: Collection[str] | None = None) -> None:
+    def executor_started(
+        self, executor: str, killers: Collection[str] | None = None, restarts: int = 0
+    ) -> None:
         """Note that an executor has a new process, and what was lost with the one before.
 
         Args:
             executor: its name.
             killers: see ``app.store.restorations.note_losses``.
+            restarts: how often this server started it again.
         """
+        kind = ServerEvent.EXECUTOR_RESTARTED if restarts else ServerEvent.EXECUTOR_STARTED
+        started = of_executor(executor, Happening(kind, {"restarts": restarts}))
         with self._store.write() as connection:
-            note_losses(connection, executor, killers)
+            losses = note_losses(connection, executor, killers)
+            append_events(connection, [started, *_told(connection, losses)], self._clock())
+        self._bell.ring()
+
+    def executor_lost(self, executor: str, reason: str) -> None:
+        """Note that the process of an executor died, or was ended."""
+        lost = of_executor(executor, Happening(ServerEvent.EXECUTOR_LOST, {"reason": reason}))
+        with self._store.write() as connection:
+            append_events(connection, [lost], self._clock())
+        self._bell.ring()
+
+    def evicted(self, name: str) -> None:
+        """Note that a module was put away from its device; nothing where it was deleted."""
+        self._tell(name, Happening(ServerEvent.MODULE_EVICTED, {}))
+
+    def _tell(self, name: str, happening: Happening) -> None:
+        with self._store.write() as connection:
+            try:
+                record = module_outline(connection, name)
+            except NotFound:
+                return
+            append_events(connection, of_module(record, happening), self._clock())
+        self._bell.ring()
 
     def statuses(self, records: Sequence[ModuleRecord]) -> list[RestoreStatus]:
         """Return how the newest restores of modules went."""
@@ -75,19 +114,68 @@ class RestoreLog:
                 version=record.version + 1,
                 updated_at=self._clock(),
             )
-            return save_module(connection, following, record.version)
+            saved = save_module(connection, following, record.version)
+            if saved.lost and not record.lost:
+                lost = of_module(saved, Happening(ServerEvent.MODULE_PARAMS_LOST, {}))
+                append_events(connection, lost, self._clock())
+        self._bell.ring()
+        return saved
 
-    def end(self, name: str, ended: Callable[[RestoreStatus], RestoreStatus]) -> None:
-        """Note how a restore ended; nothing where the module was deleted meanwhile."""
+    def end(
+        self,
+        name: str,
+        ended: Callable[[RestoreStatus], RestoreStatus],
+        *,
+        is_restored: bool = False,
+    ) -> None:
+        """Note how a restore ended; nothing where the module was deleted meanwhile.
+
+        Args:
+            ended: returns the status afterwards.
+            is_restored: the module is on its device.
+        """
         with self._store.write() as connection:
             try:
-                identity = module_id(connection, name, lock=True)
+                record = module_outline(connection, name, lock=True)
             except NotFound:
                 return
-            status = get_restorations(connection, [identity])[identity]
-            put_restoration(connection, identity, ended(status))
+            before = get_restorations(connection, [record.id])[record.id]
+            status = ended(before)
+            put_restoration(connection, record.id, status)
+            happened = []
+            if is_restored:
+                happened.append(_restored(record, status))
+            elif status.failure is not None and before.failure is None:
+                happened.append(_quarantined(status))
+            append_events(connection, of_module(record, *happened), self._clock())
+        self._bell.ring()
 
     def forget(self, name: str) -> None:
         """Forget why a module failed, so that it is tried again; raise NotFound."""
         with self._store.write() as connection:
             put_restoration(connection, module_id(connection, name, lock=True), RestoreStatus())
+
+
+def _told(connection: Connection, losses: Losses) -> list[EventEntry]:
+    """Return what is told of the modules of an executor that died."""
+    lost = [module_outline(connection, name) for name in losses.lost]
+    failed = [module_outline(connection, name) for name in losses.failed]
+    statuses = get_restorations(connection, [record.id for record in failed])
+    told = [(record, Happening(ServerEvent.MODULE_PARAMS_LOST, {})) for record in lost]
+    told += [(record, _quarantined(statuses[record.id])) for record in failed]
+    return [entry for record, happening in told for entry in of_module(record, happening)]
+
+
+def _quarantined(status: RestoreStatus) -> Happening:
+    return Happening(ServerEvent.MODULE_QUARANTINED, {"reason": status.failure})
+
+
+def _restored(record: ModuleRecord, status: RestoreStatus) -> Happening:
+    """Return what tells of a restore: from where, and what is wrong with a newer checkpoint."""
+    tag = status.restored_from or record.checkpoint
+    facts = {
+        "checkpoint": None if tag is None else str(tag),
+        "generation": record.generation,
+        "warning": status.warning,
+    }
+    return Happening(ServerEvent.MODULE_RESTORED, facts)

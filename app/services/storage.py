@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.services.bell import Bells
 from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
 from app.services.directory_claim import claim_directory
@@ -46,6 +47,7 @@ class Storage:
     """
 
     store: Store
+    bells: Bells
     presence: Presence
     modules: ModuleService
     checkpoints: CheckpointService
@@ -70,7 +72,8 @@ def open_storage(options: StorageOptions, stack: ExitStack, *, claim: bool = Tru
     store.open()
     stack.callback(store.close)
     knows_nothing = claim and claim_directory(store, data_dir, presence)
-    modules = ModuleService(store, data_dir)
+    bells = Bells()
+    modules = ModuleService(store, data_dir, bell=bells.events)
     checkpoints = CheckpointService(
         store,
         modules,
@@ -91,4 +94,4 @@ def open_storage(options: StorageOptions, stack: ExitStack, *, claim: bool = Tru
     datasets = DatasetService(
         store, data_dir, options.max_dataset_bytes, folders=options.dataset_folders
     )
-    return Storage(store, presence, modules, checkpoints, datasets, recovery, knows_nothing)
+    return Storage(store, bells, presence, modules, checkpoints, datasets, recovery, knows_nothing)

@@ -1,4 +1,4 @@
-"""Queries on the event log of jobs."""
+"""Queries on the event log."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select, update
 
-from app.domain.job import EventRow, Job, JobEvent
+from app.domain.events import EventRow, EventType, Happening
+from app.domain.job import Job, JobEvent, JobStatus
+from app.domain.module import ModuleRecord
 from app.store.filters import EventFilter
 from app.store.rows import event_of
-from app.store.schema import counters, events, jobs, modules
+from app.store.schema import counters, events
 
 __all__ = [
     "EventEntry",
     "append_events",
     "events_after",
+    "keep_server_events",
     "newest_event_id",
+    "of_executor",
+    "of_job",
+    "of_module",
     "skip_event_ids",
     "thin_out",
 ]
@@ -25,18 +31,39 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class EventEntry:
-    """An event to be added: of a job, as it stands after it."""
+    """An event to be added; see ``EventRow``."""
 
-    job: Job
-    kind: JobEvent
+    type: EventType
     data: Mapping[str, Any]
+    module: str | None = None
+    executor: str | None = None
+    job_id: int | None = None
+    attempt: int | None = None
+    status: JobStatus | None = None
+
+
+def of_job(job: Job, type: JobEvent, data: Mapping[str, Any]) -> EventEntry:
+    """Return what happened to a job, as it stands after it."""
+    return EventEntry(type, data, job.module, job.executor, job.id, job.attempt, job.status)
+
+
+def of_module(record: ModuleRecord, *happened: Happening) -> list[EventEntry]:
+    """Return what happened to a module."""
+    name, executor = record.public_name, record.executor
+    return [EventEntry(one.type, one.data, name, executor) for one in happened]
+
+
+def of_executor(executor: str, happened: Happening) -> EventEntry:
+    """Return what happened to an executor."""
+    return EventEntry(happened.type, happened.data, None, executor)
 
 
 def append_events(connection: Connection, entries: Sequence[EventEntry], now: float) -> None:
     """Add events, in their order.
 
     Ids come from a row that stays locked until the transaction ends, so they become visible in
-    their order and a reader that asks for what came after an id misses nothing.
+    their order and a reader that asks for what came after an id misses nothing. Best done last in a
+    transaction: others that write events wait meanwhile.
     """
     if not entries:
         return
@@ -44,10 +71,12 @@ def append_events(connection: Connection, entries: Sequence[EventEntry], now: fl
     rows = [
         {
             "id": event_id,
-            "job_id": entry.job.id,
-            "attempt": entry.job.attempt,
-            "kind": entry.kind.value,
-            "status": entry.job.status.value,
+            "job_id": entry.job_id,
+            "module": entry.module,
+            "executor": entry.executor,
+            "attempt": entry.attempt,
+            "type": entry.type.value,
+            "status": None if entry.status is None else entry.status.value,
             "data": dict(entry.data),
             "created_at": now,
         }
@@ -70,30 +99,23 @@ def events_after(
     after: int,
     limit: int,
     job_id: int | None = None,
-    kinds: Collection[JobEvent] | None = None,
+    types: Collection[EventType] | None = None,
     wanted: EventFilter | None = None,
 ) -> list[EventRow]:
     """Return events with ids greater than ``after``, oldest first.
 
     Args:
         job_id: of this job only.
-        kinds: of these kinds only.
+        types: of these types only.
         wanted: only those that pass this filter.
     """
-    query = _WITH_MODULES.where(events.c.id > after).order_by(events.c.id).limit(limit)
+    query = select(events).where(events.c.id > after).order_by(events.c.id).limit(limit)
     query = query.where(*(wanted or EventFilter()).conditions())
     if job_id is not None:
         query = query.where(events.c.job_id == job_id)
-    if kinds is not None:
-        query = query.where(events.c.kind.in_([kind.value for kind in kinds]))
+    if types is not None:
+        query = query.where(events.c.type.in_([one.value for one in types]))
     return [event_of(row) for row in connection.execute(query)]
-
-
-_WITH_MODULES = (
-    select(events, modules.c.name.label("module"))
-    .join(jobs, jobs.c.id == events.c.job_id)
-    .join(modules, modules.c.id == jobs.c.module_id)
-)
 
 
 def newest_event_id(connection: Connection) -> int:
@@ -113,17 +135,25 @@ def skip_event_ids(connection: Connection, now: float) -> None:
     connection.execute(update(counters).where(*of_events).values(value=least))
 
 
-def thin_out(connection: Connection, job_id: int, kind: JobEvent, keep: int) -> int:
-    """Remove all but the newest ``keep`` events of a kind of a job; return how many went."""
-    of_kind = (events.c.job_id == job_id, events.c.kind == kind.value)
+def thin_out(connection: Connection, job_id: int, type: JobEvent, keep: int) -> int:
+    """Remove all but the newest ``keep`` events of a type of a job; return how many went."""
+    return _keep_newest(connection, (events.c.job_id == job_id, events.c.type == type.value), keep)
+
+
+def keep_server_events(connection: Connection, keep: int) -> int:
+    """Remove all but the newest ``keep`` events that are of no job; return how many went."""
+    return _keep_newest(connection, (events.c.job_id.is_(None),), keep)
+
+
+def _keep_newest(connection: Connection, wanted: Sequence[ColumnElement[bool]], keep: int) -> int:
     oldest_kept = (
         select(events.c.id)
-        .where(*of_kind)
+        .where(*wanted)
         .order_by(events.c.id.desc())
         .offset(keep - 1)
         .limit(1)
         .scalar_subquery()
     )
     return connection.execute(
-        delete(events).where(*of_kind, events.c.id < func.coalesce(oldest_kept, 0))
+        delete(events).where(*wanted, events.c.id < func.coalesce(oldest_kept, 0))
     ).rowcount

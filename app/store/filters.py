@@ -9,7 +9,8 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, and_, false, func, not_, or_, select
 
 from app.domain.dataset import DatasetKind
-from app.domain.job import EventRow, JobEvent, JobKind, JobStatus
+from app.domain.events import EventRow, EventType
+from app.domain.job import JobKind, JobStatus
 from app.domain.module import ModuleKind, Stage
 from app.domain.restoration import MOST_DEATHS, ModuleState
 from app.store.schema import checkpoints, datasets, events, jobs, modules, restorations
@@ -108,19 +109,25 @@ class EventFilter:
 
     jobs: Collection[int] = ()
     modules: Collection[str] = ()
-    kinds: Collection[JobEvent] = ()
+    executors: Collection[str] = ()
+    types: Collection[EventType] = ()
 
     def conditions(self) -> Conditions:
-        """Return the filter as SQL, on events joined with their jobs' modules."""
-        found = [events.c.job_id.in_(self.jobs)] if self.jobs else []
-        return [*found, *_among(modules.c.name, self.modules), *_among(events.c.kind, self.kinds)]
+        """Return the filter as SQL."""
+        return [
+            *([events.c.job_id.in_(self.jobs)] if self.jobs else []),
+            *_among(events.c.module, self.modules),
+            *_among(events.c.executor, self.executors),
+            *_among(events.c.type, self.types),
+        ]
 
     def passes(self, row: EventRow) -> bool:
         """Tell whether an event is to be sent."""
         return (
             (not self.jobs or row.job_id in self.jobs)
             and (not self.modules or row.module in self.modules)
-            and (not self.kinds or row.kind in self.kinds)
+            and (not self.executors or row.executor in self.executors)
+            and (not self.types or row.type in self.types)
         )
 
 

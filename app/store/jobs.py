@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from app.domain.job import TERMINAL, Job, JobEvent, JobKind, JobStatus
 from app.errors import InUse, NotFound
-from app.store.events import EventEntry, append_events
+from app.store.events import append_events, of_job
 from app.store.filters import JobFilter
 from app.store.pages import Page, page_of
 from app.store.rows import job_of, job_values
@@ -82,7 +82,7 @@ def insert_jobs(connection: Connection, new: Sequence[NewJob], now: float) -> li
     ]
     if read:
         connection.execute(_INSERT_DATASETS, read)
-    entries = [EventEntry(job, JobEvent.SUBMITTED, {"kind": job.kind.value}) for job in made]
+    entries = [of_job(job, JobEvent.SUBMITTED, {"kind": job.kind.value}) for job in made]
     append_events(connection, entries, now)
     return made
 

@@ -26,7 +26,7 @@ from app.domain import job_moves
 from app.domain.job import Job, JobAction, JobEvent, JobStatus
 from app.domain.job_moves import Move
 from app.errors import NotFound, Superseded
-from app.store.events import EventEntry, append_events
+from app.store.events import EventEntry, append_events, of_job
 from app.store.jobs import get_job, missing_job, select_jobs
 from app.store.rows import job_columns, job_of
 from app.store.schema import jobs, modules
@@ -112,7 +112,7 @@ def claim(
                     moves.append(move)
     except IntegrityError:
         return []
-    entries = [EventEntry(move.job, JobEvent.CLAIMED, move.data) for move in moves]
+    entries = [of_job(move.job, JobEvent.CLAIMED, move.data) for move in moves]
     append_events(connection, entries, now)
     return [move.job for move in moves]
 
@@ -149,7 +149,7 @@ def enter(
             after[job.id] = move.job
             outcomes.append(move.job)
             if move.event is not None:
-                entries.append(EventEntry(move.job, move.event, move.data))
+                entries.append(of_job(move.job, move.event, move.data))
     for job_id, job in before.items():
         _write(connection, job, after[job_id])
     append_events(connection, entries, now)
@@ -360,7 +360,7 @@ def _save(connection: Connection, before: Job, move: Move | None, now: float) ->
         return before
     _write(connection, before, move.job)
     assert move.event is not None
-    append_events(connection, [EventEntry(move.job, move.event, move.data)], now)
+    append_events(connection, [of_job(move.job, move.event, move.data)], now)
     return move.job
 
 

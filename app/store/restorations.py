@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, or_, select, update
@@ -11,7 +12,13 @@ from app.domain.checkpoint import CheckpointTag
 from app.domain.restoration import MOST_DEATHS, RestoreStatus
 from app.store.schema import modules, restorations
 
-__all__ = ["get_restorations", "note_losses", "put_restoration", "remarkable_restorations"]
+__all__ = [
+    "Losses",
+    "get_restorations",
+    "note_losses",
+    "put_restoration",
+    "remarkable_restorations",
+]
 
 
 def get_restorations(connection: Connection, ids: Collection[int]) -> dict[int, RestoreStatus]:
@@ -57,7 +64,20 @@ def remarkable_restorations(connection: Connection) -> dict[str, RestoreStatus]:
     return {row.name: _status_of(row) for row in connection.execute(query)}
 
 
-def note_losses(connection: Connection, executor: str, killers: Collection[str] | None) -> None:
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What the death of an executor's process has done to its modules, by their names.
+
+    Attributes:
+        lost: their parameters were in memory alone.
+        failed: they are left alone from now on.
+    """
+
+    lost: Sequence[str]
+    failed: Sequence[str]
+
+
+def note_losses(connection: Connection, executor: str, killers: Collection[str] | None) -> Losses:
     """Note that an executor has a new process: what was in memory alone is lost.
 
     Args:
@@ -66,10 +86,10 @@ def note_losses(connection: Connection, executor: str, killers: Collection[str] 
             (None), the restore that was under way is blamed.
     """
     here = modules.c.executor == executor
+    losing = (here, ~modules.c.durable, ~modules.c.lost)
+    lost = connection.scalars(select(modules.c.name).where(*losing)).all()
     connection.execute(
-        update(modules)
-        .where(here, ~modules.c.durable, ~modules.c.lost)
-        .values(lost=True, version=modules.c.version + 1)
+        update(modules).where(*losing).values(lost=True, version=modules.c.version + 1)
     )
     ids = select(modules.c.id).where(here)
     ended = restorations.c.is_under_way & restorations.c.module_id.in_(ids)
@@ -77,8 +97,12 @@ def note_losses(connection: Connection, executor: str, killers: Collection[str] 
     if killers is not None:
         found = select(modules.c.id).where(here, modules.c.name.in_(killers))
         blamed = ended & restorations.c.module_id.in_(found)
+    is_last = restorations.c.fault.is_(None) & (restorations.c.deaths == MOST_DEATHS - 1)
+    failing = select(modules.c.name).join(restorations, restorations.c.module_id == modules.c.id)
+    failed = connection.scalars(failing.where(blamed, is_last)).all()
     connection.execute(update(restorations).where(blamed).values(deaths=restorations.c.deaths + 1))
     connection.execute(update(restorations).where(ended).values(is_under_way=False))
+    return Losses(lost, failed)
 
 
 def _status_of(row: Row[Any]) -> RestoreStatus:

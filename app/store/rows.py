@@ -12,7 +12,8 @@ from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.codec import from_plain, to_plain
 from app.domain.dataset import ArrayInfo, DatasetKind, DatasetRecord
 from app.domain.declaration import FolderModel
-from app.domain.job import EventRow, Job, JobAction, JobEvent, JobKind, JobStatus
+from app.domain.events import EVENT_TYPES, EventRow
+from app.domain.job import Job, JobAction, JobKind, JobStatus
 from app.domain.module import (
     BindSpec,
     InitSpec,
@@ -156,11 +157,12 @@ def event_of(row: Row[Any]) -> EventRow:
     """Build an event from its row."""
     return EventRow(
         id=row.id,
+        type=EVENT_TYPES[row.type],
         job_id=row.job_id,
         module=row.module,
+        executor=row.executor,
         attempt=row.attempt,
-        kind=JobEvent(row.kind),
-        status=JobStatus(row.status),
+        status=None if row.status is None else JobStatus(row.status),
         data=row.data,
         created_at=row.created_at,
     )

@@ -201,12 +201,14 @@ events = Table(
     "events",
     metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=False),
-    Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("kind", String(32), nullable=False),
-    Column("status", String(16), nullable=False),
+    Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE")),
+    Column("attempt", Integer),
+    Column("type", String(32), nullable=False),
+    Column("status", String(16)),
     Column("data", JSON, nullable=False),
     Column("created_at", Double, nullable=False),
+    Column("module", String(128)),
+    Column("executor", String(64)),
     Index("events_of_job", "job_id", "id"),
 )
 

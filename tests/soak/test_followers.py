@@ -63,7 +63,7 @@ async def crowd(server: ServerProcess, client: Client, count: int) -> None:
     grown = resident_bytes(server.process.pid) - before
     over.set()
     waits = await life
-    stored = [(row["id"], row["kind"]) for row in client.job_events(job)]
+    stored = [(row["id"], row["type"]) for row in client.job_events(job)]
     lasting = [row for row in stored if row[1] not in ("progress", "log", "statistics")]
     for events in seen:
         ids = [event_id for event_id, _ in events]

@@ -35,15 +35,22 @@ class Residents:
         budget_bytes: what they may take before those idle for the longest time go.
     """
 
-    def __init__(self, budget_bytes: int, release: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        budget_bytes: int,
+        release: Callable[[str], None],
+        evicted: Callable[[str], None] = lambda name: None,
+    ) -> None:
         """Begin with none.
 
         Args:
             budget_bytes: see there.
             release: called with the name of a module that goes.
+            evicted: called after that where it was put away for others.
         """
         self.budget_bytes = budget_bytes
         self._release = release
+        self._evicted = evicted
         self._modules: OrderedDict[str, HostedModule] = OrderedDict()
         self._steppers: dict[str, Stepper] = {}
         self._memory: dict[str, dict[str, int]] = {}
@@ -184,6 +191,7 @@ class Residents:
         if not module.has_unsaved and module.job_id is None and not module.is_changing:
             _log.info("module %s was put away", name)
             self.remove(name)
+            self._evicted(name)
 
 
 def _drop_version(module: HostedModule, but: int = 0) -> bool:

@@ -66,13 +66,13 @@ async def test_events_of_a_module(two: httpx.AsyncClient) -> None:
     found = await frames(two, last["id"], module="other")
     assert {one["module"] for one in found} == {"other"}
     assert {one["job_id"] for one in found} == {last["job_id"]}
-    assert found[0]["kind"] == "submitted"
+    assert found[0]["type"] == "submitted"
 
 
 async def test_events_of_kinds_and_jobs(two: httpx.AsyncClient) -> None:
     last = await ended(two, "net")
-    found = await frames(two, last["id"], job=last["job_id"], kind="submitted,succeeded")
-    assert [one["kind"] for one in found] == ["submitted", "succeeded"]
+    found = await frames(two, last["id"], job=last["job_id"], type="submitted,succeeded")
+    assert [one["type"] for one in found] == ["submitted", "succeeded"]
     everything = await frames(two, last["id"], job=[last["job_id"], last["job_id"] + 1])
     assert len(everything) > 2
 
@@ -109,7 +109,7 @@ async def test_only_what_happens_from_now_on(server: ServerProcess, two: httpx.A
     [
         ("after=newest", "after", "latest"),
         ("after=-1", "after", "latest"),
-        ("kind=done", "kind", "'submitted'"),
+        ("type=done", "type", "'submitted'"),
         ("job=first", "job", "integer"),
     ],
 )

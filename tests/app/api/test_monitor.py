@@ -49,7 +49,7 @@ async def test_a_fit_writes_statistics_as_events(ready: httpx.AsyncClient) -> No
             if line.startswith("data:"):
                 events.append(json.loads(line.removeprefix("data:")))
     assert events[-1]["status"] == "succeeded", events[-1]
-    reports = [one["data"] for one in events if one["kind"] == "statistics"]
+    reports = [one["data"] for one in events if one["type"] == "statistics"]
     places = [(epoch, batch) for epoch in range(2) for batch in (0, 2, 4)]
     assert [(one["epoch"], one["batch"]) for one in reports] == places
     assert {row["name"] for one in reports for row in one["arrays"]} == {"fc_weight"}

@@ -11,7 +11,8 @@ import pytest
 
 from app.api.timestamps import timestamp, with_timestamps
 from app.api.views import event_view
-from app.domain.job import EventRow, JobEvent, JobStatus
+from app.domain.events import EventRow
+from app.domain.job import JobEvent, JobStatus
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -27,7 +28,7 @@ def test_events_of_older_versions_are_told_in_the_same_form() -> None:
         job_id=2,
         module="net",
         attempt=1,
-        kind=JobEvent.DEFERRED,
+        type=JobEvent.DEFERRED,
         status=JobStatus.QUEUED,
         data={"not_before": 1795377120.5, "retry": 1},
         created_at=1795377120.0,

@@ -46,7 +46,7 @@ def digests(folder: Path) -> dict[str, str]:
         client.put_dataset("mnist", MNIST)
         lenet.create(client, "lenet")
         job = lenet.fit(client, "lenet", **FIT)
-        saved = (one["data"] for one in client.job_events(job) if one["kind"] == "checkpoint")
+        saved = (one["data"] for one in client.job_events(job) if one["type"] == "checkpoint")
         next(one for one in saved if one["batch"] >= 14)
         made = modserve("backup", folder / "backup", "--data-dir", folder / "server", "--json")
         assert made.returncode == 0, made.stderr

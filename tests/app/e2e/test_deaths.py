@@ -50,7 +50,7 @@ def begin(client: Client) -> int:
     client.put_dataset("mnist", MNIST)
     lenet.create(client, "lenet")
     job = lenet.fit(client, "lenet", **FIT)
-    saved = (one["data"] for one in client.job_events(job) if one["kind"] == "checkpoint")
+    saved = (one["data"] for one in client.job_events(job) if one["type"] == "checkpoint")
     next(one for one in saved if one["batch"] >= 14)
     return job
 

@@ -43,7 +43,7 @@ def test_metrics_of_every_epoch_are_kept(client: Client, trained: int) -> None:
 
 
 def test_progress_has_loss_and_speed(client: Client, trained: int) -> None:
-    progress = [one["data"] for one in client.job_events(trained) if one["kind"] == "progress"]
+    progress = [one["data"] for one in client.job_events(trained) if one["type"] == "progress"]
     assert progress, "no progress was reported"
     assert all(one["batches"] == 63 for one in progress)
     places = [(one["epoch"], one["batch"]) for one in progress]
@@ -99,14 +99,14 @@ def test_events_are_neither_lost_nor_doubled_by_reconnecting(client: Client) -> 
             break
     assert seen == list(client.job_events(job))
     assert [one["id"] for one in seen] == sorted({one["id"] for one in seen})
-    kinds = Counter(one["kind"] for one in seen)
+    kinds = Counter(one["type"] for one in seen)
     assert kinds["submitted"] == kinds["claimed"] == kinds["succeeded"] == 1
     assert kinds["metric"] == kinds["checkpoint"] == 3
-    assert seen[-1]["kind"] == "succeeded"
+    assert seen[-1]["type"] == "succeeded"
 
 
 def wait_for(client: Client, job: int, kind: str) -> dict:
-    return next(one for one in client.job_events(job) if one["kind"] == kind)
+    return next(one for one in client.job_events(job) if one["type"] == kind)
 
 
 def test_a_job_is_paused_and_resumed(client: Client) -> None:
@@ -122,7 +122,7 @@ def test_a_job_is_paused_and_resumed(client: Client) -> None:
     assert client.wait(job)["status"] == "succeeded"
     events = list(client.job_events(job))
     later = [one for one in events if one["id"] > paused["id"]]
-    assert [one["kind"] for one in later][:2] == ["resumed", "claimed"]
+    assert [one["type"] for one in later][:2] == ["resumed", "claimed"]
     assert client.job(job)["result"]["samples"] == 2 * 4000
 
 

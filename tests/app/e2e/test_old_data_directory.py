@@ -48,3 +48,7 @@ def test_it_opens_and_its_paused_fit_ends_as_its_undisturbed_twin_did(
     assert client.wait(paused["id"])["status"] == "succeeded"
     np.testing.assert_allclose(predicted("paused"), expected["twin"], rtol=1e-4, atol=1e-6)
     assert len(client.job_metrics(1)) == 3
+    (job,) = [job for job in client.jobs() if job["id"] == 1]
+    events = list(client.job_events(1))
+    assert [events[0]["type"], events[-1]["type"]] == ["submitted", "succeeded"]
+    assert {one["module"] for one in events} == {job["module"]}

@@ -180,7 +180,7 @@ def test_a_fit_that_is_cancelled_leaves_what_no_checkpoint_has(
     examples.write_bytes(examples_npz(2000))
     client.put_dataset("examples", examples)
     job = int(client.fit("net", **fit_body(epochs=1000, checkpoint={"epochs": 1000}))["id"])
-    next(one for one in client.job_events(job) if one["kind"] == "progress")
+    next(one for one in client.job_events(job) if one["type"] == "progress")
     client.cancel(job)
     assert client.wait(job)["status"] == "cancelled"
     assert not client.module("net")["durable"]

@@ -62,7 +62,7 @@ def test_a_damaged_or_missing_checkpoint_gives_way_to_the_one_before(
         client.put_dataset("examples", examples)
         job = int(client.fit("net", **fit_body(epochs=1))["id"])
         assert client.wait(job)["status"] == "succeeded"
-        lines = [one["data"] for one in client.job_events(job) if one["kind"] == "log"]
+        lines = [one["data"] for one in client.job_events(job) if one["type"] == "log"]
         assert any("restored from checkpoint 0" in line["message"] for line in lines)
         assert client.module("net")["restored_from"] is None
         assert httpx.get(f"{server.url}/readyz").json()["warnings"] == []
@@ -78,9 +78,9 @@ def test_a_fit_says_which_checkpoints_it_could_not_go_on_from(folder: Path, tmp_
         job = int(client.fit("net", **body)["id"])
         events = client.job_events(job)
         for _ in range(2):
-            next(one for one in events if one["kind"] == "checkpoint")
+            next(one for one in events if one["type"] == "checkpoint")
         client.pause(job)
-        next(one for one in events if one["kind"] == "paused")
+        next(one for one in events if one["type"] == "paused")
         tag = client.checkpoints("net")[0]["tag"]
         for file in folder.glob(f"modules/net/**/{tag}/*.params"):
             file.write_bytes(file.read_bytes()[:-1])
@@ -88,11 +88,11 @@ def test_a_fit_says_which_checkpoints_it_could_not_go_on_from(folder: Path, tmp_
         went_on = next(
             one["data"]["message"]
             for one in events
-            if one["kind"] == "log" and "going on from" in one["data"]["message"]
+            if one["type"] == "log" and "going on from" in one["data"]["message"]
         )
         assert not went_on.endswith(f" {tag}")
         client.cancel(job)
-        logs = [one["data"] for one in client.job_events(job) if one["kind"] == "log"]
+        logs = [one["data"] for one in client.job_events(job) if one["type"] == "log"]
         warned = [one["message"] for one in logs if one["level"] == "warning"]
         assert any(f"checkpoints/{tag}" in one and ".params" in one for one in warned), logs
 

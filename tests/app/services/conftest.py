@@ -96,7 +96,7 @@ def make_services(store: Store, data_dir: Path) -> Bench:
     clock, bells = Clock(), Bells()
     presence = Presence(data_dir / "servers")
     presence.enter()
-    modules = ModuleService(store, data_dir, clock)
+    modules = ModuleService(store, data_dir, clock, bells.events)
     datasets = DatasetService(store, data_dir, 1 << 20, clock)
     checkpoints = CheckpointService(store, modules, data_dir, max_bytes=1 << 20)
     defaults = JobDefaults(lease_seconds=10.0, max_attempts=3)

@@ -58,7 +58,7 @@ async def test_job_is_started_with_all_it_needs_and_ends_as_reported(bench) -> N
         assert done.result == {"accuracy": 1.0}
         assert done.progress["batch"] == 2
         await until(lambda: dispatcher.jobs_by_executor == {"cpu(0)": []})
-    rows = bench.jobs.events(job.id, kinds=[JobEvent.PROGRESS])
+    rows = bench.jobs.events(job.id, types=[JobEvent.PROGRESS])
     assert rows[-1].data["batch"] == 2
 
 
@@ -254,7 +254,7 @@ async def test_job_lost_behind_its_back_begins_again_on_the_same_executor(bench)
         executor.send(JobDone(job_id=job.id, attempt=1), JobDone(job_id=job.id, attempt=2))
         await until_status(bench, job, S.SUCCEEDED)
         await until(lambda: dispatcher.jobs_by_executor == {"cpu(0)": []})
-        kinds = [row.kind for row in bench.jobs.events(job.id)]
+        kinds = [row.type for row in bench.jobs.events(job.id)]
         assert kinds.count(JobEvent.SUCCEEDED) == 1
 
 
@@ -296,7 +296,7 @@ async def test_no_report_is_lost_while_the_store_takes_nothing(bench, monkeypatc
         await until_status(bench, job, S.SUCCEEDED)
         await until(lambda: dispatcher.jobs_by_executor == {"cpu(0)": []})
     assert not refusals
-    kinds = [row.kind for row in bench.jobs.events(job.id)]
+    kinds = [row.type for row in bench.jobs.events(job.id)]
     assert kinds[-2:] == [JobEvent.LOG, JobEvent.SUCCEEDED]
 
 

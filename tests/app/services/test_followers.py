@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.domain.job import EventRow, Job
+from app.domain.events import EventRow
+from app.domain.job import Job
 from app.link.job_messages import JobDone, JobLog
 from app.services import followers as followers_module
 from app.services.followers import Followers

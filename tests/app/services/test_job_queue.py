@@ -138,7 +138,7 @@ def test_last_message_ends_the_attempt(bench, message, status, event) -> None:
     bench.claim()
     assert bench.record(message).status is status
     last = bench.jobs.events(1)[-1]
-    assert last.kind is event
+    assert last.type is event
     if status is S.FAILED:
         assert bench.jobs.get(1).error == {"code": "c", "message": "m", "field": None}
     with pytest.raises(Superseded):
@@ -171,5 +171,5 @@ def test_tidying_thins_reports_out(bench) -> None:
     for batch in range(9):
         bench.record(JobProgress(job_id=1, attempt=1, epoch=0, epochs=1, batch=batch))
     bench.queue.tidy([1])
-    rows = bench.jobs.events(1, kinds=[JobEvent.PROGRESS])
+    rows = bench.jobs.events(1, types=[JobEvent.PROGRESS])
     assert [row.data["batch"] for row in rows] == [4, 5, 6, 7, 8]

@@ -32,7 +32,7 @@ def test_submitted_job_is_queued_with_its_parameters_filled_in(bench) -> None:
     assert job.params["metrics"] == ["accuracy"]
     assert (job.lease_seconds, job.max_attempts, job.created_at) == (10.0, 3, 1000.0)
     assert bench.jobs.get(job.id) == job
-    assert [row.kind for row in bench.jobs.events(job.id)] == [JobEvent.SUBMITTED]
+    assert [row.type for row in bench.jobs.events(job.id)] == [JobEvent.SUBMITTED]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_jobs_submitted_together_are_one_transaction_and_each_has_its_own_answer
     assert [bench.jobs.get(made[place].id) for place in (0, 2, 3)] == [made[0], *made[2:]]
     assert made[3].params["epochs"] == 7
     assert made[0].id < made[3].id, "jobs of one module stay in their order"
-    kinds = [row.kind for place in (0, 2, 3) for row in bench.jobs.events(made[place].id)]
+    kinds = [row.type for place in (0, 2, 3) for row in bench.jobs.events(made[place].id)]
     assert kinds == [JobEvent.SUBMITTED] * 3
     with bench.store.read() as connection:
         assert dataset_is_used(connection, "digits")
@@ -223,7 +223,7 @@ async def test_follower_sees_what_was_and_what_comes_until_the_end(bench) -> Non
     await asyncio.wait_for(follower, 60.0)
     thread.join()
     E = JobEvent
-    assert [row.kind for row in seen] == [
+    assert [row.type for row in seen] == [
         *(E.SUBMITTED, E.CLAIMED, E.PROGRESS, E.METRIC, E.LOG, E.CHECKPOINT, E.SUCCEEDED)
     ]
     assert seen[2].data["batch"] == 1
@@ -247,7 +247,7 @@ async def test_follower_of_everything_hears_of_new_jobs(bench) -> None:
     row = await anext(stream)
     while row is None:
         row = await anext(stream)
-    assert row.kind is JobEvent.SUBMITTED
+    assert row.type is JobEvent.SUBMITTED
     assert row.id == after + 1
     await stream.aclose()
 
@@ -255,9 +255,9 @@ async def test_follower_of_everything_hears_of_new_jobs(bench) -> None:
 async def test_nothing_comes_between_events_that_follow_each_other(bench) -> None:
     bench.fit("a")
     stream = bench.jobs.follow()
-    assert (await anext(stream)).kind is JobEvent.SUBMITTED
+    assert (await anext(stream)).type is JobEvent.SUBMITTED
     threading.Timer(0.05, lambda: bench.fit("b")).start()
-    assert (await anext(stream)).kind is JobEvent.SUBMITTED
+    assert (await anext(stream)).type is JobEvent.SUBMITTED
     await stream.aclose()
 
 
@@ -275,7 +275,7 @@ async def test_all_streams_end_when_the_server_stops(bench) -> None:
             await asyncio.sleep(0.01)
         bench.jobs.end_streams()
         await asyncio.gather(*followers)
-    assert [row.kind for row in seen] == [JobEvent.SUBMITTED] * 2
+    assert [row.type for row in seen] == [JobEvent.SUBMITTED] * 2
     assert [row async for row in bench.jobs.follow(job.id)] == []
 
 

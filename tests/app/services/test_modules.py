@@ -20,7 +20,6 @@ from app.errors import (
     IdempotencyMismatch,
     InUse,
     Invalid,
-    PreconditionFailed,
     Unavailable,
 )
 from app.store.modules import save_module
@@ -66,16 +65,6 @@ def test_fit_leaves_its_marks(bench) -> None:
     assert bench.modules.get("a") == resumed
 
 
-def test_change_under_another_etag_is_refused(bench) -> None:
-    etag = bench.modules.get("a").etag
-    changed = bench.modules.change("a", lambda a: a.evolve(bind=BIND), etag=etag)
-    assert changed.etag != etag
-    with pytest.raises(PreconditionFailed, match="ETag") as refused:
-        bench.modules.change("a", lambda a: a.evolve(bind=None), etag=etag)
-    assert refused.value.extensions() == {"present": changed.etag}
-    assert bench.modules.get("a") == changed
-
-
 def test_lists_are_paged(bench) -> None:
     page = bench.modules.list_modules(limit=1)
     assert [module.name for module in page.items] == ["a"]
@@ -90,8 +79,6 @@ def test_deleting_takes_the_files_and_waits_for_jobs(bench) -> None:
     job = bench.fit("a")
     with pytest.raises(InUse, match="unfinished jobs"):
         bench.modules.delete("a")
-    with pytest.raises(PreconditionFailed):
-        bench.modules.delete("a", etag='"other"')
     bench.jobs.cancel(job.id)
     bench.modules.delete("a")
     assert bench.modules.directories.names() == ["b"]

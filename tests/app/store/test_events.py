@@ -41,7 +41,7 @@ def test_reader_goes_on_from_the_id_it_saw_last(two_modules: Store) -> None:
     assert {row.job_id for row in of_a} == {a.id}
     assert [row.data.get("batch") for row in of_a] == [None, None, 0, 1, 2]
     assert rest == of_a[3:]
-    assert [row.kind for row in metrics] == [JobEvent.METRIC] * 3
+    assert [row.type for row in metrics] == [JobEvent.METRIC] * 3
 
 
 def test_ids_become_visible_in_their_order(two_modules: Store) -> None:
@@ -86,9 +86,9 @@ def test_thinning_keeps_the_newest_and_every_other_kind(two_modules: Store) -> N
         assert thin_out(connection, job.id, JobEvent.PROGRESS, 3) == 0
         assert thin_out(connection, job.id, JobEvent.LOG, 3) == 0
         left = events_after(connection, 0, 100, job.id)
-    progress = [row.data["batch"] for row in left if row.kind is JobEvent.PROGRESS]
+    progress = [row.data["batch"] for row in left if row.type is JobEvent.PROGRESS]
     assert progress == [7, 8, 9]
-    assert sum(row.kind is JobEvent.METRIC for row in left) == 10
+    assert sum(row.type is JobEvent.METRIC for row in left) == 10
 
 
 def test_ids_are_never_used_again(two_modules: Store) -> None:

@@ -12,8 +12,10 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.exc import IntegrityError
 
+from app.domain.job import JobEvent
 from app.errors import StartError, Unavailable
 from app.store import migrations
+from app.store.events import events_after
 from app.store.migrations import current_revision, latest_revision, migrate, revisions
 from app.store.schema import metadata
 from app.store.store import Store
@@ -82,6 +84,36 @@ def test_a_database_from_before_alembic_is_taken_over(tmp_path: Path) -> None:
         assert current_revision(connection) == latest_revision()
         assert connection.scalar(text("SELECT value FROM counters WHERE name = 'events'")) == 7
         assert not inspect(connection).has_table("schema_version")
+    engine.dispose()
+
+
+def test_events_of_older_databases_name_their_module_and_executor(empty_url: str) -> None:
+    engine = create_engine(empty_url)
+    with engine.begin() as connection:
+        migrate(connection, "0006")
+        connection.execute(
+            text(
+                "INSERT INTO modules (id, name, kind, executor, spec, generation, version,"
+                " created_at, updated_at) VALUES (7, 'net', 'module', 'cpu(0)', '{}', 1, 1, 0, 0)"
+            )
+        )
+        connection.execute(
+            text(
+                "INSERT INTO jobs (id, module_id, kind, status, params, priority, attempt, lost,"
+                " max_attempts, lease_seconds, progress, created_at, updated_at, executor)"
+                " VALUES (3, 7, 'fit', 'queued', '{}', 0, 0, 0, 3, 30, '{}', 0, 0, 'cpu(0)')"
+            )
+        )
+        connection.execute(
+            text(
+                "INSERT INTO events (id, job_id, attempt, kind, status, data, created_at)"
+                " VALUES (5, 3, 0, 'submitted', 'queued', '{\"kind\": \"fit\"}', 1)"
+            )
+        )
+        migrate(connection)
+        (found,) = events_after(connection, 0, 10)
+        assert (found.id, found.job_id, found.type) == (5, 3, JobEvent.SUBMITTED)
+        assert (found.module, found.executor, found.data) == ("net", "cpu(0)", {"kind": "fit"})
     engine.dispose()
 
 

@@ -44,7 +44,7 @@ def read(store: Store, job_id: int) -> Job:
 
 def kinds(store: Store, job_id: int) -> list[JobEvent]:
     with store.read() as connection:
-        return [row.kind for row in events_after(connection, 0, 100, job_id)]
+        return [row.type for row in events_after(connection, 0, 100, job_id)]
 
 
 def test_jobs_of_a_module_run_in_order_of_priority_and_age(two_modules: Store) -> None:

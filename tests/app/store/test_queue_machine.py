@@ -280,11 +280,11 @@ class QueueMachine(RuleBasedStateMachine):
         self.newest_event = rows[-1].id if rows else 0
         replayed: dict[int, JobStatus] = {}
         for row in rows:
-            if row.kind is JobEvent.SUBMITTED:
+            if row.type is JobEvent.SUBMITTED:
                 assert row.job_id not in replayed
                 replayed[row.job_id] = JobStatus.QUEUED
             else:
-                replayed[row.job_id] = advance(replayed[row.job_id], row.kind)
+                replayed[row.job_id] = advance(replayed[row.job_id], row.type)
             assert row.status is replayed[row.job_id]
         assert replayed == {job.id: job.status for job in self.all_jobs()}
 

@@ -1,0 +1,130 @@
+"""Events of modules and executors: written with what they tell of, or not at all, and bounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.domain.declaration import FolderModel
+from app.domain.events import ServerEvent
+from app.domain.module import SINGLE, BindSpec, InputDesc, ModuleRecord
+from app.domain.restoration import MOST_DEATHS, RestoreStatus
+from app.errors import InUse, StorageFull
+from app.services.restore_log import RestoreLog
+
+BIND = BindSpec(data_shapes=(InputDesc(name="data", shape=(4, 8)),))
+E = ServerEvent
+
+
+def told(bench: Any) -> list[tuple[str, str | None]]:
+    rows = bench.jobs.events()
+    return [(row.type, row.module) for row in rows if row.job_id is None]
+
+
+def test_a_module_tells_of_its_life(bench: Any) -> None:
+    bench.modules.create(ModuleRecord(name="new", symbols={SINGLE: "{}"}))
+    bench.modules.change("new", lambda new: new.evolve(bind=BIND))
+    marked = bench.modules.mark_unsaved("new")
+    bench.modules.mark_unsaved("new")  # every step of a training does not say it again
+    bench.modules.unmark(bench.modules.get("new"))
+    bench.modules.delete("new")
+    assert told(bench)[-5:] == [
+        (E.MODULE_CREATED, "new"),
+        (E.MODULE_BOUND, "new"),
+        (E.MODULE_PARAMS_CHANGED, "new"),
+        (E.MODULE_CHANGED, "new"),
+        (E.MODULE_DELETED, "new"),
+    ]
+    (row,) = [one for one in bench.jobs.events() if one.type is E.MODULE_PARAMS_CHANGED]
+    assert (row.executor, row.status, row.attempt) == (marked.executor, None, None)
+
+
+def test_what_is_refused_or_fails_tells_nothing(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.fit("a")
+    before = told(bench)
+    with pytest.raises(InUse):
+        bench.modules.delete("a")
+
+    def fail(*arguments: Any) -> None:
+        raise StorageFull
+
+    monkeypatch.setattr("app.services.modules.append_events", fail)
+    with pytest.raises(StorageFull):
+        bench.modules.change("a", lambda a: a.evolve(bind=BIND))
+    assert bench.modules.get("a").bind is None, "no change without its event"
+    assert told(bench) == before
+
+
+def test_whoever_follows_is_woken(bench: Any) -> None:
+    ticket = bench.bells.events.ticket()
+    bench.modules.change("a", lambda a: a.evolve(bind=BIND))
+    assert bench.bells.events.ticket() > ticket
+
+
+def test_the_module_of_a_model_of_the_models_folder_is_told_of_by_the_model(bench: Any) -> None:
+    folder = FolderModel(model="net", signature="0" * 64)
+    before = told(bench)
+    record = ModuleRecord(name="net.folder-0", symbols={SINGLE: "{}"}, folder=folder)
+    created = bench.modules.create(record)
+    bench.modules.change(created.name, lambda one: one.evolve(bind=BIND))
+    assert told(bench) == before
+    RestoreLog(bench.store).evicted(created.name)
+    assert told(bench) == [*before, (E.MODULE_EVICTED, "net")]
+
+
+def test_the_death_of_an_executor_tells_what_is_lost(bench: Any) -> None:
+    log = RestoreLog(bench.store, bench.clock, bench.bells.events)
+    bench.modules.mark_unsaved("b")
+    before = len(told(bench))
+    log.begin("a")
+    log.executor_lost("cpu(0)", "killed")
+    log.executor_started("cpu(0)", restarts=1)
+    log.executor_started("cpu(0)", restarts=2)
+    assert told(bench)[before:] == [
+        (E.EXECUTOR_LOST, None),
+        (E.EXECUTOR_RESTARTED, None),
+        (E.MODULE_PARAMS_LOST, "b"),
+        (E.EXECUTOR_RESTARTED, None),
+    ]
+    lost = bench.jobs.events(types=[E.EXECUTOR_LOST])[0]
+    assert (lost.executor, lost.data) == ("cpu(0)", {"reason": "killed"})
+
+
+def test_a_module_is_quarantined_once(bench: Any) -> None:
+    log = RestoreLog(bench.store, bench.clock)
+    before = len(told(bench))
+    for _ in range(MOST_DEATHS):
+        log.begin("a")
+        log.executor_started("cpu(0)", ["a"], restarts=1)
+    log.executor_started("cpu(0)", ["a"], restarts=1)
+    log.end("b", lambda _: RestoreStatus(fault="it is damaged"))
+    log.end("b", lambda _: RestoreStatus(fault="it is damaged"))
+    log.forget("b")
+    log.begin("b")
+    log.end("b", lambda _: RestoreStatus(), is_restored=True)
+    found = [one for one in told(bench)[before:] if one[1] is not None]
+    assert found == [
+        (E.MODULE_QUARANTINED, "a"),
+        (E.MODULE_QUARANTINED, "b"),
+        (E.MODULE_RESTORED, "b"),
+    ]
+    reasons = [row.data["reason"] for row in bench.jobs.events(types=[E.MODULE_QUARANTINED])]
+    assert reasons == ["its restore ended the executor's process 2 times", "it is damaged"]
+
+
+def test_only_the_last_ones_are_kept(bench: Any) -> None:
+    bench.fit("a")
+    for number in range(20):
+        bench.modules.change("a", lambda a, n=number: a.evolve(labels={"out": (str(n),)}))
+    rows = bench.jobs.events()
+    bench.jobs.forget_events(5)
+    left = bench.jobs.events()
+    of_server = [row for row in rows if row.job_id is None]
+    of_jobs = [row for row in rows if row.job_id is not None]
+    assert [row.id for row in left if row.job_id is None] == [row.id for row in of_server][-5:]
+    assert [row for row in left if row.job_id is not None] == of_jobs
+    bench.jobs.forget_events(5)
+    assert bench.jobs.events() == left
