@@ -7,6 +7,7 @@ leads around it. What scope a route asks for is looked up by the route that was 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -123,15 +124,40 @@ class _Exchange:
         self._send = send
         self._in_body = True
         self._is_stream = False
+        self._is_over = False
 
     async def receive(self) -> Message:
         """Return what comes; a body that is still coming when its key ends is refused."""
+        if not self._in_body:
+            return await self._receive_or_end()
         message = await self._receive()
         if self._in_body and message["type"] == "http.request":
             self._in_body = message.get("more_body", False)
             if self._in_body and not self._ring.is_valid(self._key):
                 raise Unauthorized(_ENDED)
         return message
+
+    async def _receive_or_end(self) -> Message:
+        """Wait for the client to hang up; a stream of events, a silent one too, ends with its key.
+
+        Whoever sends it listens here meanwhile.
+        """
+        coming = asyncio.ensure_future(self._receive())
+        try:
+            while not coming.done():
+                changed = self._ring.next_change()
+                if self._is_stream and not self._ring.is_valid(self._key):
+                    await self._end()
+                    return {"type": "http.disconnect"}
+                await asyncio.wait([coming, changed], return_when=asyncio.FIRST_COMPLETED)
+            return coming.result()
+        finally:
+            coming.cancel()
+
+    async def _end(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def send(self, message: Message) -> None:
         """Send; a stream of events ends with its key."""
@@ -140,8 +166,8 @@ class _Exchange:
             fields = message.get("headers", ())
             kinds = [value for name, value in fields if name.lower() == b"content-type"]
             self._is_stream = any(kind.startswith(b"text/event-stream") for kind in kinds)
-        elif self._is_stream and not self._ring.is_valid(self._key):
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+        elif self._is_stream and (self._is_over or not self._ring.is_valid(self._key)):
+            await self._end()
             raise OSError(_ENDED)  # as of a connection that the client has closed
         await self._send(message)
 

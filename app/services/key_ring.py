@@ -37,6 +37,7 @@ class KeyRing:
         self._fault = ""
         self._listeners: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
+        self._next_change: asyncio.Future[None] | None = None
         self.is_in_force = False
         """False where everything is open, for there are no keys and have been none."""
 
@@ -68,6 +69,12 @@ class KeyRing:
     def on_change(self, listener: Callable[[], None]) -> None:
         """Call a listener after each change, and when a key expires."""
         self._listeners.append(listener)
+
+    def next_change(self) -> asyncio.Future[None]:
+        """Return what is done when keys change or one expires; common to all who wait for it."""
+        if self._next_change is None or self._next_change.done():
+            self._next_change = asyncio.get_running_loop().create_future()
+        return self._next_change
 
     def identify(self, texts: Iterable[str]) -> ApiKey:
         """Return the key that a request brings.
@@ -158,6 +165,8 @@ class KeyRing:
     def _tell(self) -> None:
         for listener in self._listeners:
             listener()
+        if self._next_change is not None and not self._next_change.done():
+            self._next_change.set_result(None)
 
     def _set(self, keys: Iterable[ApiKey]) -> None:
         known: dict[str, ApiKey] = {}

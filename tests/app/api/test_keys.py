@@ -299,7 +299,7 @@ def test_a_stream_of_events_ends_with_its_key(server: ServerProcess, data_dir: P
         lines = answer.iter_lines()
         revoke_key(data_dir, "follower")
         wait_until(lambda: status(server, "GET", "/v1/modules", key) == 401, "it is refused", 1)
-        list(lines)  # it ends, at the next sign of life
+        list(lines)
     assert "Traceback" not in server.log.read_text()
 
 
