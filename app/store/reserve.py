@@ -19,13 +19,23 @@ class Reserve:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._looked_at = -_AGAIN_SECONDS
+        self._is_given_up = False
+
+    @property
+    def is_given_up(self) -> bool:
+        """True from when the disk was full until there is room again."""
+        return self._is_given_up
+
+    @property
+    def is_due(self) -> bool:
+        """True where ``keep`` would look after the room, which it does now and then."""
+        return time.monotonic() - self._looked_at >= _AGAIN_SECONDS
 
     def keep(self) -> None:
         """Take the room, unless it is taken, or was asked for a moment ago and not there."""
-        now = time.monotonic()
-        if now - self._looked_at < _AGAIN_SECONDS:
+        if not self.is_due:
             return
-        self._looked_at = now
+        self._looked_at = time.monotonic()
         with contextlib.suppress(OSError):
             if self._path.exists():
                 return
@@ -37,11 +47,13 @@ class Reserve:
                 finally:
                     os.close(descriptor)
                 os.replace(part, self._path)
+                self._is_given_up = False
             except OSError:
                 part.unlink(missing_ok=True)
 
     def give_up(self) -> None:
         """Let the database have the room."""
         self._looked_at = time.monotonic()
+        self._is_given_up = True
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sqlite3
 from collections.abc import Iterator
@@ -125,9 +126,25 @@ class Store:
         except StorageFull:
             if self._reserve is not None:
                 self._reserve.give_up()
+                self._empty_log()
             raise
         if self._reserve is not None:
+            if self._reserve.is_due or self._reserve.is_given_up:
+                self._empty_log()
             self._reserve.keep()
+
+    def _empty_log(self) -> None:
+        """Move what SQLite's write-ahead log holds into the database, as far as that can be.
+
+        The next writes go where these were in the log. Left to itself SQLite lets it grow to 4 MB
+        before, and on a full disk that would take all of the reserve within seconds.
+        """
+        with contextlib.suppress(SQLAlchemyError, sqlite3.Error):
+            connection = self._engine.raw_connection()
+            try:
+                connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)").close()
+            finally:
+                connection.close()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

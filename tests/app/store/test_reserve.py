@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from app.errors import StorageFull
 from app.store import reserve
@@ -39,3 +43,37 @@ def test_where_there_is_no_room_none_is_kept(
     monkeypatch.setattr(reserve.os, "posix_fallocate", no_room)
     reserve.Reserve(tmp_path / "room.reserve").keep()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 8 MiB, where this machine lets us mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("this machine does not let us mount a disk")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_much_can_be_noted_on_a_full_disk(small_disk: Path) -> None:
+    store = Store(f"sqlite:///{small_disk / 'room.db'}")
+    store.open()
+    note = text("UPDATE data_directory SET directory = :said")
+    with store.write() as connection:
+        connection.execute(text("INSERT INTO data_directory VALUES (1, 'a')"))
+    with (small_disk / "filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+        while filler.write(bytes(4096)):
+            pass
+    refused = 0
+    for number in range(2000):  # each takes a page of the log, at least
+        try:
+            with store.write() as connection:
+                connection.execute(note, {"said": str(number)})
+        except StorageFull:
+            refused += 1
+    assert refused == 1, "the first, for which the reserve was given up"
+    with store.read() as connection:
+        assert connection.scalar(text("SELECT directory FROM data_directory")) == "1999"
+    store.close()
