@@ -149,7 +149,8 @@ class _Exchange:
                 if self._is_stream and not self._ring.is_valid(self._key):
                     await self._end()
                     return {"type": "http.disconnect"}
-                await asyncio.wait([coming, changed], return_when=asyncio.FIRST_COMPLETED)
+                either: list[asyncio.Future[Any]] = [coming, changed]
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             return coming.result()
         finally:
             coming.cancel()
