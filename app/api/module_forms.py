@@ -43,10 +43,10 @@ async def read_module_form(
 
     Returns:
         the module; the tag of its checkpoint, None where there is no file of parameters; and
-        whether parameters that it does not have are passed over.
+        whether parameters that it does not have are passed over, as they are unless it says.
     """
     form = await _read(request, files)
-    epoch, allow_extra = form.pop("epoch"), _flag(form, "allow_extra")
+    epoch, allow_extra = form.pop("epoch"), _flag(form, "allow_extra", default="true")
     plain = {name: _value(name, values) for name, values in form.fields.items()}
     body = await check_object(request, ModuleBody, plain)
     body = body.with_texts(await _symbols(request, files))
@@ -73,7 +73,7 @@ def module_form() -> dict[str, Any]:
         **lists,
         **{name: {"type": "string", "description": "As JSON."} for name in _JSON_TEXTS},
         **_EPOCH,
-        "allow_extra": {"type": "string", "enum": list(_FLAGS)},
+        "allow_extra": {"type": "string", "enum": list(_FLAGS), "default": "true"},
         "symbol": _FILE,
         **_FILES,
     }
@@ -124,8 +124,8 @@ def _value(name: str, values: list[str]) -> Any:
     return _parse(name, values[0].encode()) if name in _JSON_TEXTS else values[0]
 
 
-def _flag(form: Form, name: str) -> bool:
-    text = form.pop(name) or "false"
+def _flag(form: Form, name: str, default: str) -> bool:
+    text = form.pop(name) or default
     if text not in _FLAGS:
         raise Invalid(name, text, "true or false")
     return _FLAGS[text]

@@ -17,6 +17,7 @@ from app.api.dependencies import (
     ServicesOf,
 )
 from app.api.filters import ALL, ExecutorNames, ModuleKinds, ModuleStates, Prefix, Stages
+from app.api.finding_views import findings_view
 from app.api.forms import closed_beside_the_loop, is_form
 from app.api.module_forms import module_form, read_module_form
 from app.api.module_views import shown, shown_all
@@ -27,6 +28,7 @@ from app.domain.module import SINGLE, BindSpec, BucketShapes, ModuleRecord, requ
 from app.errors import NotFound
 from app.services.modules import ModuleFilter
 from app.services.services import Services
+from app.services.upload_findings import Findings
 
 __all__ = ["router"]
 
@@ -99,42 +101,56 @@ async def create_module(
     A form has these as files (`symbol`, or `symbols[KEY]` of each bucket), and on request a
     foreign checkpoint's `params` and `states`. The parameters are loaded; the states wait for an
     optimizer, and then for `load`. Fields with lists are repeated.
+
+    Which variables are data, labels and states is worked out where it is not said, and with
+    parameters, shapes that fit them; `found` in the answer tells. Parameters that the symbol does
+    not have are passed over with a warning, unless `allow_extra` is false.
     """
     if is_form(request):
-        record = await _create_from_form(request, services, idempotency_key)
+        record, findings = await _create_from_form(request, services, idempotency_key)
     else:
         body = await read_module_body(request)
-        record = await _create_from_body(body, services, idempotency_key)
+        record, findings = await _create_from_body(body, services, idempotency_key)
     response.headers["Location"] = f"/v1/modules/{record.name}"
     response.headers["ETag"] = record.etag
-    return await shown(services, record)
+    view = await shown(services, record)
+    return view if findings is None else view.model_copy(update={"found": findings_view(findings)})
 
 
 async def _create_from_body(
     body: ModuleBody, services: Services, idempotency_key: str | None
-) -> ModuleRecord:
+) -> tuple[ModuleRecord, Findings | None]:
     executor = services.executors.names[0]
     if body.source is None:
-        return await services.commands.create(body.to_record(executor), idempotency_key)
+        record = body.to_record(executor)
+        findings = await services.commands.inspect(record, body.given_names)
+        record = record if findings is None else findings.named(record, body.given_names)
+        return await services.commands.create(record, idempotency_key), findings
     body.check_derived()
     derived = await services.commands.derive(
         body.source.module, body.source.tag, body.output, body.head
     )
     record = body.to_derived(derived, executor)
-    return await services.commands.create_derived(record, idempotency_key)
+    return await services.commands.create_derived(record, idempotency_key), None
 
 
 async def _create_from_form(
     request: Request, services: Services, idempotency_key: str | None
-) -> ModuleRecord:
+) -> tuple[ModuleRecord, Findings | None]:
     async with closed_beside_the_loop(services.checkpoints.begin_whole()) as files:
         body, tag, allow_extra = await read_module_form(request, files)
         record = body.to_record(services.executors.names[0])
+        params = await asyncio.to_thread(files.params)
+        findings = await services.commands.inspect(record, body.given_names, params)
+        if findings is not None:
+            findings.check_missing()
+            record = findings.named(record, body.given_names)
         if tag is None:
-            return await services.commands.create(record, idempotency_key)
-        return await services.commands.create_from_files(
+            return await services.commands.create(record, idempotency_key), findings
+        created = await services.commands.create_from_files(
             record, tag, files, allow_extra=allow_extra, idempotency_key=idempotency_key
         )
+        return created, findings
 
 
 @router.get("/{module}", summary="Describe a module", responses=problems(404, 422))
@@ -195,7 +211,11 @@ async def delete_module(module: ModuleName, services: ServicesOf) -> None:
     dependencies=IF_MATCH,
 )
 async def bind_module(module: ModuleName, request: Request, services: ServicesOf) -> ModuleView:
-    """Give a module shapes and memory, or bind it anew; its parameters stay."""
+    """Give a module shapes and memory, or bind it anew; its parameters stay.
+
+    Inputs may be left out, all of them too, whose shapes can be told from the parameters; a module
+    that is bound keeps its shapes.
+    """
     spec = await read_object(request, BindSpec)
     return await shown(services, await services.commands.bind(module, spec))
 

@@ -16,6 +16,7 @@ from app.domain.module import SINGLE, BucketShapes, ModuleKind, ModuleRecord
 from app.domain.names import BucketKey
 from app.domain.origin import Head
 from app.errors import Invalid, Malformed
+from app.services.upload_findings import GivenNames
 from app.tensors.json_bodies import parse_json
 
 __all__ = [
@@ -82,6 +83,7 @@ class ModuleBody:
             hold for any; ``bind`` then has open axes.
         default_bucket_key: the bucket that ``bind`` binds; it must have every parameter. The
             largest where ``buckets`` are given.
+        data_names, label_names, state_names: inputs of the symbol; worked out where None.
         kind: as the symbol or symbols say where None.
         fixed_param_names, fixed_param_patterns, excluded_param_patterns: parameters that are not
             trained: by name, and by parts of names, those apart that have an excluded part.
@@ -101,9 +103,9 @@ class ModuleBody:
     symbols: dict[str, dict[str, Any] | str] | None = None
     buckets: Annotated[tuple[Length, ...], Field(max_length=256)] = ()
     default_bucket_key: BucketKey | None = None
-    data_names: tuple[str, ...] = ("data",)
-    label_names: tuple[str, ...] = ("softmax_label",)
-    state_names: tuple[str, ...] = ()
+    data_names: tuple[str, ...] | None = None
+    label_names: tuple[str, ...] | None = None
+    state_names: tuple[str, ...] | None = None
     fixed_param_names: tuple[str, ...] = ()
     fixed_param_patterns: tuple[str, ...] = ()
     excluded_param_patterns: tuple[str, ...] = ()
@@ -115,8 +117,17 @@ class ModuleBody:
     executor: str | None = None
     contexts: tuple[str, ...] = ()
 
+    @property
+    def given_names(self) -> GivenNames:
+        """The names of inputs that it says."""
+        return {
+            "data_names": self.data_names,
+            "label_names": self.label_names,
+            "state_names": self.state_names,
+        }
+
     def to_record(self, executor: str) -> ModuleRecord:
-        """Return the record to create.
+        """Return the record to create, without the names of its inputs.
 
         Args:
             executor: where it goes unless the body says.
@@ -132,9 +143,6 @@ class ModuleBody:
             kind=self._kind(),
             symbols=self._symbols(),
             default_bucket_key=self._default_key(),
-            data_names=self.data_names,
-            label_names=self.label_names,
-            state_names=self.state_names,
         )
         return self._completed(record, executor)
 

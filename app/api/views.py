@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.fact_views import LiveModuleView
+from app.api.finding_views import FindingsView
 from app.api.timestamps import Timestamp, with_timestamps
 from app.domain.checkpoint import CheckpointManifest
 from app.domain.codec import to_plain
@@ -177,6 +178,10 @@ class ModuleView(BaseModel):
     live: LiveModuleView | None = Field(
         default=None,
         description="What the executor knows: arguments, shapes, memory; null while it is down.",
+    )
+    found: FindingsView | None = Field(
+        default=None,
+        description="What it was taken for; in the answer to its creation from a symbol alone.",
     )
 
 
@@ -380,7 +385,7 @@ def module_view(
 _OWN = frozenset(
     {
         *("name", "etag", "stage", "bucket_keys", "default_bucket_key", "checkpoint", "live"),
-        "transforms",
+        *("found", "transforms"),
     }
 )
 

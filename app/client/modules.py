@@ -89,11 +89,11 @@ class ModuleCalls(Connection):
     def bind(
         self,
         name: str,
-        data_shapes: Sequence[Mapping[str, Any]],
+        data_shapes: Sequence[Mapping[str, Any]] = (),
         label_shapes: Sequence[Mapping[str, Any]] = (),
         **options: Any,
     ) -> dict[str, Any]:
-        """Bind a module."""
+        """Bind a module; inputs may be left out whose shapes its parameters tell."""
         body = {"data_shapes": data_shapes, "label_shapes": label_shapes, **options}
         return self._json("POST", f"/v1/modules/{name}/bind", json=body)
 

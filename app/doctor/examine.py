@@ -5,15 +5,18 @@ from __future__ import annotations
 import statistics
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
 
-from app.executor.modules.input_shapes import guess_shapes, is_label
+from app.executor.modules.inspection import Examination
+from app.executor.modules.inspection import examine as examine_symbol
+from app.executor.modules.variable_roles import GivenNames
 from app.quoting import did_you_mean
 from core.checkpoint import load_params, read_states
 from core.device import Context
@@ -25,10 +28,19 @@ from core.symbol import Symbol
 from core.symbol import load as load_symbol
 from core.types import Shape, shape_size
 
-__all__ = ["Finding", "Model", "examine"]
+__all__ = ["Finding", "Model", "Verdict", "examine"]
 
 _MOST_NAMES = 6
 _RUNS = 5
+
+
+class Verdict(StrEnum):
+    """What a finding means for the use of a model."""
+
+    GOOD = "good"
+    OPEN = "open"
+    """It cannot be told without what only the caller knows."""
+    WRONG = "wrong"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +49,20 @@ class Finding:
 
     Attributes:
         step: what was examined.
-        ok: False where the model cannot be used as it is.
+        verdict: what it means.
         summary: one line.
         details: further figures by name, for JSON.
     """
 
     step: str
-    ok: bool
+    verdict: Verdict
     summary: str
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """False where the examination ends with this, or the model cannot be used as it is."""
+        return self.verdict is Verdict.GOOD
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +107,7 @@ def examine(model: Model) -> Iterator[Finding]:
         params = load_params(model.prefix, model.epoch)
         yield _parameters(*params)
     except (MXNetError, ValueError) as error:
-        yield Finding("parameters", False, str(error))
+        yield Finding("parameters", Verdict.WRONG, str(error))
     if model.states_path.exists():
         yield _states(model)
     if not operators.ok or params is None:
@@ -98,11 +115,13 @@ def examine(model: Model) -> Iterator[Finding]:
     try:
         symbol = load_symbol(str(model.symbol_path))
     except MXNetError as error:
-        yield Finding("graph", False, str(error))
+        yield Finding("graph", Verdict.WRONG, str(error))
         return
-    yield (graph := _graph(symbol, *params))
+    stored = {name: array.shape for part in params for name, array in part.items()}
+    found = examine_symbol(symbol, stored, GivenNames(), model.shapes)
+    yield (graph := _graph(found))
     if graph.ok:
-        yield from _use(model, symbol, *params)
+        yield from _use(model, found, *params)
 
 
 def _files(model: Model) -> Finding:
@@ -110,12 +129,12 @@ def _files(model: Model) -> Finding:
     if missing:
         beside = sorted(path.name for path in model.symbol_path.parent.glob("*.params"))
         hint = f"; there are {_listed(beside)}" if beside else ""
-        return Finding("files", False, f"missing: {', '.join(missing)}{hint}")
+        return Finding("files", Verdict.WRONG, f"missing: {', '.join(missing)}{hint}")
     paths = [model.symbol_path, model.params_path]
     paths += [model.states_path] if model.states_path.exists() else []
     sizes = {path.name: path.stat().st_size for path in paths}
     text = ", ".join(f"{name} ({_size(size)})" for name, size in sizes.items())
-    return Finding("files", True, text, {"files": sizes})
+    return Finding("files", Verdict.GOOD, text, {"files": sizes})
 
 
 def _operators(model: Model) -> Finding:
@@ -124,7 +143,9 @@ def _operators(model: Model) -> Finding:
         graph = orjson.loads(model.symbol_path.read_bytes())
         names = list(_operator_names(graph))
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        return Finding("operators", False, f"{model.symbol_path.name} holds no graph: {error}")
+        return Finding(
+            "operators", Verdict.WRONG, f"{model.symbol_path.name} holds no graph: {error}"
+        )
     counts = Counter(name for name in names if name != "null")
     unknown = {
         name: did_you_mean(name, registered_names()) for name in counts if not has_operator(name)
@@ -132,9 +153,9 @@ def _operators(model: Model) -> Finding:
     details = {"operators": dict(counts.most_common()), "unknown": sorted(unknown)}
     if unknown:
         text = ", ".join(f"{name!r}{hint}" for name, hint in sorted(unknown.items()))
-        return Finding("operators", False, f"not known here: {text}", details)
+        return Finding("operators", Verdict.WRONG, f"not known here: {text}", details)
     text = ", ".join(f"{count} {name}" for name, count in counts.most_common())
-    return Finding("operators", True, text or "none", details)
+    return Finding("operators", Verdict.GOOD, text or "none", details)
 
 
 def _operator_names(graph: Any) -> Iterator[str]:
@@ -160,68 +181,72 @@ def _parameters(arguments: Mapping[str, NDArray], auxiliary: Mapping[str, NDArra
     if wrong:
         text += f"; NaN or infinite values in {_listed(wrong)}"
     details = {"numbers": count, "bytes": nbytes, "dtypes": dtypes, "not_finite": wrong}
-    return Finding("parameters", not wrong, text, details)
+    return Finding("parameters", Verdict.WRONG if wrong else Verdict.GOOD, text, details)
 
 
 def _states(model: Model) -> Finding:
     try:
         read = read_states(model.states_path.read_bytes())
     except MXNetError as error:
-        return Finding("optimizer states", False, str(error))
+        return Finding("optimizer states", Verdict.WRONG, str(error))
     states, optimizer = read if isinstance(read, tuple) else (read, None)
     kind = "" if optimizer is None else f" of {type(optimizer).__name__}"
     text = f"states{kind} for {len(states)} parameters"
-    return Finding("optimizer states", True, text, {"parameters": len(states)})
+    return Finding("optimizer states", Verdict.GOOD, text, {"parameters": len(states)})
 
 
-def _graph(
-    symbol: Symbol, arguments: Mapping[str, NDArray], auxiliary: Mapping[str, NDArray]
-) -> Finding:
-    """Compare what the graph needs with what the file holds."""
-    names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
-    inputs = [name for name in names if name not in arguments]
-    missing = [name for name in states if name not in auxiliary]
-    extra = [name for name in arguments if name not in names]
-    extra += [name for name in auxiliary if name not in states]
+def _graph(found: Examination) -> Finding:
+    """Tell what the graph needs, and whether the file has it."""
+    roles, outputs = found.roles, found.symbol.list_outputs()
     details = {
-        "inputs": inputs,
-        "outputs": symbol.list_outputs(),
-        "missing": missing,
-        "extra": extra,
+        "data": roles.data,
+        "labels": roles.labels,
+        "states": roles.states,
+        "outputs": outputs,
+        "missing": roles.missing,
+        "extra": roles.extra,
     }
-    text = f"inputs {_listed(inputs)}; outputs {_listed(symbol.list_outputs())}"
-    if missing:
-        text += f"; the file lacks auxiliary states {_listed(missing)}"
-    if extra:
-        text += f"; not used by the graph: {_listed(extra)}"
-    return Finding("graph", not missing, text, details)
+    groups = (("inputs", roles.data), ("labels", roles.labels), ("first states", roles.states))
+    text = "; ".join(f"{what} {_listed(names)}" for what, names in groups if names)
+    text += f"; outputs {_listed(outputs)}"
+    if roles.missing:
+        text += f"; the file lacks {_listed(roles.missing)}"
+    if roles.extra:
+        text += f"; not used by the graph: {_listed(roles.extra)}"
+    return Finding("graph", Verdict.WRONG if roles.missing else Verdict.GOOD, text, details)
 
 
 def _use(
     model: Model,
-    symbol: Symbol,
+    found: Examination,
     arguments: Mapping[str, NDArray],
     auxiliary: Mapping[str, NDArray],
 ) -> Iterator[Finding]:
-    stored = {name: array.shape for name, array in (*arguments.items(), *auxiliary.items())}
-    shapes = guess_shapes(symbol, stored, model.shapes)
-    if shapes is None:
-        yield _unknown_shapes(model, symbol, arguments)
+    guess = found.guess
+    if guess.open or not set(found.roles.data) <= guess.shapes.keys():
+        yield _unknown_shapes(model, found, arguments)
+        return
+    shapes = {**model.shapes, **guess.shapes}
+    if fault := _contradiction(found.symbol, arguments, shapes):
+        yield Finding("shapes", Verdict.WRONG, fault)
         return
     text = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
     guessed = sorted(shapes.keys() - model.shapes.keys())
     hint = "; guessed, set them with --shape" if guessed else ""
-    yield Finding("shapes", True, f"{text}{hint}", {"shapes": shapes, "guessed": guessed})
+    if guess.free:
+        hint += f"; other sizes of {_listed(guess.free)} fit as well"
+    details = {"shapes": shapes, "guessed": guessed, "free": guess.free}
+    yield Finding("shapes", Verdict.GOOD, f"{text}{hint}", details)
     started = time.perf_counter()
     try:
-        executor = _bind(model, symbol, shapes, arguments, auxiliary)
+        executor = _bind(model, found.symbol, shapes, arguments, auxiliary)
     except (MXNetError, ValueError) as error:
-        yield Finding("bind", False, str(error))
+        yield Finding("bind", Verdict.WRONG, str(error))
         return
     seconds, memory = time.perf_counter() - started, executor.memory_report()
     yield Finding(
         "bind",
-        True,
+        Verdict.GOOD,
         f"in {seconds * 1e3:.0f} ms; parameters {_size(memory.arguments + memory.auxiliaries)}, "
         f"activations {_size(memory.arena)}",
         {"seconds": seconds, "arena_bytes": memory.arena},
@@ -229,20 +254,28 @@ def _use(
     yield _run(executor)
 
 
-def _unknown_shapes(model: Model, symbol: Symbol, arguments: Mapping[str, NDArray]) -> Finding:
+def _contradiction(
+    symbol: Symbol, arguments: Mapping[str, NDArray], shapes: Mapping[str, Shape]
+) -> str:
+    """Return why shapes do not fit the parameters; nothing where they do."""
     names = symbol.list_arguments()
     known = {name: array.shape for name, array in arguments.items() if name in names}
     try:
-        symbol.infer_shape_partial(**{**known, **model.shapes})
+        symbol.infer_shape_partial(**{**known, **shapes})
     except MXNetError as error:
-        return Finding("shapes", False, str(error))
-    unknown = [name for name in names if name not in arguments and name not in model.shapes]
-    missing = [name for name in unknown if not is_label(name)] or unknown
+        return str(error)
+    return ""
+
+
+def _unknown_shapes(model: Model, found: Examination, arguments: Mapping[str, NDArray]) -> Finding:
+    if fault := _contradiction(found.symbol, arguments, model.shapes):
+        return Finding("shapes", Verdict.WRONG, fault)
+    missing = found.guess.open
     text = (
         f"none found that fit the parameters for {_listed(missing)}; "
-        f"give them, for example --shape {missing[0] if missing else names[0]}=1,3,224,224"
+        f"say them, for example --shape {missing[0]}=1,3,224,224"
     )
-    return Finding("shapes", False, text, {"missing": missing})
+    return Finding("shapes", Verdict.OPEN, text, {"missing": missing})
 
 
 def _bind(
@@ -267,7 +300,7 @@ def _run(executor: Executor) -> Finding:
             outputs = [output.asnumpy() for output in executor.forward(is_train=False)]
             times.append(time.perf_counter() - started)
     except MXNetError as error:
-        return Finding("run", False, str(error))
+        return Finding("run", Verdict.WRONG, str(error))
     shapes = {
         name: output.shape for name, output in zip(executor.output_dict, outputs, strict=True)
     }
@@ -279,10 +312,10 @@ def _run(executor: Executor) -> Finding:
         text += f"; NaN or infinite values in {_listed(wrong)}"
     count = sum(shape_size(shape) for shape in shapes.values())
     details = {"outputs": shapes, "numbers": count, "seconds": median, "not_finite": wrong}
-    return Finding("run", not wrong, text, details)
+    return Finding("run", Verdict.WRONG if wrong else Verdict.GOOD, text, details)
 
 
-def _listed(names: list[str]) -> str:
+def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_MOST_NAMES]) or "none"
     rest = len(names) - _MOST_NAMES
     return f"{shown} and {rest} more" if rest > 0 else shown

@@ -10,12 +10,24 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from app.doctor.examine import Finding, Model, examine
+from app.doctor.examine import Finding, Model, Verdict, examine
 from app.errors import ServiceError
 from app.executor.modules.hosted_module import parse_context
 from core.types import Shape
 
 __all__ = ["run_doctor"]
+
+_STATUSES = {Verdict.GOOD: 0, Verdict.OPEN: 3, Verdict.WRONG: 1}
+_MARKS = {
+    Verdict.GOOD: "[green]ok[/]  ",
+    Verdict.OPEN: "[yellow]open[/]",
+    Verdict.WRONG: "[red]wrong[/]",
+}
+_CONCLUSIONS = {
+    Verdict.GOOD: "[bold green]It loads, binds and runs.",
+    Verdict.OPEN: "[bold yellow]It loads; say the shapes asked for, to see whether it runs.",
+    Verdict.WRONG: "[bold red]It is not fit.",
+}
 
 
 def run_doctor(
@@ -25,7 +37,11 @@ def run_doctor(
     device: str = "cpu(0)",
     as_json: bool = False,
 ) -> int:
-    """Examine a model and print what is found; return 0 if it can be used as it is.
+    """Examine a model and print what is found.
+
+    Returns:
+        0 if it can be used as it is, 1 if it cannot, 2 for arguments that are none, and 3 where
+        shapes must be said before it can be told.
 
     Args:
         prefix, epoch: of ``prefix-symbol.json`` and ``prefix-0001.params``.
@@ -45,19 +61,22 @@ def run_doctor(
         findings.append(finding)
         if not as_json:
             console.print(_line(finding))
-    is_fit = all(finding.ok for finding in findings)
+    verdicts = {finding.verdict for finding in findings}
+    worst = next(one for one in (Verdict.WRONG, Verdict.OPEN, Verdict.GOOD) if one in verdicts)
     if as_json:
-        document = {"ok": is_fit, "findings": [dataclasses.asdict(one) for one in findings]}
+        document = {
+            "ok": worst is Verdict.GOOD,
+            "verdict": worst,
+            "findings": [dataclasses.asdict(one) | {"ok": one.ok} for one in findings],
+        }
         typer.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
     else:
-        verdict = "[bold green]It loads, binds and runs." if is_fit else "[bold red]It is not fit."
-        console.print(verdict)
-    return 0 if is_fit else 1
+        console.print(_CONCLUSIONS[worst])
+    return _STATUSES[worst]
 
 
 def _line(finding: Finding) -> str:
-    mark = "[green]ok[/]  " if finding.ok else "[red]wrong[/]"
-    return f"{mark} [bold]{finding.step}[/]: {escape(finding.summary)}"
+    return f"{_MARKS[finding.verdict]} [bold]{finding.step}[/]: {escape(finding.summary)}"
 
 
 def _parse_shape(text: str) -> tuple[str, Shape]:

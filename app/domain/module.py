@@ -41,6 +41,7 @@ __all__ = [
     "OptimizerSpec",
     "ParamsSource",
     "Stage",
+    "described_input",
     "require",
 ]
 
@@ -118,6 +119,12 @@ class InputDesc:
     lengths_of: str | None = None
 
 
+def described_input(name: str, shape: tuple[int, ...], layout: str | None = None) -> InputDesc:
+    """Return the description of an input of a shape, with the usual layout unless one is given."""
+    plain = InputDesc(name=name, shape=shape)
+    return plain if layout is None else dataclasses.replace(plain, layout=layout)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketShapes:
     """The shapes of one bucket of a bucketing module."""
@@ -133,7 +140,8 @@ class BindSpec:
     """What ``bind`` was given; enough to bind again after a restart.
 
     Attributes:
-        data_shapes: of the default bucket, where there are buckets.
+        data_shapes: of the default bucket, where there are buckets. In a request inputs may be left
+            out whose shapes can be told from the parameters, or from how the module is bound.
         label_shapes: empty for a module bound without labels.
         grad_req: one word for all arguments, or a word per argument.
         buckets: shapes of the other bound buckets, by bucket key as canonical JSON text.
@@ -141,7 +149,7 @@ class BindSpec:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
-    data_shapes: tuple[InputDesc, ...]
+    data_shapes: tuple[InputDesc, ...] = ()
     label_shapes: tuple[InputDesc, ...] = ()
     for_training: bool = True
     inputs_need_grad: bool = False

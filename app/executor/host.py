@@ -36,6 +36,7 @@ from app.executor.modules.process_memory import resident_bytes, return_free_memo
 from app.executor.modules.randomness import RandomStreams
 from app.executor.modules.residents import Residents
 from app.executor.modules.restoring import restored_module
+from app.executor.modules.shape_proposals import propose_shapes
 from app.executor.modules.stepping import Stepper
 from app.executor.modules.version_loading import load_version
 from app.executor.predict.batching import Batching
@@ -85,13 +86,8 @@ _PRIORITIES: Mapping[type[Any], Priority] = {
 _MEASURED_BATCHES = 16
 """The memory of jobs' modules is looked at once in so many."""
 _CHANGE_NO_MEMORY = (
-    calls.CutSymbols,
-    calls.DeleteModule,
-    calls.GetOptimizer,
-    calls.GetOutputs,
-    calls.GetParams,
-    calls.GetStates,
-    calls.SaveCheckpoint,
+    *(calls.CutSymbols, calls.DeleteModule, calls.GetOptimizer, calls.GetOutputs),
+    *(calls.GetParams, calls.GetStates, calls.ProposeShapes, calls.SaveCheckpoint),
 )
 
 
@@ -323,6 +319,9 @@ class ModuleHost:
 
     def _inspect_model(self, call: calls.InspectModel, tensors: Arrays) -> Computation:
         return Computation({}, lambda outputs: inspect_model(call))
+
+    def _propose_shapes(self, call: calls.ProposeShapes, tensors: Arrays) -> Answer:
+        return propose_shapes(self._get(call.module), call), {}
 
     def _check_job(self, call: calls.CheckJob, tensors: Arrays) -> Answer:
         check_job(parse_job_params(call.kind, call.params))

@@ -10,7 +10,7 @@ device with ``not_resident``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from app.domain.codec import to_plain
@@ -71,6 +71,7 @@ __all__ = [
     "OfModule",
     "PassCall",
     "Predict",
+    "ProposeShapes",
     "Reshape",
     "ResidentModules",
     "RestoreModule",
@@ -129,19 +130,46 @@ class ResidentModules(Strict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectModel(Strict):
-    """Ask for ``inputs``, ``labels``, ``outputs`` and likely ``shapes`` of what is no module yet.
+    """Ask what is no module yet: what its variables are, and which shapes fit its parameters.
 
-    ``shapes`` are by input and None where none were found that fit the parameters.
+    Answers ``data``, ``labels``, ``states``, ``outputs``; ``missing`` and ``extra`` parameters,
+    and those ``not_finite``; ``shapes`` and ``layouts`` of inputs, which labels have only a
+    ``usual`` shape, which inputs are ``free`` to have another and which are ``open``; ``symbol``,
+    where it had to be completed.
 
     Attributes:
         symbol: its JSON.
-        params: path of its parameters.
+        params: path of its parameters; None where there are none yet.
         shapes: of inputs, where they are known.
+        data_names, label_names, state_names: where they were said.
+        field: where the symbol is in the request, for errors.
     """
 
     symbol: str
-    params: str
-    shapes: dict[str, tuple[int, ...]]
+    params: str | None = None
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    data_names: tuple[str, ...] | None = None
+    label_names: tuple[str, ...] | None = None
+    state_names: tuple[str, ...] | None = None
+    field: str = "symbol"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposeShapes(OfModule):
+    """Ask how to bind a module: answers ``data_shapes`` and ``label_shapes`` as ``bind`` has them.
+
+    A module that is bound has those that it has. Refused, with all that is open, where they cannot
+    be told.
+
+    Attributes:
+        data_shapes, label_shapes: of inputs, where they are known.
+        for_training: labels must then have shapes that follow from the data, or are known; else
+            the answer has only those which do not.
+    """
+
+    data_shapes: tuple[InputDesc, ...] = ()
+    label_shapes: tuple[InputDesc, ...] = ()
+    for_training: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,6 +375,7 @@ CALL_NAMES: Mapping[type[Any], str] = {
     DeleteModule: "delete_module",
     DescribeModule: "describe_module",
     GetOptimizer: "get_optimizer",
+    ProposeShapes: "propose_shapes",
     Bind: "bind",
     Reshape: "reshape",
     BindBucket: "bind_bucket",

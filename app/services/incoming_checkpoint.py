@@ -107,6 +107,14 @@ class IncomingCheckpoint:
             raise Invalid("params", "nothing", "the parameters that the states belong to")
         return "params" in self._parts
 
+    def params(self) -> Path | None:
+        """Return the path of the parameters while they are here, None where there are none."""
+        if not self.has_params:
+            return None
+        upload = self.files[self._parts["params"]]
+        upload.finish()
+        return upload.path
+
     def symbol(self) -> bytes | None:
         """Return the symbol, None where there is none."""
         return self._read("symbol")

@@ -11,7 +11,7 @@ import asyncio
 import dataclasses
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from app.domain.module import (
     InputDesc,
     ModuleKind,
     ModuleRecord,
+    described_input,
 )
 from app.domain.names import check_name
 from app.domain.serving import ServingSpec
@@ -31,6 +32,7 @@ from app.errors import (
     AlreadyExists,
     Conflict,
     ExecutorGone,
+    FieldError,
     HostError,
     Invalid,
     NotFound,
@@ -47,6 +49,7 @@ from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
 from app.services.modules import ModuleService
 from app.services.predictions import Predictions
+from app.services.upload_findings import Findings, inspect
 
 __all__ = ["ModelRepository", "ModelState"]
 
@@ -287,31 +290,27 @@ class ModelRepository:
         declaration = files.declaration
         given = _given(declaration.inputs, declaration.buckets)
         call = calls.InspectModel(
-            symbol=files.symbol, params=str(files.params[files.epoch]), shapes=given
+            symbol=files.symbol,
+            params=str(files.params[files.epoch]),
+            shapes=given,
+            label_names=declaration.label_names,
         )
-        method, params = calls.to_call(call)
-        reply = await self._executors.get(executor).call(method, params)
-        reply.release()
-        inputs, labels, shapes = (reply.result[key] for key in ("inputs", "labels", "shapes"))
-        wanted = labels if declaration.label_names is None else declaration.label_names
-        names = [one for one in inputs if one not in wanted]
-        _check_inputs(declaration.inputs, names, shapes)
+        found = await inspect(self._executors.get(executor), call)
+        found.check_missing()
+        _check_inputs(declaration.inputs, found.data, found.open)
         for output in declaration.outputs:
-            if output not in reply.result["outputs"]:
-                expected = f"one of the outputs {', '.join(reply.result['outputs'])}"
+            if output not in found.outputs:
+                expected = f"one of the outputs {', '.join(found.outputs)}"
                 raise Invalid(f"outputs.{output}", output, expected)
         keys = [str(length) for length in sorted(set(declaration.buckets))] or [SINGLE]
-        guessed = {name: shapes[name] for name in names if name not in declaration.inputs}
+        guessed = {n: found.shapes[n] for n in found.data if n not in declaration.inputs}
         if guessed:
             _log.info("shapes that fit %s: %s", files.symbol_path, guessed)
-        described = tuple(_described(one, declaration.inputs.get(one), shapes) for one in names)
-        return ModuleRecord(
+        record = ModuleRecord(
             name="",
             kind=ModuleKind.BUCKETING if declaration.buckets else ModuleKind.MODULE,
             symbols=dict.fromkeys(keys, files.symbol),
             default_bucket_key=keys[-1],
-            data_names=tuple(names),
-            label_names=tuple(wanted),
             executor=executor,
             contexts=(executor,),
             serving=ServingSpec(
@@ -321,8 +320,13 @@ class ModelRepository:
             ),
             labels=files.labels,
             transforms=files.transforms,
-            bind=BindSpec(data_shapes=described, for_training=False),
+            bind=BindSpec(
+                data_shapes=_described_all(found, declaration.inputs),
+                label_shapes=tuple(_described(name, None, found) for name in found.usual),
+                for_training=False,
+            ),
         )
+        return found.named(record)
 
     async def _make(
         self, record: ModuleRecord, files: ModelFiles, folder: Path, signature: str
@@ -378,25 +382,29 @@ def _given(
 
 
 def _check_inputs(
-    declared: Mapping[str, DeclaredInput], names: list[str], shapes: Mapping[str, object] | None
+    declared: Mapping[str, DeclaredInput], names: Sequence[str], unknown: Sequence[str]
 ) -> None:
     for name in declared:
         if name not in names:
             raise Invalid(f"inputs.{name}", name, f"one of the inputs {', '.join(names) or '-'}")
-    if shapes is None:
-        missing = next(name for name in names if name not in declared)
-        raise Invalid(
-            f"inputs.{missing}.shape",
-            "nothing in modserve.yaml, and no shape was found that fits the parameters",
-            "its shape, the batch first",
-            f"for example inputs: {{{missing}: {{shape: [1, 3, 224, 224]}}}}",
+    if unknown:
+        raise Invalid.from_errors(
+            FieldError(
+                f"inputs.{name}.shape",
+                "nothing in modserve.yaml, and no shape was found that fits the parameters",
+                "its shape, the batch first",
+                f"for example inputs: {{{name}: {{shape: [1, 3, 224, 224]}}}}",
+            )
+            for name in unknown
         )
 
 
-def _described(
-    name: str, declared: DeclaredInput | None, shapes: Mapping[str, list[int]]
-) -> InputDesc:
+def _described_all(found: Findings, declared: Mapping[str, DeclaredInput]) -> tuple[InputDesc, ...]:
+    return tuple(_described(name, declared.get(name), found) for name in found.data)
+
+
+def _described(name: str, declared: DeclaredInput | None, found: Findings) -> InputDesc:
     if declared is None:
-        return InputDesc(name=name, shape=tuple(shapes[name]))
+        return described_input(name, found.shapes[name], found.layouts.get(name))
     shape = tuple(dim or 0 for dim in declared.shape)
     return InputDesc(name=name, shape=shape, dtype=declared.dtype, layout=declared.layout)

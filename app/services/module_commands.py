@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,13 @@ import structlog
 
 from app.domain.bucket_lengths import fill_lengths, shapes_for
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
+from app.domain.codec import from_plain
 from app.domain.module import (
+    SINGLE,
     BindSpec,
     BucketShapes,
     InitSpec,
+    ModuleKind,
     ModuleRecord,
     OptimizerSpec,
 )
@@ -30,6 +34,7 @@ from app.services.module_access import ModuleAccess
 from app.services.modules import ModuleService
 from app.services.restoration import Restoration, init_call
 from app.services.submissions import Submission
+from app.services.upload_findings import Findings, GivenNames, inspect
 
 __all__ = ["ModuleCommands"]
 
@@ -89,6 +94,31 @@ class ModuleCommands:
                 raise
             self._access.remember(created)
             return created
+
+    async def inspect(
+        self, record: ModuleRecord, given: GivenNames, params: Path | None = None
+    ) -> Findings | None:
+        """Work out what the inputs are of a module that is to be made, and which shapes fit.
+
+        Args:
+            record: the module, without the names of inputs.
+            given: those names that were said.
+            params: its parameters, where there is a file of them.
+
+        Returns:
+            None where it has not the default bucket that it says, which nothing can be made of.
+        """
+        self._executors.check(record.executor, "executor")
+        key = record.default_bucket_key
+        if key not in record.symbols:
+            return None
+        call = calls.InspectModel(
+            symbol=record.symbols[key],
+            params=None if params is None else str(params),
+            field="symbol" if key == SINGLE else f"symbols[{key}]",
+            **given,
+        )
+        return await inspect(self._executors.get(record.executor), call)
 
     async def create_from_files(
         self,
@@ -220,10 +250,37 @@ class ModuleCommands:
 
         Axes that are left open make a bucket of each length.
         """
-        spec = fill_lengths(await self._access.record(name), spec)
+        record = await self._access.record(name)
+        spec = fill_lengths(record, await self._completed(record, spec))
         call = calls.Bind(module=name, spec=spec)
         return await self._access.change(
             name, "bind", call, lambda record: record.evolve(bind=spec)
+        )
+
+    async def _completed(self, record: ModuleRecord, spec: BindSpec) -> BindSpec:
+        """Return a specification with shapes of all inputs, those worked out that it lacks.
+
+        Labels are needed to train, and where a prediction has to be computed with some.
+        """
+        given = {one.name for one in spec.data_shapes}
+        is_odd = len(given) < len(spec.data_shapes) or not given <= {*record.data_names}
+        if is_odd or (given and record.kind is ModuleKind.BUCKETING):
+            return spec
+        labels = {one.name for one in spec.label_shapes}
+        lacks_labels = not spec.for_training and not labels >= {*record.label_names}
+        if given == {*record.data_names} and not lacks_labels:
+            return spec
+        call = calls.ProposeShapes(
+            module=record.name,
+            data_shapes=spec.data_shapes,
+            label_shapes=spec.label_shapes,
+            for_training=spec.for_training,
+        )
+        reply = await self._access.ask(record, call)
+        reply.release()
+        shapes = from_plain(BucketShapes, reply.result)
+        return dataclasses.replace(
+            spec, data_shapes=shapes.data_shapes, label_shapes=shapes.label_shapes
         )
 
     async def reshape(self, name: str, shapes: BucketShapes) -> ModuleRecord:

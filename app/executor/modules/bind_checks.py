@@ -9,16 +9,17 @@ import numpy as np
 
 from app.domain.module import BindSpec, BucketShapes, InputDesc, ModuleKind, ModuleRecord
 from app.domain.ragged_axes import batch_axis, length_axis, ragged_inputs
-from app.errors import Invalid, TooLarge
+from app.errors import FieldError, Invalid, TooLarge
 from app.executor.faults import client_fault
 from app.executor.modules.memory_limits import available_bytes, total_bytes
-from app.executor.modules.symbol_specs import SymbolSpecs, infer_specs
+from app.executor.modules.symbol_specs import SymbolSpecs, infer_specs, unknown_variables
 from app.quoting import did_you_mean
 from core.device import Context
+from core.errors import ShapeError
 from core.io import DataDesc
 from core.ndarray import NDArray
 from core.symbol import Symbol
-from core.types import DType, to_dtype
+from core.types import DType, Shape, to_dtype
 
 __all__ = ["check_bind", "check_label_names", "check_names_of", "describe_inputs"]
 
@@ -146,7 +147,11 @@ def _check_one(
     known = {one.name: one.shape for one in descs if one.name in arguments}
     dtypes = {one.name: to_dtype(one.dtype) for one in descs if one.name in arguments}
     with client_fault(f"{field}data_shapes"):
-        specs = infer_specs(module.symbols[key], known, dtypes)
+        try:
+            specs = infer_specs(module.symbols[key], known, dtypes)
+        except ShapeError:
+            _check_labels(module, module.symbols[key], known, dtypes, field)
+            raise
     for name, (shape, _) in specs.variables.items():
         if name in values and values[name].shape != shape:
             raise Invalid(
@@ -155,6 +160,30 @@ def _check_one(
                 f"shapes for which {name!r} has its shape {values[name].shape}, not {shape}",
             )
     return specs
+
+
+def _check_labels(
+    module: Bindable,
+    symbol: Symbol,
+    known: Mapping[str, Shape],
+    dtypes: Mapping[str, DType],
+    field: str,
+) -> None:
+    """Raise Invalid where labels are all whose shapes do not follow from those given."""
+    unknown = unknown_variables(symbol, known, dtypes)
+    if not unknown or not unknown <= set(module.label_names):
+        return
+    shapes = [one for name, one in known.items() if name in module.data_names]
+    raise Invalid.from_errors(
+        FieldError(
+            f"{field}label_shapes",
+            f"no shape of {name!r}",
+            "its shape, which does not follow from those of the data",
+            f'for example "label_shapes": [{{"name": "{name}", "shape": '
+            f"{list(shapes[0][:1]) if shapes else [1]}}}]",
+        )
+        for name in sorted(unknown)
+    )
 
 
 def _check_descs(

@@ -1,29 +1,52 @@
 """Shapes for the inputs of a model whose files do not tell them.
 
 Neither the symbol nor the parameters of an MXNet model hold the shape of its data. The first layer
-that reads an input tells its channels or features; sizes of images are tried, the usual ones first,
-until shape inference finds no contradiction with the parameters.
+that reads an input tells its channels or features, a ``Reshape`` all of it, the parameters of a
+recurrent layer its features; sizes of images are tried, the usual ones first, until shape inference
+finds no contradiction with the parameters.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from core.errors import MXNetError
+from core.ops import Operator
 from core.ops.quantized.fused import FusedLayer
+from core.ops.rnn import RNN
+from core.ops.rnn_layout import parameter_size
 from core.symbol import Symbol
 from core.symbol.graph import Node, topological_order
 from core.types import Shape
 
-__all__ = ["guess_shapes", "is_label"]
+__all__ = ["ShapeGuess", "guess_shapes"]
 
 _IMAGE_SIZES = (224, 28, 32, 112, 64, 96, 128, 48, 24, 12, 256, 299, 300, 320, 512)
 _OTHER_SIZES = tuple(size for size in range(4, 257) if size not in _IMAGE_SIZES)
+_SIDES = (32, 64, 48, 96, 80, 28, 24, 100, 112, 120, 128, 160, 192, 200, 224, 256, 280, 320, 480)
 _SEQUENCE_LENGTH = 10
 _LABEL_LENGTH = 4
 _MOST_TRIALS = 600
+
+Sizes = Callable[[int], Iterator[tuple[int, ...]]]
+"""Yields the lengths of so many axes of an image."""
+
+
+def _usual(rank: int) -> Iterator[tuple[int, ...]]:
+    return ((size,) * rank for size in _IMAGE_SIZES)
+
+
+def _others(rank: int) -> Iterator[tuple[int, ...]]:
+    return ((size,) * rank for size in _OTHER_SIZES)
+
+
+def _rectangles(rank: int) -> Iterator[tuple[int, ...]]:
+    return itertools.permutations(_SIDES, 2) if rank == 2 else iter(())
+
 
 _PASSES_ON = frozenset(
     {
@@ -67,44 +90,124 @@ _LAYERS = {
 """Operators whose weight, the second input, tells of their data, by the layer they are."""
 
 
-def is_label(name: str) -> bool:
-    """Tell whether an argument is a label by its name, as MXNet's users name them."""
-    return name == "label" or name.endswith("_label") or name.startswith("label_")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeGuess:
+    """What was found of the inputs' shapes; batches are as large as those given, else of one.
+
+    Attributes:
+        shapes: by input, those that were given included; empty where none fit.
+        layouts: of those whose batch is not the first axis.
+        usual: labels whose shapes do not follow from the data, but are as they usually are.
+        free: inputs for which other sizes fit the parameters as well.
+        open: inputs whose shapes must be said.
+    """
+
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    layouts: Mapping[str, str] = field(default_factory=dict)
+    usual: tuple[str, ...] = ()
+    free: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+
+
+class _Candidate(NamedTuple):
+    """A shape of an input; an empty one leaves it to inference."""
+
+    shape: Shape
+    layout: str = ""
+
+    def of_batch(self, size: int) -> _Candidate:
+        """Return the same of so many examples."""
+        axis = self.layout.find("N") if self.layout else 0
+        shape = (*self.shape[:axis], size, *self.shape[axis + 1 :]) if self.shape else ()
+        return self._replace(shape=shape)
 
 
 def guess_shapes(
-    symbol: Symbol, params: Mapping[str, Shape], given: Mapping[str, Shape]
-) -> dict[str, Shape] | None:
-    """Return a shape for every input that is no parameter, or None.
+    symbol: Symbol,
+    params: Mapping[str, Shape],
+    given: Mapping[str, Shape],
+    data: Sequence[str],
+    labels: Sequence[str],
+) -> ShapeGuess:
+    """Return shapes of all inputs, or which of them cannot be told.
 
     Labels are left to inference; of one that it cannot tell (read through a ``Reshape``, or by a
-    CTC loss), the usual shapes are tried.
+    CTC loss), the usual shapes are tried. States are left to inference as well.
 
     Args:
+        symbol: the graph.
         params: shapes of the parameters and auxiliary states by name.
         given: shapes that are known already.
+        data, labels: names of the inputs.
     """
-    known = {**{name: params[name] for name in symbol.list_arguments() if name in params}, **given}
-    missing = [name for name in symbol.list_arguments() if name not in known]
-    unknown = [name for name in missing if not is_label(name)]
-    labels = [name for name in missing if is_label(name)]
+    arguments = symbol.list_arguments()
+    known = {**{name: params[name] for name in arguments if name in params}, **given}
+    unknown = [name for name in data if name not in given]
+    searched = _Search(symbol, known, data, unknown, [name for name in labels if name not in given])
     readers = _first_readers(symbol)
-    for sizes in (_IMAGE_SIZES, _OTHER_SIZES):
-        candidates = [list(_candidates(readers.get(name), params, sizes)) for name in unknown]
-        for chosen in itertools.islice(itertools.product(*candidates), _MOST_TRIALS):
-            shapes = dict(zip(unknown, chosen, strict=True))
-            fixed = {**known, **{k: v for k, v in shapes.items() if v}}
-            inferred = _infer(symbol, fixed)
-            if inferred is None:
-                continue
-            open_labels = [name for name in labels if not _is_known(inferred[name])]
-            examples = [inferred[name] for name in (*given, *unknown) if name in inferred]
-            for label in _label_shapes(examples) if open_labels else [()]:
-                tried = dict.fromkeys(open_labels, label)
-                inferred = _infer(symbol, {**fixed, **tried})
-                if inferred is not None and all(map(_is_known, inferred.values())):
-                    return {**given, **{name: inferred[name] for name in (*unknown, *tried)}}
-    return None
+    batch = next((given[name][0] for name in data if given.get(name)), 1)
+    for sizes in (_usual, _others, _rectangles):
+        each = [
+            [one.of_batch(batch) for one in _candidates(readers.get(name), params, sizes)]
+            for name in unknown
+        ]
+        for chosen in itertools.islice(itertools.product(*each), _MOST_TRIALS):
+            found = searched.try_shapes(dict(zip(unknown, chosen, strict=True)))
+            if found is not None:
+                return _completed(searched, found, given)
+    told = [name for name in unknown if any(one.shape for one in each[unknown.index(name)])]
+    return ShapeGuess(
+        shapes=given, open=tuple(name for name in unknown if name not in told) or tuple(unknown)
+    )
+
+
+class _Found(NamedTuple):
+    chosen: Mapping[str, _Candidate]
+    inferred: Mapping[str, Shape]
+    usual: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Tries shapes of inputs against what is known of all other variables."""
+
+    symbol: Symbol
+    known: Mapping[str, Shape]
+    data: Sequence[str]
+    unknown: Sequence[str]
+    labels: Sequence[str]
+
+    def try_shapes(self, chosen: Mapping[str, _Candidate]) -> _Found | None:
+        """Return what follows from shapes of the unknown inputs; None for a contradiction."""
+        fixed = {**self.known, **{key: one.shape for key, one in chosen.items() if one.shape}}
+        inferred = _infer(self.symbol, fixed)
+        if inferred is None:
+            return None
+        usual = [name for name in self.labels if not _is_known(inferred[name])]
+        examples = [inferred[name] for name in self.data]
+        for label in _label_shapes(examples) if usual else [()]:
+            inferred = _infer(self.symbol, {**fixed, **dict.fromkeys(usual, label)})
+            if inferred is not None and all(map(_is_known, inferred.values())):
+                return _Found(chosen, inferred, usual)
+        return None
+
+
+def _completed(searched: _Search, found: _Found, given: Mapping[str, Shape]) -> ShapeGuess:
+    names = (*searched.unknown, *searched.labels)
+    larger = {
+        name: _Candidate((*one.shape[:2], *(2 * size for size in one.shape[2:])))
+        for name, one in found.chosen.items()
+        if len(one.shape) > 3
+    }
+    free = [
+        name for name, one in larger.items() if searched.try_shapes({**found.chosen, name: one})
+    ]
+    return ShapeGuess(
+        shapes={**given, **{name: found.inferred[name] for name in names}},
+        layouts={name: one.layout for name, one in found.chosen.items() if one.layout},
+        usual=tuple(found.usual),
+        free=tuple(free),
+    )
 
 
 def _label_shapes(examples: Sequence[Shape]) -> Iterator[Shape]:
@@ -113,34 +216,68 @@ def _label_shapes(examples: Sequence[Shape]) -> Iterator[Shape]:
         yield from (shape[:2], shape[:1], (shape[0], _LABEL_LENGTH), (shape[0], _LABEL_LENGTH, 5))
 
 
-def _first_readers(symbol: Symbol) -> dict[str, Node]:
-    """Return for each variable the first operator that reads it and does more than pass it on."""
-    origin: dict[Node, str] = {}
-    readers: dict[str, Node] = {}
+class _Reader(NamedTuple):
+    """The first operator that reads an input and does more than pass it on.
+
+    Attributes:
+        node: the operator.
+        is_swapped: the first two axes were exchanged before.
+    """
+
+    node: Node
+    is_swapped: bool
+
+
+def _first_readers(symbol: Symbol) -> dict[str, _Reader]:
+    origin: dict[Node, tuple[str, bool]] = {}
+    readers: dict[str, _Reader] = {}
     for node in topological_order(symbol.heads):
         if node.op is None:
-            origin[node] = node.name
+            origin[node] = (node.name, False)
             continue
         source = origin.get(node.inputs[0].node) if node.inputs else None
-        if source is not None and node.op.names[0] in _PASSES_ON:
+        if source is None:
+            continue
+        name, is_swapped = source
+        if node.op.names[0] in _PASSES_ON:
             origin[node] = source
-        elif source is not None:
-            readers.setdefault(source, node)
+        elif _swaps(node.op):
+            origin[node] = (name, not is_swapped)
+        else:
+            readers.setdefault(name, _Reader(node, is_swapped))
     return readers
 
 
+def _swaps(operator: Operator) -> bool:
+    """Tell whether an operator exchanges the first two axes of a batch of sequences."""
+    if operator.names[0] == "transpose":
+        return getattr(operator, "axes", ()) == (1, 0, 2)
+    if operator.names[0] == "SwapAxis":
+        return {getattr(operator, "dim1", 0), getattr(operator, "dim2", 0)} == {0, 1}
+    return False
+
+
 def _candidates(
-    reader: Node | None, params: Mapping[str, Shape], sizes: Sequence[int]
-) -> Iterator[Shape]:
+    reader: _Reader | None, params: Mapping[str, Shape], sizes: Sizes
+) -> Iterator[_Candidate]:
     """Yield shapes of one example; at last the empty one, which leaves it to inference."""
-    operator = reader.op if reader is not None else None
-    layer = None if operator is None else _LAYERS.get(operator.names[0])
-    weight = _weight_of(reader, params)
+    if reader is not None and isinstance(reader.node.op, RNN):
+        yield from _of_sequences(reader, reader.node.op, params, sizes)
+    elif reader is not None:
+        yield from map(_Candidate, _of_layer(reader.node, params, sizes))
+    yield _Candidate(())
+
+
+def _of_layer(node: Node, params: Mapping[str, Shape], sizes: Sizes) -> Iterator[Shape]:
+    operator = node.op
+    assert operator is not None
+    layer = _LAYERS.get(operator.names[0])
+    weight = _weight_of(node, params)
     if layer == "Convolution" and weight is not None:
         convolution = operator.stages.layer if isinstance(operator, FusedLayer) else operator
         channels = weight[1] * int(getattr(convolution, "num_group", 1))
-        for size in sizes:
-            yield (1, channels, *(size for _ in weight[2:]))
+        for dims in sizes(len(weight) - 2):
+            yield (1, channels, *dims)
     elif layer == "FullyConnected" and weight is not None:
         yield (1, weight[1])
         side = math.isqrt(weight[1])
@@ -148,15 +285,40 @@ def _candidates(
             yield (1, 1, side, side)
     elif layer == "Embedding":
         yield from ((1, _SEQUENCE_LENGTH), (1, 1), (1,))
-        if sizes is _OTHER_SIZES:
-            yield from ((1, size) for size in sizes)
-    yield ()
+        if sizes is _others:
+            yield from ((1, size) for size in _OTHER_SIZES)
+    elif operator.names[0] == "Reshape":
+        target: Shape = getattr(operator, "shape", ())
+        if len(target) > 1 and min(target[1:]) > 0:
+            yield (1, *target[1:])
+            yield (1, math.prod(target[1:]))
 
 
-def _weight_of(reader: Node | None, params: Mapping[str, Shape]) -> Shape | None:
-    if reader is None or len(reader.inputs) < 2:
-        return None
-    return params.get(reader.inputs[1].node.name)
+def _of_sequences(
+    reader: _Reader, operator: RNN, params: Mapping[str, Shape], sizes: Sizes
+) -> Iterator[_Candidate]:
+    """Yield shapes of sequences whose features a recurrent layer's parameters tell."""
+    vector = params.get(reader.node.inputs[1].node.name)
+    if vector is None:
+        return
+    gates, hidden = operator.cell.gate_count, operator.state_size
+
+    def size(features: int) -> int:
+        return parameter_size(operator.num_layers, operator.directions, features, hidden, gates)
+
+    features, rest = divmod(math.prod(vector) - size(0), size(1) - size(0))
+    if rest or features < 1:
+        return
+    usual = [(_SEQUENCE_LENGTH,)] if sizes is _usual else []
+    for (steps,) in (*usual, *sizes(1)):
+        if reader.is_swapped:
+            yield _Candidate((1, steps, features))
+        else:
+            yield _Candidate((steps, 1, features), "TNC")
+
+
+def _weight_of(node: Node, params: Mapping[str, Shape]) -> Shape | None:
+    return params.get(node.inputs[1].node.name) if len(node.inputs) > 1 else None
 
 
 def _infer(symbol: Symbol, shapes: Mapping[str, Shape]) -> dict[str, Shape] | None:

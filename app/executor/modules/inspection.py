@@ -1,48 +1,114 @@
-"""The inputs of a model whose files nobody has described."""
+"""What a model is whose files nobody has described: its inputs, and shapes that fit."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from app.domain.codec import canonical_json
 from app.errors import Damaged
 from app.executor.background import Waits, awaited, in_background
-from app.executor.modules.input_shapes import guess_shapes, is_label
+from app.executor.faults import client_fault
+from app.executor.modules.input_shapes import ShapeGuess, guess_shapes
+from app.executor.modules.variable_roles import GivenNames, Roles, declare_states, find_roles
 from app.link.calls import InspectModel
 from core.checkpoint import load_params_file
 from core.errors import MXNetError
-from core.symbol import load_json
+from core.ndarray import NDArray
+from core.symbol import Symbol, load_json
+from core.types import Shape
 
-__all__ = ["inspect_model"]
+__all__ = ["Examination", "examine", "inspect_model"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """What was found.
+
+    Attributes:
+        symbol: the graph, whose first states now say how wide they are.
+        has_declared: whether they did not before.
+        roles: what its variables are.
+        guess: shapes of its inputs.
+    """
+
+    symbol: Symbol
+    has_declared: bool
+    roles: Roles
+    guess: ShapeGuess
+
+
+def examine(
+    symbol: Symbol,
+    stored: Mapping[str, Shape] | None,
+    given: GivenNames,
+    shapes: Mapping[str, Shape],
+) -> Examination:
+    """Work out what a model is.
+
+    Args:
+        symbol: its graph; first states of which a weight tells the features are given these.
+        stored: shapes of its parameters by name; None where there are none.
+        given: names of inputs that somebody said.
+        shapes: of inputs that somebody said.
+    """
+    roles = find_roles(symbol, stored, given, shapes)
+    has_declared = declare_states(symbol, roles.states, stored or {})
+    if roles.missing or stored is None:
+        guess = ShapeGuess(shapes=shapes, open=tuple(n for n in roles.data if n not in shapes))
+    else:
+        guess = guess_shapes(symbol, stored, shapes, roles.data, roles.labels)
+    return Examination(symbol=symbol, has_declared=has_declared, roles=roles, guess=guess)
 
 
 def inspect_model(call: InspectModel) -> Waits[Mapping[str, Any]]:
     """Answer the call beside the device's thread.
 
     Raises:
-        Damaged: the symbol or the parameters cannot be read.
+        HostError, Damaged: the symbol or the parameters cannot be read.
     """
     return (yield from awaited(in_background(_inspect, call)))
 
 
 def _inspect(call: InspectModel) -> Mapping[str, Any]:
-    try:
+    with client_fault(call.field):
         symbol = load_json(call.symbol)
-    except MXNetError as error:
-        raise Damaged("symbol", str(error), "the JSON of a symbol that loads here") from None
+    arrays = None if call.params is None else _read(call.params)
+    stored = None if arrays is None else {name: one.shape for name, one in arrays.items()}
+    given = GivenNames(data=call.data_names, labels=call.label_names, states=call.state_names)
+    shapes = {name: tuple(shape) for name, shape in call.shapes.items()}
+    found = examine(symbol, stored, given, shapes)
+    roles, guess = found.roles, found.guess
+    return {
+        "symbol": canonical_json(json.loads(symbol.tojson())) if found.has_declared else None,
+        "data": roles.data,
+        "labels": roles.labels,
+        "states": roles.states,
+        "outputs": symbol.list_outputs(),
+        "missing": roles.missing,
+        "extra": roles.extra,
+        "not_finite": [name for name, one in (arrays or {}).items() if not _is_finite(one)],
+        "shapes": {name: list(shape) for name, shape in guess.shapes.items()},
+        "layouts": dict(guess.layouts),
+        "usual": guess.usual,
+        "free": guess.free,
+        "open": guess.open,
+    }
+
+
+def _read(path: str) -> dict[str, NDArray]:
     try:
-        arguments, auxiliary = load_params_file(call.params)
+        arguments, auxiliary = load_params_file(path)
     except (MXNetError, ValueError) as error:
-        raise Damaged("params", str(error), "a file of parameters that MXNet wrote") from None
-    stored = {name: array.shape for name, array in (*arguments.items(), *auxiliary.items())}
-    given = {name: tuple(shape) for name, shape in call.shapes.items()}
-    variables = [name for name in symbol.list_arguments() if name not in stored]
-    labels = [name for name in variables if is_label(name) and name not in given]
-    inputs = [name for name in variables if name not in labels]
-    if all(name in given for name in inputs):
-        found: Mapping[str, tuple[int, ...]] | None = given
-    else:
-        found = guess_shapes(symbol, stored, given)
-    shapes = None if found is None else {name: list(found[name]) for name in inputs}
-    outputs = symbol.list_outputs()
-    return {"inputs": inputs, "labels": labels, "outputs": outputs, "shapes": shapes}
+        text = str(error).removeprefix(f"{path}: ")
+        raise Damaged("params", text, "a file of parameters as MXNet saves them") from None
+    return {**arguments, **auxiliary}
+
+
+def _is_finite(array: NDArray) -> bool:
+    values = array.asnumpy()
+    return values.dtype.kind != "f" or bool(np.isfinite(values).all())

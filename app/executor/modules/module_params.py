@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.domain.module import InitSpec, ParamsSource
-from app.errors import Invalid, NotFound
+from app.errors import FieldError, Invalid, NotFound
 from app.executor.background import Waits, awaited, in_background
 from app.executor.faults import client_fault
 from app.executor.modules.hosted_module import HostedModule, Values
@@ -19,6 +19,9 @@ from core import initializer
 from core.ndarray import NDArray, array
 
 __all__ = ["check_values", "get_params", "init_params", "make_initializer", "set_params"]
+
+_MOST_ROWS = 50
+"""Parameters that an error names at most."""
 
 
 def get_params(module: HostedModule, names: Sequence[str] | None) -> tuple[dict[str, Any], Arrays]:
@@ -126,14 +129,8 @@ def check_values(
         Invalid: see ``set_params``.
     """
     names = [name for part in module.param_names() for name in part]
-    for name in given:
-        if name not in names and not allow_extra:
-            near = did_you_mean(name, names)
-            raise Invalid(
-                name,
-                "a tensor of this name",
-                f"a parameter of the module, or allow_extra true{near}",
-            )
+    if not allow_extra:
+        _refuse_extra([name for name in given if name not in names], names)
     chosen = {name: value for name, value in given.items() if name in names}
     if module.record.bind is not None:
         present = module.on_device()
@@ -146,16 +143,30 @@ def check_values(
     return _split(module, chosen)
 
 
+def _refuse_extra(extra: Sequence[str], names: Sequence[str]) -> None:
+    if extra:
+        raise Invalid.from_errors(
+            FieldError(
+                name,
+                "a tensor of this name",
+                f"a parameter of the module, or allow_extra true{did_you_mean(name, names)}",
+            )
+            for name in extra[:_MOST_ROWS]
+        )
+
+
 def _present_values(
     module: HostedModule, missing: Sequence[str], allow_missing: bool
 ) -> dict[str, NDArray]:
     values = module.values()
-    if values is None:
-        raise Invalid(
-            missing[0], "no tensor", "all parameters, for the module has none to keep yet"
+    if values is None or not allow_missing:
+        instead = "or allow_missing true"
+        if values is None:
+            instead = "for the module has none to keep yet"
+        raise Invalid.from_errors(
+            FieldError(name, "no tensor", f"all parameters, {instead}")
+            for name in missing[:_MOST_ROWS]
         )
-    if not allow_missing:
-        raise Invalid(missing[0], "no tensor", "all parameters, or allow_missing true")
     every = {**values[0], **values[1]}
     return {name: every[name] for name in missing}
 

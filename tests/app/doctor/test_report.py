@@ -64,7 +64,7 @@ def test_figures_as_json(tmp_path: Path) -> None:
     numbers = 4 * 3 * 9 + 4 + 2 * 4 * 100 + 2
     assert found["parameters"]["details"]["numbers"] == numbers
     assert found["parameters"]["details"]["bytes"] == 4 * numbers
-    assert found["graph"]["details"]["inputs"] == ["data"]
+    assert found["graph"]["details"]["data"] == ["data"]
     assert found["run"]["details"]["outputs"] == {"out_output": [1, 2]}
 
 

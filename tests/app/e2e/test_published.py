@@ -75,6 +75,33 @@ def test_it_answers_as_in_mxnet(client: Client, name: str) -> None:
         assert_close(f"{name} {key}", outputs[key], expected[key])
 
 
+@pytest.mark.parametrize("name", models("outputs.npz"))
+def test_one_upload_is_enough(client: Client, name: str) -> None:
+    """Nothing is said of it: neither names nor shapes, but for the batch that the answer is of."""
+    meta = json.loads((FOLDER / name / "meta.json").read_text())
+    (file,) = (FOLDER / name).glob("*.params")
+    created = client.create_from_files(
+        f"{name}-as-it-is", [FOLDER / name / "model-symbol.json", file]
+    )
+    assert created["found"]["open"] == []
+    bound = client.bind(created["name"], for_training=False)
+    assert bound["stage"] == "initialized"
+    inputs = arrays(FOLDER / name / "inputs.npz")
+    left_out = [one for one in inputs if one not in created["data_names"]]
+    data = [
+        {"name": one, "shape": meta["inputs"][one], "dtype": str(inputs[one].dtype)}
+        for one in created["data_names"]
+    ]
+    client.bind(created["name"], data, for_training=False)
+    outputs = client.predict(created["name"], **{one: inputs[one] for one in created["data_names"]})
+    expected = arrays(FOLDER / name / "outputs.npz")
+    assert outputs.keys() == expected.keys()
+    if any(inputs[one].any() for one in left_out if one in created["state_names"]):
+        return  # the answer is of other first states than zeros
+    for key in outputs.keys() - {"makeloss0_output"}:  # which is of the label
+        assert_close(f"{name} {key}", outputs[key], expected[key])
+
+
 @pytest.mark.skipif(not FOLDER.is_dir(), reason="no ../shared beside the repository")
 def test_parameters_of_another_symbol_are_refused(client: Client) -> None:
     meta = {

@@ -1,0 +1,116 @@
+"""What a model is taken for when a module is made of its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypedDict
+
+from app.domain.codec import from_plain
+from app.domain.module import ModuleRecord
+from app.errors import FieldError, Invalid
+from app.link import calls
+from app.link.client import ExecutorClient
+
+__all__ = ["Findings", "GivenNames", "inspect"]
+
+_MOST_NAMES = 6
+
+
+class GivenNames(TypedDict):
+    """Names of inputs as a client said them; None where they are to be worked out."""
+
+    data_names: tuple[str, ...] | None
+    label_names: tuple[str, ...] | None
+    state_names: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What an executor has worked out of a symbol and its parameters.
+
+    Attributes:
+        symbol: completed, where it had to be.
+        data, labels, states: names of the inputs.
+        outputs: names.
+        missing, extra, not_finite: parameters.
+        shapes: of inputs, those that were found.
+        layouts: of those whose batch is not the first axis.
+        usual: labels whose shapes do not follow from the data.
+        free: inputs for which other sizes fit the parameters as well.
+        open: inputs whose shapes must be said.
+    """
+
+    symbol: str | None
+    data: tuple[str, ...]
+    labels: tuple[str, ...]
+    states: tuple[str, ...]
+    outputs: tuple[str, ...]
+    missing: tuple[str, ...]
+    extra: tuple[str, ...]
+    not_finite: tuple[str, ...]
+    shapes: Mapping[str, tuple[int, ...]]
+    layouts: Mapping[str, str]
+    usual: tuple[str, ...]
+    free: tuple[str, ...]
+    open: tuple[str, ...]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is odd and harms nothing."""
+        found = []
+        if self.extra:
+            found.append(
+                f"parameters that the symbol does not have are passed over: {_listed(self.extra)}"
+            )
+        if self.not_finite:
+            found.append(f"NaN or infinite values in {_listed(self.not_finite)}")
+        found += [
+            f"{name}: other sizes than {list(self.shapes[name])} fit the parameters as well"
+            for name in self.free
+        ]
+        found += [
+            f"{name}: its shape does not follow from those of the data; to train, say it in "
+            "label_shapes"
+            for name in self.usual
+        ]
+        return found
+
+    def check_missing(self) -> None:
+        """Raise Invalid, with a row for each, where the file lacks parameters."""
+        if self.missing:
+            hint = "name it in data_names, label_names or state_names if it is an input"
+            raise Invalid.from_errors(
+                FieldError(name, "no tensor", "all parameters of the symbol", hint)
+                for name in self.missing
+            )
+
+    def named(self, record: ModuleRecord, given: GivenNames | None = None) -> ModuleRecord:
+        """Return a record with the inputs that were found or said, and the completed symbol."""
+        symbols = record.symbols
+        if self.symbol is not None and len(set(symbols.values())) == 1:
+            symbols = dict.fromkeys(record.symbols, self.symbol)
+        names = {
+            "data_names": self.data,
+            "label_names": self.labels,
+            "state_names": self.states,
+        }
+        said = {name: value for name, value in (given or {}).items() if value is not None}
+        return record.evolve(symbols=symbols, **names | said)
+
+
+async def inspect(client: ExecutorClient, call: calls.InspectModel) -> Findings:
+    """Ask an executor what a model is.
+
+    Raises:
+        HostError: the symbol, or the file of parameters, cannot be read.
+    """
+    reply = await client.call(*calls.to_call(call))
+    reply.release()
+    found: Findings = from_plain(Findings, reply.result)
+    return found
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    rest = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")

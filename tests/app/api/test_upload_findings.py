@@ -1,0 +1,154 @@
+"""Models of others uploaded as they are: what the server takes their variables for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core as mx
+from app.client import Client, ClientError
+from app.client.local_server import ServerProcess
+from served.awkward_models import CLASSES, HIDDEN, STEPS, detector, reader, save
+from served.params_file import write_params
+
+READER = {
+    "data": (2, 1, 8, 8),
+    "l0_init_h": (2, HIDDEN),
+    "l0_init_c": (2, HIDDEN),
+    "label": (2, 3),
+}
+
+
+@pytest.fixture
+def client(server: ServerProcess) -> Iterator[Client]:
+    with Client(server.url) as client:
+        yield client
+        for module in client.modules():
+            client.delete_module(module["name"])
+
+
+def roles(created: dict[str, Any]) -> dict[str, tuple[str, Any]]:
+    return {one["name"]: (one["role"], one["shape"]) for one in created["found"]["inputs"]}
+
+
+def rows(refused: ClientError) -> list[tuple[str, str]]:
+    return [(row["field"], row["got"]) for row in refused.problem["errors"]]
+
+
+def test_a_label_of_any_name(client: Client, tmp_path: Path) -> None:
+    files = save(tmp_path, detector(), data=(2, 3, 12, 12), label=(2,))
+    created = client.create_from_files("eye", files)
+    assert roles(created) == {"data": ("data", [1, 3, 12, 12]), "label": ("label", [1])}
+    assert created["found"]["outputs"] == ["softmax_output"]
+    assert (created["found"]["open"], created["found"]["warnings"]) == ([], [])
+    bound = client.bind("eye")
+    assert bound["stage"] == "initialized"
+    assert bound["bind"]["data_shapes"][0]["shape"] == [1, 3, 12, 12]
+    assert bound["bind"]["label_shapes"][0]["shape"] == [1]
+    assert client.predict("eye", data=np.ones((3, 3, 12, 12), "f"))["softmax_output"].shape == (
+        3,
+        2,
+    )
+
+
+def test_first_states_need_not_be_named_or_sent(client: Client, tmp_path: Path) -> None:
+    files = save(tmp_path, reader(), **READER)
+    created = client.create_from_files("reader", files)
+    assert {name: role for name, (role, _) in roles(created).items()} == {
+        "data": "data",
+        "label": "label",
+        "l0_init_h": "state",
+        "l0_init_c": "state",
+    }
+    assert "label: its shape does not follow" in created["found"]["warnings"][-1]
+    with pytest.raises(ClientError) as refused:
+        client.bind("reader", [{"name": "data", "shape": [2, 1, 8, 8]}])
+    assert rows(refused.value) == [("label_shapes", "no shape of 'label'")]
+    client.bind("reader", [{"name": "data", "shape": [2, 1, 8, 8]}], for_training=False)
+    x = np.random.RandomState(0).rand(2, 1, 8, 8).astype("f")
+    got = client.predict("reader", data=x)["letters_output"]
+    symbol, arguments, auxiliary = mx.model.load_checkpoint(str(tmp_path / "net"), 2)
+    module = mx.mod.Module(symbol, data_names=list(READER), label_names=None)
+    module.bind(list(READER.items()), for_training=False)
+    module.set_params(arguments, auxiliary)
+    zeros = [mx.nd.zeros(shape) for name, shape in READER.items() if name != "data"]
+    module.forward(mx.io.DataBatch([mx.nd.array(x), *zeros]), is_train=False)
+    assert got.shape == (2 * STEPS, CLASSES)
+    np.testing.assert_allclose(got, module.get_outputs()[0].asnumpy(), rtol=1e-5)
+
+
+def test_a_module_trains_with_the_label_that_was_said(client: Client, tmp_path: Path) -> None:
+    client.create_from_files("reader", save(tmp_path, reader(), **READER))
+    bound = client.bind(
+        "reader",
+        [{"name": "data", "shape": [2, 1, 8, 8]}],
+        [{"name": "label", "shape": [2, 3]}],
+    )
+    assert bound["bind"]["label_shapes"][0]["shape"] == [2, 3]
+    again = client.bind("reader", inputs_need_grad=True)
+    assert again["bind"]["data_shapes"] == bound["bind"]["data_shapes"]
+    assert again["bind"]["label_shapes"] == bound["bind"]["label_shapes"]
+    assert again["bind"]["inputs_need_grad"] is True
+
+
+def test_names_that_were_said_hold(client: Client, tmp_path: Path) -> None:
+    files = save(tmp_path, reader(), **READER)
+    names = ["data", "l0_init_h", "l0_init_c"]
+    created = client.create_from_files("reader", files, data_names=names, label_names=["label"])
+    assert (created["data_names"], created["state_names"]) == (names, [])
+    bound = client.bind(
+        "reader",
+        [{"name": "data", "shape": [2, 1, 8, 8]}],
+        [{"name": "label", "shape": [2, 3]}],
+    )
+    assert [one["shape"] for one in bound["bind"]["data_shapes"]] == [
+        [2, 1, 8, 8],
+        [2, HIDDEN],
+        [2, HIDDEN],
+    ]
+
+
+def test_parameters_too_many_are_a_warning_and_missing_ones_are_all_named(
+    client: Client, tmp_path: Path
+) -> None:
+    symbol, params = save(tmp_path, detector(), data=(2, 3, 12, 12), label=(2,))
+    _, arrays, _ = mx.model.load_checkpoint(str(tmp_path / "net"), 2)
+    values = {name: array.asnumpy() for name, array in arrays.items()}
+    odd = {**values, "old_weight": np.full((2,), np.nan, "f"), "old_bias": np.ones(2, "f")}
+    params.write_bytes(write_params(odd, {}))
+    created = client.create_from_files("eye", [symbol, params])
+    assert created["found"]["warnings"] == [
+        "parameters that the symbol does not have are passed over: old_weight, old_bias",
+        "NaN or infinite values in old_weight",
+    ]
+    with pytest.raises(ClientError) as refused:
+        client.create_from_files("strict", [symbol, params], allow_extra=False)
+    assert [field for field, _ in rows(refused.value)] == ["old_weight", "old_bias"]
+    del values["conv_weight"], values["fc_bias"]
+    params.write_bytes(write_params(values, {}))
+    with pytest.raises(ClientError) as refused:
+        client.create_from_files("less", [symbol, params])
+    assert [field for field, _ in rows(refused.value)] == ["conv_weight", "fc_bias"]
+    assert [one["name"] for one in client.modules()] == ["eye"]
+
+
+def test_a_symbol_alone(client: Client) -> None:
+    created = client.create_module("eye", detector().tojson())
+    assert roles(created) == {"data": ("data", None), "label": ("label", None)}
+    assert created["found"]["open"] == ["data"]
+    with pytest.raises(ClientError) as refused:
+        client.bind("eye")
+    assert rows(refused.value) == [("data_shapes", "no shape of 'data'")]
+    assert client.bind("eye", [{"name": "data", "shape": [2, 3, 9, 9]}])["stage"] == "bound"
+
+
+def test_buckets_must_say_their_shapes(client: Client) -> None:
+    x = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=9, output_dim=4, name="embed")
+    client.create_module("words", mx.sym.sum(x, axis=1).tojson(), buckets=[5, 9])
+    with pytest.raises(ClientError) as refused:
+        client.bind("words")
+    assert rows(refused.value) == [("data_shapes", "[]")]

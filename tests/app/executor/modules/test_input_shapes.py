@@ -1,0 +1,86 @@
+"""Shapes of inputs that nobody has said."""
+
+from __future__ import annotations
+
+import pytest
+
+import core as mx
+from app.executor.modules.input_shapes import ShapeGuess, guess_shapes
+
+
+def guess(
+    symbol: mx.sym.Symbol, labels: tuple[str, ...] = (), given: dict | None = None, **shapes: tuple
+) -> ShapeGuess:
+    """Return what is guessed of a net that was bound with these shapes."""
+    arguments, _, auxiliary = symbol.infer_shape(**shapes)
+    names = (*symbol.list_arguments(), *symbol.list_auxiliary_states())
+    params = dict(zip(names, (*arguments, *auxiliary), strict=True))
+    inputs = [name for name in shapes if name not in labels]
+    stored = {name: shape for name, shape in params.items() if name not in (*inputs, *labels)}
+    return guess_shapes(symbol, stored, given or {}, inputs, labels)
+
+
+def image(height: int) -> mx.sym.Symbol:
+    """Return a net for which the number of rows of its images is fixed."""
+    x = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(1, 1), num_filter=2, name="conv")
+    rows = mx.sym.SliceChannel(x, num_outputs=height, axis=2, squeeze_axis=True)
+    return mx.sym.FullyConnected(rows[0], num_hidden=2, name="fc")
+
+
+def recurrent(swapped: bool) -> mx.sym.Symbol:
+    x = mx.sym.Variable("data")
+    x = mx.sym.transpose(x, axes=(1, 0, 2)) if swapped else x
+    return mx.sym.RNN(
+        x,
+        mx.sym.Variable("rnn_parameters"),
+        mx.sym.Variable("state"),
+        mode="gru",
+        state_size=6,
+        num_layers=2,
+        bidirectional=True,
+    )
+
+
+def test_rectangles() -> None:
+    assert guess(image(80), data=(2, 3, 80, 32)).shapes == {"data": (1, 3, 80, 32)}
+
+
+@pytest.mark.parametrize(
+    ("swapped", "shape", "layouts"),
+    [(True, (1, 10, 7), {}), (False, (10, 1, 7), {"data": "TNC"})],
+)
+def test_features_of_sequences(swapped: bool, shape: tuple, layouts: dict) -> None:
+    found = guess(recurrent(swapped), data=(3, 4, 7), state=())
+    assert found.shapes["data"] == shape
+    assert found.layouts == layouts
+
+
+def test_a_reshape_says_all() -> None:
+    x = mx.sym.Reshape(mx.sym.Variable("data"), shape=(-1, 2, 9, 7))
+    x = mx.sym.Convolution(x, kernel=(2, 2), num_filter=2, name="conv")
+    assert guess(x, data=(5, 126)).shapes == {"data": (1, 2, 9, 7)}
+
+
+def test_other_sizes_that_fit_are_told() -> None:
+    x = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=2, name="conv")
+    found = guess(x, data=(1, 3, 50, 50))
+    assert (found.shapes, found.free) == ({"data": (1, 3, 224, 224)}, ("data",))
+
+
+def test_only_what_cannot_be_told_is_open() -> None:
+    known = mx.sym.FullyConnected(mx.sym.Variable("known"), num_hidden=4, name="fc")
+    symbol = mx.sym.broadcast_add(known, mx.sym.sum(mx.sym.Variable("odd"), axis=(1, 2, 3)))
+    found = guess(symbol, known=(4, 6), odd=(4, 2, 2, 2))
+    assert found.open == ("odd",)
+    assert guess(symbol, given={"odd": (4, 2, 2, 2)}, known=(4, 6), odd=(4, 2, 2, 2)).shapes == {
+        "odd": (4, 2, 2, 2),
+        "known": (4, 6),
+    }
+
+
+def test_labels_that_follow_from_nothing_are_marked() -> None:
+    x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=7, flatten=False, name="fc")
+    x = mx.sym.transpose(x, axes=(1, 0, 2))
+    symbol = mx.sym.CTCLoss(x, mx.sym.Variable("label"))
+    found = guess(symbol, ("label",), {"data": (2, 12, 5)}, data=(2, 12, 5), label=(2, 3))
+    assert (found.usual, found.shapes["label"]) == (("label",), (2, 12))
