@@ -89,6 +89,7 @@ APP_ARROWS: dict[str, set[str]] = {
         *("error_answers", "error_catalog", "quoting", "refusals", "tensors", "traces"),
     },
     "client": {"tensors"},
+    "remote": {"client", "core", "tensors"},
     "demo": {"client"},
     "bench": {"client", "core", "demo", "errors", "quoting", "tensors"},
     "doctor": {"core", "errors", "executor", "quoting"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -13,6 +14,7 @@ from app.api.hangup import unless_hung_up
 from app.api.openapi import problems, tensor_answer, tensor_body, tensor_or_raw_body
 from app.api.raw_bodies import read_inputs
 from app.api.sequence_query import PartOfQuery
+from app.api.step_query import ForwardQuery, PassQuery, StepQuery
 from app.api.tensor_io import (
     ForwardFields,
     PassFields,
@@ -70,12 +72,17 @@ _ERRORS = problems(400, 404, 409, 412, 413, 415, 422, 503)
 
 
 async def _forward(
-    module: str, request: Request, services: ServicesOf, stage_of: str, backward: bool
+    module: str,
+    request: Request,
+    services: Services,
+    given: Mapping[str, Any],
+    stage_of: str,
+    backward: bool,
 ) -> Response:
     record = await services.access.known(module)
     names = (*record.data_names, *record.label_names)
     kind = PassFields if backward else ForwardFields
-    tensors, fields = await read_step(request, names, kind)
+    tensors, fields = await read_step(request, names, kind, given)
     call = calls.Forward(
         module=module,
         is_train=fields.is_train if isinstance(fields, ForwardFields) else True,
@@ -97,13 +104,15 @@ async def _forward(
     responses={**tensor_answer("outputs"), **_ERRORS},
     dependencies=IF_MATCH,
 )
-async def forward_module(module: ModuleName, request: Request, services: ServicesOf) -> Response:
+async def forward_module(
+    module: ModuleName, request: Request, services: ServicesOf, given: ForwardQuery
+) -> Response:
     """Compute the outputs of a batch given by input name.
 
     A training pass moves auxiliary states, such as the averages of BatchNorm: they are in memory
     alone (the module's `durable` is false) until a checkpoint is saved.
     """
-    return await _forward(module, request, services, "forward", backward=False)
+    return await _forward(module, request, services, given, "forward", backward=False)
 
 
 @router.post(
@@ -114,10 +123,10 @@ async def forward_module(module: ModuleName, request: Request, services: Service
     dependencies=IF_MATCH,
 )
 async def forward_backward_module(
-    module: ModuleName, request: Request, services: ServicesOf
+    module: ModuleName, request: Request, services: ServicesOf, given: PassQuery
 ) -> Response:
     """Compute outputs and gradients of a batch; see `forward` for auxiliary states."""
-    return await _forward(module, request, services, "forward_backward", backward=True)
+    return await _forward(module, request, services, given, "forward_backward", backward=True)
 
 
 @router.post(
@@ -127,12 +136,14 @@ async def forward_backward_module(
     responses=_ERRORS,
     dependencies=IF_MATCH,
 )
-async def backward_module(module: ModuleName, request: Request, services: ServicesOf) -> StepView:
+async def backward_module(
+    module: ModuleName, request: Request, services: ServicesOf, given: StepQuery
+) -> StepView:
     """Compute the gradients of the last training pass; a loss needs no gradients given.
 
     See `forward` for auxiliary states: those of BatchNorm move here as well.
     """
-    tensors, fields = await read_step(request, (), StepFields)
+    tensors, fields = await read_step(request, (), StepFields, given)
     call = calls.Backward(module=module, generation=fields.generation, sequence=fields.sequence)
     reply = await services.access.step(module, "backward", call, tensors)
     reply.release()
@@ -146,14 +157,16 @@ async def backward_module(module: ModuleName, request: Request, services: Servic
     responses=_ERRORS,
     dependencies=IF_MATCH,
 )
-async def update_params(module: ModuleName, request: Request, services: ServicesOf) -> UpdateView:
+async def update_params(
+    module: ModuleName, request: Request, services: ServicesOf, given: StepQuery
+) -> UpdateView:
     """Update the parameters from the gradients of the last backward pass.
 
     What they become is in memory alone (the module's `durable` is false) until a checkpoint is
     saved. If the executor dies before that, calls that need parameters are refused with 409
     `params_lost`, and the module's `generation` changes when it is back on its device.
     """
-    tensors, fields = await read_step(request, (), StepFields)
+    tensors, fields = await read_step(request, (), StepFields, given)
     if tensors:
         raise Invalid("inputs", sorted(tensors), "none; backward takes the gradients of outputs")
     call = calls.Update(module=module, generation=fields.generation, sequence=fields.sequence)

@@ -16,6 +16,7 @@ from app.api.decoding import tensors_of
 from app.domain.codec import STRICT_FIELDS, from_plain
 from app.domain.names import BucketKey, Pattern
 from app.domain.sequence import SequencePart, sequence_part
+from app.errors import Invalid
 from app.link.client import Reply
 from app.settings import Settings
 from app.tensors.codec import JSON, NPZ, Tensors, body_type, decode, encode_buffer, negotiate
@@ -40,6 +41,8 @@ __all__ = [
 LARGEST_JSON_HERE = 1 << 18
 """Larger JSON is decoded in another process: the parser keeps the interpreter's lock."""
 _FEW_BYTES_OF_NPZ = 1 << 12  # which may unpack to a thousand times as many
+
+_NOTHING: Mapping[str, Any] = {}
 
 F = TypeVar("F")
 
@@ -163,14 +166,24 @@ async def tensors_in(
     return await beside_the_loop(len(body), work_here, few)
 
 
-async def read_step(request: Request, names: Sequence[str], cls: type[F]) -> tuple[Tensors, F]:
-    """Return the tensors and fields of a step-level call; an empty body has neither."""
+async def read_step(
+    request: Request, names: Sequence[str], cls: type[F], given: Mapping[str, Any] = _NOTHING
+) -> tuple[Tensors, F]:
+    """Return the tensors and fields of a step-level call; an empty body has neither.
+
+    Args:
+        names: expected names of the tensors, in order.
+        cls: of the fields.
+        given: those that the query has.
+    """
     if request.headers.get("content-length", "0") == "0" and not request.headers.get(
         "transfer-encoding"
     ):
-        return {}, cls()
+        return {}, from_plain(cls, given)
     tensors, rest = await read_tensors(request, names, needs_inputs=bool(names))
-    return tensors, from_plain(cls, rest)
+    for name in given.keys() & rest.keys():
+        raise Invalid(name, "both", "it in the query or among the body's members")
+    return tensors, from_plain(cls, {**given, **rest})
 
 
 async def answer(

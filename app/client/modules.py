@@ -107,9 +107,10 @@ class ModuleCalls(Connection):
         body = {"data_shapes": data_shapes, "label_shapes": label_shapes}
         return self._json("POST", f"/v1/modules/{name}/reshape", json=body)
 
-    def buckets(self, name: str) -> list[dict[str, Any]]:
-        """Return the bound buckets of a module with their shapes."""
-        return self._items(f"/v1/modules/{name}/buckets")
+    def buckets(self, name: str) -> list[str]:
+        """Return the keys of the bound buckets, that of the default one first."""
+        keys: list[str] = self._json("GET", f"/v1/modules/{name}/buckets")["items"]
+        return keys
 
     def bind_bucket(
         self,

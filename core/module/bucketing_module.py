@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -352,14 +352,15 @@ class BucketingModule(BaseModule):
         keys = np.array(list(self._buckets), dtype=np.int32)
         save_arrays(f"{prefix}.buckets", array(keys, dtype=np.int32))
 
-    @staticmethod
+    @classmethod
     def load(
+        cls,
         prefix: str,
         epoch: int,
         sym_gen: SymGen | None = None,
         default_bucket_key: Any = None,
         **kwargs: Any,
-    ) -> BucketingModule:
+    ) -> Self:
         """Return a module with the parameters of ``prefix-NNNN.params``.
 
         Without ``sym_gen`` the symbols are those saved beside it; each bucket's inputs are then the
@@ -369,19 +370,20 @@ class BucketingModule(BaseModule):
         if sym_gen is None:
             sym_gen, keys = _saved_symbols(prefix, arguments)
             default_bucket_key = max(keys) if default_bucket_key is None else default_bucket_key
-        module = BucketingModule(sym_gen, default_bucket_key, **kwargs)
+        module = cls(sym_gen, default_bucket_key, **kwargs)
         module._preloaded = (arguments, auxiliary)
         return module
 
-    @staticmethod
+    @classmethod
     def load_dict(
+        cls,
         sym_dict: Mapping[Any, Symbol] | None = None,
         sym_gen: SymGen | None = None,
         default_bucket_key: Any = None,
         arg_params: Params | None = None,
         aux_params: Params | None = None,
         **kwargs: Any,
-    ) -> BucketingModule:
+    ) -> Self:
         """Return a module from symbols by bucket key and parameters by name.
 
         Args:
@@ -404,7 +406,7 @@ class BucketingModule(BaseModule):
             symbol, data_names, label_names = generate(key)
             return symbols.get(key, symbol), data_names, label_names
 
-        module = BucketingModule(generate_or_take, default_bucket_key, **kwargs)
+        module = cls(generate_or_take, default_bucket_key, **kwargs)
         module._preloaded = (arg_params, aux_params)
         return module
 
@@ -419,15 +421,20 @@ class BucketingModule(BaseModule):
     def _params_dirty(self) -> bool:
         return self.binded and self.default_module._params_dirty
 
-    def _new_module(self, bucket_key: Any) -> Module:
+    def _generate(
+        self, bucket_key: Any
+    ) -> tuple[Symbol, Sequence[str] | None, Sequence[str] | None]:
         generated = self._sym_gen(bucket_key)
         if not isinstance(generated, tuple) or len(generated) != 3:
             raise ValueError(
                 f"sym_gen({bucket_key!r}) returned {type(generated).__name__}; "
                 "expected (symbol, data_names, label_names)"
             )
+        return generated
+
+    def _new_module(self, bucket_key: Any) -> Module:
         return Module(
-            *generated,
+            *self._generate(bucket_key),
             logger=self.logger,
             context=self._context,
             work_load_list=self._work_load_list,

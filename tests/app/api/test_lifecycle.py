@@ -1,12 +1,14 @@
 """A module from its symbol to its predictions, call by call."""
 
 import io
+from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 import safetensors.numpy
 
+from app.tensors.npy import write_npz
 from served.network import BATCH, CLASSES, FEATURES
 
 
@@ -166,6 +168,31 @@ async def test_forward_outputs_can_be_fetched_again(ready: httpx.AsyncClient) ->
     forward = await ready.post("/v1/modules/net/forward", json=body)
     again = await ready.get("/v1/modules/net/outputs")
     assert forward.json()["outputs"] == again.json()["outputs"]
+
+
+async def test_fields_of_a_step_go_in_the_query_of_binary_tensors(ready: httpx.AsyncClient) -> None:
+    content = write_npz({"data": batch(), "softmax_label": np.zeros(4, "f")})
+    headers = {"Content-Type": "application/x-npz"}
+    options: dict[str, Any] = {"content": content, "headers": headers}
+    path = "/v1/modules/net/forward_backward"
+    first = await ready.post(path, params={"with_outputs": False, "sequence": 1}, **options)
+    assert first.status_code == 200, first.text
+    assert first.json()["outputs"] == {}
+    update = await ready.post("/v1/modules/net/update", params={"sequence": 2})
+    assert update.json()["sequence"] == 2
+    skipped = await ready.post(path, params={"sequence": 4}, **options)
+    assert skipped.status_code == 409
+    lost = await ready.post(path, params={"generation": 99}, **options)
+    assert lost.status_code == 412
+    again = await ready.post("/v1/modules/net/update", params={"sequence": 2})
+    assert again.json() == update.json()
+
+
+async def test_a_field_of_a_step_is_given_once(ready: httpx.AsyncClient) -> None:
+    body = {"inputs": {"data": batch().tolist()}, "is_train": False}
+    answer = await ready.post("/v1/modules/net/forward", params={"is_train": True}, json=body)
+    assert answer.status_code == 422
+    assert "is_train" in answer.json()["detail"]
 
 
 async def test_learning_rate_is_changed(ready: httpx.AsyncClient) -> None:

@@ -1,0 +1,67 @@
+"""The query of a step-level call: what goes beside its tensors where the body has no other members.
+
+A JSON body may have the same fields as members; one must not be given twice.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+from fastapi import Depends, Query
+
+from app.domain.names import Pattern
+
+__all__ = ["ForwardQuery", "PassQuery", "StepQuery"]
+
+Given: TypeAlias = dict[str, Any]
+"""The fields that the query has, by name."""
+
+
+async def _of_step(
+    generation: Annotated[
+        int | None, Query(description="Refuse with 412 unless the module has this generation.")
+    ] = None,
+    sequence: Annotated[
+        int | None,
+        Query(description="Number of the call; a repeated one is answered again, not done again."),
+    ] = None,
+) -> Given:
+    return _present(generation=generation, sequence=sequence)
+
+
+StepQuery = Annotated[Given, Depends(_of_step)]
+
+
+async def _of_pass(
+    step: StepQuery,
+    bucket: Annotated[
+        str | None, Query(description="Key of the bucket; the smallest that fits by default.")
+    ] = None,
+    with_outputs: Annotated[
+        bool | None, Query(description="Answer with the outputs; so by default.")
+    ] = None,
+    monitor: Annotated[
+        Pattern | None,
+        Query(description="Collect statistics of the operators' outputs whose names match."),
+    ] = None,
+) -> Given:
+    return step | _present(bucket=bucket, with_outputs=with_outputs, monitor=monitor)
+
+
+PassQuery = Annotated[Given, Depends(_of_pass)]
+
+
+async def _of_forward(
+    given: PassQuery,
+    is_train: Annotated[
+        bool | None, Query(description="Whether it is a pass of training; as bound by default.")
+    ] = None,
+) -> Given:
+    return given | _present(is_train=is_train)
+
+
+ForwardQuery = Annotated[Given, Depends(_of_forward)]
+
+
+def _present(**fields: Any) -> Given:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,120 @@
+"""A module that computes on a server (``mx.mod.Module``, from afar)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from app.client import Client
+from app.remote.graph import Graph
+from app.remote.served_module import ServedModule
+from app.remote.session import Session
+from core.checkpoint import load_checkpoint
+from core.device import Context
+from core.symbol import Symbol
+
+__all__ = ["RemoteModule", "device_options"]
+
+
+class RemoteModule(ServedModule):
+    """A symbol that is bound, trained and used on a server, by the calls of ``mx.mod.Module``.
+
+    ``fit``, ``score``, ``predict`` and loops of the caller's own run here and compute there:
+    parameters are initialized here, with this process's random numbers, metrics are computed here,
+    and passes and updates are sent without waiting for those before them. A call that fails there
+    raises ``ClientError`` from the next call that waits; ``set_params`` goes on after it.
+
+    Args:
+        symbol, data_names, label_names, logger, fixed_param_names, state_names,
+        compression_params: as for ``Module``.
+        context: devices of the server; those of its executor where None.
+        server: a client of it, or its URL.
+        name: of the module there, which stays when this one is closed; without one it is deleted.
+        executor: that holds it; the server's first one where None.
+
+    Raises:
+        ValueError: a name is no argument of the symbol.
+        ClientError: the server refuses the module, or has one of this name.
+    """
+
+    def __init__(
+        self,
+        symbol: Symbol,
+        data_names: Sequence[str] | None = ("data",),
+        label_names: Sequence[str] | None = ("softmax_label",),
+        logger: Any = logging,
+        context: Context | Sequence[Context] | None = None,
+        fixed_param_names: Sequence[str] | None = None,
+        state_names: Sequence[str] | None = None,
+        compression_params: Mapping[str, Any] | None = None,
+        *,
+        server: Client | str,
+        name: str | None = None,
+        executor: str | None = None,
+    ) -> None:
+        graph = Graph(symbol, data_names, label_names, state_names, fixed_param_names)
+        options = device_options(context, executor, compression_params)
+        body = {"symbol": json.loads(symbol.tojson()), **graph.names(), **options}
+        super().__init__(graph, Session(server, name, body), logger=logger)
+
+    @classmethod
+    def load(
+        cls, prefix: str, epoch: int, load_optimizer_states: bool = False, **kwargs: Any
+    ) -> Self:
+        """Return a module from ``prefix-symbol.json`` and ``prefix-NNNN.params``.
+
+        With ``load_optimizer_states`` the states of ``prefix-NNNN.states`` are taken over by the
+        next ``init_optimizer``.
+        """
+        symbol, arguments, auxiliary = load_checkpoint(prefix, epoch)
+        states = None
+        if load_optimizer_states:
+            states = Path(f"{prefix}-{epoch:04d}.states").read_bytes()
+        module = cls(symbol, **kwargs)
+        parameters = module._parameters
+        parameters.known, parameters.loaded = True, (arguments, auxiliary)
+        parameters.loaded_states = states
+        return module
+
+    @property
+    def name(self) -> str:
+        """Its name on the server."""
+        return self._session.name
+
+    @property
+    def client(self) -> Client:
+        """The client of the server, for all that ``mx.mod.Module`` has no call for."""
+        return self._session.client
+
+    def close(self) -> None:
+        """End the calls; delete the module there if it was given no name."""
+        self._session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def device_options(
+    context: Context | Sequence[Context] | None,
+    executor: str | None,
+    compression_params: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """Return where a module computes, as ``POST /v1/modules`` takes it."""
+    contexts = [context] if isinstance(context, Context) else list(context or ())
+    return {
+        "contexts": [str(one) for one in contexts],
+        "executor": executor,
+        "compression_params": dict(compression_params) if compression_params else None,
+    }

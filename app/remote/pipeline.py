@@ -1,0 +1,121 @@
+"""Step-level calls on a module of a server, made in order while the caller goes on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import numpy as np
+
+from app.client import Client, ClientError
+from app.client.connection import Arrays, decoded
+from app.tensors.codec import SAFETENSORS, encode
+
+__all__ = ["StepPipeline"]
+
+_MOST_WAITING = 4
+"""Calls that were not answered yet; the caller waits before it makes one more."""
+_PATIENCE_SECONDS = 30.0
+"""How long a call is repeated that a server that restarts, or is too busy, does not answer."""
+_PAUSE_SECONDS = 0.2
+
+
+class StepPipeline:
+    """The step-level calls of one loop, each done once.
+
+    Each call has the number after that of the one before: one that was answered into a broken
+    connection is sent again and answered again, not done again. The first call that is refused
+    ends those after it, and its error is raised by the next ``call`` or ``wait``.
+
+    Args:
+        client: of the server.
+        name: of the module.
+    """
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client = client
+        self._path = f"/v1/modules/{name}/"
+        self._thread = ThreadPoolExecutor(1, f"steps of {name}")
+        self._room = threading.BoundedSemaphore(_MOST_WAITING)
+        self._failure: Exception | None = None
+        self._generation = 0
+        self._sequence = 0
+
+    def begin(self, generation: int, sequence: int) -> None:
+        """Go on from where the server says that a module is; drop the failure there was."""
+        self._drain()
+        self._failure = None
+        self._generation, self._sequence = generation, sequence
+
+    def call(self, verb: str, tensors: Mapping[str, Any], **fields: Any) -> Future[Arrays]:
+        """Make a call without waiting for it.
+
+        Args:
+            verb: ``forward``, ``forward_backward``, ``backward`` or ``update``.
+            tensors: by name, on the host; they must not change any more.
+            **fields: what the query says beside them.
+
+        Returns:
+            The tensors of the answer, none of ``backward`` and ``update``.
+
+        Raises:
+            ClientError, httpx.TransportError: a call before this one failed.
+        """
+        self._raise_failure()
+        self._room.acquire()
+        return self._thread.submit(self._make, verb, tensors, fields)
+
+    def wait(self) -> None:
+        """Wait until all calls are done; raise the error of the first one that failed."""
+        self._drain()
+        self._raise_failure()
+
+    def close(self) -> None:
+        """End the thread, after the calls made."""
+        self._thread.shutdown()
+
+    def _drain(self) -> None:
+        self._thread.submit(lambda: None).result()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _make(self, verb: str, tensors: Mapping[str, Any], fields: Mapping[str, Any]) -> Arrays:
+        try:
+            self._raise_failure()
+            where = {"generation": self._generation, "sequence": self._sequence + 1, **fields}
+            answer = self._send(verb, tensors, where)
+            self._sequence += 1
+            return decoded(answer) if answer.headers["content-type"] == SAFETENSORS else {}
+        except Exception as error:
+            self._failure = self._failure or error
+            raise
+        finally:
+            self._room.release()
+
+    def _send(
+        self, verb: str, tensors: Mapping[str, Any], where: Mapping[str, Any]
+    ) -> httpx.Response:
+        arrays = {name: np.asarray(one) for name, one in tensors.items()}
+        content = encode(SAFETENSORS, arrays, "inputs", None) if arrays else b""
+        headers = {"Accept": SAFETENSORS} if "forward" in verb else {}
+        if arrays:
+            headers["Content-Type"] = SAFETENSORS
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                return self._client.request(
+                    "POST", self._path + verb, content=content, headers=headers, params=where
+                )
+            except httpx.TransportError:
+                if time.monotonic() > deadline:
+                    raise
+            except ClientError as error:
+                if error.status != 503 or time.monotonic() > deadline:
+                    raise
+            time.sleep(_PAUSE_SECONDS)
