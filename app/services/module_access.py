@@ -322,15 +322,16 @@ class ModuleAccess:
             # Once it is marked, a module that is not on its device has lost what it had there.
             if record.name not in await self._restoration.resident(client):
                 await self._restoration.restore(record.name)
-            marked = await asyncio.to_thread(self._modules.mark_unsaved, record.name)
-            try:
-                return await client.call(method, params, tensors)
-            except (HostError, ServiceError) as error:
-                code = error_code(error)
-                if code not in _MAY_HAVE_CHANGED:
-                    await asyncio.to_thread(self._modules.unmark, marked)
-                if code != "not_resident":
-                    raise
+            async with self._restoration.kept_off(record.name):
+                marked = await asyncio.to_thread(self._modules.mark_unsaved, record.name)
+                try:
+                    return await client.call(method, params, tensors)
+                except (HostError, ServiceError) as error:
+                    code = error_code(error)
+                    if code not in _MAY_HAVE_CHANGED:
+                        await asyncio.to_thread(self._modules.unmark, marked)
+                    if code != "not_resident":
+                        raise
             # It was put away, whole, between the look and the call.
         raise Unavailable(f"module {record.name!r} is put away for others again and again")
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -76,6 +78,7 @@ class Restoration:
         self._executors = executors
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._turns: dict[str, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._remarkable: set[str] = set()
         self._crashes: dict[str, list[float]] = {}
 
@@ -152,6 +155,15 @@ class Restoration:
         """Note that a module was put away from its device. Blocks."""
         self._history.evicted(name)
 
+    @asynccontextmanager
+    async def kept_off(self, name: str) -> AsyncIterator[None]:
+        """Let no restore of a module begin within the block, before which any other one ends."""
+        async with self._lock(name):
+            yield
+
+    def _lock(self, name: str) -> asyncio.Lock:
+        return self._locks.setdefault(name, asyncio.Lock())
+
     async def warning(self, name: str) -> str | None:
         """Return what the log of a module's job should say of how the module came back."""
         if name not in self._remarkable:
@@ -191,12 +203,14 @@ class Restoration:
         record = await asyncio.to_thread(self._modules.get, name)
         client = self._executors.get(record.executor)
         # One at a time on a device: it is the one under way that a death is blamed on.
-        async with self._turns.setdefault(client.name, asyncio.Lock()):
+        turn = self._turns.setdefault(client.name, asyncio.Lock())
+        async with self._lock(name), turn:
             if not client.is_alive():
                 raise ExecutorGone(f"executor {client.name} is down; try again in a moment")
-            if not record.durable and not record.lost and await self._is_resident(name):
-                return  # to begin would mean that what it has there alone is lost
-            record = await self._begin(name)
+            begun = await self._begin(client, name)
+            if begun is None:
+                return
+            record = begun
             try:
                 restored = await self._bring_back(client, record)
             except ExecutorGone:
@@ -216,12 +230,23 @@ class Restoration:
             status = RestoreStatus(restored_from=restored.tag, warning=restored.warning)
             await in_thread(self._history.end, name, lambda _: status, is_restored=True)
 
-    async def _begin(self, name: str) -> ModuleRecord:
-        try:
-            return await in_thread(self._history.begin, name)
-        except asyncio.CancelledError:
-            await in_thread(self._history.end, name, _given_up)  # it may have been noted
-            raise
+    async def _begin(self, client: ExecutorClient, name: str) -> ModuleRecord | None:
+        """Note that a restore begins; None where the module is on its device.
+
+        To note it means that what is not durable is lost. So the record must still be what it was
+        when the device was asked: by a call or a job the module may have come there since.
+        """
+        begun = None
+        while begun is None:
+            record = await asyncio.to_thread(self._modules.get, name)
+            if name in await self.resident(client):
+                return None
+            try:
+                begun = await in_thread(self._history.begin, record)
+            except asyncio.CancelledError:
+                await in_thread(self._history.end, name, _given_up)  # it may have been noted
+                raise
+        return begun
 
     async def _bring_back(self, client: ExecutorClient, record: ModuleRecord) -> _Restored:
         if record.lost or record.params is not ParamsSource.CHECKPOINT:

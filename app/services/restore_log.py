@@ -89,24 +89,33 @@ class RestoreLog:
         with self._store.read() as connection:
             return remarkable_restorations(connection)
 
-    def begin(self, name: str) -> ModuleRecord:
+    def begin(self, known: ModuleRecord) -> ModuleRecord | None:
         """Note that a restore begins; return the module's record with its new generation.
 
         What is not durable was on the device alone, and the module is not there any more: however
         that came about, its parameters are lost.
 
+        Args:
+            known: the record as it was when the module was not on its device.
+
+        Returns:
+            The record; None, and nothing is noted, where it is another one since.
+
         Raises:
             NotFound: there is no such module.
             ModuleFailed: somebody must mend it first.
         """
+        name = known.name
         with self._store.write() as connection:
             identity = module_id(connection, name, lock=True)
+            record = get_module(connection, name)
+            if record.etag != known.etag:
+                return None
             status = get_restorations(connection, [identity])[identity]
             if status.failure is not None:
                 raise ModuleFailed(name, status.failure)
             begun = dataclasses.replace(status, is_under_way=True)
             put_restoration(connection, identity, begun)
-            record = get_module(connection, name)
             # In the database alone: a generation is no part of what a module's file must say.
             following = record.evolve(
                 generation=record.generation + 1,

@@ -269,6 +269,35 @@ async def test_a_module_that_is_put_away_before_its_change_is_brought_back_whole
     reply.release()
 
 
+async def test_a_call_that_brings_it_back_meanwhile_loses_nothing(
+    engine: ModuleCommands,
+    access: ModuleAccess,
+    executor: Moody,
+    bench: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await bound(engine, "net")
+    await engine.init_params("net", InitSpec(seed=1))
+    call, puts_away = executor.call, iter([True])
+    others: list[asyncio.Task[Any]] = []
+
+    async def put_away_and_bring_back(method: str, *arguments: Any) -> Any:
+        if method == "set_params" and next(puts_away, False):
+            (await call("delete_module", {"module": "net"})).release()
+            # As a prediction does, which comes between the mark and the call.
+            others.append(asyncio.create_task(access.bring_back("net")))
+            await asyncio.wait(others, timeout=0.5)  # no restore takes so long
+        return await call(method, *arguments)
+
+    monkeypatch.setattr(executor, "call", put_away_and_bring_back)
+    with pytest.raises(HostError, match="of this name"):  # which unmarks the module
+        await engine.set_params("net", {"fc9_bias": np.zeros(3, "f")}, {"allow_missing": True})
+    await others[0]
+    record = bench.modules.get("net")
+    assert (record.durable, record.lost) == (True, False)
+    (await access.ask_at("net", "get_params", GetParams(module="net"))).release()
+
+
 async def test_a_refused_change_does_not_hide_that_a_job_left_the_module_unsaved(
     engine: ModuleCommands, executor: Moody, bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

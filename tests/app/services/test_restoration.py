@@ -155,6 +155,26 @@ async def test_what_is_on_its_device_stays_as_it_is_there(
     assert bench.modules.get("a") == before
 
 
+async def test_what_comes_to_its_device_since_it_was_looked_for_is_not_lost(
+    bench: Any, executor: RecordingExecutor, restoration: Restoration
+) -> None:
+    save(bench, 1)
+    resident = restoration.resident
+
+    async def changed_behind(client: Any) -> frozenset[str]:
+        found = await resident(client)
+        if not executor.names:  # as a job or a call does that has brought it back
+            executor.names = ["a"]
+            bench.modules.mark_unsaved("a")
+        return found
+
+    restoration.resident = changed_behind  # type: ignore[method-assign]
+    await restoration.restore("a")
+    assert executor.calls == []
+    record = bench.modules.get("a")
+    assert (record.durable, record.lost, record.generation) == (False, False, 1)
+
+
 async def test_those_who_ask_at_the_same_time_share_one_restore(
     bench: Any, executor: RecordingExecutor, restoration: Restoration
 ) -> None:
@@ -259,13 +279,13 @@ async def test_a_death_between_two_good_restores_is_forgotten(
 async def test_a_death_in_another_modules_call_is_not_held_against_it(
     bench: Any, log: RestoreLog, restoration: Restoration
 ) -> None:
-    log.begin("a")
+    log.begin(bench.modules.get("a"))
     log.executor_started("cpu(0)", killers=["b"])
     assert status(bench, log) == RestoreStatus()
-    log.begin("a")
+    log.begin(bench.modules.get("a"))
     log.executor_started("cpu(0)", killers=["a"])
     assert status(bench, log) == RestoreStatus(deaths=1)
-    log.begin("a")
+    log.begin(bench.modules.get("a"))
     log.executor_started("gpu(0)")
     assert status(bench, log).is_under_way
 
@@ -299,10 +319,10 @@ async def test_a_server_that_stops_while_a_restore_is_noted_is_no_death(
 ) -> None:
     begin, has_asked, may_note = log.begin, threading.Event(), threading.Event()
 
-    def begin_late(name: str) -> ModuleRecord:
+    def begin_late(known: ModuleRecord) -> ModuleRecord | None:
         has_asked.set()
         may_note.wait(30)
-        return begin(name)
+        return begin(known)
 
     monkeypatch.setattr(log, "begin", begin_late)
     asked = asyncio.create_task(restoration.restore("a"))
