@@ -232,13 +232,20 @@ async def get_states(module: ModuleName, request: Request, services: ServicesOf)
     openapi_extra=tensor_body(
         {"inputs": {"lstm_state": [[0.0]]}}, {"value": {"type": "number"}}, required=False
     ),
-    responses=problems(400, 404, 409, 413, 415, 422, 503),
+    responses=_ERRORS,
+    dependencies=IF_MATCH,
 )
 async def set_states(module: ModuleName, request: Request, services: ServicesOf) -> None:
-    """Set the arrays named in `state_names`, or all of them to one `value`."""
+    """Set the arrays named in `state_names`, or all of them to one `value`.
+
+    They are in memory alone: the module's `durable` is false, it stays on its device, and after its
+    executor's death calls that need parameters are refused with 409 `params_lost`. A checkpoint
+    ends that, but has no states, as MXNet's have none: a module that comes back from one begins
+    with zeros, which its `generation` tells.
+    """
     tensors, fields = await read_step(request, (), StateFields)
     call = calls.SetStates(module=module, value=fields.value)
-    (await services.access.ask_at(module, "states", call, tensors)).release()
+    (await services.access.step(module, "states", call, tensors)).release()
 
 
 @router.post(

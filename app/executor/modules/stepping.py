@@ -125,12 +125,14 @@ class Stepper:
             got = "neither" if call.value is None else "both"
             raise Invalid("inputs", got, "either inputs, tensors by name, or one value for all")
         if call.value is not None:
+            module.has_unsaved = True
             module.engine.set_states(value=call.value)
             return
         check_names(tensors, names, may_miss=False)
         parts = [
             _parts(name, tensors[name], copies) for name, copies in self._states_by_name().items()
         ]
+        module.has_unsaved = True
         with client_fault("states"):
             module.engine.set_states(states=parts)
 

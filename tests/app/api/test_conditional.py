@@ -29,6 +29,7 @@ CHANGES: list[tuple[str, str, Any]] = [
     ("POST", "/backward", {}),
     ("POST", "/update", {}),
     ("PUT", "/optimizer/states", None),
+    ("PUT", "/states", {"value": 1.0}),
     ("DELETE", "", None),
 ]
 

@@ -50,8 +50,13 @@ async def test_all_states_are_set_to_one_value(api: httpx.AsyncClient) -> None:
     assert (await api.post("/v1/modules", json=made)).status_code == 201
     shapes = {"data_shapes": [{"name": "data", "shape": [2, 3]}], "for_training": False}
     await api.post(f"{NET}/bind", json=shapes)
-    assert (await api.post(f"{NET}/params/init", json={})).status_code == 200
+    assert (await api.post(f"{NET}/params/init", json={"seed": 1})).status_code == 200
+    refused = await api.put(f"{NET}/states", json={"inputs": {"h": [[1.0]]}})
+    assert refused.status_code == 422, refused.text
+    assert (await api.get(NET)).json()["durable"]
     assert (await api.put(f"{NET}/states", json={"value": 2})).status_code == 204
+    described = (await api.get(NET)).json()
+    assert (described["durable"], described["live"]["has_unsaved"]) == (False, True)
     answer = (await api.get(f"{NET}/states")).json()
     np.testing.assert_array_equal(answer["states"]["h"]["data"], np.full((2, 3), 2.0))
 

@@ -359,7 +359,11 @@ def test_states_are_kept_between_batches(driver):
     driver.ask(calls.CreateModule(record=record))
     driver.ask(calls.Bind(module="two", spec=spec))
     driver.ask(calls.SetParams(module="two"))
+    driver.host._get("two").has_unsaved = False
+    driver.refusal(calls.SetStates(module="two"), state=np.zeros((1, 3), dtype=np.float32))
+    assert not driver.describe("two")["has_unsaved"]
     driver.ask(calls.SetStates(module="two", value=2.0))
+    assert driver.describe("two")["has_unsaved"]
     _, outputs = driver.ask(calls.Forward(module="two"), data=np.ones((2, 3), dtype=np.float32))
     np.testing.assert_array_equal(outputs["sum_output"], np.full((2, 3), 3.0))
     wanted = np.arange(6, dtype=np.float32).reshape(2, 3)
