@@ -20,7 +20,7 @@ from app.store.group_commit import GroupCommit
 from app.store.migrations import migrate
 from app.store.reserve import Reserve
 
-__all__ = ["Store", "database_file"]
+__all__ = ["DatabaseDamaged", "Store", "database_file"]
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +32,18 @@ _SQLITE_PRAGMAS = (
     "PRAGMA foreign_keys = ON",
     f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}",
 )
+
+
+class DatabaseDamaged(Unavailable, StartError):
+    """Pages of the database are damaged. Its text is for the operator; clients are told that."""
+
+    def __init__(self, path: Path | None, cause: str) -> None:
+        super().__init__("the server's database is damaged; its log tells what to do")
+        self.args = (
+            f"the database {path} is damaged ({' '.join(cause.split())}): move {path}, {path}-wal "
+            f"and {path}-shm away and start again; modules, checkpoints and datasets are then "
+            "taken in from the data directory, and only the history of jobs is lost",
+        )
 
 
 class Store:
@@ -63,7 +75,7 @@ class Store:
                     migrate(connection)
         except SQLAlchemyError as error:
             if _is_corrupt(error):
-                raise self._corrupt(_cause(error)) from error
+                raise self._damaged(_cause(error)) from error
             url = self._engine.url.render_as_string(hide_password=True)
             raise StartError(
                 f"database {url}: {_cause(error)}; set MODSERVE_DATABASE_URL"
@@ -75,21 +87,16 @@ class Store:
         All of the file is read, which takes half a second for 200,000 finished jobs.
 
         Raises:
-            StartError: it is damaged.
+            DatabaseDamaged: it is.
         """
         with self.read() as connection:
             if connection.dialect.name == "sqlite":
                 found = connection.scalar(text("PRAGMA quick_check(1)"))
                 if found != "ok":
-                    raise self._corrupt(str(found))
+                    raise self._damaged(str(found))
 
-    def _corrupt(self, cause: str) -> StartError:
-        path = database_file(str(self._engine.url))
-        return StartError(
-            f"the database {path} is damaged ({' '.join(cause.split())}): move {path}, {path}-wal "
-            f"and {path}-shm away and start again; modules, checkpoints and datasets are then "
-            "taken in from the data directory, and only the history of jobs is lost"
-        )
+    def _damaged(self, cause: str) -> DatabaseDamaged:
+        return DatabaseDamaged(database_file(str(self._engine.url)), cause)
 
     def close(self) -> None:
         """Close every connection."""
@@ -100,7 +107,7 @@ class Store:
         """Give a connection that sees one state of the database throughout.
 
         Raises:
-            Unavailable: the database does not answer.
+            Unavailable: the database does not answer, or is damaged.
         """
         with self._translated(), self._engine.connect() as connection, connection.begin():
             yield connection
@@ -112,7 +119,8 @@ class Store:
         With SQLite, writers that come at the same time share a commit; see ``GroupCommit``.
 
         Raises:
-            Unavailable: the database does not answer, or others write to it all the time.
+            Unavailable: the database does not answer, is damaged, or others write to it all the
+                time.
             StorageFull: its disk is full.
         """
         try:
@@ -159,9 +167,11 @@ class Store:
                 raise StorageFull from error
             raise Unavailable(f"the server's database does not answer: {cause}") from error
         except DatabaseError as error:
-            if _is_corrupt(error):
-                raise self._corrupt(_cause(error)) from error
-            raise
+            if not _is_corrupt(error):
+                raise
+            damaged = self._damaged(_cause(error))
+            _log.error("%s", damaged)
+            raise damaged from error
 
 
 def database_file(url: str) -> Path | None:

@@ -6,13 +6,15 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from app.errors import StorageFull
+from app.errors import ServiceError, StorageFull
 from app.services import background_tasks
 from app.services.background_tasks import cancel_tasks, in_thread, persistently, repeat
 from app.services.bell import Bell
+from app.store.store import DatabaseDamaged
 
 
 async def until(is_so: Callable[[], bool]) -> None:
@@ -87,9 +89,12 @@ async def test_errors_are_outlived_but_not_the_end(monkeypatch: pytest.MonkeyPat
     assert task.cancelled()
 
 
-async def test_full_storage_is_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [StorageFull(), DatabaseDamaged(Path("jobs.db"), "malformed")])
+async def test_what_the_store_takes_later_is_waited_out(
+    monkeypatch: pytest.MonkeyPatch, error: ServiceError
+) -> None:
     monkeypatch.setattr(background_tasks, "AFTER_ERROR_SECONDS", 0.001)
-    answers = [StorageFull(), StorageFull(), None]
+    answers = [error, error, None]
 
     def step() -> str:
         if (error := answers.pop(0)) is not None:

@@ -1,0 +1,88 @@
+"""A database whose pages turn out to be damaged while the server runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from sqlalchemy import event
+from sqlalchemy.exc import DatabaseError
+
+from app.main import create_app
+from app.settings import Settings
+from served.network import NETWORK, examples_npz, fit_body
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[FastAPI]:
+    """A server in this process."""
+    app = create_app(Settings(data_dir=tmp_path, executor_form="in_process", log_level="error"))
+    async with app.router.lifespan_context(app):
+        yield app
+
+
+@pytest.fixture
+async def api(server: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app=server, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        yield client
+
+
+@contextmanager
+def damaged(server: FastAPI) -> Iterator[None]:
+    """Let every statement meet a page that is none, as SQLite tells it."""
+
+    def fail(connection: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        found = sqlite3.DatabaseError("database disk image is malformed")
+        found.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise DatabaseError(statement, parameters, found)
+
+    engine = server.state.services.modules._store._engine
+    event.listen(engine, "before_cursor_execute", fail)
+    try:
+        yield
+    finally:
+        event.remove(engine, "before_cursor_execute", fail)
+
+
+async def job_when(api: httpx.AsyncClient, path: str, holds: Callable[[Any], Any]) -> Any:
+    """Return a job when something holds of it."""
+    async with asyncio.timeout(60):
+        while not holds(found := (await api.get(path)).json()):
+            assert found["status"] in ("queued", "running"), found
+            await asyncio.sleep(0.01)
+    return found
+
+
+async def test_callers_are_told_and_all_goes_on_where_it_can_be_read_again(
+    server: FastAPI, api: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert (await api.post("/v1/modules", json={"name": "net", "symbol": NETWORK})).is_success
+    assert (await api.put("/v1/datasets/examples", content=examples_npz())).is_success
+    submitted = await api.post("/v1/modules/net/fit", json=fit_body(epochs=200))
+    assert submitted.status_code == 202, submitted.text
+    job = submitted.headers["location"]
+    await job_when(api, job, lambda found: found["progress"])
+    with damaged(server), caplog.at_level(logging.ERROR):
+        for path in ("/v1/modules/net", "/v1/jobs", job, "/readyz"):
+            refused = await api.get(path)
+            assert refused.status_code == 503, refused.text
+            assert refused.headers["retry-after"]
+            assert refused.json()["code"] == "unavailable"
+            assert refused.json()["detail"] == (
+                "the server's database is damaged; its log tells what to do"
+            )
+        async with asyncio.timeout(60):
+            while "what an executor reports waits" not in caplog.text:
+                await asyncio.sleep(0.01)
+    assert "move " in caplog.text
+    found = await job_when(api, job, lambda found: found["status"] == "succeeded")
+    assert found["attempt"] == 1
