@@ -75,6 +75,11 @@ class OutputView(_Facts):
     name: str = Field(examples=["softmax_output"])
     shape: list[int]
     dtype: str
+    batch_axis: int | None = Field(
+        default=0,
+        description="The axis that has the examples; null where none has, and predictions are "
+        "answered whole.",
+    )
 
 
 class MemoryView(_Facts):

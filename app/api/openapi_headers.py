@@ -15,6 +15,11 @@ _HEADERS = {
     ),
     "WWW-Authenticate": ("How to send an API key.", 'Bearer realm="modserve"'),
     "X-Model-Version": ("The version that answered: `live`, or the number of an epoch.", "3"),
+    "X-Batch-Axes": (
+        "As JSON, the axis of the examples in outputs where it is not the first; null where there "
+        "is none and the output is answered whole. Absent where all are the first.",
+        '{"letters_output": null}',
+    ),
     "Retry-After": ("In how many seconds to try again.", "1"),
     "traceparent": (
         "The client's W3C trace, with the span of this request; where the request has one.",
@@ -83,7 +88,7 @@ def _declare(verb: str, operation: dict[str, Any], moved_on: dict[str, Any]) -> 
         if status in ("200", "201") and name in _HAVE_ETAG:
             _add(answer, "ETag")
         if status == "200" and name in _HAVE_VERSION:
-            _add(answer, "X-Model-Version")
+            _add(answer, "X-Model-Version", "X-Batch-Axes")
         if status in ("201", "202") and name in _HAVE_LOCATION:
             _add(answer, "Location")
     if verb == "get" and name in _HAVE_ETAG:

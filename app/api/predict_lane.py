@@ -4,6 +4,7 @@ the answer's."""
 from __future__ import annotations
 
 import io
+import json
 import re
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ import structlog
 
 from app.api.raw_bodies import RawBody, holds_images, split_body
 from app.api.raw_inputs import RawInputs, kinds_of
-from app.api.tensor_io import PredictFields
+from app.api.tensor_io import PredictFields, members_of
 from app.domain.codec import from_plain
 from app.domain.module import ModuleKind, ModuleRecord
 from app.domain.sequence import SequencePart
@@ -191,7 +192,7 @@ class PredictLane:
         outputs = outcome.outputs
         line = b"x-model-version: %b\r\n" % version.name.encode()
         kind = negotiate(accept, single=len(outputs.rows) == 1)
-        if kind == NPY and outputs in self._npy_heads:
+        if kind == NPY and outputs in self._npy_heads and not outcome.result.get("batch_axes"):
             content = self._npy_heads[outputs] + outcome.memory[: outputs.nbytes]
             return line + b"content-type: application/x-npy\r\n", content
         arrays = outputs.arrays(np.frombuffer(outcome.memory, np.uint8), 0)
@@ -199,8 +200,11 @@ class PredictLane:
             self._learn_head(outputs, arrays)
         extra: dict[str, Any] = {"version": version.name}
         if record.kind is ModuleKind.BUCKETING:
-            extra |= outcome.result
-        content = bytes(encode_buffer(kind, arrays, "outputs", extra))
+            extra["bucket"] = outcome.result["bucket"]
+        axes = outcome.result.get("batch_axes", {})
+        if axes:
+            line += b"x-batch-axes: %b\r\n" % json.dumps(axes).encode()
+        content = bytes(encode_buffer(kind, arrays, "outputs", extra, members_of(axes)))
         return line + b"content-type: %b\r\n" % kind.encode(), content
 
     def _learn_head(self, outputs: Signature, arrays: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -23,6 +24,7 @@ from app.api.tensor_io import (
     StepFields,
     answer,
     answer_ranked,
+    members_of,
     read_step,
 )
 from app.api.views import PageView, StatisticView
@@ -337,8 +339,9 @@ async def _predict(
     asked = services.predictions.call(record, version, call, tensors)
     reply = await unless_hung_up(request, asked)
     extra = {"version": version.name}
+    axes = reply.result.get("batch_axes", {})
     if record.kind is ModuleKind.BUCKETING:
-        extra |= reply.result
+        extra["bucket"] = reply.result["bucket"]
         rows = tuple((name, one.dtype, one.shape) for name, one in tensors.items())
         services.predictions.note_answered(
             record, services.predictions.target(record, version, rows, fields.bucket)
@@ -346,6 +349,8 @@ async def _predict(
     if top_k is not None:
         response = await answer_ranked(reply, top_k, record.labels, extra)
     else:
-        response = await answer(request, reply, "outputs", extra)
+        response = await answer(request, reply, "outputs", extra, members_of(axes))
     response.headers["X-Model-Version"] = version.name
+    if axes:
+        response.headers["X-Batch-Axes"] = json.dumps(axes)
     return response

@@ -32,6 +32,7 @@ __all__ = [
     "StepFields",
     "answer",
     "answer_ranked",
+    "members_of",
     "read_step",
     "read_tensors",
     "tensors_in",
@@ -186,14 +187,23 @@ async def read_step(
     return tensors, from_plain(cls, {**given, **rest})
 
 
+def members_of(batch_axes: Mapping[str, int | None]) -> dict[str, dict[str, int | None]]:
+    """Return what JSON says of outputs that have not the examples along the first axis."""
+    return {name: {"batch_axis": axis} for name, axis in batch_axes.items()}
+
+
 async def answer(
-    request: Request, reply: Reply, key: str, extra: Mapping[str, Any] | None = None
+    request: Request,
+    reply: Reply,
+    key: str,
+    extra: Mapping[str, Any] | None = None,
+    members: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Response:
     """Return the tensors of a reply in the form the client accepts, and release them."""
     try:
         kind = negotiate(request.headers.get("accept"), single=len(reply.tensors) == 1)
         size = sum(tensor.nbytes for tensor in reply.tensors.values())
-        make = partial(encode_buffer, kind, reply.tensors, key, extra)
+        make = partial(encode_buffer, kind, reply.tensors, key, extra, members)
         return Response(await beside_the_loop(size, make), media_type=kind)
     finally:
         reply.release()

@@ -141,7 +141,11 @@ def encode(
 
 
 def encode_buffer(
-    kind: str, tensors: Mapping[str, HostArray], key: str, extra: Mapping[str, Any] | None = None
+    kind: str,
+    tensors: Mapping[str, HostArray],
+    key: str,
+    extra: Mapping[str, Any] | None = None,
+    members: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> memoryview:
     """Write named tensors as a body, however large without stopping other threads for long.
 
@@ -150,6 +154,7 @@ def encode_buffer(
         tensors: arrays by name.
         key: member of a JSON answer that holds the tensors.
         extra: further members of a JSON answer.
+        members: further members of tensors in it, by name.
     """
     if kind == NPY:
         (array,) = tensors.values()
@@ -158,11 +163,14 @@ def encode_buffer(
         return npz_content(tensors)
     if kind == SAFETENSORS:
         return join(safetensors_pieces(tensors))
-    return join(_json_of(tensors, key, extra or {}))
+    return join(_json_of(tensors, key, extra or {}, members or {}))
 
 
 def _json_of(
-    tensors: Mapping[str, HostArray], key: str, extra: Mapping[str, Any]
+    tensors: Mapping[str, HostArray],
+    key: str,
+    extra: Mapping[str, Any],
+    members: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[bytes]:
     yield b"{%s:{" % orjson.dumps(key)
     comma = b""
@@ -170,6 +178,8 @@ def _json_of(
         head = (orjson.dumps(one) for one in (name, array.dtype.name, array.shape))
         yield comma + b'%s:{"dtype":%s,"shape":%s,"data":' % tuple(head)
         yield from json_pieces(array)
+        if name in members:
+            yield b"," + orjson.dumps(members[name])[1:-1]
         yield b"}"
         comma = b","
     rest = orjson.dumps(extra)[1:]

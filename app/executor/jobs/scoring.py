@@ -184,7 +184,8 @@ class PredictJob:
                 )
         examples = yield from load_examples(context, params, "", with_labels=False)
         work = _Pass(context, examples, params.batch_size, params.bucket_keys, params.num_batch)
-        table = _Table(module.default_symbol.list_outputs(), examples.count)
+        first = module.inference.predictor(next(iter(module.buckets())))
+        table = _Table(first.output_names, first.output_axes, examples.count)
         yield None
         samples = 0
         for done, batch in enumerate(work.batches, 1):
@@ -214,7 +215,8 @@ class PredictJob:
 class _Table:
     """Outputs by example, whatever order they come in."""
 
-    def __init__(self, names: Sequence[str], count: int) -> None:
+    def __init__(self, names: Sequence[str], axes: Sequence[int], count: int) -> None:
+        self._axes = dict(zip(names, axes, strict=True))
         self._rows: dict[str, list[npt.NDArray[Any] | None]] = {
             name: [None] * count for name in names
         }
@@ -223,7 +225,8 @@ class _Table:
         """Take the outputs of some examples."""
         for name, output in outputs.items():
             target = self._rows[name]
-            for row, value in zip(rows, np.array(output), strict=True):
+            by_example = np.moveaxis(np.array(output), self._axes[name], 0)
+            for row, value in zip(rows, by_example, strict=True):
                 target[row] = value
 
     def write(self, path: Path) -> dict[str, list[int]]:

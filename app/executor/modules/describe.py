@@ -80,8 +80,15 @@ def _bound_facts(module: HostedModule, symbol: Symbol, shapes: BucketShapes) -> 
     known = {one.name: one.shape for one in descs if one.name in arguments}
     dtypes = {one.name: to_dtype(one.dtype) for one in descs if one.name in arguments}
     specs = infer_specs(symbol, known, dtypes)
+    predictors = {key: module.inference.predictor(key) for key in module.buckets()}
+    axes = predictors[module.record.default_bucket_key].odd_axes
     outputs = [
-        {"name": name, "shape": list(shape), "dtype": dtype.name}
+        {
+            "name": name,
+            "shape": list(shape),
+            "dtype": dtype.name,
+            "batch_axis": axes.get(name, 0),
+        }
         for name, (shape, dtype) in zip(symbol.list_outputs(), specs.outputs, strict=True)
     ]
     described = [
@@ -90,7 +97,6 @@ def _bound_facts(module: HostedModule, symbol: Symbol, shapes: BucketShapes) -> 
         | {"dtype": specs.variables[one["name"]][1].name}
         for one in _names_only(module, symbol)
     ]
-    predictors = {key: module.inference.predictor(key) for key in module.buckets()}
     predict = {
         key: {"has_rows": one.has_rows, "sizes": one.sizes} for key, one in predictors.items()
     }

@@ -19,7 +19,7 @@ VARIABLE = -1
 
 
 def interface_of(module: HostedModule) -> dict[str, Any]:
-    """Return ``inputs`` and ``outputs``: name, dtype, shape and batch axis of each.
+    """Return ``inputs`` and ``outputs``: name, dtype, shape and batch axis of each, None for none.
 
     ``has_rows`` tells whether the first axis of each of them has the examples.
     """
@@ -41,7 +41,8 @@ def interface_of(module: HostedModule) -> dict[str, Any]:
         shape = _common(shapes)
         if module.takes_any_shape:
             shape = [VARIABLE] * len(shape)
-        outputs.append(_row(name, first.output_specs(first.bound_size)[name][1].name, shape))
+        row = _row(name, first.output_specs(first.bound_size)[name][1].name, shape)
+        outputs.append(row | {"batch_axis": first.odd_axes.get(name, 0)})
     has_rows = all(one.has_rows for one in predictors) and all(
         one["batch_axis"] == 0 for one in inputs
     )

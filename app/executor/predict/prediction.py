@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from typing import Any
 
 from app.executor.modules.symbol_specs import Spec
 from app.executor.predict.predictor import Predictor
@@ -55,7 +56,9 @@ class Prediction:
             added: inputs that follow from the shapes of those given.
         """
         self.bucket = bucket
-        self.result = {"bucket": bucket}
+        self.result: dict[str, Any] = {"bucket": bucket}
+        if predictor.odd_axes:
+            self.result["batch_axes"] = predictor.odd_axes
         self.rows = rows
         self.predictor = predictor
         self._tensors = tensors

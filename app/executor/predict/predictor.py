@@ -17,6 +17,7 @@ import numpy as np
 
 from app.errors import Invalid
 from app.executor.modules.symbol_specs import Spec, SymbolSpecs, infer_specs, unknown_variables
+from app.executor.predict.batch_axes import NO_AXIS, TWO_SIZES, batch_axis
 from app.executor.predict.independence import find_independence
 from app.executor.predict.inputs import check_castable, check_names, check_shape, common_rows
 from app.executor.predict.rows import rows_of
@@ -100,14 +101,15 @@ class Predictor:
     Args:
         labels: descriptions of the labels as bound. Where a label's shape does not follow from the
             data (one that the symbol flattens) it is this, for as many examples.
-        output_axes: that of the examples in each output; as the symbol's layouts say where None.
+        output_axes: that of the examples in each output; found out where None.
 
     Attributes:
         inputs: descriptions of the data inputs as bound, batch included.
         labels: of these, those whose shapes do not follow from the data.
         output_names: names of the outputs.
-        output_axes: the axis of the examples in each.
+        output_axes: the axis of the examples in each, ``NO_AXIS`` where there is none.
         bound_size: number of examples in the batch as bound.
+        odd_axes: by name, the axes of outputs that have not the examples first; None for none.
         has_rows: True where every output has a row per example, so that a batch may be padded and
             cut apart; else it runs with exactly the examples given.
         sizes: batch sizes it runs with, ascending; empty where every size is bound as it comes.
@@ -135,15 +137,17 @@ class Predictor:
         unknown = unknown_variables(symbol, self._input_shapes(self.bound_size), self._dtypes)
         self.labels = [desc for desc in labels if desc.name in unknown]
         self._dtypes |= {desc.name: to_dtype(desc.dtype) for desc in self.labels}
-        self.output_axes = output_axes or [
-            DataDesc.get_batch_axis(symbol[index].attr("__layout__"))
-            for index in range(len(self.output_names))
-        ]
+        self.output_axes = list(output_axes or self._find_axes())
+        self.odd_axes = {
+            name: None if axis == NO_AXIS else axis
+            for name, axis in zip(self.output_names, self.output_axes, strict=True)
+            if axis
+        }
         self._executors: OrderedDict[int, _Bound] = OrderedDict()
         self._seconds: dict[int, float] = {}
         self._quick_rows: int | None = None
         self._rows_are_independent: bool | None = None
-        self.has_rows = self._find_rows()
+        self.has_rows = NO_AXIS not in self.output_axes
         self.sizes = self._choose_sizes() if self.has_rows else []
 
     @property
@@ -408,19 +412,22 @@ class Predictor:
         sizes = [desc.shape[axis] for desc in inputs if (axis := self._axes[desc.name]) >= 0]
         return sizes[0] if sizes else 1
 
-    def _find_rows(self) -> bool:
-        """Tell whether the batch axis of every output is as long as the batch, for any batch."""
+    def _find_axes(self) -> list[int]:
+        """Return the axis of the examples in each output."""
         try:
-            return all(self._are_rows(size) for size in (2, 3))
-        except ShapeError:
-            return self._are_rows(self.bound_size)
+            first, second = (self.specs(size).outputs for size in TWO_SIZES)
+        except ShapeError:  # of a symbol that takes batches of one size
+            return self._declared_axes()
+        pairs = zip(first, second, strict=True)
+        return [batch_axis(one, other) for (one, _), (other, _) in pairs]
 
-    def _are_rows(self, size: int) -> bool:
-        specs = self.output_specs(size).values()
-        return all(
-            0 <= axis < len(shape) and shape[axis] == size
-            for (shape, _), axis in zip(specs, self.output_axes, strict=True)
-        )
+    def _declared_axes(self) -> list[int]:
+        """Return the axes that the symbol's layouts say, where they are as long as the batch."""
+        axes = []
+        for index, (shape, _) in enumerate(self.specs(self.bound_size).outputs):
+            axis = DataDesc.get_batch_axis(self._symbol[index].attr("__layout__"))
+            axes.append(axis if shape[axis : axis + 1] == (self.bound_size,) else NO_AXIS)
+        return axes
 
     def _choose_sizes(self) -> list[int]:
         """Return powers of two and the bound size; that alone for a symbol with a fixed one."""

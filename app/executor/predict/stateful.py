@@ -8,6 +8,7 @@ from typing import NamedTuple
 from app.domain.serving import StateLink
 from app.errors import Invalid
 from app.executor.modules.symbol_specs import Spec, SymbolSpecs
+from app.executor.predict.batch_axes import TWO_SIZES, growing_axes
 from app.executor.predict.predictor import Parameters, Predictor, SharedMemory
 from core.errors import ShapeError
 from core.io import DataDesc
@@ -15,9 +16,6 @@ from core.symbol import Symbol
 from core.types import DType, Shape
 
 __all__ = ["StateSpec", "StatefulPredictor", "stateful_predictor"]
-
-_TWO_SIZES = (2, 3)
-"""Of a batch: an axis along which shapes differ between them is that of the examples."""
 
 _AXES = "ABCDEFGHIJKLM"
 """Of a layout, whatever they are; none is N, that of the examples."""
@@ -72,7 +70,7 @@ def stateful_predictor(
         Invalid: a state is no input, or its output cannot be its next value.
     """
     try:
-        sizes = [plain.specs(size) for size in _TWO_SIZES]
+        sizes = [plain.specs(size) for size in TWO_SIZES]
     except ShapeError as error:
         raise Invalid(
             "serving.states",
@@ -87,10 +85,7 @@ def stateful_predictor(
         for position, link in enumerate(links)
     )
     of_output = {one.output: one.axis for one in states}
-    axes = [
-        of_output.get(name, _axis_of(declared, outputs[0][name][0], outputs[1][name][0]))
-        for name, declared in zip(names, plain.output_axes, strict=True)
-    ]
+    axes = [of_output.get(name, axis) for name, axis in zip(names, plain.output_axes, strict=True)]
     descs = [DataDesc(one.name, one.shape, one.dtype, _layout(one)) for one in states]
     predictor = Predictor(
         *(symbol, parameters, [*plain.inputs, *descs], memory, plain.labels), output_axes=axes
@@ -111,7 +106,7 @@ def _state_spec(
     if link.output not in outputs[0]:
         raise Invalid(f"{field}.output", link.output, f"one of {', '.join(outputs[0])}")
     (first, dtype), (second, _) = (one.variables[link.state] for one in sizes)
-    grows = _growing_axes(first, second)
+    grows = growing_axes(first, second)
     if len(grows) != 1:
         raise Invalid(
             f"{field}.state",
@@ -125,17 +120,6 @@ def _state_spec(
     axis = grows[0]
     shape = (*first[:axis], bound_size, *first[axis + 1 :])
     return StateSpec(link.state, link.output, axis, shape, dtype)
-
-
-def _axis_of(declared: int, first: Shape, second: Shape) -> int:
-    """Return the axis of the examples: the one declared, unless another one alone grows."""
-    grows = _growing_axes(first, second)
-    return grows[0] if len(grows) == 1 else declared
-
-
-def _growing_axes(first: Shape, second: Shape) -> list[int]:
-    pairs = enumerate(zip(first, second, strict=True))
-    return [axis for axis, (a, b) in pairs if (a, b) == _TWO_SIZES]
 
 
 def _layout(state: StateSpec) -> str:

@@ -1,0 +1,75 @@
+"""Outputs whose first axis is no batch: cut along the one that is, or answered whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import core as mx
+from app.client import Client
+from app.client.local_server import ServerProcess
+from served.awkward_models import save
+
+EXAMPLES = np.random.RandomState(0).rand(70, 4, 6).astype("f")
+
+
+@pytest.fixture
+def client(server: ServerProcess) -> Iterator[Client]:
+    with Client(server.url) as client:
+        yield client
+        for module in client.modules():
+            client.delete_module(module["name"])
+
+
+def by_step() -> mx.sym.Symbol:
+    x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, flatten=False, name="fc")
+    return mx.sym.transpose(x, axes=(1, 0, 2), name="by_step")
+
+
+def load(client: Client, folder: Path, name: str, symbol: mx.sym.Symbol) -> np.ndarray:
+    """Upload and bind; return what the net computes of all examples, the examples first."""
+    client.create_from_files(name, save(folder, symbol, data=(2, 4, 6)))
+    client.bind(name, [{"name": "data", "shape": [2, 4, 6]}], for_training=False)
+    values = client.params(name)
+    return EXAMPLES @ values["fc_weight"].T + values["fc_bias"]
+
+
+@pytest.mark.parametrize("count", [1, 3, 5, 64, 70])
+def test_rows_along_another_axis(client: Client, tmp_path: Path, count: int) -> None:
+    expected = load(client, tmp_path, "steps", by_step())[:count].transpose(1, 0, 2)
+    (output,) = client.module("steps")["live"]["outputs"]
+    assert (output["shape"], output["batch_axis"]) == ([4, 2, 3], 1)
+    got = client.predict("steps", data=EXAMPLES[:count])["by_step_output"]
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+def test_rows_that_cannot_be_told_apart_come_whole(client: Client, tmp_path: Path) -> None:
+    """Five examples of four steps are twenty rows, as MXNet answers them: by step."""
+    flat = mx.sym.Reshape(by_step(), shape=(-3, 0), name="flat")
+    expected = load(client, tmp_path, "flat", flat)[:5].transpose(1, 0, 2).reshape(20, 3)
+    (output,) = client.module("flat")["live"]["outputs"]
+    assert (output["shape"], output["batch_axis"]) == ([8, 3], None)
+    body = {"inputs": {"data": EXAMPLES[:5].tolist()}}
+    answer = client.request("POST", "/v1/modules/flat/predict", json=body)
+    said = answer.json()["outputs"]["flat_output"]
+    assert (said["shape"], said["batch_axis"]) == ([20, 3], None)
+    np.testing.assert_allclose(np.reshape(said["data"], (20, 3)), expected, rtol=1e-5)
+    headers = {"Accept": "application/x-npy", "Content-Type": "application/json"}
+    for _ in range(2):
+        answer = client.request("POST", "/v1/modules/flat/predict", json=body, headers=headers)
+        assert json.loads(answer.headers["x-batch-axes"]) == {"flat_output": None}
+
+
+def test_an_output_that_compares_the_examples_has_no_row_of_padding(
+    client: Client, tmp_path: Path
+) -> None:
+    x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, flatten=False, name="fc")
+    rows = mx.sym.Reshape(x, shape=(0, -1))
+    alike = mx.sym.dot(rows, rows, transpose_b=True, name="alike")
+    expected = load(client, tmp_path, "alike", alike)[:3].reshape(3, 12)
+    got = client.predict("alike", data=EXAMPLES[:3])["alike_output"]
+    np.testing.assert_allclose(got, expected @ expected.T, rtol=1e-4)
