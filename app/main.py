@@ -46,6 +46,7 @@ from app.services.dispatcher import Dispatcher
 from app.services.executor_locks import ExecutorLocks
 from app.services.executors import Executors
 from app.services.history import History
+from app.services.instances import Instances
 from app.services.job_files import JobFiles
 from app.services.job_queue import JobQueue
 from app.services.job_runs import JobRuns
@@ -63,6 +64,7 @@ from app.services.services import Services
 from app.services.statistics import Statistics
 from app.services.storage import Storage, StorageOptions, open_storage
 from app.services.submissions import JobDefaults
+from app.services.version_files import VersionFiles
 from app.services.versions import Versions
 from app.settings import Settings
 
@@ -205,6 +207,8 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     modules, checkpoints = storage.modules, storage.checkpoints
     restoration = Restoration(restores, modules, checkpoints, executors)
     access = ModuleAccess(modules, checkpoints, executors, restoration)
+    version_files = VersionFiles(checkpoints)
+    instances = Instances(access, version_files, executors, restores)
     commands = ModuleCommands(modules, checkpoints, executors, restoration, access)
     queue = JobQueue(
         storage.store,
@@ -213,10 +217,15 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         keep_progress_events=settings.keep_progress_events,
         before_loss=checkpoints.lose_attempt,
     )
+    loop = asyncio.get_running_loop()
+
+    def on_prepared(record: Any) -> None:
+        loop.call_soon_threadsafe(access.refresh, record)
+
     dispatcher = Dispatcher(
         executors,
         queue,
-        JobRuns(queue, modules, storage.datasets, checkpoints),
+        JobRuns(queue, modules, storage.datasets, checkpoints, on_prepared),
         bells,
         jobs_per_executor=settings.jobs_per_executor,
         lease_seconds=settings.lease_seconds,
@@ -227,6 +236,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         await asyncio.shield(recovery)  # processes start meanwhile
         await dispatcher.executor_started(client)  # jobs of the process before are lost
         await restoration.executor_started(client.name)
+        instances.executor_started(client.name)
 
     async def note_loss(name: str, reason: str) -> None:
         await in_thread(restores.executor_lost, name, reason)
@@ -247,14 +257,15 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     history = History(jobs, settings.keep_jobs, settings.keep_job_days, settings.keep_events)
     history.start()
     stack.push_async_callback(history.stop)
-    versions = Versions(access, checkpoints)
+    versions = Versions(access, checkpoints, version_files, instances)
+    stack.push_async_callback(instances.close)
     stack.push_async_callback(versions.close)
     lengths = ObservedLengths(modules, LengthCountFiles(settings.data_dir))
     await lengths.start()
     stack.push_async_callback(lengths.stop)
     statistics = Statistics()
     predictions = Predictions(
-        access, versions, executors, lengths, statistics, settings.max_predictions
+        access, versions, executors, instances, lengths, statistics, settings.max_predictions
     )
     stack.push_async_callback(predictions.close)
     models = ModelRepository(
@@ -275,6 +286,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         access=access,
         commands=commands,
         executors=executors,
+        instances=instances,
         checkpoints=checkpoints,
         datasets=storage.datasets,
         jobs=jobs,

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from app.api.fact_views import LiveModuleView
+from app.api.instance_views import instance_views
 from app.api.views import ModuleView, module_view
 from app.domain.module import ModuleRecord
 from app.services.services import Services
@@ -32,4 +33,6 @@ async def shown_all(services: Services, records: Sequence[ModuleRecord]) -> list
     """Return the views of modules."""
     statuses = await asyncio.to_thread(services.restores.statuses, records)
     resident = await services.access.resident(records)
-    return [module_view(*one) for one in zip(records, statuses, resident, strict=True)]
+    instances = [instance_views(services, record) for record in records]
+    facts = zip(records, statuses, resident, instances, strict=True)
+    return [module_view(*one) for one in facts]

@@ -39,6 +39,14 @@ def prediction_metrics(statistics: Statistics) -> Iterator[Metric]:
     batches = HistogramMetricFamily(
         "modserve_prediction_batch_size", "Examples of a batch", labels=_LABELS
     )
+    answered = CounterMetricFamily(
+        "modserve_instance_predictions",
+        "Predictions that were answered, by executor",
+        labels=["module", "executor"],
+    )
+    for module, counts in list(statistics.answers().items()):
+        for executor, count in list(counts.items()):
+            answered.add_metric([module, executor], count)
     for one in statistics:
         labels = [one.module, one.version]
         ended.add_metric([*labels, "success"], one.successes)
@@ -55,7 +63,7 @@ def prediction_metrics(statistics: Statistics) -> Iterator[Metric]:
             seconds.add_metric([*labels, part], ns * 1e-9)
         queue.add_metric(labels, _queue_buckets(one.queue_counts), one.queue_ns * 1e-9)
         batches.add_metric(labels, _batch_buckets(one), one.examples)
-    yield from (ended, examples, seconds, queue, batches)
+    yield from (ended, examples, answered, seconds, queue, batches)
 
 
 def _queue_buckets(counts: Sequence[int]) -> list[tuple[str, float]]:

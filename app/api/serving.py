@@ -38,6 +38,12 @@ async def set_serving(module: ModuleName, request: Request, services: ServicesOf
     `batches` declares it where that cannot be found. `max_delay_us` lets them wait for more, which
     helps where each batch has a high cost of its own and requests come from many clients.
 
+    `instances` is the number of executors that answer predictions of versions (the promoted one, a
+    canary, those that are named), the one with the fewest examples under way first. The parameters
+    in training are at home alone, and so are sequences. Each instance is asked when it has the
+    version and is warm; the module's `instances` tell which are. 422 where this server has fewer
+    executors of the kind (`MODSERVE_DEVICES`).
+
     `states` says which output is the next value of each of the module's `state_names`; with it
     predictions may be parts of sequences, whose states are kept between them. Of these there are
     `max_sequences` at most, and those idle for `max_sequence_idle_seconds` are lost.

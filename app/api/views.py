@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.fact_views import LiveModuleView
 from app.api.finding_views import FindingsView
+from app.api.instance_views import InstanceView
 from app.api.timestamps import Timestamp, with_timestamps
 from app.domain.checkpoint import CheckpointManifest
 from app.domain.codec import to_plain
@@ -161,6 +162,9 @@ class ModuleView(BaseModel):
     executor: str = Field(examples=["cpu(0)"])
     contexts: list[str]
     serving: ServingSpec = Field(description="How predictions are served.")
+    instances: list[InstanceView] = Field(
+        description="The executors that answer predictions, the home first."
+    )
     transforms: dict[str, ImageTransform | TextTransformView] = Field(
         description="How images and texts become inputs, by the input."
     )
@@ -348,6 +352,7 @@ def module_view(
     record: ModuleRecord,
     restored: RestoreStatus,
     resident: bool | None,
+    instances: list[InstanceView],
 ) -> ModuleView:
     """Return the view of a module, its symbols left out.
 
@@ -355,6 +360,7 @@ def module_view(
         record: the module.
         restored: how its newest restore went.
         resident: whether it is on its device; None where that is not known.
+        instances: the views of its instances.
     """
     plain = to_plain(record)
     has_buckets = list(record.symbols) != [SINGLE]
@@ -376,6 +382,7 @@ def module_view(
         state=_state_of(record, restored),
         reason=restored.failure,
         resident=resident,
+        instances=instances,
         restored_from=str(restored.restored_from) if restored.restored_from else None,
         warning=restored.warning,
         **{name: getattr(record, name) for name in _VALUES},

@@ -177,8 +177,8 @@ class ModuleCalls(Connection):
         return self._json("GET", f"/v1/modules/{name}/serving")
 
     def set_serving(self, name: str, **fields: Any) -> dict[str, Any]:
-        """Change how they are served: ``max_batch_size``, ``batches``, ``max_delay_us``; of
-        sequences ``states``, ``max_sequences``, ``max_sequence_idle_seconds``.
+        """Change how they are served: ``max_batch_size``, ``batches``, ``max_delay_us``,
+        ``instances``; of sequences ``states``, ``max_sequences``, ``max_sequence_idle_seconds``.
         """
         return self._json("PATCH", f"/v1/modules/{name}/serving", json=fields)
 

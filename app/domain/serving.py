@@ -9,13 +9,24 @@ from pydantic import ConfigDict, Field
 
 from app.domain.codec import STRICT_FIELDS
 
-__all__ = ["MOST_ROWS", "BatchSize", "Batches", "DelayUs", "ServingSpec", "StateLink"]
+__all__ = [
+    "MOST_ROWS",
+    "BatchSize",
+    "Batches",
+    "DelayUs",
+    "IdleSeconds",
+    "InstanceCount",
+    "SequenceCount",
+    "ServingSpec",
+    "StateLink",
+]
 
 Batches: TypeAlias = Literal["auto", "always", "never"]
 
 MOST_ROWS = 1 << 16
 """Examples of one inference of the Open Inference Protocol, where no fewer are set."""
 _LONGEST_DELAY_US = 10_000_000
+_MOST_INSTANCES = 1024
 _MOST_SEQUENCES = 1 << 20
 _LONGEST_IDLE_SECONDS = 7 * 86400
 
@@ -37,6 +48,9 @@ class StateLink:
 
 BatchSize: TypeAlias = Annotated[int, Field(ge=1, le=MOST_ROWS)]
 DelayUs: TypeAlias = Annotated[int, Field(ge=0, le=_LONGEST_DELAY_US)]
+InstanceCount: TypeAlias = Annotated[int, Field(ge=1, le=_MOST_INSTANCES)]
+SequenceCount: TypeAlias = Annotated[int, Field(ge=1, le=_MOST_SEQUENCES)]
+IdleSeconds: TypeAlias = Annotated[float, Field(gt=0, le=_LONGEST_IDLE_SECONDS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +63,7 @@ class ServingSpec:
         batches: whether requests are computed together. ``auto``: where the outputs for an example
             are found not to depend on the others; ``always``, ``never``: as is declared here.
         max_delay_us: microseconds that a request may wait for others to be computed with it.
+        instances: executors that answer predictions of versions; see ``app.domain.instances``.
         is_loaded: False for one that is to leave its device; predictions are refused until it is
             loaded again.
         states: the output that each state is taken from for the next part of its sequence; empty
@@ -62,7 +77,8 @@ class ServingSpec:
     max_batch_size: BatchSize | None = None
     batches: Batches = "auto"
     max_delay_us: DelayUs = 0
+    instances: InstanceCount = 1
     is_loaded: bool = True
     states: tuple[StateLink, ...] = ()
-    max_sequences: Annotated[int, Field(ge=1, le=_MOST_SEQUENCES)] = 1024
-    max_sequence_idle_seconds: Annotated[float, Field(gt=0, le=_LONGEST_IDLE_SECONDS)] = 600.0
+    max_sequences: SequenceCount = 1024
+    max_sequence_idle_seconds: IdleSeconds = 600.0

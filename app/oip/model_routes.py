@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
 from app.api.dependencies import ServicesOf
+from app.domain.instances import serving_executors
 from app.domain.module import ModuleRecord
 from app.domain.serving import MOST_ROWS
 from app.oip.interfaces import Interface, TensorDesc, interface_of
@@ -97,7 +99,7 @@ async def get_model_config(named: NamedModel, services: ServicesOf) -> dict[str,
             "preferred_batch_size": [size for size in powers if size <= most],
             "max_queue_delay_microseconds": record.serving.max_delay_us,
         },
-        "instance_group": [_instance(record)],
+        "instance_group": [_instances(record, services.executors.names)],
     }
 
 
@@ -139,7 +141,11 @@ def _dims(desc: TensorDesc, most_rows: int) -> dict[str, Any]:
     return {"name": desc.name, "data_type": f"TYPE_{desc.datatype}", "dims": dims}
 
 
-def _instance(record: ModuleRecord) -> dict[str, Any]:
-    kind, _, number = record.executor.rstrip(")").partition("(")
-    plain = {"name": f"{record.public_name}_0", "kind": f"KIND_{kind.upper()}", "count": 1}
-    return plain | {"gpus": [int(number)]} if kind == "gpu" else plain
+def _instances(record: ModuleRecord, names: Sequence[str]) -> dict[str, Any]:
+    executors = serving_executors(record, names) or (record.executor,)
+    kind = record.executor.partition("(")[0]
+    plain = {"name": f"{record.public_name}_0", "kind": f"KIND_{kind.upper()}"}
+    if kind == "gpu":  # a number of each
+        gpus = [int(one.rstrip(")").partition("(")[2]) for one in executors]
+        return plain | {"count": 1, "gpus": gpus}
+    return plain | {"count": len(executors)}

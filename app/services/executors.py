@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
+from app.domain.instances import module_of
 from app.errors import ExecutorGone, Invalid
 from app.link.calls import Call, to_call
 from app.link.client import ExecutorClient
@@ -101,4 +102,11 @@ async def _describe(client: ExecutorClient) -> dict[str, Any]:
     except ExecutorGone:
         return facts | {"alive": False}
     reply.release()
-    return facts | reply.result
+    modules = [_shown(one) for one in reply.result["modules"]]
+    return facts | reply.result | {"modules": modules}
+
+
+def _shown(module: dict[str, Any]) -> dict[str, Any]:
+    """Return what is known of a module, a replica under the name that clients know it by."""
+    name = module_of(module["name"])
+    return module | {"name": name, "is_replica": name != module["name"]}

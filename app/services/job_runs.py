@@ -4,7 +4,7 @@ what the executor reports."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from app.domain.checkpoint import CheckpointTag
 from app.domain.dataset import DatasetKind, DatasetRecord
 from app.domain.job import Job, JobKind
 from app.domain.job_params import FitParams, PredictParams, dataset_names, parse_job_params
+from app.domain.module import ModuleRecord
 from app.error_table import error_code
 from app.errors import (
     NotFound,
@@ -54,11 +55,18 @@ class JobRuns:
         modules: ModuleService,
         datasets: DatasetService,
         checkpoints: CheckpointService,
+        on_prepared: Callable[[ModuleRecord], object] = lambda record: None,
     ) -> None:
+        """Prepare.
+
+        Args:
+            on_prepared: called, in any thread, with the record of a module that a fit has bound.
+        """
         self._queue = queue
         self._modules = modules
         self._datasets = datasets
         self._checkpoints = checkpoints
+        self._on_prepared = on_prepared
 
     def claim(self, executor: str, count: int) -> list[tuple[Job, JobStart | None]]:
         """Begin attempts of the next jobs for an executor, as many as there are up to a count.
@@ -188,7 +196,9 @@ class JobRuns:
     def _follow_up(self, job: Job, message: ExecutorEvent) -> None:
         match message:
             case JobPrepared():
-                self._modules.prepared(job.module, message.bind, message.init, message.optimizer)
+                prepared = self._modules.prepared
+                record = prepared(job.module, message.bind, message.init, message.optimizer)
+                self._on_prepared(record)
             case JobCheckpoint():
                 tag = self._checkpoints.saved(job.module, message.tag).tag
                 self._checkpoints.keep_for(job, tag)

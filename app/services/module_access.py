@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 import structlog
 
+from app.domain.instances import check_instances
 from app.domain.module import ModuleRecord, require
 from app.domain.serving import ServingSpec
 from app.domain.transforms import Transform
@@ -46,6 +47,8 @@ _MAY_HAVE_CHANGED = frozenset({"internal", "out_of_memory", "unavailable"})
 """Codes of refusals that may come when a call is half done."""
 
 Alter: TypeAlias = Callable[[ModuleRecord], ModuleRecord]
+Watch: TypeAlias = Callable[[str, ModuleRecord | None], None]
+"""Called with a module's name and its record as it is now known, None when it is no more."""
 
 
 class ModuleAccess:
@@ -65,6 +68,11 @@ class ModuleAccess:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._known: dict[str, ModuleRecord] = {}
         self._published: dict[str, str] = {}
+        self._watches: list[Watch] = []
+
+    def watch(self, watch: Watch) -> None:
+        """Be told of each record, as soon as predictions see it."""
+        self._watches.append(watch)
 
     # -- models of the models folder ----------------------------------------------------------
 
@@ -75,6 +83,7 @@ class ModuleAccess:
         """
         self._published[record.public_name] = record.name
         self._known[record.public_name] = record
+        self.remember(record)
 
     async def withdraw(self, model: str) -> None:
         """Serve a model no more, but a module of the name that a client made, if there is one."""
@@ -113,12 +122,22 @@ class ModuleAccess:
         return await asyncio.to_thread(self._modules.get, self.actual(name))
 
     def remember(self, record: ModuleRecord) -> None:
-        """Know a new module's record without a query."""
+        """Know a module's record without a query."""
         self._known[record.name] = record
+        for watch in self._watches:
+            watch(record.name, record)
+
+    def refresh(self, record: ModuleRecord) -> None:
+        """Know what a job made of a module's record, unless it was changed again since."""
+        known = self._known.get(record.name)
+        if known is not None and known.id == record.id and known.version < record.version:
+            self.remember(record)
 
     def forget(self, name: str) -> None:
         """Forget a deleted module's record."""
         self._known.pop(name, None)
+        for watch in self._watches:
+            watch(name, None)
 
     async def ask(
         self, record: ModuleRecord, call: calls.Call, tensors: Tensors | None = None
@@ -173,7 +192,10 @@ class ModuleAccess:
         Predictions are looked up here, without a query each.
         """
         if name not in self._known:
-            self._known[name] = await self.record(name)
+            record = await self.record(name)
+            if name not in self._known:  # else it was changed meanwhile
+                self.remember(record)
+                self._known[name] = record
         return self._known[name]
 
     def known_now(self, name: str) -> ModuleRecord | None:
@@ -225,6 +247,9 @@ class ModuleAccess:
                     f"the parameters of module {name!r} are in memory alone and would be lost; "
                     f"save them by POST {path} first"
                 )
+            if alter(before).serving.instances != before.serving.instances:
+                self._executors.get(before.executor)
+                check_instances(alter(before), self._executors.names)
             states = alter(before).serving.states
             if states and states != before.serving.states:
                 reply = await self.ask(before, calls.DescribeModule(module=name))
@@ -290,8 +315,7 @@ class ModuleAccess:
                 if is_restorable or (is_durable and settles):
                     await self._put_away(record)
                 raise
-            if changed.name in self._known:
-                self.remember(changed)
+            self.remember(changed)
             return changed
 
     async def _put_away(self, record: ModuleRecord) -> None:

@@ -241,7 +241,9 @@ class ModuleCommands:
         """Bring a module back to its device, one that failed before as well."""
         async with self._access.lock(name, changes=False):
             await self._restoration.retry(name)
-            return await self._access.record(name)
+            record = await self._access.record(name)
+            self._access.remember(record)  # whose instances are tried again as well
+            return record
 
     # -- binding, parameters, optimizer -----------------------------------------------------
 

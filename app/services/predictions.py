@@ -12,13 +12,14 @@ from typing import Any, TypeAlias
 from app.domain.module import ModuleKind, ModuleRecord
 from app.domain.ragged_axes import batch_axis
 from app.domain.sequence import SequencePart, SequenceStates
-from app.errors import HostError, Invalid, Unavailable
+from app.errors import ExecutorGone, HostError, Invalid, Unavailable
 from app.link import calls
 from app.link.client import Asked, OnOutcome, Outcome, Reply, Tensors
 from app.link.packed_frames import BatchFacts
 from app.link.signatures import Signature, Target
 from app.link.slots import Piece
 from app.services.executors import Executors
+from app.services.instances import Instance, Instances
 from app.services.module_access import ModuleAccess
 from app.services.observed_lengths import ObservedLengths
 from app.services.statistics import Statistics
@@ -96,6 +97,7 @@ class Predictions:
         access: ModuleAccess,
         versions: Versions,
         executors: Executors,
+        instances: Instances,
         lengths: ObservedLengths,
         statistics: Statistics,
         most_waiting: int,
@@ -112,6 +114,7 @@ class Predictions:
         self._access = access
         self._versions = versions
         self._executors = executors
+        self._instances = instances
         self._most_waiting = most_waiting
         self._under_way: Counter[str] = Counter()
         self._targets: dict[Hashable, Target] = {}
@@ -197,7 +200,7 @@ class Predictions:
         statistics = self._statistics.of(record, version.name)
         began_ns = time.perf_counter_ns()
         try:
-            reply = await self._versions.ask(record, version, call, tensors)
+            reply = await self._ask_one(record, version, call, tensors)
         except Exception:
             statistics.add_failure(time.perf_counter_ns() - began_ns)
             raise
@@ -206,6 +209,38 @@ class Predictions:
         statistics.add_success(rows, ended_ns - began_ns, ended_ns, 0, BatchFacts(0))
         return reply
 
+    async def _ask_one(
+        self, record: ModuleRecord, version: Version, call: calls.Predict, tensors: Tensors
+    ) -> Reply:
+        """Make a call at one of the module's instances."""
+        rows = _examples(record, [(name, one.dtype, one.shape) for name, one in tensors.items()])
+        while True:
+            instance = None if call.part is not None else self._choose(record, version)
+            executor = record.executor if instance is None else instance.executor
+            self._instances.begin(executor, rows)
+            try:
+                if instance is None or instance.is_home:
+                    reply = await self._versions.ask(record, version, call, tensors)
+                else:
+                    own = dataclasses.replace(call, module=instance.module, version=version.key)
+                    reply = await instance.client.call(*calls.to_call(own), tensors)
+                self._statistics.add_answer(record, executor)
+                return reply
+            except (HostError, ExecutorGone) as error:
+                if instance is None or instance.is_home:
+                    raise
+                assert version.key is not None
+                if not self._instances.note_lost(instance, version.name, version.key, error):
+                    raise instance.told(error) from error
+            finally:
+                self._instances.end(executor, rows)
+
+    def _choose(self, record: ModuleRecord, version: Version) -> Instance | None:
+        """Return the instance to ask; None for what is answered at home alone."""
+        if record.serving.instances == 1 or version.key is None:
+            return None
+        return self._instances.choose(record, version.name, version.key)
+
     async def close(self) -> None:
         """Give up what waits for a module or a version to be brought back."""
         for task in self._tasks:
@@ -213,13 +248,44 @@ class Predictions:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def submit(self, prediction: _Prediction) -> Asked:
-        """Hand a prediction to its executor."""
-        client = self._executors.get(prediction.record.executor)
-        return client.submit(
-            *(prediction.target, prediction.pieces, prediction.on_answer),
+        """Hand a prediction to an executor."""
+        record, target = prediction.record, prediction.target
+        instance = self._choose(record, prediction.version) if target.is_shared else None
+        prediction.instance = instance
+        if instance is None:
+            client = self._executors.get(record.executor)
+        else:
+            client, target = instance.client, instance.target(target)
+        asked = client.submit(
+            *(target, prediction.pieces, prediction.on_answer),
             deadline=prediction.deadline,
             priority=prediction.priority,
         )
+        self._instances.begin(client.name, target.rows)
+        prediction.asked_of = client.name
+        return asked
+
+    def leave(self, prediction: _Prediction) -> None:
+        """Note that a prediction waits at its executor no more."""
+        if prediction.asked_of is not None:
+            self._instances.end(prediction.asked_of, prediction.target.rows)
+            prediction.asked_of = None
+
+    def moves(self, prediction: _Prediction, error: Exception) -> bool:
+        """Ask another instance than the one that could not answer, if one can; tell whether."""
+        before, (version, key) = prediction.instance, prediction.version
+        if before is None or key is None:
+            return False
+        if not self._instances.note_lost(before, version, key, error):
+            return False
+        after = self._choose(prediction.record, prediction.version)
+        if after is None or (after is before and before.is_home):
+            return False
+        try:
+            prediction.submit()
+        except (HostError, ExecutorGone) as fault:
+            prediction.end(fault)
+        return True
 
     def bring_back(self, prediction: _Prediction) -> None:
         """Bring its module back and ask again."""
@@ -287,6 +353,9 @@ class Predictions:
         if isinstance(outcome, Outcome):
             rows, queue_ns, facts = prediction.target.rows, outcome.queue_ns, outcome.facts
             statistics.add_success(rows, taken_ns, ended_ns, queue_ns, facts)
+            instance = prediction.instance
+            executor = prediction.record.executor if instance is None else instance.executor
+            self._statistics.add_answer(prediction.record, executor)
         else:
             statistics.add_failure(taken_ns)
 
@@ -315,8 +384,8 @@ class _Prediction(Asked):
     """One prediction until its outcome."""
 
     __slots__ = (
-        *("_asked", "_loads", "_on_outcome", "_restores", "_service", "began_ns", "deadline"),
-        *("pieces", "priority", "record", "target", "version"),
+        *("_asked", "_loads", "_on_outcome", "_restores", "_service", "asked_of", "began_ns"),
+        *("deadline", "instance", "pieces", "priority", "record", "target", "version"),
     )
 
     def __init__(
@@ -339,6 +408,8 @@ class _Prediction(Asked):
         self.deadline = deadline
         self.priority = priority
         self._asked: Asked | None = None
+        self.instance: Instance | None = None
+        self.asked_of: str | None = None
         self._restores = 0
         self.began_ns = time.perf_counter_ns()
         self._loads = 0
@@ -354,6 +425,12 @@ class _Prediction(Asked):
 
     def on_answer(self, outcome: Outcome | Exception) -> None:
         """Take the executor's answer."""
+        self._service.leave(self)
+        if not isinstance(outcome, Outcome):
+            if self.is_wanted and self._service.moves(self, outcome):
+                return
+            if self.instance is not None:
+                outcome = self.instance.told(outcome)
         if isinstance(outcome, HostError):
             if outcome.code == "not_resident" and self._restores < _MOST_RESTORES:
                 self._restores += 1
@@ -384,6 +461,7 @@ class _Prediction(Asked):
         """Give it up."""
         if self._on_outcome is not None:
             self._on_outcome = None
+            self._service.leave(self)
             self._service.count_end(self.record.name)
             if self._asked is not None:
                 self._asked.withdraw()

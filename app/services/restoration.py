@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 import structlog
 
 from app.domain.checkpoint import CheckpointTag
+from app.domain.instances import module_of
 from app.domain.module import InitSpec, ModuleRecord, ParamsSource
 from app.domain.restoration import MOST_DEATHS, RestoreStatus
 from app.error_table import error_code
@@ -111,17 +112,17 @@ class Restoration:
         """
         if not work.module or work.job_id or work.method == "restore_module":
             return
-        now = time.monotonic()
-        recent = [one for one in self._crashes.get(work.module, ()) if now - one < _CRASHES_SECONDS]
-        self._crashes[work.module] = [*recent, now]
+        module, now = module_of(work.module), time.monotonic()
+        recent = [one for one in self._crashes.get(module, ()) if now - one < _CRASHES_SECONDS]
+        self._crashes[module] = [*recent, now]
         if len(recent) + 1 >= MOST_DEATHS:
             fault = (
                 f"calls on it crashed the executor's process {len(recent) + 1} times within "
                 f"{_CRASHES_SECONDS:.0f} s, the last: {work.method}"
             )
-            _log.error("module left alone", module=work.module, reason=fault)
+            _log.error("module left alone", module=module, reason=fault)
             status = RestoreStatus(fault=fault)
-            await in_thread(self._history.end, work.module, lambda _: status)
+            await in_thread(self._history.end, module, lambda _: status)
 
     async def restore(self, name: str) -> None:
         """Bring a module back to its device, where it is not there.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
 from app.services.executors import Executors
+from app.services.instances import Instances
 from app.services.jobs import JobService
 from app.services.model_repository import ModelRepository
 from app.services.module_access import ModuleAccess
@@ -35,6 +36,7 @@ class Services:
     access: ModuleAccess
     commands: ModuleCommands
     executors: Executors
+    instances: Instances
     checkpoints: CheckpointService
     datasets: DatasetService
     jobs: JobService

@@ -6,7 +6,7 @@ It is a matter of thousands a second, so nothing is computed before somebody ask
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -123,6 +123,7 @@ class Statistics:
 
     def __init__(self) -> None:
         self._by_name: dict[str, dict[str, VersionStatistics]] = {}
+        self._answers: dict[str, dict[str, int]] = {}
 
     def of(self, record: ModuleRecord, version: str) -> VersionStatistics:
         """Return those of a version; a model of the models folder keeps them when it is replaced.
@@ -151,9 +152,19 @@ class Statistics:
         """Return the versions of a module that were asked."""
         return list(self._by_name.get(record.public_name, ()))
 
+    def add_answer(self, record: ModuleRecord, executor: str) -> None:
+        """Note which executor answered a prediction."""
+        counts = self._answers.setdefault(record.public_name, {})
+        counts[executor] = counts.get(executor, 0) + 1
+
+    def answers(self) -> Mapping[str, Mapping[str, int]]:
+        """Return how many predictions each executor answered, by module."""
+        return self._answers
+
     def forget(self, module: str) -> None:
         """Forget a module that was deleted."""
         self._by_name.pop(module, None)
+        self._answers.pop(module, None)
 
     def __iter__(self) -> Iterator[VersionStatistics]:
         return iter([one for each in self._by_name.values() for one in each.values()])

@@ -20,6 +20,7 @@ from app.errors import Damaged, HostError, Invalid, NotFound, ServiceError
 from app.link import calls
 from app.link.client import Asked, Reply, Tensors
 from app.services.checkpoints import CheckpointService
+from app.services.instances import Instances
 from app.services.module_access import ModuleAccess
 from app.services.version_files import VersionFiles, VersionPlace
 from app.version_errors import VersionDamaged
@@ -66,10 +67,17 @@ class _Fault(NamedTuple):
 class Versions:
     """Chooses versions, and sees to it that they are where they are needed."""
 
-    def __init__(self, access: ModuleAccess, checkpoints: CheckpointService) -> None:
+    def __init__(
+        self,
+        access: ModuleAccess,
+        checkpoints: CheckpointService,
+        files: VersionFiles,
+        instances: Instances,
+    ) -> None:
         self._access = access
         self._checkpoints = checkpoints
-        self._files = VersionFiles(checkpoints)
+        self._files = files
+        self._instances = instances
         self._places: dict[tuple[str, int], _Known] = {}
         self._latest: dict[str, tuple[int | None, int]] = {}
         self._loads: dict[tuple[str, str], asyncio.Task[Version]] = {}
@@ -262,6 +270,7 @@ class Versions:
         except (Damaged, NotFound, VersionDamaged) as error:
             self._note_fault((record.name, version.name), error)
             raise
+        self._instances.note_loaded(record.name, place.key)
         if place.key != version.key:
             self._checkpoints.touch(record.name)
         return Version(version.name, place.key)
@@ -363,6 +372,7 @@ class Versions:
         after = record.evolve(versions=versions)
         for number in versions.answering() - before.answering():
             await self.load(after, Version(str(number), None), warm=True)
+        await self._instances.prepare(after)
         changed = await self._access.note(
             record.name, lambda present: present.evolve(versions=versions)
         )

@@ -302,6 +302,7 @@ def test_requests_wait_for_each_other_as_long_as_they_may(server: ServerProcess)
             "max_batch_size": 4,
             "batches": "auto",
             "max_delay_us": 500_000,
+            "instances": 1,
             "is_loaded": True,
             "states": [],
             "max_sequences": 1024,

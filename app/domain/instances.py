@@ -1,0 +1,99 @@
+"""Which executors a module is served on, and what it is there beside its home.
+
+The first instance is the module itself, on the executor of its record, its home: training, changes
+of parameters, checkpoints and steps go there. The others are replicas, which have versions alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+
+from app.domain.codec import canonical_json, to_plain
+from app.domain.module import ModuleRecord
+from app.domain.serving import ServingSpec
+from app.domain.versions import VersionSpec
+from app.errors import Invalid
+
+__all__ = ["as_replica", "check_instances", "module_of", "replica_name", "serving_executors"]
+
+_MARK = "@"
+"""No part of the names that clients choose."""
+_DIGEST_LETTERS = 16
+
+
+def serving_executors(record: ModuleRecord, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the executors of a module's instances, its home first; fewer where there are not so
+    many.
+
+    Args:
+        record: the module.
+        names: the executors of this server.
+    """
+    home = record.executor
+    if home not in names:
+        return ()
+    others = [one for one in names if one != home and _kind(one) == _kind(home)]
+    # Spread by name, and the same ones after a restart.
+    others.sort(key=lambda one: hashlib.sha256(f"{record.name} {one}".encode()).digest())
+    return (home, *others[: record.serving.instances - 1])
+
+
+def check_instances(record: ModuleRecord, names: Sequence[str]) -> None:
+    """Raise Invalid where this server has fewer executors than a module is to have instances."""
+    alike = [one for one in names if _kind(one) == _kind(record.executor)]
+    if 1 < record.serving.instances > len(alike):
+        expected = f"at most {len(alike)}, for an instance needs an executor of its own, and of "
+        expected += f"its kind this server has {', '.join(alike)}"
+        hint = "start it with more devices in MODSERVE_DEVICES"
+        raise Invalid("instances", record.serving.instances, expected, hint)
+
+
+def replica_name(record: ModuleRecord) -> str:
+    """Return what a module's replicas are called on their executors.
+
+    All that predictions are computed by, parameters apart, has a part in it, so that a replica
+    never answers for a module that was bound anew or made anew since.
+    """
+    parts = [
+        *(record.id, record.kind.value, dict(record.symbols), record.default_bucket_key),
+        *(record.data_names, record.label_names, record.state_names, to_plain(record.bind)),
+    ]
+    digest = hashlib.sha256(canonical_json(parts).encode()).hexdigest()
+    return f"{record.name}{_MARK}{digest[:_DIGEST_LETTERS]}"
+
+
+def module_of(name: str) -> str:
+    """Return the module that a name on an executor belongs to: a replica's, or its own."""
+    return name.partition(_MARK)[0]
+
+
+def as_replica(record: ModuleRecord, name: str, executor: str) -> ModuleRecord:
+    """Return what a module is on another executor: bound for inference, without parameters."""
+    assert record.bind is not None
+    bind = dataclasses.replace(record.bind, for_training=False, inputs_need_grad=False)
+    return record.evolve(
+        name=name,
+        executor=executor,
+        contexts=(executor,),
+        compression_params=None,
+        origin=None,
+        folder=None,
+        serving=ServingSpec(),
+        transforms={},
+        labels={},
+        versions=VersionSpec(),
+        bind=bind,
+        init=None,
+        optimizer=None,
+        params=None,
+        checkpoint=None,
+        durable=True,
+        lost=False,
+        saved_states=False,
+    )
+
+
+def _kind(executor: str) -> str:
+    return executor.partition("(")[0]

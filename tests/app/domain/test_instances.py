@@ -1,0 +1,88 @@
+"""Executors of a module's instances, and what replicas are called."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from app.domain.instances import (
+    as_replica,
+    check_instances,
+    module_of,
+    replica_name,
+    serving_executors,
+)
+from app.domain.module import SINGLE, BindSpec, InputDesc, ModuleRecord, OptimizerSpec, Stage
+from app.domain.serving import ServingSpec
+from app.errors import Invalid
+
+NAMES = ("cpu(0)", "cpu(1)", "gpu(0)", "cpu(2)", "cpu(3)")
+BIND = BindSpec(data_shapes=(InputDesc(name="data", shape=(4, 5)),))
+
+
+def record(instances: int = 2, **changes: Any) -> ModuleRecord:
+    serving = ServingSpec(instances=instances)
+    fields: dict[str, Any] = {"id": 3, "name": "net", "symbols": {SINGLE: "{}"}, "bind": BIND}
+    return ModuleRecord(**fields | {"serving": serving} | changes)
+
+
+def test_the_home_is_first_and_the_others_are_of_its_kind() -> None:
+    assert serving_executors(record(1), NAMES) == ("cpu(0)",)
+    assert serving_executors(record(2), NAMES)[0] == "cpu(0)"
+    assert sorted(serving_executors(record(4), NAMES)) == ["cpu(0)", "cpu(1)", "cpu(2)", "cpu(3)"]
+    assert len(serving_executors(record(9), NAMES)) == 4
+    assert serving_executors(record(2, executor="gpu(0)"), NAMES) == ("gpu(0)",)
+    assert serving_executors(record(2, executor="cpu(7)"), NAMES) == ()
+    fewer, more = serving_executors(record(2), NAMES), serving_executors(record(3), NAMES)
+    assert more[:2] == fewer
+
+
+def test_modules_of_one_home_are_spread_over_the_others() -> None:
+    found = Counter(
+        serving_executors(record(2, name=f"net{number}"), NAMES)[1] for number in range(90)
+    )
+    assert set(found) == {"cpu(1)", "cpu(2)", "cpu(3)"}
+    assert min(found.values()) >= 15
+
+
+def test_more_instances_than_executors_of_the_kind_are_refused() -> None:
+    check_instances(record(4), NAMES)
+    check_instances(record(1, executor="gpu(7)"), NAMES)
+    with pytest.raises(Invalid, match=r"instances: got 5, expected at most 4.*MODSERVE_DEVICES"):
+        check_instances(record(5), NAMES)
+    with pytest.raises(Invalid, match=r"instances: got 2, expected at most 1.*gpu\(0\)"):
+        check_instances(record(2, executor="gpu(0)"), NAMES)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": 4},
+        {"symbols": {SINGLE: '{"nodes":[]}'}},
+        {"bind": dataclasses.replace(BIND, buckets={})},
+        {"data_names": ("x",)},
+    ],
+    ids=str,
+)
+def test_a_replica_has_another_name_when_it_would_compute_something_else(
+    change: dict[str, Any],
+) -> None:
+    first = record()
+    assert module_of(replica_name(first)) == module_of("net") == "net"
+    same = first.evolve(serving=ServingSpec(max_batch_size=3), version=9, durable=False)
+    assert replica_name(same) == replica_name(first)
+    changed = replica_name(first.evolve(**change))
+    assert (changed == replica_name(first)) is (first == first.evolve(**change))
+
+
+def test_a_replica_has_no_parameters_and_does_not_train() -> None:
+    first = record(optimizer=OptimizerSpec(), contexts=("cpu(0)", "cpu(1)"), lost=True)
+    replica = as_replica(first, "net@1", "cpu(2)")
+    assert (replica.name, replica.executor, replica.contexts) == ("net@1", "cpu(2)", ("cpu(2)",))
+    assert replica.stage is Stage.BOUND
+    assert replica.bind is not None
+    assert not replica.bind.for_training
+    assert replica.bind.data_shapes == BIND.data_shapes
