@@ -42,6 +42,7 @@ from app.errors import (
     WrongStage,
     refined,
 )
+from app.folder_names import without_folder_names
 from app.redaction import redacted
 from app.refusals import Forbidden, TooManyRequests, Unauthorized
 from app.version_errors import VersionDamaged
@@ -213,16 +214,16 @@ def to_problem(error: BaseException, request_id: str, instance: str) -> Problem:
         "type": f"/v1/errors/{kind.code}",
         "title": kind.title,
         "status": kind.status,
-        "detail": redacted(_detail(error, kind)),
+        "detail": _shown(_detail(error, kind)),
         "instance": redacted(instance),
         "code": kind.code,
         "request_id": request_id,
         "errors": [
             {
-                "field": redacted(row.field),
-                "got": redacted(row.got),
-                "expected": row.expected,
-                "hint": row.hint,
+                "field": _shown(row.field),
+                "got": _shown(row.got),
+                "expected": without_folder_names(row.expected),
+                "hint": without_folder_names(row.hint),
             }
             for row in _field_errors(error)
         ],
@@ -233,6 +234,10 @@ def to_problem(error: BaseException, request_id: str, instance: str) -> Problem:
         body |= error.extensions
     retry = {"Retry-After": "1"} if kind.status == 503 else {}
     return Problem(kind.status, body, retry)
+
+
+def _shown(text: str) -> str:
+    return redacted(without_folder_names(text))
 
 
 def _detail(error: BaseException, kind: ErrorKind) -> str:

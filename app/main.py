@@ -137,7 +137,8 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 _EXPOSED = [
-    *("ETag", "Location", "Retry-After", "WWW-Authenticate", "X-Model-Version", "X-Request-Id"),
+    *("ETag", "Idempotency-Replayed", "Location", "Retry-After", "WWW-Authenticate"),
+    *("X-Model-Version", "X-Request-Id"),
 ]
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Depends, Header, Path, Query, Request
+from fastapi import Depends, Header, Path, Query, Request, Response
 
 from app.domain.names import NAME_PATTERN, Pattern
 from app.error_answers import is_of_protocol
 from app.errors import Invalid
+from app.services.replays import Replay
 from app.services.services import Services
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "VersionName",
     "VersionQuery",
     "refuse_unknown_query",
+    "tell_replay",
 ]
 
 
@@ -93,6 +95,13 @@ IdempotencyKey = Annotated[
     str | None,
     Header(
         max_length=200,
-        description="Makes a repeated request answer as the first did, doing nothing twice.",
+        description="Makes a repeated request answer as the first did, doing nothing twice; the "
+        "answer then has `Idempotency-Replayed`.",
     ),
 ]
+
+
+def tell_replay(response: Response, replay: Replay) -> None:
+    """Say in the answer that it is of an earlier request with the same ``Idempotency-Key``."""
+    if replay.is_replayed:
+        response.headers["Idempotency-Replayed"] = "true"

@@ -14,6 +14,7 @@ from app.api.filters import ALL, ExecutorNames, ExecutorStates
 from app.api.gauges import Gauges
 from app.api.openapi import problems
 from app.api.views import ExecutorView, PageView, StatusView
+from app.folder_names import without_folder_names
 
 __all__ = ["router"]
 
@@ -49,6 +50,7 @@ async def get_readiness(services: ServicesOf) -> Response:
     warnings = [f"module {name}: {one.failure or one.warning}" for name, one in remarkable.items()]
     warnings += [str(problem) for problem in services.recovered.problems]
     warnings += services.models.warnings()
+    warnings = [without_folder_names(one) for one in warnings]
     view = StatusView(status="unready" if dead else "ready", executors=states, warnings=warnings)
     headers = {"Retry-After": "1"} if dead else {}
     return JSONResponse(view.model_dump(), 503 if dead else 200, headers=headers)
@@ -68,8 +70,14 @@ async def list_executors(
     """Return the executors: device, state, memory, modules and jobs."""
     for one in name:
         services.executors.check(one, "name")
-    found = [ExecutorView(**one) for one in await services.executors.describe()]
+    found = [_view(one) for one in await services.executors.describe()]
     wanted = [
         one for one in found if (not name or one.name in name) and (not state or one.state in state)
     ]
     return PageView(items=wanted)
+
+
+def _view(facts: dict[str, Any]) -> ExecutorView:
+    for module in facts.get("modules", ()):
+        module["name"] = without_folder_names(module["name"])
+    return ExecutorView(**facts)

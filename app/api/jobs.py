@@ -10,7 +10,15 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.api.bodies import read_json
 from app.api.conditional import IF_MATCH
-from app.api.dependencies import Cursor, IdempotencyKey, JobId, Limit, ModuleName, ServicesOf
+from app.api.dependencies import (
+    Cursor,
+    IdempotencyKey,
+    JobId,
+    Limit,
+    ModuleName,
+    ServicesOf,
+    tell_replay,
+)
 from app.api.filters import (
     ALL,
     CreatedAfter,
@@ -30,11 +38,13 @@ from app.api.views import (
     job_view,
     series_view,
 )
-from app.domain.job import JobKind
+from app.domain.job import Job, JobKind
 from app.domain.job_params import FitParams, PredictParams, ScoreParams
 from app.services.jobs import JobFilter
+from app.services.preconditions import is_expected
 from app.services.services import Services
 from app.services.submissions import JobLimits, read_submission
+from app.services.submissions import Submission as JobSubmission
 
 __all__ = ["router"]
 
@@ -95,9 +105,16 @@ class Submission:
         params = await read_json(self.request, {"op": "job", "kind": kind.value})
         asked = read_submission(self.module, kind, params, self.limits, self.idempotency_key)
         await self.services.commands.check_job(asked)
-        job = await self.services.jobs.submit_among_others(asked)
+        job = await self._submitted(asked)
         self.response.headers["Location"] = f"/v1/jobs/{job.id}"
+        tell_replay(self.response, asked.replay)
         return job_view(job)
+
+    async def _submitted(self, asked: JobSubmission) -> Job:
+        if not is_expected():
+            return await self.services.jobs.submit_among_others(asked)
+        async with self.services.access.lock(self.module):
+            return await self.services.jobs.submit_among_others(asked)
 
 
 async def _submission(
@@ -129,6 +146,7 @@ Submitted = Annotated[Submission, Depends(_submission)]
     summary="Train",
     openapi_extra=json_body(FitParams, _FIT),
     responses=_SUBMIT,
+    dependencies=IF_MATCH,
 )
 async def fit_module(submission: Submitted) -> JobView:
     """Queue a training over a dataset; binds and initializes what is not there yet."""
@@ -141,6 +159,7 @@ async def fit_module(submission: Submitted) -> JobView:
     summary="Evaluate",
     openapi_extra=json_body(ScoreParams, _SCORE),
     responses=_SUBMIT,
+    dependencies=IF_MATCH,
 )
 async def score_module(submission: Submitted) -> JobView:
     """Queue an evaluation of metrics over a dataset."""
@@ -153,6 +172,7 @@ async def score_module(submission: Submitted) -> JobView:
     summary="Predict a dataset",
     openapi_extra=json_body(PredictParams, {**_SCORE, "output": "answers"}),
     responses=_SUBMIT,
+    dependencies=IF_MATCH,
 )
 async def predict_dataset(submission: Submitted) -> JobView:
     """Queue a prediction over a dataset; the outputs become a dataset."""

@@ -142,10 +142,10 @@ class _Exchange:
 
         Whoever sends it listens here meanwhile.
         """
-        coming: asyncio.Future[Any] = asyncio.ensure_future(self._receive())
+        coming = asyncio.ensure_future(self._receive())
         try:
             while not coming.done():
-                changed: asyncio.Future[Any] = self._ring.next_change()
+                changed = self._ring.next_change()
                 if self._is_stream and not self._ring.is_valid(self._key):
                     await self._end()
                     return {"type": "http.disconnect"}

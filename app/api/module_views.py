@@ -25,7 +25,7 @@ async def shown(
     if live is None:
         return view
     # By way of JSON, where the lists of plain values are tuples as well.
-    facts = LiveModuleView.model_validate_json(orjson.dumps(live))
+    facts = LiveModuleView.model_validate_json(orjson.dumps(live | {"name": record.public_name}))
     return view.model_copy(update={"live": facts})
 
 

@@ -15,6 +15,7 @@ from app.api.dependencies import (
     Limit,
     ModuleName,
     ServicesOf,
+    tell_replay,
 )
 from app.api.filters import ALL, ExecutorNames, ModuleKinds, ModuleStates, Prefix, Stages
 from app.api.finding_views import findings_view
@@ -27,6 +28,7 @@ from app.api.views import ModuleView, PageView
 from app.domain.module import SINGLE, BindSpec, BucketShapes, ModuleRecord, require
 from app.errors import NotFound
 from app.services.modules import ModuleFilter
+from app.services.replays import begin_replay
 from app.services.services import Services
 from app.services.upload_findings import Findings
 
@@ -106,6 +108,7 @@ async def create_module(
     parameters, shapes that fit them; `found` in the answer tells. Parameters that the symbol does
     not have are passed over with a warning, unless `allow_extra` is false.
     """
+    replay = begin_replay()
     if is_form(request):
         record, findings = await _create_from_form(request, services, idempotency_key)
     else:
@@ -113,6 +116,7 @@ async def create_module(
         record, findings = await _create_from_body(body, services, idempotency_key)
     response.headers["Location"] = f"/v1/modules/{record.name}"
     response.headers["ETag"] = record.etag
+    tell_replay(response, replay)
     view = await shown(services, record)
     return view if findings is None else view.model_copy(update={"found": findings_view(findings)})
 

@@ -13,6 +13,10 @@ _HEADERS = {
         "Names the request in the log; the client's own where that is a plain word.",
         "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
     ),
+    "Idempotency-Replayed": (
+        "`true`: an earlier request with the same `Idempotency-Key` did it; nothing was done now.",
+        "true",
+    ),
     "WWW-Authenticate": ("How to send an API key.", 'Bearer realm="modserve"'),
     "X-Model-Version": ("The version that answered: `live`, or the number of an epoch.", "3"),
     "X-Batch-Axes": (
@@ -81,12 +85,15 @@ def _declare(verb: str, operation: dict[str, Any], moved_on: dict[str, Any]) -> 
     if any(one["name"] == "if-match" for one in parameters):
         responses.setdefault("412", {**moved_on})
         _add(responses["412"], "ETag")
+    has_key = any(one["name"] == "idempotency-key" for one in parameters)
     for status, answer in list(responses.items()):
         _add(answer, "X-Request-Id", "traceparent")
         if status == "503":
             _add(answer, "Retry-After")
         if status in ("200", "201") and name in _HAVE_ETAG:
             _add(answer, "ETag")
+        if status in ("201", "202") and has_key:
+            _add(answer, "Idempotency-Replayed")
         if status == "200" and name in _HAVE_VERSION:
             _add(answer, "X-Model-Version", "X-Batch-Axes")
         if status in ("201", "202") and name in _HAVE_LOCATION:

@@ -57,6 +57,7 @@ async def set_serving(module: ModuleName, request: Request, services: ServicesOf
     status_code=204,
     summary="Warm a module up",
     responses=problems(404, 409, 422, 503, 507),
+    dependencies=IF_MATCH,
 )
 async def warm_up_module(module: ModuleName, services: ServicesOf) -> None:
     """Bind all buckets for batches of each power of two, as far as predictions take them together.

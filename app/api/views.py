@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any, Generic, Literal, TypeVar
 
@@ -21,6 +22,7 @@ from app.domain.origin import Origin
 from app.domain.restoration import ModuleState, RestoreStatus
 from app.domain.serving import ServingSpec
 from app.domain.transforms import ImageTransform, TextTransform, Transform
+from app.folder_names import without_folder_names
 from app.services.jobs import JobOutlook, Series
 
 __all__ = [
@@ -371,6 +373,7 @@ def module_view(
             if name in plain and name not in _OWN and name not in _VALUES
         },
         name=record.public_name,
+        origin=_origin_of(record),
         transforms={name: _transform_view(one) for name, one in record.transforms.items()},
         labelled_outputs=list(record.labels),
         is_from_folder=record.folder is not None,
@@ -380,11 +383,11 @@ def module_view(
         default_bucket_key=record.default_bucket_key if has_buckets else None,
         checkpoint=str(record.checkpoint) if record.checkpoint else None,
         state=_state_of(record, restored),
-        reason=restored.failure,
+        reason=_shown(restored.failure),
         resident=resident,
         instances=instances,
         restored_from=str(restored.restored_from) if restored.restored_from else None,
-        warning=restored.warning,
+        warning=_shown(restored.warning),
         **{name: getattr(record, name) for name in _VALUES},
     )
 
@@ -392,12 +395,23 @@ def module_view(
 _OWN = frozenset(
     {
         *("name", "etag", "stage", "bucket_keys", "default_bucket_key", "checkpoint", "live"),
-        *("found", "transforms"),
+        *("found", "origin", "transforms"),
     }
 )
 
 
-_VALUES = ("origin", "serving", "bind", "init", "optimizer")
+_VALUES = ("serving", "bind", "init", "optimizer")
+
+
+def _shown(text: str | None) -> str | None:
+    return None if text is None else without_folder_names(text)
+
+
+def _origin_of(record: ModuleRecord) -> Origin | None:
+    origin = record.origin
+    if origin is None:
+        return None
+    return dataclasses.replace(origin, module=without_folder_names(origin.module))
 
 
 def _transform_view(transform: Transform) -> ImageTransform | TextTransformView:
@@ -453,4 +467,5 @@ def checkpoint_view(manifest: CheckpointManifest) -> CheckpointView:
     """Return the view of a checkpoint."""
     plain = to_plain(manifest)
     fields = {name: plain[name] for name in CheckpointView.model_fields if name in plain}
+    fields["module"] = without_folder_names(manifest.module)
     return CheckpointView(**fields, etag=manifest.etag, tag=str(manifest.tag), size=manifest.size)

@@ -40,6 +40,7 @@ from app.errors import (
     StartError,
 )
 from app.files.model_folders import ModelFiles, find_models, read_model, sign_folder
+from app.folder_names import folder_module_name
 from app.link import calls
 from app.services.background_tasks import cancel_tasks, logged, safely
 from app.services.checkpoints import CheckpointService
@@ -59,8 +60,6 @@ _LINGER_SECONDS = 30.0
 """A replaced module stays so long for requests that found it before and are still being sent."""
 _PAGE = 200
 _BLOCK = 1 << 20
-_SUFFIX = ".folder-"
-_SIGNATURE_LETTERS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,7 +265,7 @@ class ModelRepository:
         executor = files.declaration.executor or self._executors.names[0]
         self._executors.check(executor, "executor")
         mark = FolderModel(model=name, signature=signature)
-        module = check_name(f"{name}{_SUFFIX}{signature[:_SIGNATURE_LETTERS]}", "folder")
+        module = check_name(folder_module_name(name, signature), "folder")
         present = await self._present(module)
         if present is not None:
             if (present.folder, present.executor) == (mark, executor) and present.bind is not None:

@@ -408,6 +408,10 @@ class ModuleAccess:
         # Who has it or waits for it keeps it alive; the next one after them makes another.
         lock = self._locks.setdefault(name, asyncio.Lock())
         async with lock:
-            if is_expected():
-                check_etag(f"module {name!r}", (await self.record(name)).etag)
+            await self.check_expected(name)
             yield
+
+    async def check_expected(self, name: str) -> None:
+        """Refuse a request that expects another ETag of a module."""
+        if is_expected():
+            check_etag(f"module {name!r}", (await self.record(name)).etag)

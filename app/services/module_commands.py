@@ -339,6 +339,7 @@ class ModuleCommands:
 
     async def warm_up(self, name: str) -> None:
         """Make all that the first predictions of a module would have to wait for."""
+        await self._access.check_expected(name)  # nothing of the module changes
         record = await self._access.record(name)
         call = calls.WarmUp(module=name, max_batch_size=record.serving.max_batch_size)
         (await self._access.ask_at(name, "predict", call)).release()

@@ -25,6 +25,7 @@ from app.files.module_directories import CreationRequest, ModuleDirectories
 from app.services.bell import Bell
 from app.services.jobs import Clock
 from app.services.module_recovery import MODULE_SCOPE
+from app.services.replays import current_replay
 from app.store.events import append_events, of_module
 from app.store.filters import ModuleFilter
 from app.store.idempotency import recall, remember
@@ -116,6 +117,7 @@ class ModuleService:
             if request is not None:
                 earlier = recall(connection, MODULE_SCOPE, request.key, request.fingerprint)
                 if earlier is not None:
+                    current_replay().is_replayed = True
                     return get_module(connection, earlier)
             try:
                 get_module(connection, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection
@@ -22,6 +22,7 @@ from app.domain.job_params import (
 from app.domain.module import ModuleRecord, require
 from app.errors import Invalid, ParamsLost, ServiceError
 from app.files.job_inputs import check_arrays, check_named, sources_of
+from app.services.replays import Replay, current_replay
 from app.store.checkpoints import indexed_tags
 from app.store.datasets import get_datasets
 from app.store.idempotency import recall, remember
@@ -82,6 +83,7 @@ class Submission:
         params: what its kind needs; see ``app.domain.job_params``.
         plain: the same as plain values.
         idempotency_key: of the client, so that a repeated request makes one job.
+        replay: where it is noted that a request before this one made the job.
     """
 
     module: str
@@ -90,6 +92,7 @@ class Submission:
     plain: dict[str, Any]
     limits: JobLimits
     idempotency_key: str | None
+    replay: Replay = field(default_factory=current_replay)
 
     @property
     def fingerprint(self) -> str:
@@ -175,7 +178,10 @@ def _earlier(connection: Connection, submission: Submission) -> Job | None:
         return None
     key, fingerprint = submission.idempotency_key, submission.fingerprint
     found = recall(connection, _SCOPE, key, fingerprint)
-    return None if found is None else get_job(connection, int(found))
+    if found is None:
+        return None
+    submission.replay.is_replayed = True
+    return get_job(connection, int(found))
 
 
 def _checked(

@@ -129,8 +129,13 @@ async def test_only_finished_jobs_are_deleted_and_nothing_of_them_stays(
     assert (await net.delete(path)).status_code == 404
     left = (await net.get("/v1/jobs")).json()["items"]
     assert [one["id"] for one in left] == [running["id"]]
-    again = (await net.post(FIT, json=fit_body(), headers=headers)).json()
+    anew = await net.post(FIT, json=fit_body(), headers=headers)
+    again = anew.json()
     assert again["id"] > running["id"], "the key is free again, the number is not"
+    repeated = await net.post(FIT, json=fit_body(), headers=headers)
+    assert (repeated.status_code, repeated.json()["id"]) == (202, again["id"])
+    assert "idempotency-replayed" not in anew.headers
+    assert repeated.headers["idempotency-replayed"] == "true"
     for one in (running, again):
         await net.post(f"/v1/jobs/{one['id']}/cancel")
     await job_when(net, running["id"], is_over)

@@ -264,6 +264,9 @@ async def test_idempotency_key_makes_one_module(api: httpx.AsyncClient, network:
     second = await api.post("/v1/modules", json=body, headers=headers)
     assert first.status_code == second.status_code == 201
     assert first.json() == second.json()
+    assert "idempotency-replayed" not in first.headers
+    assert second.headers["idempotency-replayed"] == "true"
+    assert "idempotency-replayed" not in (await api.get("/v1/modules/once")).headers
     plain = await api.post("/v1/modules", json=body)
     assert plain.status_code == 409
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
@@ -228,6 +229,56 @@ def test_a_model_of_the_folder_is_changed_there_alone(client: Client, folder: Pa
         assert caught.value.status == 409, path
         assert "served from the models folder" in caught.value.problem["detail"]
     assert predict(client, "digits") == 1
+
+
+def test_no_answer_shows_the_name_of_the_module_behind_a_model(
+    server: ServerProcess, client: Client, folder: Path
+) -> None:
+    """Neither an error, of a route or of the executor, nor what is told of the model."""
+    write_model(folder / "digits", 1)
+    client.reload_models()
+    client.predict("digits", data=EXAMPLES)
+    client.create_from_module("mine", "digits")
+    wrong = {"inputs": {"data": [[1.0]]}}
+    path = "/v1/modules/digits"
+    answers = [
+        httpx.request(verb, server.url + address, json=body, timeout=60)
+        for verb, address, body in (
+            ("POST", f"{path}/predict", wrong),
+            ("POST", f"{path}/predict", {"inputs": {"other": [[1.0]]}}),
+            ("POST", f"{path}/versions/9/predict", {"inputs": {"data": EXAMPLES.tolist()}}),
+            ("POST", f"{path}/bind", BIND),
+            ("PUT", f"{path}/states", {"value": 1}),
+            ("POST", f"{path}/forward", {"inputs": {"data": EXAMPLES.tolist()}}),
+            ("POST", f"{path}/checkpoints", {"epoch": 7}),
+            ("POST", f"{path}/versions/1/promote", None),
+            ("POST", "/v2/models/digits/infer", {"inputs": []}),
+            ("POST", "/v2/repository/models/digits/unload", {}),
+            ("GET", "/v2/models/digits/versions/9", None),
+            *(("GET", f"{path}/{rest}", None) for rest in ("outputs", "optimizer", "monitor")),
+            *(("GET", f"{path}/{rest}", None) for rest in ("buckets/plan?k=3", "buckets")),
+            *(("GET", f"{path}/{rest}", None) for rest in ("checkpoints/9", "checkpoints/1")),
+            *(("GET", f"{path}/{rest}", None) for rest in ("checkpoints", "versions", "symbol")),
+            *(("GET", f"{path}/{rest}", None) for rest in ("params/none", "labels/none", "states")),
+            ("POST", f"{path}/restore", None),
+            ("GET", path, None),
+            ("GET", "/v1/modules", None),
+            ("GET", "/v1/modules/mine", None),
+            ("GET", "/v1/models", None),
+            ("GET", "/v1/executors", None),
+            ("GET", "/readyz", None),
+            ("GET", "/v2/models/digits", None),
+            ("GET", "/v2/models/digits/stats", None),
+        )
+    ]
+    stale = httpx.post(f"{server.url}{path}/warm_up", headers={"If-Match": '"0"'})
+    assert stale.status_code == 412
+    assert sum(answer.status_code >= 400 for answer in answers) > 10
+    for answer in (*answers, stale):
+        shown = answer.text + str(dict(answer.headers))
+        assert ".folder-" not in shown, (answer.request.method, answer.request.url, shown)
+    assert answers[0].status_code == 422
+    assert "'digits'" in " ".join(answer.text for answer in answers)
 
 
 def test_it_comes_back_after_its_executor_died(client: Client, folder: Path) -> None:

@@ -239,6 +239,8 @@ async def test_a_repeated_request_is_answered_as_the_first(api: httpx.AsyncClien
     second = await api.post("/v1/modules", data=fields, files=files(), headers=headers)
     assert (first.status_code, second.status_code) == (201, 201)
     assert first.json() == second.json()
+    assert "idempotency-replayed" not in first.headers
+    assert second.headers["idempotency-replayed"] == "true"
     values = {name: value + 1 for name, value in VALUES.items()}
     changed = files(params=("my-0010.params", write_params(values, {})))
     other = await api.post("/v1/modules", data=fields, files=changed, headers=headers)
