@@ -52,6 +52,7 @@ from app.services.job_queue import JobQueue
 from app.services.job_runs import JobRuns
 from app.services.jobs import JobService
 from app.services.key_ring import KeyRing
+from app.services.model_making import ModelMaker
 from app.services.model_repository import ModelRepository
 from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
@@ -269,6 +270,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         access, versions, executors, instances, lengths, statistics, settings.max_predictions
     )
     stack.push_async_callback(predictions.close)
+    maker = ModelMaker(executors, access, commands)
     models = ModelRepository(
         settings.models_dir,
         settings.models_poll_seconds,
@@ -277,6 +279,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         executors=executors,
         access=access,
         commands=commands,
+        maker=maker,
         predictions=predictions,
     )
     stack.push_async_callback(models.stop)
@@ -293,6 +296,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         jobs=jobs,
         predictions=predictions,
         lengths=lengths,
+        maker=maker,
         models=models,
         statistics=statistics,
         versions=versions,

@@ -31,6 +31,9 @@ class FolderModelView(BaseModel):
     )
     checkpoint: str | None = Field(description="Tag of the checkpoint that is served.")
     epochs: list[int] = Field(description="The checkpoints that came with it.")
+    warnings: list[str] = Field(
+        description="What of an archive of mxnet-model-server is not as it would be there."
+    )
 
 
 @router.get("", summary="List the models of the models folder", responses=problems(422))
@@ -56,10 +59,12 @@ async def reload_models(services: ServicesOf) -> PageView[FolderModelView]:
 def _view(state: ModelState) -> FolderModelView:
     """Return the view of a model of the models folder."""
     tag = None if state.record is None else state.record.checkpoint
+    archive = None if state.record is None else state.record.archive
     return FolderModelView(
         name=state.name,
         state="failed" if state.record is None else "ready",
         reason=state.error,
         checkpoint=None if tag is None else str(tag),
         epochs=list(state.epochs),
+        warnings=list(archive.warnings) if archive else [],
     )

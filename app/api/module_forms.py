@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from fastapi import Request
+from pydantic import ConfigDict
 
 from app.api.bodies import announced_bytes, canonical_text, check_object
 from app.api.forms import FORM, Form, read_form
 from app.api.requests import ModuleBody
 from app.domain.checkpoint import CheckpointTag
+from app.domain.codec import STRICT_FIELDS, from_plain
 from app.domain.module import SINGLE
 from app.errors import Damaged, Invalid, Malformed
 from app.services.incoming_checkpoint import IncomingCheckpoint
 from app.tensors.json_bodies import parse_json
 
-__all__ = ["checkpoint_form", "module_form", "read_checkpoint_form", "read_module_form"]
+__all__ = [
+    "ArchiveFields",
+    "archive_fields",
+    "checkpoint_form",
+    "module_form",
+    "read_any_form",
+    "read_checkpoint_form",
+    "read_module_form",
+]
 
 _LISTS = (
     "data_names",
@@ -36,16 +47,41 @@ _FILES = {"params": _FILE, "states": _FILE}
 _EPOCH = {"epoch": {"type": "string", "description": "Unless the name of `params` says it."}}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveFields:
+    """What a form says beside the archive that a module is made from.
+
+    Attributes:
+        name: of the module; as the archive says where None.
+        executor: device that holds it; the first one where None.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    name: str | None = None
+    executor: str | None = None
+
+
+async def read_any_form(request: Request, files: IncomingCheckpoint) -> Form:
+    """Read a form that creates a module; its files are received."""
+    return await _read(request, files)
+
+
+def archive_fields(form: Form) -> ArchiveFields:
+    """Return what a form says beside an archive; raise Invalid for what only others say."""
+    plain = {name: _value(name, values) for name, values in form.fields.items()}
+    return from_plain(ArchiveFields, plain)
+
+
 async def read_module_form(
-    request: Request, files: IncomingCheckpoint
+    request: Request, form: Form, files: IncomingCheckpoint
 ) -> tuple[ModuleBody, CheckpointTag | None, bool]:
-    """Read a form that creates a module.
+    """Return what a form says of a module.
 
     Returns:
         the module; the tag of its checkpoint, None where there is no file of parameters; and
         whether parameters that it does not have are passed over, as they are unless it says.
     """
-    form = await _read(request, files)
     epoch, allow_extra = form.pop("epoch"), _flag(form, "allow_extra", default="true")
     plain = {name: _value(name, values) for name, values in form.fields.items()}
     body = await check_object(request, ModuleBody, plain)
@@ -60,6 +96,8 @@ async def read_checkpoint_form(request: Request, files: IncomingCheckpoint) -> C
     if form.fields:
         name, values = next(iter(form.fields.items()))
         raise Invalid(name, values, "no field of this name, but epoch")
+    if files.has_archive:
+        raise Invalid("archive", "a file", "none; POST /v1/modules makes a module of one")
     if not files.has_params:
         raise Invalid("params", "nothing", "a file of parameters")
     return files.tag(epoch)
@@ -76,8 +114,10 @@ def module_form() -> dict[str, Any]:
         "allow_extra": {"type": "string", "enum": list(_FLAGS), "default": "true"},
         "symbol": _FILE,
         **_FILES,
+        "archive": _FILE
+        | {"description": "A .mar or .model file of mxnet-model-server, alone but for a name."},
     }
-    content = _content(fields, ["name"])
+    content = _content(fields, [])
     content[FORM]["schema"]["patternProperties"] = {r"^symbols\[.+\]$": _FILE}
     return content
 

@@ -7,6 +7,7 @@ import hashlib
 
 from fastapi import APIRouter, Request, Response
 
+from app.api.archive_uploads import create_from_archive
 from app.api.bodies import read_module_body, read_object
 from app.api.conditional import IF_MATCH
 from app.api.dependencies import (
@@ -20,7 +21,7 @@ from app.api.dependencies import (
 from app.api.filters import ALL, ExecutorNames, ModuleKinds, ModuleStates, Prefix, Stages
 from app.api.finding_views import findings_view
 from app.api.forms import closed_beside_the_loop, is_form
-from app.api.module_forms import module_form, read_module_form
+from app.api.module_forms import archive_fields, module_form, read_any_form, read_module_form
 from app.api.module_views import shown, shown_all
 from app.api.openapi import json_body, problems
 from app.api.requests import BucketBody, ModuleBody
@@ -107,6 +108,10 @@ async def create_module(
     Which variables are data, labels and states is worked out where it is not said, and with
     parameters, shapes that fit them; `found` in the answer tells. Parameters that the symbol does
     not have are passed over with a warning, unless `allow_extra` is false.
+
+    A form may have an `archive` of mxnet-model-server instead (`.mar`, `.model`), whose signature
+    says how the module is bound and whose `synset.txt` labels its classes. The Python code in it is
+    never run; the answer's `archive` says what was taken for what, and what was not.
     """
     replay = begin_replay()
     if is_form(request):
@@ -142,7 +147,13 @@ async def _create_from_form(
     request: Request, services: Services, idempotency_key: str | None
 ) -> tuple[ModuleRecord, Findings | None]:
     async with closed_beside_the_loop(services.checkpoints.begin_whole()) as files:
-        body, tag, allow_extra = await read_module_form(request, files)
+        form = await read_any_form(request, files)
+        archive = await asyncio.to_thread(files.archive)
+        if archive is not None:
+            fields = archive_fields(form)
+            made = create_from_archive(request, services, archive, fields, idempotency_key)
+            return await made, None
+        body, tag, allow_extra = await read_module_form(request, form, files)
         record = body.to_record(services.executors.names[0])
         params = await asyncio.to_thread(files.params)
         findings = await services.commands.inspect(record, body.given_names, params)

@@ -12,6 +12,7 @@ from app.api.fact_views import LiveModuleView
 from app.api.finding_views import FindingsView
 from app.api.instance_views import InstanceView
 from app.api.timestamps import Timestamp, with_timestamps
+from app.domain.archive import ArchiveFacts
 from app.domain.checkpoint import CheckpointManifest
 from app.domain.codec import to_plain
 from app.domain.dataset import DatasetRecord
@@ -158,6 +159,10 @@ class ModuleView(BaseModel):
     origin: Origin | None = Field(description="The module it was made from.")
     bucket_keys: list[str] = Field(description="Empty for a module without buckets.")
     default_bucket_key: str | None
+    archive: ArchiveFacts | None = Field(
+        description="What was taken over of the archive of mxnet-model-server that it was made "
+        "from, and what was not."
+    )
     is_from_folder: bool = Field(
         description="Whether it is a model of the models folder, which is changed there alone."
     )
@@ -400,7 +405,7 @@ _OWN = frozenset(
 )
 
 
-_VALUES = ("serving", "bind", "init", "optimizer")
+_VALUES = ("archive", "serving", "bind", "init", "optimizer")
 
 
 def _shown(text: str | None) -> str | None:

@@ -46,6 +46,17 @@ class ModuleCalls(Connection):
         """
         return self._send_files("/v1/modules", files, {"name": name, **fields})
 
+    def create_from_archive(self, file: Path, **fields: Any) -> dict[str, Any]:
+        """Create a module from an archive of mxnet-model-server, bound and loaded.
+
+        Args:
+            file: a ``.mar`` or ``.model`` file; its Python code is not run.
+            **fields: ``name``, where it is not to be the archive's, and ``executor``.
+        """
+        with file.open("rb") as stream:
+            files = {"archive": (file.name, stream)}
+            return self._json("POST", "/v1/modules", data=fields, files=files)
+
     def create_from_module(
         self, name: str, source: str, epoch: int | str | None = None, **options: Any
     ) -> dict[str, Any]:

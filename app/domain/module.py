@@ -19,6 +19,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, WithJsonSchema
 
+from app.domain.archive import ArchiveFacts
 from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import STRICT_FIELDS, canonical_json
 from app.domain.declaration import FolderModel
@@ -207,6 +208,7 @@ class ModuleRecord:
         excluded_param_patterns: unless they contain one of these.
         origin: the module that it was made from, if from one.
         folder: the model of the models folder that it is, if it is one.
+        archive: the archive of mxnet-model-server that it was made from, if from one.
         compression_params: of the gradients between contexts, as MXNet has it:
             ``{"type": "2bit", "threshold": 0.5}``; the optimizer's kvstore must be ``device``.
             What was not sent yet is no part of a checkpoint: a fit that goes on after a death
@@ -241,6 +243,7 @@ class ModuleRecord:
     compression_params: Mapping[str, Any] | None = None
     origin: Origin | None = None
     folder: FolderModel | None = None
+    archive: ArchiveFacts | None = None
     executor: str = "cpu(0)"
     contexts: tuple[str, ...] = ("cpu(0)",)
     serving: ServingSpec = field(default_factory=ServingSpec)

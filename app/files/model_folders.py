@@ -4,6 +4,7 @@
     <models>/lenet/lenet-0003.params     one file an epoch; the last one is served
     <models>/lenet/modserve.yaml         see ``ModelDeclaration``; may be absent
     <models>/lenet/synset.txt            labels, where the declaration names the file
+    <models>/faces.mar                   or all of a model in an archive, see ``model_archives``
 
 Files of other names are left alone. Nothing is ever written here.
 """
@@ -11,7 +12,6 @@ Files of other names are left alone. Nothing is ever written here.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from typing import Any
 
 import yaml
 
+from app.domain.archive import ArchiveFacts
 from app.domain.codec import canonical_json, from_plain
 from app.domain.declaration import ModelDeclaration
 from app.domain.labels import parse_labels
@@ -27,16 +28,25 @@ from app.domain.names import check_name
 from app.domain.transforms import Transform, parse_transform
 from app.domain.vocabularies import read_vocabulary
 from app.errors import Damaged, Invalid, Malformed
+from app.files.model_archives import ARCHIVE_SUFFIXES
 from app.tensors.json_bodies import parse_json
 
-__all__ = ["DECLARATION", "ModelFiles", "find_models", "read_model", "sign_folder"]
+__all__ = [
+    "DECLARATION",
+    "LARGEST_SYMBOL",
+    "ModelFiles",
+    "find_models",
+    "read_model",
+    "read_symbol",
+    "sign_model",
+]
 
 DECLARATION = "modserve.yaml"
 
 _SYMBOL = re.compile(r"(.+)-symbol\.json")
 _PARAMS = re.compile(r"(.+)-([0-9]{4,9})\.params")
 _LARGEST_DECLARATION = 1 << 20
-_LARGEST_SYMBOL = 1 << 23
+LARGEST_SYMBOL = 1 << 23
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +60,8 @@ class ModelFiles:
         declaration: what the operator says of it.
         transforms: of what people have into inputs, by the input's name.
         labels: of the classes of outputs, by the output's name.
+        classes: labels of an archive, which does not say of which output.
+        archive: what an archive says of itself; None for a folder.
     """
 
     symbol_path: Path
@@ -58,6 +70,8 @@ class ModelFiles:
     declaration: ModelDeclaration
     transforms: Mapping[str, Transform]
     labels: Mapping[str, tuple[str, ...]]
+    classes: tuple[str, ...] = ()
+    archive: ArchiveFacts | None = None
 
     @property
     def epoch(self) -> int:
@@ -65,24 +79,28 @@ class ModelFiles:
         return max(self.params)
 
 
-def find_models(root: Path) -> list[str]:
-    """Return the names of the folders of models, in order; hidden ones are none.
+def find_models(root: Path) -> dict[str, list[Path]]:
+    """Return the folders and archives of models by the name of the model; hidden ones are none.
 
     Raises:
         OSError: the folder cannot be read at present.
     """
-    with os.scandir(root) as entries:
-        return sorted(one.name for one in entries if one.name[0] != "." and one.is_dir())
+    found: dict[str, list[Path]] = {}
+    for path in sorted(root.iterdir()):
+        is_archive = path.suffix in ARCHIVE_SUFFIXES and path.is_file()
+        if path.name[0] != "." and (is_archive or path.is_dir()):
+            found.setdefault(path.stem if is_archive else path.name, []).append(path)
+    return found
 
 
-def sign_folder(folder: Path) -> str:
+def sign_model(*paths: Path) -> str:
     """Return a text that changes when a file of a model is written, added or removed."""
     rows = []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name[0] != "." and entry.is_file():
-                stat = entry.stat()
-                rows.append([entry.name, stat.st_size, stat.st_mtime_ns, stat.st_ino])
+    for path in paths:
+        for one in path.iterdir() if path.is_dir() else [path]:
+            if one.name[0] != "." and one.is_file():
+                stat = one.stat()
+                rows.append([one.name, stat.st_size, stat.st_mtime_ns, stat.st_ino])
     return hashlib.sha256(canonical_json(sorted(rows)).encode()).hexdigest()
 
 
@@ -112,7 +130,7 @@ def read_model(folder: Path) -> ModelFiles:
     declaration = _read_declaration(folder / DECLARATION)
     return ModelFiles(
         symbol_path=symbol,
-        symbol=_read_symbol(symbol),
+        symbol=read_symbol(symbol, symbol.name),
         params=params,
         declaration=declaration,
         transforms={
@@ -145,17 +163,18 @@ def _read_beside(folder: Path, name: str, field: str) -> bytes:
     path = folder / check_name(name, field)
     if not path.is_file():
         raise Invalid(field, name, "a file beside modserve.yaml")
-    return _read(path, _LARGEST_SYMBOL)
+    return _read(path, LARGEST_SYMBOL)
 
 
-def _read_symbol(path: Path) -> str:
+def read_symbol(path: Path, name: str) -> str:
+    """Return the canonical JSON of a symbol's file; raise Damaged for what is of this name."""
     expected = "a symbol: an object with nodes, arg_nodes and heads"
     try:
-        symbol = parse_json(_read(path, _LARGEST_SYMBOL))
+        symbol = parse_json(_read(path, LARGEST_SYMBOL))
     except Malformed as error:
-        raise Damaged(path.name, str(error), expected) from None
+        raise Damaged(name, str(error), expected) from None
     if not isinstance(symbol, dict):
-        raise Damaged(path.name, symbol, expected)
+        raise Damaged(name, symbol, expected)
     return canonical_json(symbol)
 
 

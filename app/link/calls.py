@@ -132,10 +132,10 @@ class ResidentModules(Strict):
 class InspectModel(Strict):
     """Ask what is no module yet: what its variables are, and which shapes fit its parameters.
 
-    Answers ``data``, ``labels``, ``states``, ``outputs``; ``missing`` and ``extra`` parameters,
-    and those ``not_finite``; ``shapes`` and ``layouts`` of inputs, which labels have only a
-    ``usual`` shape, which inputs are ``free`` to have another and which are ``open``; ``symbol``,
-    where it had to be completed.
+    Answers ``data``, ``labels``, ``states``, ``outputs``, ``output_shapes``; ``missing`` and
+    ``extra`` parameters, and those ``not_finite``; ``shapes`` and ``layouts`` of inputs, which
+    labels have only a ``usual`` shape, which inputs are ``free`` to have another and which are
+    ``open``; ``symbol``, where it had to be completed.
 
     Attributes:
         symbol: its JSON.

@@ -10,12 +10,19 @@ from app.domain.checkpoint import CheckpointTag
 from app.domain.names import check_name
 from app.errors import Invalid, TooLarge
 from app.files.checkpoint_files import MANIFEST
+from app.files.model_archives import ARCHIVE_SUFFIXES
 from app.services.uploads import Upload
 
 __all__ = ["IncomingCheckpoint", "check_file_name"]
 
-_SUFFIXES = {"symbol": ".json", "params": ".params", "states": ".states"}
-_OF_MXNET = (*_SUFFIXES.values(), ".buckets")
+_ARCHIVE = "archive"
+_SUFFIXES = {
+    "symbol": (".json",),
+    "params": (".params",),
+    "states": (".states",),
+    _ARCHIVE: ARCHIVE_SUFFIXES,
+}
+_OF_MXNET = (".json", ".params", ".states", ".buckets")
 _SYMBOL_OF_KEY = re.compile(r"symbols\[(.+)\]", re.DOTALL)
 _EPOCH = re.compile(r".*-([0-9]{4,9})\.params", re.DOTALL)
 _FORM_BYTES = 1 << 20
@@ -70,19 +77,21 @@ class IncomingCheckpoint:
         """Open the upload of one file.
 
         Args:
-            part: what it is: ``symbol``, ``symbols[20]`` of a bucket, ``params`` or ``states``.
+            part: what it is: ``symbol``, ``symbols[20]`` of a bucket, ``params`` or ``states``; or
+                an ``archive`` with all of a model.
             file: its name.
 
         Raises:
             Invalid: another part, one that came before, or a name that is none.
         """
         kind = "symbol" if _SYMBOL_OF_KEY.fullmatch(part) else part
-        if kind not in _SUFFIXES:
-            expected = "symbol, symbols[BUCKET_KEY], params or states as the name of a file's part"
+        suffixes = _SUFFIXES.get(kind)
+        if suffixes is None:
+            expected = "symbol, symbols[BUCKET_KEY], params, states or archive as a file's part"
             raise Invalid(part or "part", file, expected)
         check_name(file, part)
-        if not file.endswith(_SUFFIXES[kind]):
-            raise Invalid(part, file, f"a file whose name ends with {_SUFFIXES[kind]}")
+        if not file.endswith(suffixes):
+            raise Invalid(part, file, f"a file whose name ends with {' or '.join(suffixes)}")
         if part in self._parts or file in self.files:
             raise Invalid(part, file, "each part and each file once")
         left = self._max_bytes - sum(upload.size for upload in self.files.values())
@@ -95,6 +104,22 @@ class IncomingCheckpoint:
         self._parts[part] = file
         self.files[file] = upload
         return upload
+
+    @property
+    def has_archive(self) -> bool:
+        """Tell whether there is an archive."""
+        return _ARCHIVE in self._parts
+
+    def archive(self) -> Path | None:
+        """Return where the archive lies, None where there is none."""
+        if not self.has_archive:
+            return None
+        if len(self._parts) > 1:
+            other = next(part for part in self._parts if part != _ARCHIVE)
+            raise Invalid(other, self._parts[other], "no other file beside an archive")
+        upload = self.files[self._parts[_ARCHIVE]]
+        upload.finish()
+        return upload.path
 
     @property
     def has_params(self) -> bool:

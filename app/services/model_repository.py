@@ -11,46 +11,45 @@ import asyncio
 import dataclasses
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.domain.checkpoint import CheckpointTag
-from app.domain.declaration import DeclaredInput, FolderModel
+from app.domain.declaration import FolderModel
 from app.domain.events import Happening, ServerEvent
 from app.domain.module import (
-    SINGLE,
-    BindSpec,
-    InputDesc,
-    ModuleKind,
     ModuleRecord,
-    described_input,
 )
 from app.domain.names import check_name
-from app.domain.serving import ServingSpec
 from app.errors import (
     AlreadyExists,
     Conflict,
     ExecutorGone,
-    FieldError,
     HostError,
     Invalid,
     NotFound,
     ServiceError,
     StartError,
 )
-from app.files.model_folders import ModelFiles, find_models, read_model, sign_folder
+from app.files.model_folders import (
+    ModelFiles,
+    find_models,
+    read_model,
+    read_symbol,
+    sign_model,
+)
 from app.folder_names import folder_module_name
-from app.link import calls
+from app.services.archived_models import unpack_model
 from app.services.background_tasks import cancel_tasks, logged, safely
 from app.services.checkpoints import CheckpointService
 from app.services.executors import Executors
 from app.services.incoming_checkpoint import IncomingCheckpoint
+from app.services.model_making import ModelMaker
 from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
 from app.services.modules import ModuleService
 from app.services.predictions import Predictions
-from app.services.upload_findings import Findings, inspect
 
 __all__ = ["ModelRepository", "ModelState"]
 
@@ -93,6 +92,7 @@ class ModelRepository:
         executors: Executors,
         access: ModuleAccess,
         commands: ModuleCommands,
+        maker: ModelMaker,
         predictions: Predictions,
     ) -> None:
         """Prepare.
@@ -108,6 +108,7 @@ class ModelRepository:
         self._executors = executors
         self._access = access
         self._commands = commands
+        self._maker = maker
         self._predictions = predictions
         self._states: dict[str, ModelState] = {}
         self._replaced: dict[str, float] = {}
@@ -181,26 +182,29 @@ class ModelRepository:
 
     async def _compare(self, root: Path) -> None:
         try:
-            names = await asyncio.to_thread(find_models, root)
+            found = await asyncio.to_thread(find_models, root)
         except OSError as error:  # no reason to let go of what is served
             self._fault = f"the models folder {root} cannot be read: {error.strerror}"
             _log.warning("%s", self._fault)
             return
         self._fault = None
-        for name in names:
-            await self._take(name, root / name)
-        for name in self._states.keys() - set(names):
+        for name, paths in found.items():
+            await self._take(name, paths)
+        for name in self._states.keys() - found.keys():
             await self._let_go(name)
 
-    async def _take(self, name: str, folder: Path) -> None:
-        """Serve what a model's folder holds, unless that was looked at already."""
+    async def _take(self, name: str, paths: Sequence[Path]) -> None:
+        """Serve what a model's folder, or archive, holds, unless that was looked at already."""
         state = self._states.get(name, ModelState(name=name))
         signature = ""
         try:
-            signature = await asyncio.to_thread(sign_folder, folder)
+            signature = await asyncio.to_thread(sign_model, *paths)
             if signature == state.signature:
                 return
-            record, epochs = await self._load(name, folder, signature)
+            if len(paths) > 1:
+                names = ", ".join(path.name for path in paths)
+                raise Invalid("model", names, "one folder or archive for each name")
+            record, epochs = await self._load(name, paths[0], signature)
         except (ServiceError, HostError, ExecutorGone, OSError) as error:
             _log.warning("model %s is not loaded: %s", name, error)
             tried = "" if isinstance(error, ExecutorGone) else signature
@@ -214,6 +218,8 @@ class ModelRepository:
             name=name, signature=signature, record=record, epochs=epochs
         )
         _log.info("model %s is served, checkpoint %s", name, record.checkpoint)
+        for warning in () if record.archive is None else record.archive.warnings:
+            _log.warning("model %s: %s", name, warning)
         loaded = {"checkpoint": str(record.checkpoint), "optimizer_states": False}
         await self._tell(record, Happening(ServerEvent.MODULE_LOADED, loaded))
 
@@ -256,27 +262,28 @@ class ModelRepository:
             del self._replaced[name]
 
     async def _load(
-        self, name: str, folder: Path, signature: str
+        self, name: str, path: Path, signature: str
     ) -> tuple[ModuleRecord, tuple[int, ...]]:
         """Return a module that is as a model's files say, loaded and bound, and its epochs."""
         check_name(name, "folder")
-        files = await asyncio.to_thread(read_model, folder)
-        epochs = tuple(sorted(files.params))
-        executor = files.declaration.executor or self._executors.names[0]
-        self._executors.check(executor, "executor")
-        mark = FolderModel(model=name, signature=signature)
-        module = check_name(folder_module_name(name, signature), "folder")
-        present = await self._present(module)
-        if present is not None:
-            if (present.folder, present.executor) == (mark, executor) and present.bind is not None:
-                return present, epochs
-            if present.folder is None:
-                raise AlreadyExists("module", module)
-            await self._commands.delete(module)  # half made when its server died
-        record = await self._record(files, executor)
-        return await self._make(
-            record.evolve(name=module, folder=mark), files, folder, signature
-        ), epochs
+        with self._checkpoints.begin_whole() as incoming:
+            files = await asyncio.to_thread(_read, path, incoming)
+            epochs = tuple(sorted(files.params))
+            executor = files.declaration.executor or self._executors.names[0]
+            self._executors.check(executor, "executor")
+            mark = FolderModel(model=name, signature=signature)
+            module = check_name(folder_module_name(name, signature), "folder")
+            present = await self._present(module)
+            if present is not None:
+                is_same = (present.folder, present.executor) == (mark, executor)
+                if is_same and present.bind is not None:
+                    return present, epochs
+                if present.folder is None:
+                    raise AlreadyExists("module", module)
+                await self._commands.delete(module)  # half made when its server died
+            record = await self._maker.inspect(files, executor)
+            record = record.evolve(name=module, folder=mark)
+            return await self._make(record, files, incoming, path, signature), epochs
 
     async def _present(self, module: str) -> ModuleRecord | None:
         try:
@@ -284,70 +291,26 @@ class ModelRepository:
         except NotFound:
             return None
 
-    async def _record(self, files: ModelFiles, executor: str) -> ModuleRecord:
-        """Return the module to make; its data shapes are in ``bind``."""
-        declaration = files.declaration
-        given = _given(declaration.inputs, declaration.buckets)
-        call = calls.InspectModel(
-            symbol=files.symbol,
-            params=str(files.params[files.epoch]),
-            shapes=given,
-            label_names=declaration.label_names,
-        )
-        found = await inspect(self._executors.get(executor), call)
-        found.check_missing()
-        _check_inputs(declaration.inputs, found.data, found.open)
-        for output in declaration.outputs:
-            if output not in found.outputs:
-                expected = f"one of the outputs {', '.join(found.outputs)}"
-                raise Invalid(f"outputs.{output}", output, expected)
-        keys = [str(length) for length in sorted(set(declaration.buckets))] or [SINGLE]
-        guessed = {n: found.shapes[n] for n in found.data if n not in declaration.inputs}
-        if guessed:
-            _log.info("shapes that fit %s: %s", files.symbol_path, guessed)
-        record = ModuleRecord(
-            name="",
-            kind=ModuleKind.BUCKETING if declaration.buckets else ModuleKind.MODULE,
-            symbols=dict.fromkeys(keys, files.symbol),
-            default_bucket_key=keys[-1],
-            executor=executor,
-            contexts=(executor,),
-            serving=ServingSpec(
-                max_batch_size=declaration.max_batch_size,
-                batches=declaration.batches,
-                max_delay_us=declaration.max_delay_us,
-            ),
-            labels=files.labels,
-            transforms=files.transforms,
-            bind=BindSpec(
-                data_shapes=_described_all(found, declaration.inputs),
-                label_shapes=tuple(_described(name, None, found) for name in found.usual),
-                for_training=False,
-            ),
-        )
-        return found.named(record)
-
     async def _make(
-        self, record: ModuleRecord, files: ModelFiles, folder: Path, signature: str
+        self,
+        record: ModuleRecord,
+        files: ModelFiles,
+        incoming: IncomingCheckpoint,
+        path: Path,
+        signature: str,
     ) -> ModuleRecord:
         """Create, load and bind a module, or leave nothing of it."""
-        bind, record = record.bind, record.evolve(bind=None)
-        assert bind is not None
-        with self._checkpoints.begin_whole() as incoming:
+        if files.archive is None:  # else its files are there
             await asyncio.to_thread(_copy, files, files.epoch, incoming)
-            await self._commands.create_from_files(
-                record, CheckpointTag(files.epoch), incoming, allow_extra=True
-            )
+        bound = await self._maker.make(record, files.epoch, incoming)
         try:
             for epoch in files.params.keys() - {files.epoch}:
                 await asyncio.to_thread(self._add, record.name, files, epoch)
-            bound = await self._commands.bind(record.name, bind)
-            if await asyncio.to_thread(sign_folder, folder) != signature:
+            if await asyncio.to_thread(sign_model, path) != signature:
                 raise Conflict("its files change while they are read; it is looked at again")
         except BaseException:
             await asyncio.shield(self._commands.delete(record.name))
             raise
-        self._access.remember(bound)
         return bound
 
     def _add(self, module: str, files: ModelFiles, epoch: int) -> None:
@@ -357,53 +320,17 @@ class ModelRepository:
             self._checkpoints.add_files(module, tag, incoming.files, is_whole=True)
 
 
+def _read(path: Path, incoming: IncomingCheckpoint) -> ModelFiles:
+    """Read a model's folder, or unpack its archive."""
+    if path.is_dir():
+        return read_model(path)
+    files = unpack_model(path, incoming)
+    return dataclasses.replace(files, symbol=read_symbol(files.symbol_path, "symbol"))
+
+
 def _copy(files: ModelFiles, epoch: int, incoming: IncomingCheckpoint) -> None:
     for part, path in (("symbol", files.symbol_path), ("params", files.params[epoch])):
         upload = incoming.open(part, path.name)
         with path.open("rb") as file:
             while block := file.read(_BLOCK):
                 upload.write(block)
-
-
-def _given(
-    inputs: Mapping[str, DeclaredInput], buckets: tuple[int, ...]
-) -> dict[str, tuple[int, ...]]:
-    """Return the shapes that are declared, in the largest bucket."""
-    open_inputs = [name for name, one in inputs.items() if None in one.shape]
-    if open_inputs and not buckets:
-        name = open_inputs[0]
-        raise Invalid("buckets", "none", f"lengths for the open axis of inputs.{name}.shape")
-    if buckets and not open_inputs:
-        expected = "with inputs, one of which has null in its shape where the length is"
-        raise Invalid("inputs", sorted(inputs), expected, "or leave buckets out")
-    longest = max(buckets, default=0)
-    return {name: tuple(dim or longest for dim in one.shape) for name, one in inputs.items()}
-
-
-def _check_inputs(
-    declared: Mapping[str, DeclaredInput], names: Sequence[str], unknown: Sequence[str]
-) -> None:
-    for name in declared:
-        if name not in names:
-            raise Invalid(f"inputs.{name}", name, f"one of the inputs {', '.join(names) or '-'}")
-    if unknown:
-        raise Invalid.from_errors(
-            FieldError(
-                f"inputs.{name}.shape",
-                "nothing in modserve.yaml, and no shape was found that fits the parameters",
-                "its shape, the batch first",
-                f"for example inputs: {{{name}: {{shape: [1, 3, 224, 224]}}}}",
-            )
-            for name in unknown
-        )
-
-
-def _described_all(found: Findings, declared: Mapping[str, DeclaredInput]) -> tuple[InputDesc, ...]:
-    return tuple(_described(name, declared.get(name), found) for name in found.data)
-
-
-def _described(name: str, declared: DeclaredInput | None, found: Findings) -> InputDesc:
-    if declared is None:
-        return described_input(name, found.shapes[name], found.layouts.get(name))
-    shape = tuple(dim or 0 for dim in declared.shape)
-    return InputDesc(name=name, shape=shape, dtype=declared.dtype, layout=declared.layout)

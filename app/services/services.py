@@ -9,6 +9,7 @@ from app.services.datasets import DatasetService
 from app.services.executors import Executors
 from app.services.instances import Instances
 from app.services.jobs import JobService
+from app.services.model_making import ModelMaker
 from app.services.model_repository import ModelRepository
 from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
@@ -42,6 +43,7 @@ class Services:
     jobs: JobService
     predictions: Predictions
     lengths: ObservedLengths
+    maker: ModelMaker
     models: ModelRepository
     statistics: Statistics
     versions: Versions

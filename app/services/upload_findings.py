@@ -33,6 +33,7 @@ class Findings:
         symbol: completed, where it had to be.
         data, labels, states: names of the inputs.
         outputs: names.
+        output_shapes: of these, empty where they are not known.
         missing, extra, not_finite: parameters.
         shapes: of inputs, those that were found.
         layouts: of those whose batch is not the first axis.
@@ -46,6 +47,7 @@ class Findings:
     labels: tuple[str, ...]
     states: tuple[str, ...]
     outputs: tuple[str, ...]
+    output_shapes: Mapping[str, tuple[int, ...]]
     missing: tuple[str, ...]
     extra: tuple[str, ...]
     not_finite: tuple[str, ...]

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
+from app.domain.archive import ArchiveFacts
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.codec import from_plain, to_plain
 from app.domain.dataset import ArrayInfo, DatasetKind, DatasetRecord
@@ -77,6 +78,7 @@ def module_of(row: Row[Any], symbols: Mapping[str, str]) -> ModuleRecord:
         compression_params=row.spec.get("compression_params"),
         origin=_origin_of(row.spec.get("origin")),
         folder=_folder_of(row.spec.get("folder")),
+        archive=_archive_of(row.spec.get("archive")),
         serving=from_plain(ServingSpec, row.spec.get("serving", {})),
         transforms={
             name: stored_transform(one) for name, one in row.spec.get("transforms", {}).items()
@@ -94,6 +96,7 @@ def module_values(record: ModuleRecord) -> dict[str, Any]:
     spec["default_bucket_key"] = record.default_bucket_key
     spec["origin"] = None if record.origin is None else to_plain(record.origin)
     spec["folder"] = None if record.folder is None else to_plain(record.folder)
+    spec["archive"] = None if record.archive is None else to_plain(record.archive)
     spec["transforms"] = {name: to_plain(one) for name, one in record.transforms.items()}
     spec["labels"] = {output: list(names) for output, names in record.labels.items()}
     spec["serving"] = to_plain(record.serving)
@@ -206,6 +209,10 @@ def manifest_of(row: Row[Any]) -> CheckpointManifest:
 
 def _folder_of(plain: Any) -> FolderModel | None:
     return None if plain is None else from_plain(FolderModel, plain)
+
+
+def _archive_of(plain: Any) -> ArchiveFacts | None:
+    return None if plain is None else from_plain(ArchiveFacts, plain)
 
 
 def _origin_of(plain: Any) -> Origin | None:

@@ -23,7 +23,7 @@ from core.symbol import Symbol
 from core.symbol.graph import Node, topological_order
 from core.types import Shape
 
-__all__ = ["ShapeGuess", "guess_shapes"]
+__all__ = ["ShapeGuess", "guess_shapes", "output_shapes"]
 
 _IMAGE_SIZES = (224, 28, 32, 112, 64, 96, 128, 48, 24, 12, 256, 299, 300, 320, 512)
 _OTHER_SIZES = tuple(size for size in range(4, 257) if size not in _IMAGE_SIZES)
@@ -159,6 +159,17 @@ def guess_shapes(
     return ShapeGuess(
         shapes=given, open=tuple(name for name in unknown if name not in told) or tuple(unknown)
     )
+
+
+def output_shapes(symbol: Symbol, known: Mapping[str, Shape]) -> dict[str, list[int]]:
+    """Return the shape of every output by name, empty where it does not follow from others.
+
+    Args:
+        known: shapes of arguments by name; others are passed over.
+    """
+    arguments = symbol.list_arguments()
+    inferred = _infer(symbol, {name: known[name] for name in arguments if name in known}) or {}
+    return {name: list(inferred.get(name, ())) for name in symbol.list_outputs()}
 
 
 class _Found(NamedTuple):

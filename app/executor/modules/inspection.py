@@ -13,7 +13,7 @@ from app.domain.codec import canonical_json
 from app.errors import Damaged
 from app.executor.background import Waits, awaited, in_background
 from app.executor.faults import client_fault
-from app.executor.modules.input_shapes import ShapeGuess, guess_shapes
+from app.executor.modules.input_shapes import ShapeGuess, guess_shapes, output_shapes
 from app.executor.modules.variable_roles import GivenNames, Roles, declare_states, find_roles
 from app.link.calls import InspectModel
 from core.checkpoint import load_params_file
@@ -89,6 +89,7 @@ def _inspect(call: InspectModel) -> Mapping[str, Any]:
         "labels": roles.labels,
         "states": roles.states,
         "outputs": symbol.list_outputs(),
+        "output_shapes": output_shapes(symbol, {**(stored or {}), **guess.shapes}),
         "missing": roles.missing,
         "extra": roles.extra,
         "not_finite": [name for name, one in (arrays or {}).items() if not _is_finite(one)],

@@ -75,9 +75,15 @@ def predict(client: Client, name: str) -> int:
 
 def test_a_model_is_served_by_the_name_of_its_folder(client: Client, folder: Path) -> None:
     write_model(folder / "digits", 1, 2)
-    assert client.reload_models() == [
-        {"name": "digits", "state": "ready", "reason": None, "checkpoint": "2", "epochs": [1, 2]}
-    ]
+    (state,) = client.reload_models()
+    assert state == {
+        "name": "digits",
+        "state": "ready",
+        "reason": None,
+        "checkpoint": "2",
+        "epochs": [1, 2],
+        "warnings": [],
+    }
     assert predict(client, "digits") == 2
     module = client.module("digits")
     assert (module["name"], module["is_from_folder"]) == ("digits", True)

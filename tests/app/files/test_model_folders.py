@@ -8,15 +8,17 @@ from pathlib import Path
 import pytest
 
 from app.errors import Damaged, Invalid
-from app.files.model_folders import find_models, read_model, sign_folder
+from app.files.model_folders import find_models, read_model, sign_model
 from served.model_folders import write_epoch, write_model
 
 
 def test_models_are_folders_that_are_not_hidden(tmp_path: Path) -> None:
     for name in ("b", "a", ".git"):
         (tmp_path / name).mkdir()
-    (tmp_path / "README").touch()
-    assert find_models(tmp_path) == ["a", "b"]
+    for name in ("README", "c.mar", "a.model", ".d.mar", "e.zip"):
+        (tmp_path / name).touch()
+    found = {name: [path.name for path in paths] for name, paths in find_models(tmp_path).items()}
+    assert found == {"a": ["a", "a.model"], "b": ["b"], "c": ["c.mar"]}
 
 
 def test_the_last_epoch_is_served(tmp_path: Path) -> None:
@@ -74,9 +76,9 @@ def test_refused_folders(tmp_path: Path) -> None:
 
 def test_a_signature_is_of_the_files_as_they_are(tmp_path: Path) -> None:
     write_model(tmp_path, 1)
-    first = sign_folder(tmp_path)
-    assert sign_folder(tmp_path) == first
+    first = sign_model(tmp_path)
+    assert sign_model(tmp_path) == first
     os.utime(tmp_path / "net-0001.params", ns=(0, 0))
-    touched = sign_folder(tmp_path)
+    touched = sign_model(tmp_path)
     write_epoch(tmp_path, 2)
-    assert len({first, touched, sign_folder(tmp_path)}) == 3
+    assert len({first, touched, sign_model(tmp_path)}) == 3

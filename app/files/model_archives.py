@@ -1,0 +1,228 @@
+"""Archives of mxnet-model-server: the ``.mar`` of its model-archiver, and the older ``.model``.
+
+Both are zip files with a manifest, in MAR-INF or, in older ones, on top or one folder below. Beside
+it lie a symbol, parameters, usually a signature and labels, and Python code, which is not read.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from app.domain.archive import ArchiveFacts
+from app.errors import Damaged, Invalid, Malformed
+from app.tensors.json_bodies import parse_json
+from app.tensors.zip_archives import open_zip
+
+__all__ = ["ARCHIVE_SUFFIXES", "ModelArchive", "open_archive"]
+
+ARCHIVE_SUFFIXES = (".mar", ".model")
+
+_FIELD = "archive"
+_MANIFEST = "MANIFEST.json"
+_SIGNATURE, _LABELS = "signature.json", "synset.txt"
+_SYMBOL = re.compile(r"(.+)-symbol\.json")
+_PARAMS = re.compile(r"(.+)\.params")
+_EPOCH = re.compile(r".*-([0-9]{4,9})\.params")
+_LARGEST_JSON, _LARGEST_LABELS = 1 << 18, 1 << 23
+_LONGEST_WORD = 200
+_MOST_TOLD = 50
+_BLOCK = 1 << 20
+_USUAL_KINDS = (0, stat.S_IFREG, stat.S_IFDIR)
+_ENCRYPTED = 0x1
+
+_FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, struct.error)
+"""What ``zipfile`` raises for archives that are none."""
+
+_Entries = Mapping[str, zipfile.ZipInfo]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelArchive:
+    """An archive that is open, its symbol and parameters found.
+
+    Attributes:
+        facts: what it says of itself, and which files are taken for what.
+        epoch: of the parameters, as their name says; 0 where it does not.
+        signature: what it says of inputs, parsed; None where it says nothing.
+        labels: the file of classes, None where there is none.
+    """
+
+    facts: ArchiveFacts
+    epoch: int
+    signature: Any
+    labels: bytes | None
+    _archive: zipfile.ZipFile
+    _entries: _Entries
+
+    def copy(self, part: str, write: Callable[[bytes], None]) -> None:
+        """Write the symbol, or the parameters, in blocks.
+
+        Args:
+            part: ``symbol`` or ``params``.
+            write: takes each block, and may raise where there are too many.
+
+        Raises:
+            Damaged: the file is not as the archive's directory says.
+        """
+        with _damage_told(), self._archive.open(self._entries[self.facts.taken[part]]) as file:
+            while block := file.read(_BLOCK):
+                write(block)
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[ModelArchive]:
+    """Open an archive from strangers for the block.
+
+    Raises:
+        Invalid: a file that belongs in it is missing, or there are two.
+        Damaged: it is no such archive, or has files that none of its makers would put there.
+    """
+    with path.open("rb") as stream:
+        with _damage_told():
+            archive = open_zip(stream, _FIELD)
+        with archive:
+            yield _found(archive, _checked(archive.infolist()))
+
+
+@contextmanager
+def _damage_told() -> Iterator[None]:
+    try:
+        yield
+    except _FAULTS as error:
+        got = str(error) or "a truncated file"
+        raise Damaged(_FIELD, got, "a zip file that is whole, as model-archiver makes it") from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a place before the beginning of the file
+            raise
+        raise Damaged(_FIELD, str(error), "a zip file that is whole") from None
+
+
+def _checked(infos: list[zipfile.ZipInfo]) -> _Entries:
+    """Return the files of an archive by path; refuse links, and paths that lead elsewhere."""
+    found = {}
+    for info in infos:
+        path = info.filename.replace("\\", "/")
+        parts = PurePosixPath(path).parts
+        if path.startswith("/") or ".." in parts or ":" in path.partition("/")[0]:
+            raise Damaged(_FIELD, f"entry {_word(path)}", "paths inside the archive")
+        if stat.S_IFMT(info.external_attr >> 16) not in _USUAL_KINDS:
+            raise Damaged(_FIELD, f"entry {_word(path)}, a link or device", "files and folders")
+        if info.flag_bits & _ENCRYPTED:
+            raise Damaged(_FIELD, f"entry {_word(path)}, encrypted", "files that can be read")
+        if not info.is_dir() and "__MACOSX" not in parts:
+            found[path] = info
+    return found
+
+
+def _found(archive: zipfile.ZipFile, entries: _Entries) -> ModelArchive:
+    manifest_path = _manifest_path(entries)
+    manifest = _object(_parsed(archive, entries, manifest_path), manifest_path)
+    is_old = "Model" in manifest
+    member = "Model" if is_old else "model"
+    model = _object(manifest.get(member), f"{manifest_path}: {member}")
+    named = model if is_old else _object(model.get("extensions") or {}, "extensions")
+    symbol = _one(entries, _SYMBOL, named.get("Symbol" if is_old else "symbolFile"), "a symbol")
+    params = _one(
+        entries, _PARAMS, named.get("Parameters" if is_old else "parametersFile"), "parameters"
+    )
+    signature = _optional(entries, model.get("Signature") if is_old else None, _SIGNATURE)
+    labels = _optional(entries, None, _LABELS)
+    handler = model.get("Service" if is_old else "handler")
+    version = manifest.get("Model-Archive-Version" if is_old else "specificationVersion")
+    taken = {"symbol": symbol, "params": params, "inputs": signature, "labels": labels}
+    epoch = _EPOCH.fullmatch(params)
+    used = {manifest_path, *taken.values()}
+    facts = ArchiveFacts(
+        model=_word(model.get("Model-Name" if is_old else "modelName")),
+        version=_word(version),
+        handler=None if handler is None else _word(handler),
+        taken={part: path for part, path in taken.items() if path is not None},
+        passed_over=tuple(_word(path) for path in entries if path not in used)[:_MOST_TOLD],
+    )
+    return ModelArchive(
+        facts=facts,
+        epoch=0 if epoch is None else int(epoch[1]),
+        signature=None if signature is None else _parsed(archive, entries, signature),
+        labels=None if labels is None else _read(archive, entries[labels], _LARGEST_LABELS),
+        _archive=archive,
+        _entries=entries,
+    )
+
+
+def _manifest_path(entries: _Entries) -> str:
+    for path in (f"MAR-INF/{_MANIFEST}", _MANIFEST):
+        if path in entries:
+            return path
+    nested = [path for path in entries if path.count("/") == 1 and path.endswith(f"/{_MANIFEST}")]
+    if len(nested) == 1:
+        return nested[0]
+    got = ", ".join(map(_word, nested)) or "none"
+    raise Invalid(_FIELD, got, f"one manifest, MAR-INF/{_MANIFEST} or {_MANIFEST}")
+
+
+def _one(entries: _Entries, pattern: re.Pattern[str], named: Any, what: str) -> str:
+    """Return the path of the only file that the manifest names, or that is named as it must be."""
+    found = [
+        path
+        for path in entries
+        if (_file_name(path) == _file_name(str(named)) if named else pattern.fullmatch(path))
+    ]
+    if len(found) == 1:
+        return found[0]
+    got = ", ".join(map(_word, found[:_MOST_TOLD])) or "none"
+    usual = "net-symbol.json" if pattern is _SYMBOL else "net-0000.params"
+    hint = "a net that is Python code alone is not run here; export it as a symbol"
+    wanted = _word(named) if named else usual
+    raise Invalid(_FIELD, got, f"one file with {what}, as {wanted}", "" if found else hint)
+
+
+def _optional(entries: _Entries, named: Any, usual: str) -> str | None:
+    wanted = _file_name(str(named or usual))
+    found = sorted((path for path in entries if _file_name(path) == wanted), key=len)
+    if named and not found:
+        raise Invalid(_FIELD, "none", f"the file {_word(named)}, which the manifest names")
+    return found[0] if found else None
+
+
+def _file_name(path: str) -> str:
+    return PurePosixPath(path).name
+
+
+def _parsed(archive: zipfile.ZipFile, entries: _Entries, path: str) -> Any:
+    try:
+        return parse_json(
+            _read(archive, entries[path], _LARGEST_JSON).removeprefix(b"\xef\xbb\xbf")
+        )
+    except Malformed as error:
+        raise Damaged(_FIELD, f"{_word(path)}: {error}", "JSON") from None
+
+
+def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int) -> bytes:
+    with _damage_told(), archive.open(info) as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        got = f"over {limit:,} bytes in {_word(info.filename)}"
+        raise Damaged(_FIELD, got, f"at most {limit:,}")
+    return content
+
+
+def _object(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Damaged(_FIELD, value, f"an object as {_word(what)}")
+    return value
+
+
+def _word(text: Any) -> str:
+    """Return what an archive says, as short as an answer can repeat it."""
+    words = "" if text is None else str(text)
+    return words if len(words) <= _LONGEST_WORD else f"{words[:_LONGEST_WORD]}…"

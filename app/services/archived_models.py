@@ -1,0 +1,75 @@
+"""Models out of archives of mxnet-model-server: their files as those of a model's folder."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from app.domain.declaration import ModelDeclaration
+from app.domain.labels import parse_labels
+from app.domain.names import check_name
+from app.errors import Invalid
+from app.files.model_archives import ModelArchive, open_archive
+from app.files.model_folders import LARGEST_SYMBOL, ModelFiles
+from app.files.signatures import Signature, read_signature
+from app.services.incoming_checkpoint import IncomingCheckpoint
+
+__all__ = ["unpack_model"]
+
+_NEVER_RUN = (
+    "its handler {!r} is Python code, which is never run: inputs go to the net, and its outputs to "
+    "the client, without what the handler would do to them"
+)
+
+
+def unpack_model(path: Path, incoming: IncomingCheckpoint) -> ModelFiles:
+    """Unpack symbol and parameters of an archive, and read what it says of them.
+
+    Args:
+        path: the archive.
+        incoming: takes the two files.
+
+    Returns:
+        the model; its symbol is to be read from its file.
+
+    Raises:
+        Invalid: it is no such archive.
+        TooLarge: what is in it.
+    """
+    with open_archive(path) as archive:
+        prefix = _prefix(archive)
+        names = {"symbol": f"{prefix}-symbol.json", "params": f"{prefix}-{archive.epoch:04}.params"}
+        for part, name in names.items():
+            archive.copy(part, incoming.open(part, name).write)
+        labels = archive.labels
+        signature = Signature()
+        if archive.signature is not None:
+            signature = read_signature(archive.signature)
+    symbol = incoming.files[names["symbol"]]
+    if symbol.finish().size > LARGEST_SYMBOL:
+        raise Invalid(
+            "archive", f"a symbol of {symbol.size:,} bytes", f"at most {LARGEST_SYMBOL:,}"
+        )
+    params = incoming.files[names["params"]]
+    params.finish()
+    facts = archive.facts
+    never_run = [] if facts.handler is None else [_NEVER_RUN.format(facts.handler)]
+    return ModelFiles(
+        symbol_path=symbol.path,
+        symbol="",
+        params={archive.epoch: params.path},
+        declaration=ModelDeclaration(inputs=signature.inputs),
+        transforms=signature.transforms,
+        labels={},
+        classes=() if labels is None else parse_labels(labels, f"archive: {facts.taken['labels']}"),
+        archive=dataclasses.replace(facts, warnings=(*never_run, *signature.warnings)),
+    )
+
+
+def _prefix(archive: ModelArchive) -> str:
+    """Return how the files' names begin, where that can be a name here."""
+    file = archive.facts.taken["symbol"].rpartition("/")[2]
+    try:
+        return check_name(file.removesuffix("-symbol.json"))[:100]
+    except Invalid:
+        return "model"
