@@ -11,7 +11,7 @@ from app.errors import StartError
 from app.files.copies import link_or_copy, sync_tree
 from app.files.durable_files import hidden_sibling, sync_directory
 from app.maintenance.backup_manifest import DATABASE, BackupManifest, read_backup
-from app.store.snapshot import check_database, continue_events
+from app.store.snapshot import check_database, continue_ids
 
 __all__ = ["restore_backup"]
 
@@ -43,7 +43,7 @@ def restore_backup(source: Path, data_dir: Path, *, with_database: bool) -> Back
                 if with_database:
                     incoming.mkdir(exist_ok=True)
                     shutil.copyfile(source / name, incoming / name)  # it will be written to
-                    continue_events(incoming / name, time.time())
+                    continue_ids(incoming / name, time.time())
             else:
                 link_or_copy(source / name, incoming / name)
         sync_tree(incoming)

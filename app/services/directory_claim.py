@@ -11,8 +11,8 @@ from app.files.directory_id import new_id, proposed_id, read_id, settle_id
 from app.files.durable_files import locked
 from app.services.presence import Presence
 from app.store.data_directory import directory_of, is_empty, set_directory
-from app.store.events import skip_event_ids
 from app.store.store import Store
+from app.store.succession import skip_ids
 
 __all__ = ["claim_directory"]
 
@@ -71,7 +71,7 @@ def _adopt(store: Store, data_dir: Path, present: str | None) -> None:
     with store.write() as connection:
         set_directory(connection, identity)
         if present is not None:
-            skip_event_ids(connection, time.time())
+            skip_ids(connection, time.time())
     if present is None:
         settle_id(data_dir)
     _log.info("the database now belongs to data directory %s, id %s", data_dir, identity)

@@ -24,7 +24,6 @@ __all__ = [
     "of_executor",
     "of_job",
     "of_module",
-    "skip_event_ids",
     "thin_out",
 ]
 
@@ -122,17 +121,6 @@ def newest_event_id(connection: Connection) -> int:
     """Return the id of the newest event of all, 0 where there was none."""
     found = connection.scalar(select(counters.c.value).where(counters.c.name == "events"))
     return int(found or 0)
-
-
-def skip_event_ids(connection: Connection, now: float) -> None:
-    """Give later events greater ids than any that was given by the database that this one replaces.
-
-    Its followers come back with an id. Milliseconds since 1970 serve: no database has had more
-    events than its life has milliseconds.
-    """
-    least = int(now * 1000)
-    of_events = (counters.c.name == "events", counters.c.value < least)
-    connection.execute(update(counters).where(*of_events).values(value=least))
 
 
 def thin_out(connection: Connection, job_id: int, type: JobEvent, keep: int) -> int:

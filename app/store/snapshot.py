@@ -10,11 +10,11 @@ from pathlib import Path
 from sqlalchemy import create_engine, delete, select
 
 from app.errors import StartError
-from app.store.events import skip_event_ids
 from app.store.schema import datasets, modules
 from app.store.store import Store, database_file
+from app.store.succession import skip_ids
 
-__all__ = ["check_database", "continue_events", "forget_missing", "snapshot"]
+__all__ = ["check_database", "continue_ids", "forget_missing", "snapshot"]
 
 
 def snapshot(url: str, target: Path) -> bool:
@@ -54,11 +54,11 @@ def forget_missing(path: Path, names: Collection[str], dataset_names: Collection
         copy.execute("PRAGMA journal_mode = DELETE")
 
 
-def continue_events(path: Path, now: float) -> None:
-    """Let a copy that is to replace its database give no event an id that was given since."""
+def continue_ids(path: Path, now: float) -> None:
+    """Let a copy that is to replace its database give no id that was given since."""
     engine = create_engine(f"sqlite:///{path}")
     with engine.begin() as connection:
-        skip_event_ids(connection, now)
+        skip_ids(connection, now)
     engine.dispose()
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.client import Client
+from app.client import Client, ClientError
 from app.client.local_server import running_server
-from app.demo.tour import MNIST
+from app.demo.tour import MNIST, images
 from served import lenet
 from served.processes import ENVIRONMENT
 from tests.app.e2e.test_old_data_directory import ARCHIVE
@@ -72,22 +72,29 @@ def test_a_server_without_its_database_has_all_but_the_jobs(data_dir: Path) -> N
         expected = train(client)
         datasets, modules = client.datasets(), [one["name"] for one in client.modules()]
         checkpoints = client.checkpoints("lenet")
-        seen = event_ids(client, 1)
+        # No file tells of this one.
+        score = client.wait(client.score("lenet", **images("test"), batch_size=500)["id"])
+        seen = event_ids(client, score["id"])
     before = listing(data_dir)
     remove_database(data_dir)
     with running_server(data_dir, environment=ENVIRONMENT) as server, Client(server.url) as client:
         assert [one["name"] for one in client.modules()] == modules
         assert [one["sha256"] for one in client.datasets()] == [one["sha256"] for one in datasets]
         assert client.checkpoints("lenet") == checkpoints
-        images = lenet.digits(5)[0]
+        digits = lenet.digits(5)[0]
         np.testing.assert_array_equal(
-            client.predict("lenet", data=images)["softmax_output"], expected
+            client.predict("lenet", data=digits)["softmax_output"], expected
         )
         assert list(client.jobs()) == []
         assert "taking in what lies in the data directory" in server.log.read_text()
         after = listing(data_dir)
         job = client.wait(lenet.fit(client, "lenet", epochs=2))
         assert min(event_ids(client, job["id"])) > max(seen)
+        with pytest.raises(ClientError) as refused:
+            client.job(score["id"])
+        assert refused.value.status == 404, "who has the id must not be told of another job"
+        client.delete_job(job["id"])
+        assert lenet.fit(client, "lenet", epochs=1) > job["id"]
     assert after.keys() == before.keys()
 
 
