@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test soak lint types openapi bench clean
+.PHONY: help install demo test soak lint types openapi dashboard bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ lint: $(STAMP) ## Check style and types
 
 openapi: $(STAMP) ## Write openapi/openapi.json from the application
 	$(BIN)/modserve openapi openapi/openapi.json
+
+dashboard: ## Build app/static from app/dashboard; needs Node 20
+	cd app/dashboard && npm ci --silent && npm run build
 
 bench: $(STAMP) ## Time training steps and predictions
 	$(BIN)/modserve bench $(ARGS)

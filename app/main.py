@@ -25,6 +25,7 @@ from app.api.lane_keys import LaneKeys
 from app.api.locations import PrefixedLocations
 from app.api.middleware import RequestContext
 from app.api.openapi import build_openapi
+from app.api.pages import install_pages
 from app.api.predict_lane import PredictLane
 from app.api.problems import install_error_handlers
 from app.api.raw_inputs import RawInputs
@@ -62,6 +63,7 @@ from app.services.recovery_report import RecoveryReport
 from app.services.restoration import Restoration
 from app.services.restore_log import RestoreLog
 from app.services.services import Services
+from app.services.sessions import Sessions
 from app.services.statistics import Statistics
 from app.services.storage import Storage, StorageOptions, open_storage
 from app.services.submissions import JobDefaults
@@ -113,6 +115,8 @@ def create_app(settings: Settings) -> FastAPI:
         openapi_tags=_TAGS,
         lifespan=_lifespan,
         root_path=settings.root_path,
+        docs_url=None,
+        redoc_url=None,
         redirect_slashes=False,
         dependencies=[Depends(require_scope), Depends(refuse_unknown_query)],
         generate_unique_id_function=lambda route: route.name,
@@ -121,7 +125,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.body_memory = BodyMemory(settings.max_bodies_bytes)
     keys, audit = KeyRing(KeyFile(settings.data_dir)), Audit()
     app.state.keys, app.state.lane_keys = keys, LaneKeys(keys, audit)
-    app.add_middleware(KeyGuard, ring=keys, audit=audit)
+    app.state.sessions = sessions = Sessions(keys)
+    app.add_middleware(KeyGuard, ring=keys, sessions=sessions, audit=audit)
     if settings.allowed_origins:
         app.add_middleware(CORSMiddleware, **_cors(settings))
     app.state.site_guard = SiteGuard(app, settings)
@@ -133,6 +138,7 @@ def create_app(settings: Settings) -> FastAPI:
     install_error_handlers(app)
     for router in (*ROUTERS, *PROTOCOL_ROUTERS):
         app.include_router(router)
+    install_pages(app)
     app.openapi = lambda: _cached_openapi(app)  # type: ignore[method-assign]
     return app
 

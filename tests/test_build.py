@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 def build(folder: Path, **environment: str) -> tuple[Path, str]:
     """Build a wheel from a copy of the source; return it and what the build said."""
     source = folder / "source"
-    ignore = shutil.ignore_patterns("__pycache__", "*.so")
+    ignore = shutil.ignore_patterns("__pycache__", "*.so", "node_modules")
     for name in ("app", "core"):
         shutil.copytree(ROOT / name, source / name, ignore=ignore)
     for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
@@ -45,7 +45,10 @@ def build(folder: Path, **environment: str) -> tuple[Path, str]:
 def test_a_wheel_has_the_kernels(tmp_path: Path) -> None:
     wheel, _ = build(tmp_path)
     assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
-    assert LIBRARY in zipfile.ZipFile(wheel).namelist()
+    names = zipfile.ZipFile(wheel).namelist()
+    assert LIBRARY in names
+    assert "app/static/index.html" in names
+    assert not [name for name in names if name.startswith("app/dashboard/")]
 
 
 def test_without_a_compiler_the_wheel_is_pure_and_the_build_says_so(tmp_path: Path) -> None:

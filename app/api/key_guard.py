@@ -16,18 +16,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.audit import Audit
 from app.api.problems import problem_response
-from app.api.scopes import OPEN_PATHS, needed_scopes
+from app.api.scopes import is_open, needed_scopes
+from app.api.session_cookie import session_key
 from app.domain.api_key import ApiKey, KeyScope
 from app.errors import ServiceError
 from app.refusals import Forbidden, Unauthorized
 from app.services.key_ring import KeyRing
+from app.services.sessions import Sessions
 
-__all__ = ["KeyGuard", "key_texts", "require_scope", "scope_fault"]
+__all__ = ["KeyGuard", "identify", "key_texts", "require_scope", "scope_fault"]
 
 _REFUSALS = frozenset({401, 403, 429})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_PLAIN_PATHS = frozenset({"/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json"})
-"""Documents that are no routes of ours, so that nothing but this asks for their scope."""
+_PLAIN_PATHS = frozenset({"/openapi.json"})
+"""No route of ours, so that nothing but this asks for its scope."""
 _ENDED = "the API key was revoked, or expired, while the body came"
 
 
@@ -44,6 +46,17 @@ def key_texts(fields: Iterable[tuple[bytes, bytes]]) -> list[str]:
             if scheme.lower() == "bearer" or authorizations > 1:
                 found.append(text.strip(" "))
     return found if authorizations < 2 else [*found, ""]
+
+
+def identify(scope: Scope, ring: KeyRing, sessions: Sessions) -> ApiKey:
+    """Return the key that a request brings, or, where it brings none, that of its session.
+
+    Raises:
+        Unauthorized: it has neither, or it is not valid.
+    """
+    texts = key_texts(scope["headers"])
+    found = None if texts else session_key(scope, sessions)
+    return ring.identify(texts) if found is None else found
 
 
 def scope_fault(key: ApiKey, verb: str, path: str) -> Forbidden | None:
@@ -65,20 +78,21 @@ async def require_scope(request: Request) -> None:
 class KeyGuard:
     """Refuses requests without a valid key, and those that are more than a key may ask."""
 
-    def __init__(self, app: ASGIApp, ring: KeyRing, audit: Audit) -> None:
+    def __init__(self, app: ASGIApp, ring: KeyRing, sessions: Sessions, audit: Audit) -> None:
         self.app = app
         self._ring = ring
+        self._sessions = sessions
         self._audit = audit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         ring = self._ring
-        if scope["type"] != "http" or not ring.is_in_force or scope["path"] in OPEN_PATHS:
+        if scope["type"] != "http" or not ring.is_in_force or is_open(scope["path"]):
             await self.app(scope, receive, send)
             return
         key: ApiKey | None = None
         try:
-            key = ring.identify(key_texts(scope["headers"]))
+            key = identify(scope, ring, self._sessions)
             allowance = ring.allowance(key)
             if allowance is not None:
                 allowance.take()

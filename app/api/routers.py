@@ -15,6 +15,7 @@ from app.api import (
     modules,
     params,
     serving,
+    session,
     steps,
     transforms,
     versions,
@@ -37,5 +38,6 @@ ROUTERS = (
     jobs.router,
     events.router,
     health.router,
+    session.router,
     error_codes.router,
 )

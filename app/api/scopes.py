@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from app.domain.api_key import KeyScope
 
-__all__ = ["OPEN_PATHS", "SCOPES", "Needed", "needed_scopes"]
+__all__ = ["OPEN_PATHS", "SCOPES", "Needed", "is_open", "needed_scopes"]
 
 Needed: TypeAlias = tuple[KeyScope, ...]
 """One of them suffices; none are needed where it is empty."""
@@ -23,13 +23,17 @@ _ADMIN: Needed = (KeyScope.ADMIN,)
 _MODULE = "/v1/modules/{module}"
 
 SCOPES: Mapping[tuple[str, str], Needed] = {
+    # Pages, and who looks at them.
+    ("GET", "/"): _OPEN,
+    ("GET", "/docs"): _OPEN,
+    ("GET", "/static/{file}"): _OPEN,
+    ("GET", "/session"): _OPEN,
+    ("POST", "/session"): _OPEN,
+    ("DELETE", "/session"): _OPEN,
     # Operations.
     ("GET", "/livez"): _OPEN,
     ("GET", "/readyz"): _OPEN,
     ("GET", "/metrics"): _READ,
-    ("GET", "/docs"): _READ,
-    ("GET", "/docs/oauth2-redirect"): _READ,
-    ("GET", "/redoc"): _READ,
     ("GET", "/openapi.json"): _READ,
     ("GET", "/v1/errors"): _READ_OR_INFER,
     ("GET", "/v1/errors/{code}"): _READ_OR_INFER,
@@ -139,8 +143,18 @@ SCOPES: Mapping[tuple[str, str], Needed] = {
 }
 """By verb and path as the router has it. What is in no row is for administrators."""
 
-OPEN_PATHS = frozenset({"/", "/livez", "/readyz", "/v2/health/live", "/v2/health/ready"})
+OPEN_PATHS = frozenset(
+    {"/", "/docs", "/session", "/livez", "/readyz", "/v2/health/live", "/v2/health/ready"}
+)
 """What is answered to everyone, exactly as written; all else asks for a key."""
+
+_OPEN_FOLDER = "/static/"
+"""What pages are made of."""
+
+
+def is_open(path: str) -> bool:
+    """Tell whether a path, as it was asked for, is answered without a key."""
+    return path in OPEN_PATHS or path.startswith(_OPEN_FOLDER)
 
 
 def needed_scopes(verb: str, path: str) -> Needed:

@@ -20,9 +20,9 @@ from app.api.problems import problem_response
 from app.errors import ForeignOrigin, Malformed, Misdirected, ServiceError
 from app.settings import Settings
 
-__all__ = ["SiteGuard"]
+__all__ = ["SiteGuard", "is_same_origin"]
 
-_OPEN_TO_ALL = frozenset({"/livez", "/readyz", "/docs", "/redoc", "/openapi.json"})
+_OPEN_TO_ALL = frozenset({"/", "/livez", "/readyz", "/docs", "/openapi.json"})
 """What pages of other sites may fetch, or lead to: nothing of it is secret."""
 
 _HOST_FIELD = re.compile(r"(\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:@/?#]+))(:[0-9]*)?")
@@ -72,14 +72,27 @@ class SiteGuard:
             return site in _OWN_SITE or "*" in self._origins
         if origin in self._origins or "*" in self._origins or site == "same-origin":
             return True
-        # Behind a proxy that ends TLS the scheme is another one here: only the host is compared.
-        scheme, found, _ = origin.partition("://")
-        own = _authority(f"{scheme}://{headers.get('host', '')}")
-        return site is None and bool(found) and _authority(origin) == own != (None, None)
+        return site is None and _is_of_host(origin, headers)
 
     @staticmethod
     def _is_open(scope: Scope) -> bool:
         return scope["method"] in _SAFE and scope["path"] in _OPEN_TO_ALL
+
+
+def is_same_origin(method: str, headers: Headers) -> bool:
+    """Tell whether a page of this very origin made a request, or, if it is safe, a person."""
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site == "same-origin" or (site == "none" and method in _SAFE)
+    origin = headers.get("origin")  # browsers leave Sec-Fetch-Site out where there is no TLS
+    return method in _SAFE if origin is None else _is_of_host(origin, headers)
+
+
+def _is_of_host(origin: str, headers: Headers) -> bool:
+    # Behind a proxy that ends TLS the scheme is another one here: only the host is compared.
+    scheme, found, _ = origin.partition("://")
+    own = _authority(f"{scheme}://{headers.get('host', '')}")
+    return bool(found) and _authority(origin) == own != (None, None)
 
 
 class _Hosts:

@@ -103,7 +103,7 @@ def _tour(server: ServerProcess, digit: Path, console: Console) -> float:
 
 def _serve_on(server: ServerProcess, console: Console) -> int:
     try:
-        console.print(f"\nServing at {server.url}/docs until Ctrl-C.")
+        console.print(f"\nServing at {server.url} until Ctrl-C: open it in a browser.")
         status = server.process.wait()
     except KeyboardInterrupt:
         status = -signal.SIGINT

@@ -90,11 +90,11 @@ def test_each_key_may_do_what_its_scopes_say(server: ServerProcess, keys: dict[s
 def test_nothing_but_a_few_paths_is_answered_without_a_key(server: ServerProcess) -> None:
     for path in ("/livez", "/readyz"):
         assert httpx.get(server.url + path).status_code == 200
-    for path in ("/", "/v2/health/live", "/v2/health/ready"):
+    for path in ("/", "/docs", "/session", "/v2/health/live", "/v2/health/ready"):
         assert httpx.get(server.url + path).status_code != 401
     for verb, path in (
-        *(("GET", path) for path in ("/v1/modules", "/metrics", "/docs", "/redoc", "/v1/events")),
-        *(("GET", path) for path in ("/openapi.json", "/docs/oauth2-redirect", "/v1/none", "/x")),
+        *(("GET", path) for path in ("/v1/modules", "/metrics", "/v1/events")),
+        *(("GET", path) for path in ("/openapi.json", "/redoc", "/v1/none", "/x")),
         *((verb, "/v1/modules/net") for verb in ("HEAD", "OPTIONS", "DELETE", "TRACE", "LINK")),
         ("POST", "/v1/modules/net/predict"),
     ):
@@ -104,7 +104,7 @@ def test_nothing_but_a_few_paths_is_answered_without_a_key(server: ServerProcess
 
 
 def test_documents_and_metrics_are_for_readers(server: ServerProcess, keys: dict[str, str]) -> None:
-    for path in ("/metrics", "/docs", "/redoc", "/openapi.json", "/docs/oauth2-redirect"):
+    for path in ("/metrics", "/openapi.json"):
         assert status(server, "GET", path, keys["read"]) == 200
         assert status(server, "GET", path, keys["infer"]) == 403
         if path != "/metrics":

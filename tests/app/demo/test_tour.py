@@ -36,7 +36,7 @@ class Demo(NamedTuple):
 
     @property
     def url(self) -> str:
-        return re.search(r"Serving at (\S+)/docs until Ctrl-C", self.text)[1]
+        return re.search(r"Serving at (\S+) until Ctrl-C", self.text)[1]
 
 
 @pytest.fixture(scope="module")

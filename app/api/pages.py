@@ -1,0 +1,99 @@
+"""The dashboard and the API reference: what Vite built from app/dashboard, the same for everyone.
+
+They hold no data: their scripts ask for it as any client does.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import mimetypes
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from fastapi import FastAPI, Request, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from app.errors import NotFound
+
+__all__ = ["install_pages"]
+
+_FOLDER = Path(__file__).parents[1] / "static"
+_PAGES = {"/": "index.html", "/docs": "docs.html"}
+_FILES = "/static/{file}"
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; worker-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Vary": "Accept-Encoding",
+}
+_PAGE_LIFE = "no-cache"
+_FILE_LIFE = "public, max-age=31536000, immutable"  # another content has another name
+
+
+@dataclass(frozen=True)
+class _File:
+    media_type: str
+    etag: str
+    plain: bytes
+    packed: bytes
+
+
+class _PageRoute(Route):
+    """A route beside those of the API: it takes any query, and is counted under its path."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["route"] = self
+        await super().handle(scope, receive, send)
+
+
+def install_pages(app: FastAPI) -> None:
+    """Add the routes."""
+    endpoints = {path: _page(name) for path, name in _PAGES.items()} | {_FILES: _static}
+    app.router.routes += [
+        _PageRoute(path, endpoint, include_in_schema=False) for path, endpoint in endpoints.items()
+    ]
+
+
+def _page(name: str) -> Callable[[Request], Awaitable[Response]]:
+    async def page(request: Request) -> Response:
+        return _answer(request, _file(name), _PAGE_LIFE)
+
+    return page
+
+
+async def _static(request: Request) -> Response:
+    name = request.path_params["file"]
+    if name not in _names() - set(_PAGES.values()):
+        raise NotFound("path", request.url.path, "load the page again: the server was updated")
+    return _answer(request, _file(name), _FILE_LIFE)
+
+
+def _answer(request: Request, file: _File, life: str) -> Response:
+    headers = {**_HEADERS, "ETag": file.etag, "Cache-Control": life}
+    accepted = request.headers.get("accept-encoding", "")
+    if "gzip" not in accepted.lower():
+        return Response(file.plain, headers=headers, media_type=file.media_type)
+    headers |= {"Content-Encoding": "gzip", "ETag": f'{file.etag[:-1]}-gzip"'}
+    return Response(file.packed, headers=headers, media_type=file.media_type)
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(path.name for path in _FOLDER.iterdir())
+
+
+@cache
+def _file(name: str) -> _File:
+    plain = (_FOLDER / name).read_bytes()
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    etag = f'"{hashlib.sha256(plain).hexdigest()[:16]}"'
+    return _File(kind, etag, plain, gzip.compress(plain, mtime=0))

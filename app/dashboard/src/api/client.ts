@@ -1,0 +1,116 @@
+/** Requests to the server whose page this is, typed by its OpenAPI document. */
+import type { components, paths } from "./schema";
+
+export type Schemas = components["schemas"];
+export type Job = Schemas["JobView"];
+export type JobEvent = Schemas["EventView"];
+export type Series = Schemas["SeriesView"];
+export type Executor = Schemas["ExecutorView"];
+export type Status = Schemas["StatusView"];
+export type Session = Schemas["SessionView"];
+
+type Answer<P extends keyof paths, Verb extends string> =
+  paths[P] extends Record<Verb, { responses: infer R }>
+    ? R extends { 200: { content: { "application/json": infer T } } }
+      ? T
+      : R extends { 202: { content: { "application/json": infer T } } }
+        ? T
+        : null
+    : never;
+
+/** Names of a path's query parameters, as its GET has them. */
+type QueryOf<P extends keyof paths> = paths[P] extends { get: { parameters: { query?: infer Q } } }
+  ? { [Name in keyof Q]?: string | number | undefined }
+  : Record<never, never>;
+
+export interface Options<Query = Record<never, never>> {
+  /** Values of the path's parameters in braces. */
+  path?: Record<string, string | number>;
+  query?: Query;
+  body?: unknown;
+  /** Statuses beside 2xx whose answers are no problems. */
+  accepted?: number[];
+  signal?: AbortSignal;
+}
+
+/** The server refused a request, or could not be reached (status 0). */
+export class Refused extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Called when the server asks for a key: the session has ended. */
+let onLoggedOut = (): void => {};
+export function whenLoggedOut(call: () => void): void {
+  onLoggedOut = call;
+}
+
+export async function get<P extends keyof paths>(path: P, options: Options<QueryOf<P>> = {}) {
+  return (await (await send("GET", path, options)).json()) as Answer<P, "get">;
+}
+
+export async function getText(path: keyof paths, options: Options = {}): Promise<string> {
+  return (await send("GET", path, options)).text();
+}
+
+export async function post<P extends keyof paths>(path: P, options: Options = {}) {
+  return (await (await send("POST", path, options)).json()) as Answer<P, "post">;
+}
+
+export async function remove(path: keyof paths, options: Options = {}): Promise<void> {
+  await send("DELETE", path, options);
+}
+
+/** Return the address of a path, relative to the page: a proxy may have put the server anywhere. */
+export function address<P extends keyof paths>(path: P, options: Options<QueryOf<P>> = {}): string {
+  return filled(path, options);
+}
+
+function filled(path: string, options: Options): string {
+  const place = path.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = options.path?.[name];
+    if (value === undefined) throw new Error(`${path} needs ${name}`);
+    return encodeURIComponent(value);
+  });
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries<string | number | undefined>(options.query ?? {})) {
+    if (value !== undefined && value !== "") query.set(name, String(value));
+  }
+  const text = query.toString();
+  return `.${place}${text && `?${text}`}`;
+}
+
+export async function send(verb: string, path: string, options: Options = {}): Promise<Response> {
+  const request: RequestInit = { method: verb };
+  if (options.signal) request.signal = options.signal;
+  if (options.body !== undefined) {
+    request.headers = { "Content-Type": "application/json" };
+    request.body = JSON.stringify(options.body);
+  }
+  let response: Response;
+  try {
+    response = await fetch(filled(path, options), request);
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new Refused(0, "unreachable", "The server cannot be reached.");
+  }
+  if (response.ok || options.accepted?.includes(response.status)) return response;
+  const refused = await refusal(response);
+  if (refused.status === 401 && path !== "/session") onLoggedOut();
+  throw refused;
+}
+
+async function refusal(response: Response): Promise<Refused> {
+  try {
+    const problem = (await response.json()) as Schemas["ProblemView"];
+    return new Refused(response.status, problem.code, problem.detail);
+  } catch {
+    // A proxy on the way answers in its own form.
+    return new Refused(response.status, "unknown", `The server answered ${response.status}.`);
+  }
+}

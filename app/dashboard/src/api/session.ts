@@ -1,0 +1,30 @@
+/** Who looks at the page: with a key of which scopes, or without one where none is needed. */
+import { computed, signal } from "@preact/signals";
+import { get, post, remove, type Session, whenLoggedOut } from "./client";
+
+export const session = signal<Session | null>(null);
+
+/** Whether somebody has to log in before anything is shown. */
+export const isLoggedOut = computed(() => {
+  const now = session.value;
+  return now !== null && now.key_needed && !now.scopes.includes("read");
+});
+
+export const mayTrain = computed(() => session.value?.scopes.includes("train") ?? false);
+
+export async function loadSession(): Promise<void> {
+  session.value = await get("/session");
+}
+
+export async function logIn(key: string): Promise<void> {
+  session.value = await post("/session", { body: { key } });
+}
+
+export async function logOut(): Promise<void> {
+  await remove("/session");
+  await loadSession();
+}
+
+whenLoggedOut(() => {
+  if (!isLoggedOut.value) session.value = { key_needed: true, name: null, scopes: [] };
+});

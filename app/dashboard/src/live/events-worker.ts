@@ -1,0 +1,32 @@
+/**
+ * One stream of events for all tabs of a browser: over HTTP/1.1 it opens six connections to a
+ * server, and a stream in each tab would use them up.
+ */
+import { Follower, type Message } from "./follower";
+
+export type FromTab = { type: "hello"; base: string } | { type: "bye" } | { type: "retry" };
+
+const ports = new Set<MessagePort>();
+let follower: Follower | null = null;
+
+function tellAll(message: Message): void {
+  for (const port of ports) port.postMessage(message);
+}
+
+addEventListener("connect", (event) => {
+  const port = (event as MessageEvent).ports[0];
+  if (!port) return;
+  port.onmessage = ({ data }: MessageEvent<FromTab>) => {
+    if (data.type === "hello") {
+      ports.add(port);
+      follower ??= new Follower(data.base, tellAll);
+      port.postMessage(follower.current());
+      follower.start();
+    } else if (data.type === "bye") {
+      ports.delete(port);
+      if (ports.size === 0) follower?.stop();
+    } else {
+      follower?.start();
+    }
+  };
+});

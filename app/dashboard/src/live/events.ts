@@ -1,0 +1,65 @@
+/** The server's events, as this tab hears of them. */
+import { signal } from "@preact/signals";
+import type { JobEvent } from "../api/client";
+import type { FromTab } from "./events-worker";
+import { Follower, type LinkState, type Message } from "./follower";
+
+export const linkState = signal<LinkState>("connecting");
+/** Since when the state is what it is, in milliseconds since 1970. */
+export const linkSince = signal(Date.now());
+
+type Listener = (event: JobEvent) => void;
+const listeners = new Set<Listener>();
+const resumers = new Set<() => void>();
+
+/** Hear of each event; returns what ends it. */
+export function onEvent(listener: Listener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** Hear of the stream's return: what happened meanwhile may have been missed. */
+export function onResume(listener: () => void): () => void {
+  resumers.add(listener);
+  return () => resumers.delete(listener);
+}
+
+let say: (message: FromTab) => void = () => {};
+
+/** Begin to follow, or try again at once. */
+export function followEvents(): void {
+  say({ type: "retry" });
+}
+
+export function startEvents(): void {
+  const base = new URL(".", document.baseURI).href;
+  // Android's Chrome has no shared workers: there each tab follows for itself.
+  say = "SharedWorker" in window ? byWorker() : alone(base);
+  const hello = (): void => say({ type: "hello", base });
+  hello();
+  addEventListener("pagehide", () => say({ type: "bye" }));
+  addEventListener("pageshow", (event) => event.persisted && hello());
+}
+
+function byWorker(): typeof say {
+  const worker = new SharedWorker(new URL("./events-worker.ts", import.meta.url), { type: "module" });
+  worker.port.onmessage = ({ data }: MessageEvent<Message>) => hear(data);
+  return (message) => worker.port.postMessage(message);
+}
+
+function alone(base: string): typeof say {
+  const follower = new Follower(base, hear);
+  return ({ type }) => (type === "bye" ? follower.stop() : follower.start());
+}
+
+function hear(message: Message): void {
+  if (message.type === "frame") {
+    const event = JSON.parse(message.frame.data) as JobEvent;
+    for (const listener of listeners) listener(event);
+    return;
+  }
+  const isBack = message.state === "live" && linkState.value === "broken";
+  linkState.value = message.state;
+  linkSince.value = message.since;
+  if (isBack) for (const listener of resumers) listener();
+}

@@ -1,0 +1,93 @@
+/** What was fetched and how old it is: kept on show while a later fetch fails. */
+import { type Signal, signal } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
+import type { Refused } from "../api/client";
+
+export interface Loaded<T> {
+  data: T | null;
+  /** When it came, in milliseconds since 1970. */
+  at: number;
+  /** Why the newest fetch failed; null where it did not. */
+  error: Refused | Error | null;
+}
+
+export class Resource<T> {
+  readonly state: Signal<Loaded<T>> = signal({ data: null, at: 0, error: null });
+  private running: AbortController | null = null;
+  private isWanted = false;
+
+  constructor(private readonly load: (signal: AbortSignal) => Promise<T>) {}
+
+  /** Fetch it; while a fetch is under way, once more after it. */
+  async refresh(): Promise<void> {
+    if (this.running) {
+      this.isWanted = true;
+      return;
+    }
+    const running = (this.running = new AbortController());
+    try {
+      const data = await this.load(running.signal);
+      if (!running.signal.aborted) this.state.value = { data, at: Date.now(), error: null };
+    } catch (error) {
+      if (!running.signal.aborted) this.state.value = { ...this.state.value, error: error as Error };
+    }
+    if (this.running === running) this.running = null;
+    if (this.isWanted && !running.signal.aborted) {
+      this.isWanted = false;
+      await this.refresh();
+    }
+  }
+
+  stop(): void {
+    this.running?.abort();
+    this.running = null;
+  }
+}
+
+/** Fetch again and again, as long as the page is in sight. */
+export function usePolling<T>(load: (signal: AbortSignal) => Promise<T>, seconds: number, deps: unknown[] = []): Resource<T> {
+  const [resource, set] = useState(() => new Resource(load));
+  useEffect(() => {
+    const current = new Resource(load);
+    current.state.value = resource.state.peek();
+    set(current);
+    void current.refresh();
+    const tick = (): void => {
+      if (!document.hidden) void current.refresh();
+    };
+    const timer = setInterval(tick, seconds * 1000);
+    document.addEventListener("visibilitychange", tick);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener("visibilitychange", tick);
+      current.stop();
+    };
+  }, deps);
+  return resource;
+}
+
+/** Call at once, and then once for all calls of so many seconds. */
+export function throttled(call: () => void, seconds: number): { (): void; cancel(): void } {
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  let isWanted = false;
+  const run = (): void => {
+    if (timer !== null) {
+      isWanted = true;
+      return;
+    }
+    call();
+    timer = setTimeout(() => {
+      timer = null;
+      if (isWanted) {
+        isWanted = false;
+        run();
+      }
+    }, seconds * 1000);
+  };
+  run.cancel = (): void => {
+    if (timer !== null) clearTimeout(timer);
+    timer = null;
+    isWanted = false;
+  };
+  return run;
+}

@@ -1,0 +1,36 @@
+/** Where the page is: behind the `#`, so that links work below any path and without the server. */
+import { computed, signal } from "@preact/signals";
+
+interface Place {
+  /** Parts between slashes: `["jobs", "12"]`. */
+  parts: string[];
+  query: URLSearchParams;
+}
+
+const hash = signal(location.hash);
+addEventListener("hashchange", () => {
+  hash.value = location.hash;
+});
+
+export const place = computed<Place>(() => {
+  const [path = "", query = ""] = hash.value.replace(/^#/, "").split("?");
+  return { parts: path.split("/").filter(Boolean).map(decodeURIComponent), query: new URLSearchParams(query) };
+});
+
+export function link(parts: (string | number)[], query: Record<string, string> = {}): string {
+  const kept = Object.entries(query).filter(([, value]) => value !== "");
+  const text = new URLSearchParams(kept).toString();
+  return `#/${parts.map(encodeURIComponent).join("/")}${text && `?${text}`}`;
+}
+
+export function go(to: string): void {
+  location.hash = to;
+}
+
+/** Change what stands behind the `?` without a step in the browser's history. */
+export function replaceQuery(changes: Record<string, string>): void {
+  const { parts, query } = place.value;
+  const next = { ...Object.fromEntries(query), ...changes };
+  history.replaceState(null, "", link(parts, next));
+  hash.value = location.hash;
+}

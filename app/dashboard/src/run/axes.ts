@@ -1,0 +1,67 @@
+/** Where on the x axis a batch of a run is: by its number, its epoch, or the time that had passed. */
+import type { JobEvent, Series } from "../api/client";
+import type { Run } from "./data";
+
+export type AxisKind = "step" | "epoch" | "time";
+
+export class Axis {
+  private readonly perEpoch: number;
+  /** [step, seconds since the run began], ascending. */
+  private readonly times: [number, number][];
+
+  constructor(
+    run: Run,
+    readonly kind: AxisKind,
+  ) {
+    this.perEpoch = batchesOf(run);
+    this.times = kind === "time" ? timesOf(run, this.perEpoch) : [];
+  }
+
+  of(series: Series): number[] {
+    if (this.kind === "step") return series.steps;
+    if (this.kind === "time") return series.steps.map((step) => this.seconds(step + 1));
+    return series.epochs.map((epoch, at) => epoch + ((series.batches[at] ?? 0) + 1) / this.perEpoch);
+  }
+
+  /** Where so many batches of an epoch are done. */
+  at(epoch: number, batch: number): number {
+    const step = epoch * this.perEpoch + batch;
+    if (this.kind === "step") return Math.max(0, step - 1);
+    return this.kind === "epoch" ? epoch + batch / this.perEpoch : this.seconds(step);
+  }
+
+  endOf(epoch: number): number {
+    return this.at(epoch, this.perEpoch);
+  }
+
+  /** Between two reports the batches are taken to have come evenly. */
+  private seconds(step: number): number {
+    const after = this.times.findIndex(([at]) => at >= step);
+    const [s1, t1] = this.times[after === -1 ? this.times.length - 1 : after] ?? [0, 0];
+    const [s0, t0] = this.times[(after === -1 ? this.times.length - 1 : after) - 1] ?? [0, 0];
+    return s1 === s0 ? t1 : t0 + ((t1 - t0) * (step - s0)) / (s1 - s0);
+  }
+}
+
+function batchesOf(run: Run): number {
+  if (run.job.progress.batches) return run.job.progress.batches;
+  let most = 0;
+  for (const { batches } of run.series.values()) for (const one of batches) most = Math.max(most, one);
+  return most + 1;
+}
+
+function timesOf(run: Run, perEpoch: number): [number, number][] {
+  const began = Date.parse(run.job.started_at ?? run.job.created_at);
+  const times: [number, number][] = [];
+  for (const { type, data, created_at } of run.events) {
+    if (type !== "progress") continue;
+    const step = Number(data["epoch"]) * perEpoch + Number(data["batch"]);
+    while ((times.at(-1)?.[0] ?? -1) >= step) times.pop(); // a later attempt did it again
+    times.push([step, (Date.parse(created_at) - began) / 1000]);
+  }
+  return times;
+}
+
+export function numberOf(event: JobEvent, name: string): number {
+  return Number(event.data[name] ?? 0);
+}

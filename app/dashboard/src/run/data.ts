@@ -1,0 +1,94 @@
+/** All that is shown of one run: its job, its curves, and what happened when. */
+import { signal } from "@preact/signals";
+import { get, type Job, type JobEvent, Refused, type Series } from "../api/client";
+import { isFinished } from "../jobs/states";
+import { onEvent, onResume } from "../live/events";
+import { pastEvents } from "../live/past";
+import { throttled } from "../live/resource";
+
+const POINTS = 2000;
+const TYPES = ["progress", "metric", "checkpoint", "claimed"];
+/** So often the curves of a run that goes on are fetched again. */
+const CURVES_SECONDS = 2;
+
+export interface Run {
+  job: Job;
+  series: Map<string, Series>;
+  events: JobEvent[];
+}
+
+export class RunFeed {
+  readonly run = signal<Run | null>(null);
+  readonly error = signal<Error | null>(null);
+  private readonly leaving = new AbortController();
+  private readonly ends: (() => void)[] = [];
+  private readonly events = new Map<number, JobEvent>();
+  private series = new Map<string, Series>();
+  private job: Job | null = null;
+
+  constructor(readonly id: number) {}
+
+  start(): void {
+    const refresh = throttled(() => void this.refresh(), CURVES_SECONDS);
+    const publish = throttled(() => this.publish(), 0.25);
+    const take = (event: JobEvent): void => {
+      if (event.job_id !== this.id) return;
+      if (TYPES.includes(event.type)) this.events.set(event.id, event);
+    };
+    const stop = onEvent((event) => {
+      take(event);
+      if (event.job_id === this.id) refresh();
+    });
+    const past = (event: JobEvent): void => {
+      take(event);
+      publish();
+    };
+    this.ends.push(stop, onResume(refresh), refresh.cancel, publish.cancel);
+    refresh();
+    pastEvents(this.id, TYPES, past, this.leaving.signal).catch(() => {
+      // Without them the curves have no times and no marks; the job itself says what is wrong.
+    });
+  }
+
+  stop(): void {
+    this.leaving.abort();
+    for (const end of this.ends) end();
+  }
+
+  async refresh(): Promise<void> {
+    const path = { job: this.id };
+    const { signal } = this.leaving;
+    try {
+      this.job = await get("/v1/jobs/{job}", { path, signal });
+      const names = this.job.kind === "fit" ? Object.keys(this.job.progress.metrics ?? {}) : [];
+      const found = await Promise.all(names.map((name) => this.fetchSeries(name)));
+      this.series = new Map(found.flatMap((one) => (one ? [[one.series, one]] : [])));
+      this.error.value = null;
+    } catch (error) {
+      if (signal.aborted) return;
+      this.error.value = error as Error;
+    }
+    this.publish();
+  }
+
+  private async fetchSeries(series: string): Promise<Series | null> {
+    const query = { series, points: POINTS };
+    try {
+      return (await get("/v1/jobs/{job}/metrics", { path: { job: this.id }, query, signal: this.leaving.signal })) as Series;
+    } catch (error) {
+      // The module, and its files with it, may have been deleted.
+      if (error instanceof Refused && error.status === 404) return null;
+      throw error;
+    }
+  }
+
+  private publish(): void {
+    if (!this.job || this.leaving.signal.aborted) return;
+    const events = [...this.events.values()].sort((a, b) => a.id - b.id);
+    this.run.value = { job: this.job, series: this.series, events };
+  }
+}
+
+export function isLive(run: Run): boolean {
+  return !isFinished(run.job);
+}

@@ -1,0 +1,57 @@
+/** What is known of a job beside its curves. */
+import type { Job } from "../api/client";
+import { count, duration, moment, NONE, number, rate } from "../format";
+import { secondsRun, secondsSinceBegin } from "../jobs/states";
+import { Progress } from "../jobs/table";
+
+export function Facts({ job }: { job: Job }) {
+  const params = job.params as Record<string, unknown>;
+  const optimizer = params["optimizer"] as { name?: string; options?: Record<string, unknown> } | string | undefined;
+  const name = typeof optimizer === "string" ? optimizer : optimizer?.name;
+  const step = typeof optimizer === "object" ? optimizer.options?.["learning_rate"] : undefined;
+  const best = job.result?.["best"] as { checkpoint: string; metric: string; value: number | null } | null | undefined;
+  const facts: [string, string][] = [
+    ["Dataset", String(params["dataset"] ?? NONE)],
+    ["Batch size", String(params["batch_size"] ?? NONE)],
+    ["Optimizer", name ? `${name}${step === undefined ? "" : `, learning rate ${String(step)}`}` : NONE],
+    ["Samples/s", rate(speedOf(job))],
+    ["Samples", count(job.progress.samples)],
+    ["Executor", job.executor ?? NONE],
+    ["Begun", moment(job.started_at)],
+    job.status === "running" ? ["Since it began", duration(secondsSinceBegin(job))] : ["Ran for", duration(secondsRun(job))],
+    ["Left", job.status === "running" ? duration(job.eta_seconds) : NONE],
+    ["Attempt", job.lost ? `${job.attempt}, ${job.lost} of ${job.max_attempts} lost in a row` : String(job.attempt || NONE)],
+  ];
+  if (best) facts.push(["Best", `checkpoint ${best.checkpoint}, ${best.metric} ${number(best.value)}`]);
+  return (
+    <section class="panel block" aria-label="Facts">
+      <div class="inside stack">
+        <Progress job={job} />
+        <dl class="facts">
+          {facts.map(([term, says]) => <div key={term}><dt>{term}</dt><dd>{says}</dd></div>)}
+        </dl>
+        {job.error && <p class="bad" role="alert">Failed ({String(job.error["code"])}): {String(job.error["message"])}</p>}
+        {job.setback && !job.error && <p class="quiet">The attempt before did not end well ({String(job.setback["code"])}): {String(job.setback["message"])}</p>}
+        {job.kind !== "fit" && job.result && <Result of={job.result} />}
+      </div>
+    </section>
+  );
+}
+
+/** At present, or of the whole run. */
+function speedOf(job: Job): number | null | undefined {
+  if (job.status === "running") return job.progress.samples_per_second;
+  const { samples, seconds } = (job.result ?? {}) as { samples?: number; seconds?: number };
+  return samples && seconds ? samples / seconds : null;
+}
+
+function Result({ of }: { of: Record<string, unknown> }) {
+  const metrics = Object.entries((of["metrics"] as Record<string, number | null> | undefined) ?? {});
+  const output = of["output"];
+  return (
+    <dl class="facts">
+      {metrics.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{number(value)}</dd></div>)}
+      {typeof output === "string" && <div><dt>Outputs are in dataset</dt><dd>{output}</dd></div>}
+    </dl>
+  );
+}

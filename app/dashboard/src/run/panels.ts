@@ -1,0 +1,79 @@
+/** Which curves are drawn for which metric, of all runs that are shown. */
+import { type Curve, type Marker, smoothed } from "../charts/curves";
+import { Axis, type AxisKind, numberOf } from "./axes";
+import type { Run } from "./data";
+
+export interface Panel {
+  name: string;
+  curves: Curve[];
+}
+
+export interface Shown {
+  run: Run;
+  colour: number;
+}
+
+export function panelsOf(shown: Shown[], kind: AxisKind, weight: number): Panel[] {
+  const panels = new Map<string, Curve[]>();
+  for (const one of shown) {
+    const axis = new Axis(one.run, kind);
+    const add = (name: string, ...curves: Curve[]): void => {
+      panels.set(name, [...(panels.get(name) ?? []), ...curves]);
+    };
+    const label = shown.length > 1 ? `job ${one.run.job.id}` : "training";
+    for (const [name, series] of one.run.series) {
+      const base = { label, colour: one.colour, xs: axis.of(series) };
+      if (weight === 0) add(name, { ...base, ys: series.values });
+      else add(name, { ...base, ys: series.values, isFaint: true }, { ...base, ys: smoothed(series.values, weight) });
+    }
+    for (const [name, curve] of validation(one, axis, shown.length > 1)) add(name, curve);
+    const speed = speedOf(one, axis, label);
+    if (speed) add("samples per second", speed);
+  }
+  return [...panels].map(([name, curves]) => ({ name, curves }));
+}
+
+function validation({ run, colour }: Shown, axis: Axis, isOneOfMany: boolean): Map<string, Curve> {
+  const values = new Map<string, Map<number, number | null>>();
+  for (const event of run.events) {
+    if (event.type !== "metric" || event.data["part"] !== "validation") continue;
+    for (const [name, value] of Object.entries(event.data["metrics"] as Record<string, number | null>)) {
+      const of = values.get(name) ?? new Map<number, number | null>();
+      of.set(numberOf(event, "epoch"), value); // of a later attempt, where an epoch was made again
+      values.set(name, of);
+    }
+  }
+  const label = isOneOfMany ? `job ${run.job.id}, validation` : "validation";
+  const look = { label, colour: isOneOfMany ? colour : 2, isDashed: true, hasPoints: true };
+  return new Map(
+    [...values].map(([name, of]) => {
+      const epochs = [...of.keys()].sort((a, b) => a - b);
+      return [name, { ...look, xs: epochs.map((epoch) => axis.endOf(epoch)), ys: epochs.map((epoch) => of.get(epoch) ?? null) }];
+    }),
+  );
+}
+
+function speedOf({ run, colour }: Shown, axis: Axis, label: string): Curve | null {
+  const points = new Map<number, number>();
+  for (const event of run.events) {
+    const speed = event.data["samples_per_second"];
+    if (event.type === "progress" && typeof speed === "number") {
+      points.set(axis.at(numberOf(event, "epoch"), numberOf(event, "batch")), speed);
+    }
+  }
+  if (points.size === 0) return null;
+  const xs = [...points.keys()].sort((a, b) => a - b);
+  return { label: label === "training" ? "samples/s" : label, colour, xs, ys: xs.map((x) => points.get(x) ?? null) };
+}
+
+/** Marks of checkpoints: of one run alone, for those of several would say nothing. */
+export function markersOf(run: Run, kind: AxisKind): Marker[] {
+  const axis = new Axis(run, kind);
+  const best = (run.job.result?.["best"] as { checkpoint?: string } | null | undefined)?.checkpoint;
+  return run.events
+    .filter((event) => event.type === "checkpoint")
+    .map((event) => {
+      const [epoch, batch] = [numberOf(event, "epoch"), numberOf(event, "batch")];
+      return { x: axis.at(epoch, batch), kind: best === String(epoch) && batch === 0 ? "best" : "checkpoint" };
+    });
+}

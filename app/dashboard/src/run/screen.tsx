@@ -1,0 +1,100 @@
+/** One run, live: its state, its curves beside those of others, and its log. */
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import { Chart } from "../charts/chart";
+import { duration, number, rate } from "../format";
+import { Actions } from "../jobs/actions";
+import { Log } from "../jobs/log";
+import { stateOf, toneOf } from "../jobs/states";
+import { State } from "../parts/state";
+import { go, link, place, replaceQuery } from "../router";
+import type { AxisKind } from "./axes";
+import { Controls } from "./controls";
+import { RunFeed } from "./data";
+import { Facts } from "./facts";
+import { markersOf, panelsOf, type Shown } from "./panels";
+
+const MOST_RUNS = 8;
+
+export function RunScreen({ id }: { id: number }) {
+  document.title = `Job ${id} · modserve`;
+  const { query } = place.value;
+  const others = (query.get("with") ?? "").split(",").map(Number).filter((one) => one > 0 && one !== id).slice(0, MOST_RUNS - 1);
+  const feeds = useFeeds([id, ...others]);
+  const kind = (["step", "epoch", "time"] as AxisKind[]).find((one) => one === query.get("x")) ?? "step";
+  const weight = Math.min(0.99, Math.max(0, Number(query.get("smooth") ?? 0.6) || 0));
+  const isLog = query.get("log") === "1";
+  const fault = useSignal("");
+  const [main] = feeds;
+  const run = main?.run.value ?? null;
+  const shown: Shown[] = feeds.flatMap((feed, at) => (feed.run.value ? [{ run: feed.run.value, colour: at + 1 }] : []));
+  const runs = shown.map((one) => one.run);
+  const panels = useMemo(() => panelsOf(shown, kind, weight), [...padded(runs), kind, weight]);
+  const markers = useMemo(() => (run && shown.length === 1 ? markersOf(run, kind) : []), [run, kind, shown.length]);
+  const error = main?.error.value;
+  if (!run) return error ? <p class="empty bad" role="alert">Job {id} could not be loaded. {error.message} <a href={link(["jobs"])}>All jobs</a></p> : <p class="empty">Loading job {id} …</p>;
+  const formatX = kind === "time" ? duration : kind === "epoch" ? (x: number) => `epoch ${x.toFixed(2)}` : (x: number) => `batch ${x + 1}`;
+  const { job } = run;
+  return (
+    <>
+      <div class="title">
+        <h1>Job {id}: {job.kind} of {job.module}</h1>
+        <State tone={toneOf(job)}>{stateOf(job)}</State>
+        {error && <span class="quiet" role="status">The newest figures are missing: {error.message}</span>}
+        <span class="push"><Actions job={job} onFault={(text) => (fault.value = text)} onDeleted={() => go(link(["jobs"]))} /></span>
+      </div>
+      {fault.value && <p class="bad block" role="alert">{fault}</p>}
+      <Facts job={job} />
+      <Controls id={id} others={others} most={MOST_RUNS} kind={kind} weight={weight} isLog={isLog} feeds={feeds} onChange={replaceQuery} />
+      {panels.length === 0 ? <p class="panel empty block">{job.kind === "fit" ? "The curves begin with the first report of the run." : "Only a fit has curves; what came out of this job is above."}</p> : (
+        <div class="grid-2">
+          {panels.map(({ name, curves }) => (
+            <Chart
+              key={name}
+              title={name}
+              xLabel={kind}
+              curves={curves}
+              markers={name === "samples per second" ? [] : markers}
+              isLog={isLog && name !== "samples per second"}
+              formatX={formatX}
+              formatY={name === "samples per second" ? rate : number}
+              group="run"
+              waiting="No values yet"
+              isTall
+              canSave
+            />
+          ))}
+        </div>
+      )}
+      {markers.length > 0 && <p class="quiet block">▲ a checkpoint{markers.some((one) => one.kind === "best") ? "; with a line up to the top, the best one" : ""}. Drag over a chart to look closer, click twice to go back.</p>}
+      <section class="panel" aria-labelledby="log">
+        <header><h2 id="log">Log</h2></header>
+        <Log job={id} />
+      </section>
+    </>
+  );
+}
+
+/** Hooks want lists of one length. */
+function padded<T>(items: T[]): (T | null)[] {
+  return Array.from({ length: MOST_RUNS }, (_, at) => items[at] ?? null);
+}
+
+function useFeeds(ids: number[]): RunFeed[] {
+  const feeds = useMemo(() => new Map<number, RunFeed>(), []);
+  for (const id of ids) {
+    if (feeds.has(id)) continue;
+    const feed = new RunFeed(id);
+    feeds.set(id, feed);
+    feed.start();
+  }
+  useEffect(() => {
+    for (const [id, feed] of feeds) {
+      if (ids.includes(id)) continue;
+      feed.stop();
+      feeds.delete(id);
+    }
+  }, [ids.join(",")]);
+  useEffect(() => () => feeds.forEach((feed) => feed.stop()), []);
+  return ids.flatMap((id) => feeds.get(id) ?? []);
+}

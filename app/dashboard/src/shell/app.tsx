@@ -1,0 +1,96 @@
+/** The frame around every screen. */
+import { useEffect } from "preact/hooks";
+import { isLoggedOut, loadSession, logOut, session } from "../api/session";
+import { clock } from "../format";
+import { JobsScreen } from "../jobs/screen";
+import { followEvents, linkSince, linkState, startEvents } from "../live/events";
+import { OverviewScreen } from "../overview/screen";
+import { link, place } from "../router";
+import { RunScreen } from "../run/screen";
+import { Brand } from "./brand";
+import { Help } from "./help";
+import { isHelpOpen, listenToKeys } from "./keyboard";
+import { Login } from "./login";
+import { nextTheme, theme } from "./theme";
+
+const LINK_SAYS = { connecting: "Connecting", live: "Live", broken: "Disconnected", logged_out: "Logged out" };
+const LINK_DOT = { connecting: "warn", live: "good", broken: "bad", logged_out: "warn" };
+const RETRY_MS = 3000;
+
+export function App() {
+  useEffect(() => {
+    listenToKeys();
+    void begin();
+  }, []);
+  if (session.value === null) return <Bar />;
+  if (isLoggedOut.value) return <Login />;
+  return (
+    <>
+      <a class="skip" href="#main" onClick={skip}>To the content</a>
+      <Bar />
+      {linkState.value === "broken" && <Broken />}
+      <main id="main" tabIndex={-1}><Screen /></main>
+      {isHelpOpen.value && <Help onClose={() => (isHelpOpen.value = false)} />}
+    </>
+  );
+}
+
+/** Ask who looks, until the server can be reached; then follow its events. */
+async function begin(): Promise<void> {
+  try {
+    await loadSession();
+    startEvents();
+  } catch {
+    linkState.value = "broken";
+    setTimeout(() => void begin(), RETRY_MS);
+  }
+}
+
+function skip(event: Event): void {
+  event.preventDefault(); // the address is for screens
+  document.getElementById("main")?.focus();
+}
+
+function Screen() {
+  const { parts } = place.value;
+  const [noun, name] = parts;
+  useEffect(() => scrollTo(0, 0), [parts.join("/")]);
+  if (noun === undefined) return <OverviewScreen />;
+  if (noun === "jobs" && name === undefined) return <JobsScreen />;
+  if (noun === "jobs" && parts.length === 2 && /^[1-9]\d*$/.test(name ?? "")) {
+    return <RunScreen key={name} id={Number(name)} />;
+  }
+  document.title = "Not found · modserve";
+  return <p class="empty">There is no such page. <a href={link([])}>Overview</a></p>;
+}
+
+function Bar() {
+  const noun = place.value.parts[0];
+  const current = (is: boolean): { "aria-current"?: "page" } => (is ? { "aria-current": "page" } : {});
+  const state = linkState.value;
+  return (
+    <header class="bar">
+      <a class="brand" href={link([])} aria-label="modserve"><Brand /></a>
+      <nav aria-label="Screens">
+        <a href={link([])} {...current(noun === undefined)}>Overview</a>
+        <a href={link(["jobs"])} {...current(noun === "jobs")}>Jobs</a>
+        <a href="./docs">API</a>
+      </nav>
+      <span class="push link-state" role="status" title={`Since ${clock(linkSince.value)}`}>
+        <span class={`dot ${LINK_DOT[state]}`} /><span>{LINK_SAYS[state]}</span>
+      </span>
+      <button class="plain small" onClick={nextTheme} title="Light, dark or the system's theme (t)">Theme: {theme}</button>
+      <button class="plain small wide" onClick={() => (isHelpOpen.value = true)} title="Keyboard (?)" aria-label="Keyboard help">?</button>
+      {session.value?.name && <button class="plain small" onClick={() => void logOut()} title={`Logged in as ${session.value.name}`}>Log out</button>}
+    </header>
+  );
+}
+
+function Broken() {
+  return (
+    <div class="notice bad-news" role="alert">
+      <span>No connection to the server since {clock(linkSince.value)}. What is shown is from then; it is tried again by itself.</span>
+      <button class="small" onClick={followEvents}>Try now</button>
+    </div>
+  );
+}

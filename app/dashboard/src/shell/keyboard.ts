@@ -1,0 +1,37 @@
+/** Keys that work on every screen. */
+import { signal } from "@preact/signals";
+import { go, link, place } from "../router";
+import { nextTheme } from "./theme";
+
+export const isHelpOpen = signal(false);
+/** Set where the next screen is to put the cursor into its search field. */
+export const wantsSearch = signal(false);
+
+let isAfterG = false;
+
+export function listenToKeys(): void {
+  addEventListener("keydown", (event) => {
+    const target = event.target as HTMLElement;
+    const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) || document.querySelector("dialog[open]");
+    if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (press(event.key)) event.preventDefault();
+  });
+}
+
+function press(key: string): boolean {
+  const wasAfterG = isAfterG;
+  isAfterG = key === "g" && !wasAfterG;
+  if (wasAfterG && key === "o") go(link([]));
+  else if (wasAfterG && key === "j") go(link(["jobs"]));
+  else if (key === "/") search();
+  else if (key === "?") isHelpOpen.value = true;
+  else if (key === "t") nextTheme();
+  else return false;
+  return true;
+}
+
+function search(): void {
+  wantsSearch.value = true;
+  const { parts } = place.value;
+  if (parts.length !== 1 || parts[0] !== "jobs") go(link(["jobs"]));
+}

@@ -1,0 +1,67 @@
+"""Sessions of browsers: each stands for the API key that somebody logged in with.
+
+They are in memory alone, so a restart ends them, and what a browser keeps of one is no key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from typing import NamedTuple
+
+from app.domain.api_key import ApiKey
+from app.services.key_ring import KeyRing
+
+__all__ = ["Sessions"]
+
+_SECRET_BYTES = 32
+_LONGEST_SECONDS = 7 * 24 * 3600
+_MOST = 10_000
+
+
+class _Session(NamedTuple):
+    key: ApiKey
+    ends_at: float
+
+
+class Sessions:
+    """Begins sessions and finds the keys that they stand for."""
+
+    def __init__(self, ring: KeyRing, most: int = _MOST) -> None:
+        """Have none.
+
+        Args:
+            ring: tells whether a key is still valid.
+            most: sessions at a time; beyond them the oldest end.
+        """
+        self._ring = ring
+        self._most = most
+        self._sessions: dict[bytes, _Session] = {}
+
+    def begin(self, key: ApiKey) -> str:
+        """Begin a session for a key that was identified; return what proves it."""
+        while len(self._sessions) >= self._most:
+            del self._sessions[next(iter(self._sessions))]
+        token = secrets.token_urlsafe(_SECRET_BYTES)
+        self._sessions[_digest(token)] = _Session(key, time.time() + _LONGEST_SECONDS)
+        return token
+
+    def key_of(self, token: str) -> ApiKey | None:
+        """Return the key of a session; None where it has ended, or its key has."""
+        found = self._sessions.get(_digest(token))
+        if found is None:
+            return None
+        if time.time() < found.ends_at and self._ring.is_valid(found.key):
+            return found.key
+        self.end(token)
+        return None
+
+    def end(self, token: str) -> None:
+        """End a session, if there is such a one."""
+        self._sessions.pop(_digest(token), None)
+
+
+def _digest(token: str) -> bytes:
+    # Looked up by its digest, how long that takes tells nothing of the tokens there are.
+    return hashlib.sha256(token.encode()).digest()

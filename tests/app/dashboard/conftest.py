@@ -1,0 +1,125 @@
+"""A browser, and a server that trains and predicts for it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from app.client import Client
+from app.client.local_server import ServerProcess, running_server
+from app.demo.tour import MNIST, images
+from served import lenet
+from served.keys import add_key
+from served.node import dashboard_copy
+from served.processes import ENVIRONMENT, wait_until
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """The system's Chromium, without a window."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        assert "CHROMIUM_REQUIRED" not in os.environ, "no chromium; Debian: apt install chromium"
+        pytest.skip("no chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def dashboard(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A copy of the dashboard's folder with its packages, one for all processes of the tests."""
+    base = tmp_path_factory.getbasetemp()
+    root = base if worker_id == "master" else base.parent
+    with (root / "dashboard.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return dashboard_copy(root / "dashboard")
+
+
+@pytest.fixture(scope="session")
+def axe(dashboard: Path) -> str:
+    """The source of axe-core, which looks for what some people cannot use."""
+    return (dashboard / "node_modules" / "axe-core" / "axe.min.js").read_text()
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A server at work.
+
+    Attributes:
+        finished, running, paused, cancelled: its jobs.
+        admin, reader: keys.
+    """
+
+    server: ServerProcess
+    finished: int
+    running: int
+    paused: int
+    cancelled: int
+    admin: str
+    reader: str
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A server with keys that trains, predicts and has trained."""
+    folder = tmp_path_factory.mktemp("lab")
+    admin, reader = add_key(folder, "lab", "admin"), add_key(folder, "guest", "read")
+    with (
+        running_server(folder, environment=ENVIRONMENT) as server,
+        Client(server.url, key=admin) as client,
+    ):
+        client.put_dataset("mnist", MNIST)
+        for name in ("lenet", "lenet-small"):
+            lenet.create(client, name)
+        held_out = {name: images("test")[name] for name in ("dataset", "inputs")}
+        finished = lenet.fit(client, "lenet", validation=held_out)
+        client.wait(finished)
+        running = lenet.fit(client, "lenet", epochs=10_000, validation=held_out)
+        others = [lenet.fit(client, "lenet-small", epochs=10_000) for _ in range(2)]
+        client.pause(others[0])
+        client.cancel(others[1])
+        states = ["running", "paused", "cancelled"]
+        wait_until(lambda: states_of(client, running, *others) == states, f"jobs are {states}")
+        ending = threading.Event()
+        asking = threading.Thread(target=ask, args=(server.url, admin, ending))
+        asking.start()
+        try:
+            yield Lab(server, finished, running, *others, admin=admin, reader=reader)
+        finally:
+            ending.set()
+            asking.join()
+            for job in (running, others[0]):
+                client.cancel(job)
+                client.wait(job)
+
+
+def states_of(client: Client, *jobs: int) -> list[str]:
+    return [client.job(job)["status"] for job in jobs]
+
+
+def ask(url: str, key: str, ending: threading.Event) -> None:
+    """Ask for predictions, one after another."""
+    digits, _ = lenet.digits(1)
+    body = {"inputs": {"data": digits.tolist()}}
+    with Client(url, key=key) as client:
+        while not ending.wait(0.05):
+            client.request("POST", "/v1/modules/lenet/predict", json=body)
+
+
+@pytest.fixture(scope="module")
+def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where screenshots go: SCREENSHOTS, else a temporary folder."""
+    named = os.environ.get("SCREENSHOTS")
+    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

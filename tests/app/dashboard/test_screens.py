@@ -1,0 +1,318 @@
+"""The dashboard in a real browser, before a server that trains and predicts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from app.client import Client
+from served import lenet
+from served.processes import wait_until
+from served.subpath_proxy import below_path
+
+pytestmark = pytest.mark.slow
+
+WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+
+
+@contextmanager
+def browsing(chromium: Browser, url: str, key: str) -> Iterator[BrowserContext]:
+    """A browser whose user has logged in."""
+    context = chromium.new_context(viewport=WIDE)
+    context.set_default_timeout(20_000)
+    answer = context.request.post(f"{url}/session", data={"key": key})
+    assert answer.status == 200, answer.text()
+    yield context
+    context.close()
+
+
+def faults_of(page: Page, url: str) -> list[str]:
+    """Return a list to which whatever goes wrong in a page is added."""
+    found: list[str] = []
+    page.on("pageerror", lambda error: found.append(f"error: {error}"))
+    page.on(
+        "console",
+        lambda line: found.append(line.text) if line.type in ("error", "warning") else None,
+    )
+    page.on(
+        "request",
+        lambda asked: (
+            None
+            if asked.url.startswith((url, "data:", "blob:"))
+            else found.append(f"foreign: {asked.url}")
+        ),
+    )
+    return found
+
+
+def on_overview(page: Page) -> None:
+    expect(page.get_by_text("of 1 executor ready")).to_be_visible()
+    expect(page.get_by_role("cell", name="POST /v1/modules/{module}/predict")).to_be_visible()
+    expect(page.get_by_text("examples a batch")).to_be_visible()
+    expect(page.get_by_text("Modules take")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="lenet-small").first).to_be_visible()
+
+
+def on_jobs(page: Page) -> None:
+    for state in ("running", "paused", "cancelled", "succeeded"):
+        expect(page.get_by_role("cell", name=state, exact=True).first).to_be_visible()
+
+
+def on_run(page: Page) -> None:
+    expect(page.get_by_role("heading", name="cross-entropy")).to_be_visible()
+    expect(page.get_by_text("validation").first).to_be_visible()
+    expect(page.get_by_text("checkpoint 1 saved").first).to_be_visible()
+
+
+def on_comparison(page: Page) -> None:
+    expect(page.get_by_role("button", name="Take job")).to_have_count(1)
+    expect(
+        page.locator(".legend").first.get_by_text(re.compile("^job .*, validation"))
+    ).to_have_count(2)
+
+
+def on_reference(page: Page) -> None:
+    expect(page.get_by_text("Queue a training over a dataset")).to_be_visible()
+
+
+def on_nothing(page: Page) -> None:
+    expect(page.get_by_text("There is no such page")).to_be_visible()
+
+
+Screen = tuple[str, str, Callable[[Page], None]]
+
+
+def screens(lab: Any) -> list[Screen]:
+    return [
+        ("overview", "/", on_overview),
+        ("jobs", "/#/jobs", on_jobs),
+        ("run", f"/#/jobs/{lab.finished}", on_run),
+        ("compare", f"/#/jobs/{lab.running}?with={lab.finished}&x=epoch", on_comparison),
+        ("reference", "/docs#fit_module", on_reference),
+        ("nothing", "/#/nothing/here", on_nothing),
+    ]
+
+
+def serious(page: Page, axe: str) -> list[str]:
+    """Return what axe-core finds to be serious or worse."""
+    page.evaluate(axe)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
+
+
+def test_every_screen_is_sound(chromium: Browser, lab: Any, axe: str, screenshots: Path) -> None:
+    with browsing(chromium, lab.server.url, lab.admin) as context:
+        for name, address, is_there in screens(lab):
+            page = context.new_page()
+            faults = faults_of(page, lab.server.url)
+            page.goto(lab.server.url + address)
+            is_there(page)
+            if not address.startswith("/docs"):
+                expect(page.get_by_role("status").get_by_text("Live")).to_be_visible()
+            is_long = not address.startswith("/docs")
+            for theme in ("light", "dark"):
+                page.emulate_media(color_scheme=theme)
+                page.screenshot(path=screenshots / f"{name}-{theme}.png", full_page=is_long)
+                assert serious(page, axe) == [], f"{name}, {theme}"
+            page.set_viewport_size(NARROW)
+            page.screenshot(path=screenshots / f"{name}-narrow.png", full_page=is_long)
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+            assert faults == [], name
+            page.close()
+
+
+def test_who_has_no_key_is_asked_for_one(
+    chromium: Browser, lab: Any, axe: str, screenshots: Path
+) -> None:
+    context = chromium.new_context(viewport=WIDE)
+    page = context.new_page()
+    page.goto(f"{lab.server.url}/#/jobs")
+    field = page.get_by_label("API key")
+    field.fill("nonsense")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("not valid")
+    page.screenshot(path=screenshots / "login.png")
+    assert serious(page, axe) == []
+    field.fill(lab.reader)
+    page.get_by_role("button", name="Log in").click()
+    on_jobs(page)
+    assert page.evaluate("document.cookie") == "", "no script can read it"
+    for button in ("Pause", "Delete"):
+        expect(page.get_by_role("button", name=f"{button} job").first).to_be_disabled()
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_label("API key")).to_be_visible()
+    page.goto(f"{lab.server.url}/docs")
+    expect(page.get_by_role("link", name="log in")).to_be_visible()
+    context.close()
+
+
+def test_jobs_are_asked_for_what_they_can_do(
+    chromium: Browser, lab: Any, screenshots: Path
+) -> None:
+    with Client(lab.server.url, key=lab.admin) as client:
+        job = lenet.fit(client, "lenet-small", epochs=10_000)
+        with browsing(chromium, lab.server.url, lab.admin) as context:
+            page = context.new_page()
+            page.goto(f"{lab.server.url}/#/jobs?module=lenet-small")
+            row = page.get_by_role("row").filter(has=page.get_by_role("link", name=str(job)))
+            for button, state in (("Pause", "paused"), ("Resume", "running")):
+                row.get_by_role("button", name=button).click()
+                expect(row.get_by_role("cell", name=state, exact=True)).to_be_visible()
+            row.get_by_role("button", name="Log").click()
+            log = page.get_by_role("log")
+            expect(log).to_contain_text("attempt 2 begins")
+            row.get_by_role("button", name="Cancel").click()
+            page.screenshot(path=screenshots / "sure.png")
+            page.get_by_role("button", name="Leave it").click()
+            assert client.job(job)["status"] == "running"
+            for button, sure, state in (
+                ("Cancel", "Cancel the job", "cancelled"),
+                ("Retry", None, "running"),
+                ("Cancel", "Cancel the job", "cancelled"),
+            ):
+                row.get_by_role("button", name=button).click()
+                if sure is not None:
+                    page.get_by_role("button", name=sure).click()
+                expect(row.get_by_role("cell", name=state, exact=True)).to_be_visible()
+            row.get_by_role("button", name="Delete").click()
+            page.get_by_role("button", name="Delete the job").click()
+            expect(row).to_have_count(0)
+        assert job not in [one["id"] for one in client.jobs()]
+
+
+def test_jobs_are_filtered_by_a_link_and_by_hand(chromium: Browser, lab: Any) -> None:
+    with browsing(chromium, lab.server.url, lab.admin) as context:
+        page = context.new_page()
+        page.goto(f"{lab.server.url}/#/jobs?status=succeeded")
+        rows = page.locator("table.jobs tbody tr")
+        expect(rows).to_have_count(1)
+        page.get_by_role("button", name="cancelled", exact=True).click()
+        expect(rows).to_have_count(2)
+        assert "succeeded%2Ccancelled" in page.url
+        page.get_by_label("Model").press_sequentially("small")
+        expect(rows).to_have_count(1)
+        expect(page).to_have_url(re.compile("module=small"))
+        page.get_by_label("Model").fill("none-such")
+        expect(page.get_by_text("No job passes the filter.")).to_be_visible()
+
+
+def test_a_run_is_followed_without_a_reload(chromium: Browser, lab: Any) -> None:
+    with browsing(chromium, lab.server.url, lab.admin) as context:
+        page = context.new_page()
+        page.goto(f"{lab.server.url}/#/jobs/{lab.running}")
+        chart = page.get_by_role("figure", name="loss")
+        chart.get_by_text("Table").click()
+        newest = chart.locator("tbody tr td").first
+        before = newest.inner_text()
+        expect(newest).not_to_have_text(before)
+        where = page.locator(".where").first
+        before = where.inner_text()
+        expect(where).not_to_have_text(before)
+
+
+def test_curves_are_drawn_as_asked_and_saved(chromium: Browser, lab: Any, tmp_path: Path) -> None:
+    with browsing(chromium, lab.server.url, lab.admin) as context:
+        page = context.new_page()
+        page.goto(f"{lab.server.url}/#/jobs/{lab.finished}")
+        on_run(page)
+        chart = page.get_by_role("figure", name="loss")
+        for button in ("time", "Log scale"):
+            page.get_by_role("button", name=button, exact=True).click()
+            expect(page.get_by_role("button", name=button, exact=True)).to_have_attribute(
+                "aria-pressed", "true"
+            )
+        assert "x=time" in page.url
+        assert "log=1" in page.url
+        page.get_by_label("Smoothing").fill("0")
+        with page.expect_download() as download:
+            chart.get_by_role("button", name="CSV").click()
+        download.value.save_as(tmp_path / "loss.csv")
+        head, *rows = (tmp_path / "loss.csv").read_text().splitlines()
+        assert head == "time,training,validation"
+        with Client(lab.server.url, key=lab.admin) as client:
+            series = client.job_series(lab.finished)
+        values = [row.split(",")[1] for row in rows]
+        assert [float(one) for one in values if one] == series["values"]
+        with page.expect_download() as download:
+            chart.get_by_role("button", name="PNG").click()
+        download.value.save_as(tmp_path / "loss.png")
+        assert (tmp_path / "loss.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_the_keyboard_leads_everywhere(chromium: Browser, lab: Any, screenshots: Path) -> None:
+    with browsing(chromium, lab.server.url, lab.admin) as context:
+        page = context.new_page()
+        page.goto(lab.server.url)
+        expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog")).to_be_visible()
+        page.screenshot(path=screenshots / "keyboard.png")
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        page.keyboard.press("/")
+        expect(page.get_by_label("Model")).to_be_focused()
+        page.keyboard.type("len/?")
+        expect(page.get_by_label("Model")).to_have_value("len/?")
+        page.get_by_label("Model").blur()
+        page.keyboard.press("g")
+        page.keyboard.press("o")
+        expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+        page.keyboard.press("t")
+        assert page.evaluate("document.documentElement.dataset.theme") == "light"
+
+
+def test_below_a_path_two_tabs_share_a_stream_that_comes_back(
+    chromium: Browser, lab: Any, screenshots: Path
+) -> None:
+    with (
+        below_path(lab.server.url, "/tools/serving/") as proxy,
+        browsing(chromium, proxy.url.rstrip("/"), lab.admin) as context,
+    ):
+        cookies = {one["path"] for one in context.cookies()}
+        assert cookies == {"/tools/serving"}, "other tools of the host do not get it"
+        pages = [context.new_page() for _ in range(2)]
+        for page in pages:
+            page.goto(f"{proxy.url}#/jobs/{lab.running}")
+            on_run(page)
+            expect(page.get_by_role("status").get_by_text("Live")).to_be_visible()
+        streams = [line for line in proxy.asked if line.startswith("GET /v1/events?after=latest")]
+        assert len(streams) == 1, "one stream for all tabs"
+        proxy.broken.set()
+        for page in pages:
+            expect(page.get_by_role("alert")).to_contain_text("No connection to the server since")
+        pages[0].screenshot(path=screenshots / "disconnected.png")
+        asked = len(proxy.asked)
+        proxy.broken.clear()
+        pages[0].get_by_role("button", name="Try now").click()
+        for page in pages:
+            expect(page.get_by_role("status").get_by_text("Live")).to_be_visible()
+            expect(page.get_by_role("alert")).to_have_count(0)
+        wait_until(lambda: "GET /v1/events" in proxy.asked[asked:], "it goes on where it broke")
+        where = pages[1].locator(".where").first
+        before = where.inner_text()
+        expect(where).not_to_have_text(before)
+
+
+def test_the_reference_is_searched(chromium: Browser, lab: Any) -> None:
+    with browsing(chromium, lab.server.url, lab.admin) as context:
+        page = context.new_page()
+        page.goto(f"{lab.server.url}/docs")
+        rows = page.locator(".operation")
+        expect(rows.nth(50)).to_be_attached()
+        page.keyboard.press("/")
+        page.keyboard.type("retry")
+        expect(rows).not_to_have_count(0)
+        expect(rows.filter(has_text="/v1/jobs/{job}/retry")).to_have_count(1)
+        rows.filter(has_text="/v1/jobs/{job}/retry").locator("summary").click()
+        expect(page.get_by_text("curl -X POST")).to_be_visible()
