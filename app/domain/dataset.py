@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["ArrayInfo", "DatasetKind", "DatasetRecord"]
+__all__ = ["ArrayInfo", "DatasetKind", "DatasetRecord", "lengths_name"]
 
 
 class DatasetKind(StrEnum):
@@ -14,6 +14,7 @@ class DatasetKind(StrEnum):
     NPZ = "npz"
     NPY = "npy"
     CSV = "csv"
+    JSONL = "jsonl"
     LIBSVM = "libsvm"
     RECORDIO = "recordio"
     TEXT = "text"
@@ -62,3 +63,11 @@ class DatasetRecord:
     def file_name(self) -> str:
         """Name of the file in the data directory; the digest keeps an old reader's file apart."""
         return f"{self.name}-{self.sha256[:16]}.{self.kind}"
+
+
+def lengths_name(array: str) -> str:
+    """Return the name of the array that counts the examples of one in which they differ in length.
+
+    They lie one after the other in it.
+    """
+    return f"{array}_lengths"

@@ -3,6 +3,7 @@
     npy        one array, ``data``
     npz        its arrays by their names
     csv        numbers; ``data`` of shape (rows, columns), or with a line of names one array each
+    jsonl      an object a line, of numbers and lists by name; see ``json_lines``
     libsvm     ``data`` of shape (rows, largest index + 1) and ``label``
     text       lines; no arrays
     recordio   records; no arrays
@@ -13,7 +14,7 @@ never read, and what an archive unpacks to is limited.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from app.domain.checkpoint import FileDigest
-from app.domain.dataset import ArrayInfo, DatasetKind, DatasetRecord
+from app.domain.dataset import ArrayInfo, DatasetKind, DatasetRecord, lengths_name
 from app.errors import Invalid
-from app.files import array_files, line_files
+from app.files import array_files, json_lines, line_files
 from app.files.record_files import count_records
 
 __all__ = ["Contents", "describe_file", "inspect_file", "load_arrays", "preview_file"]
@@ -82,8 +83,18 @@ def inspect_file(path: Path, kind: DatasetKind, limit: int) -> Contents:
             return Contents((), count_records(path))
         case _:
             arrays = _INSPECTORS[kind](path, limit)
-            lengths = {array.shape[0] if array.shape else None for array in arrays}
-            return Contents(tuple(arrays), lengths.pop() if len(lengths) == 1 else None)
+            return Contents(tuple(arrays), _count_examples(arrays))
+
+
+def _count_examples(arrays: Sequence[ArrayInfo]) -> int | None:
+    """Return the length that all arrays have in common, those apart whose examples are counted."""
+    names = {array.name for array in arrays}
+    counts = {
+        array.shape[0] if array.shape else None
+        for array in arrays
+        if lengths_name(array.name) not in names
+    }
+    return counts.pop() if len(counts) == 1 else None
 
 
 def load_arrays(path: Path, kind: DatasetKind, names: Collection[str]) -> Arrays:
@@ -95,7 +106,9 @@ def load_arrays(path: Path, kind: DatasetKind, names: Collection[str]) -> Arrays
         Invalid: the file has no array of a name.
     """
     if kind not in _LOADERS:
-        raise Invalid("dataset", kind.value, "a dataset with arrays: npz, npy, csv or libsvm")
+        raise Invalid(
+            "dataset", kind.value, "a dataset with arrays: npz, npy, csv, jsonl or libsvm"
+        )
     arrays = _LOADERS[kind](path, names)
     missing = [name for name in names if name not in arrays]
     if missing:
@@ -135,6 +148,7 @@ _INSPECTORS: Mapping[DatasetKind, Callable[[Path, int], list[ArrayInfo]]] = {
     DatasetKind.NPY: array_files.inspect_npy,
     DatasetKind.NPZ: array_files.inspect_npz,
     DatasetKind.CSV: line_files.inspect_csv,
+    DatasetKind.JSONL: json_lines.inspect_jsonl,
     DatasetKind.LIBSVM: line_files.inspect_libsvm,
 }
 
@@ -142,6 +156,7 @@ _LOADERS: Mapping[DatasetKind, Callable[[Path, Collection[str]], Arrays]] = {
     DatasetKind.NPY: array_files.load_npy,
     DatasetKind.NPZ: array_files.load_npz,
     DatasetKind.CSV: line_files.load_csv,
+    DatasetKind.JSONL: json_lines.load_jsonl,
     DatasetKind.LIBSVM: line_files.load_libsvm,
 }
 
@@ -149,5 +164,6 @@ _PREVIEWERS: Mapping[DatasetKind, Callable[[Path, int], Arrays]] = {
     DatasetKind.NPY: array_files.preview_npy,
     DatasetKind.NPZ: array_files.preview_npz,
     DatasetKind.CSV: line_files.preview_csv,
+    DatasetKind.JSONL: json_lines.preview_jsonl,
     DatasetKind.LIBSVM: line_files.preview_libsvm,
 }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 from collections.abc import Mapping, Sequence
 
-from app.domain.dataset import DatasetRecord
+from app.domain.dataset import DatasetRecord, lengths_name
 from app.domain.job_params import ArraySource, DatasetSource, FitParams, JobParams
 from app.domain.module import ModuleKind, ModuleRecord
 from app.errors import Invalid
@@ -14,9 +16,22 @@ from app.quoting import did_you_mean
 __all__ = ["check_arrays", "check_named", "sources_of"]
 
 
-def sources_of(source: DatasetSource, names: Sequence[str]) -> dict[str, ArraySource]:
-    """Return where inputs of these names come from: as said, else the array of their own name."""
-    return {name: source.inputs.get(name, ArraySource(array=name)) for name in names}
+def sources_of(
+    source: DatasetSource, names: Sequence[str], record: DatasetRecord
+) -> dict[str, ArraySource]:
+    """Return where inputs of these names come from: as said, else the array of their own name.
+
+    An array beside which the dataset has one of its lengths holds examples of these.
+    """
+    lengths = {array.name: array.shape[0] if array.shape else 0 for array in record.arrays}
+
+    def completed(one: ArraySource) -> ArraySource:
+        other = lengths_name(one.array)
+        is_flat = other in lengths and lengths.get(one.array) != lengths[other]
+        is_said = one.lengths is not None or one.shape is not None
+        return dataclasses.replace(one, lengths=other) if is_flat and not is_said else one
+
+    return {name: completed(source.inputs.get(name, ArraySource(array=name))) for name in names}
 
 
 def check_named(params: JobParams, record: ModuleRecord) -> None:
@@ -61,6 +76,32 @@ def check_arrays(sources: Mapping[str, ArraySource], record: DatasetRecord, pref
                     f"{did_you_mean(array, there)}",
                 )
         _check_shape(source, shapes[source.array], f"{prefix}inputs.{name}.shape")
+    _check_counts(sources, shapes, prefix)
+
+
+def _check_counts(
+    sources: Mapping[str, ArraySource], shapes: Mapping[str, Sequence[int]], prefix: str
+) -> None:
+    """Refuse inputs of differing numbers of examples, and show how to give ragged ones."""
+    counts = {
+        name: shape[0]
+        for name, one in sources.items()
+        if (shape := shapes[one.lengths or one.array])
+    }
+    first = next(iter(counts), "")
+    for name, count in counts.items():
+        if count == counts[first]:
+            continue
+        longer = max(first, name, key=counts.__getitem__)
+        array = sources[longer].array
+        shown = {longer: {"array": array, "lengths": lengths_name(array)}}
+        raise Invalid(
+            f"{prefix}inputs.{name}",
+            f"an array of {count} examples",
+            f"{counts[first]} examples, as {first!r} has",
+            "examples that differ in length lie one after the other in one array, and another has "
+            f'their lengths: "inputs": {json.dumps(shown)}',
+        )
 
 
 def _check_shape(source: ArraySource, shape: Sequence[int], field: str) -> None:

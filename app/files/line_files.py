@@ -20,6 +20,7 @@ __all__ = [
     "first_lines",
     "inspect_csv",
     "inspect_libsvm",
+    "lines",
     "load_csv",
     "load_libsvm",
     "preview_csv",
@@ -34,12 +35,12 @@ _LARGEST_INDEX = 2**31 - 1
 
 def count_lines(path: Path) -> int:
     """Return the number of lines of UTF-8 text; raise Damaged."""
-    return sum(1 for _ in _lines(path))
+    return sum(1 for _ in lines(path))
 
 
 def first_lines(path: Path, rows: int) -> list[str]:
     """Return the first lines, without their ends."""
-    return [line for _, line in islice(_lines(path), rows)]
+    return [line for _, line in islice(lines(path), rows)]
 
 
 def inspect_csv(path: Path, limit: int) -> list[ArrayInfo]:
@@ -93,7 +94,7 @@ def preview_libsvm(path: Path, rows: int) -> dict[str, npt.NDArray[Any]]:
     return _libsvm_arrays(path, len(head), width)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield number and text of every line."""
     with path.open("rb") as file:
         number = 0
@@ -109,7 +110,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def _csv_names(path: Path) -> list[str] | None:
     """Return the names in the first line, None where it holds numbers already."""
-    _, first = next(_lines(path), (0, ""))
+    _, first = next(lines(path), (0, ""))
     cells = [cell.strip().strip('"') for cell in first.split(",")]
     try:
         for cell in cells:
@@ -123,7 +124,7 @@ def _csv_names(path: Path) -> list[str] | None:
 
 def _csv_rows(path: Path, names: list[str] | None) -> Iterator[list[float]]:
     width = None if names is None else len(names)
-    for number, line in islice(_lines(path), 0 if names is None else 1, None):
+    for number, line in islice(lines(path), 0 if names is None else 1, None):
         if not line.strip():
             continue
         try:
@@ -147,7 +148,7 @@ def _csv_arrays(path: Path, rows: int | None) -> dict[str, npt.NDArray[Any]]:
 
 def _libsvm_rows(path: Path) -> Iterator[tuple[float, dict[int, float]]]:
     """Yield label and values by index of every line."""
-    for number, line in _lines(path):
+    for number, line in lines(path):
         label, *pairs = line.split("#", 1)[0].split() or [""]
         if not label:
             continue

@@ -247,7 +247,8 @@ def _check_inputs(
         sources["validation."] = params.validation
     for prefix, source in sources.items():
         names = [*module.data_names, *source.inputs]
-        check_arrays(sources_of(source, names), records[source.dataset], prefix)
+        record = records[source.dataset]
+        check_arrays(sources_of(source, names, record), record, prefix)
 
 
 def _deadline(limits: JobLimits, now: float) -> float | None:

@@ -88,9 +88,15 @@ def read_npy_header(stream: IO[bytes], name: str) -> NpyHeader:
     except (struct.error, ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise Damaged(name, error, _EXPECTED) from None
     if dtype.kind not in _KINDS:
-        hint = "pickled objects are never read; save plain arrays" if dtype.hasobject else ""
+        hint = _NO_OBJECTS if dtype.hasobject else ""
         raise Invalid(name, f"dtype {dtype}", _EXPECTED, hint)
     return NpyHeader(shape, dtype, "F" if is_fortran else "C", stream.tell())
+
+
+_NO_OBJECTS = (
+    "pickled objects are never read; save plain arrays, and rows that differ in length one after "
+    "the other: np.savez(file, data=np.concatenate(rows), data_lengths=[len(row) for row in rows])"
+)
 
 
 def _parse_header(text: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -132,7 +132,7 @@ class Examples:
                 near = did_you_mean(name, wanted)
                 expected = f"inputs of the module: {', '.join(wanted)}{near}"
                 raise Invalid(f"{prefix}inputs.{name}", "an array", expected)
-        sources = sources_of(source, wanted)
+        sources = sources_of(source, wanted, files[source.dataset].record)
         arrays = _load(sources, files[source.dataset], prefix)
         self._inputs = [
             _Input(

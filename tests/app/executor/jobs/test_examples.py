@@ -89,12 +89,12 @@ def test_without_a_bucket_the_longest_decides(load):
         ({"data": np.zeros(3)}, {}, "inputs.label.array"),
         ({"data": np.zeros(()), "label": np.zeros(1)}, {}, "inputs.data"),
         (
-            {"data": np.zeros(3), "label": np.zeros(3), "n": np.array([1.5, 1.5])},
+            {"data": np.zeros(3), "label": np.zeros(2), "n": np.array([1.5, 1.5])},
             {"data": ArraySource(array="data", lengths="n")},
             "inputs.data.lengths",
         ),
         (
-            {"data": np.zeros(3), "label": np.zeros(3), "n": np.array([-1, 4])},
+            {"data": np.zeros(3), "label": np.zeros(2), "n": np.array([-1, 4])},
             {"data": ArraySource(array="data", lengths="n")},
             "inputs.data.lengths",
         ),
