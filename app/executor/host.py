@@ -126,8 +126,9 @@ class ModuleHost:
         self._batches = 0
         self._batching = Batching(self._get, budget)
         self.step_calls = StepCalls(self._stepper, self._random)
+        remove = self._residents.remove
         self._jobs = JobBoard(
-            self._module_of_job, self._random, emit, wake, self._make_room, turn_of_job
+            self._module_of_job, remove, self._random, emit, wake, self._make_room, turn_of_job
         )
 
     # -- the loop's side ----------------------------------------------------------------------

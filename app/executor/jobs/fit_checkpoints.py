@@ -92,6 +92,7 @@ class FitCheckpoints:
             raise
         self.saved_at = time.monotonic()
         context = self._context
+        context.is_revertible = False
         if state.tag == done.tag:  # nothing was trained since
             context.module.has_unsaved = False
         context.send(

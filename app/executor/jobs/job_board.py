@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from app.domain.job_moves import PASSING
 from app.domain.job_params import FitParams, PredictParams, ScoreParams, parse_job_params
 from app.errors import HostError, NotFound, OutOfMemory, ServiceError, Superseded
 from app.executor.background import Waits
@@ -49,6 +50,7 @@ class JobBoard:
     def __init__(
         self,
         module_of: Callable[[str], HostedModule],
+        put_away: Callable[[str], None],
         random: RandomStreams,
         emit: Emit,
         wake: Callable[[], None],
@@ -59,6 +61,7 @@ class JobBoard:
 
         Args:
             module_of: finds a module by its name.
+            put_away: lets a module go, which comes back as its record says.
             random: each job has a stream of its own in it.
             emit: where events go.
             wake: called, in any thread, when a job that waited can go on.
@@ -66,6 +69,7 @@ class JobBoard:
             turn_of_job: told of each job whose turn it is, with its module.
         """
         self._module_of = module_of
+        self._put_away = put_away
         self._random = random
         self._emit = emit
         self._wake = wake
@@ -96,6 +100,7 @@ class JobBoard:
         Raises:
             Superseded: a later attempt runs already.
             InUse: another job works on the module.
+            HostError: ``not_resident``; so is a module that the earlier attempt had half trained.
             Invalid: a parameter has a value it cannot take.
         """
         earlier = self._find(start.job_id)
@@ -105,6 +110,7 @@ class JobBoard:
                     f"attempt {earlier.context.attempt} of job {start.job_id} runs already"
                 )
             self._remove(earlier)
+            self._revert(earlier.context)
         module = self._module_of(start.module)
         module.require_idle(f"job {start.job_id}")
         context = JobContext(start, module, self._emit)
@@ -193,15 +199,25 @@ class JobBoard:
 
     def _fail(self, running: _Running, error: HostError) -> None:
         context = running.context
+        self._remove(running)
+        # The attempt that follows is to begin where this one did.
+        is_reverted = error.code in PASSING and self._revert(context)
         event = JobFailed(
             job_id=context.job_id,
             attempt=context.attempt,
             code=error.code,
             message=error.message,
             field=error.field_name,
-            is_unsaved=context.module.has_unsaved,
+            is_unsaved=context.module.has_unsaved and not is_reverted,
         )
-        self._finish(running, event)
+        context.send(event)
+
+    def _revert(self, context: JobContext) -> bool:
+        """Let the module be as an attempt found it, where it can be; tell whether it is."""
+        if not context.is_revertible or not context.module.has_unsaved:
+            return False
+        self._put_away(context.module.name)
+        return True
 
     def _finish(self, running: _Running, event: ExecutorEvent) -> None:
         self._remove(running)

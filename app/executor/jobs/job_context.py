@@ -45,6 +45,8 @@ class JobContext:
         module: the module it works on.
         requested: pause or cancel, once asked for.
         has_begun: it has reported something but log lines.
+        is_revertible: what it has trained is in memory alone, and without that the module comes
+            back as the attempt found it.
     """
 
     def __init__(self, start: JobStart, module: HostedModule, emit: Emit) -> None:
@@ -55,6 +57,7 @@ class JobContext:
         self._last_progress = -math.inf
         self._last_samples = 0
         self.has_begun = False
+        self.is_revertible = False
 
     @property
     def job_id(self) -> int:

@@ -162,6 +162,7 @@ class FitJob:
         )
         if context.start.resume is None and has_unsaved:
             yield from self._save_beginning()
+        context.is_revertible = context.start.resume is None and not has_unsaved
         yield None
         return None
 
@@ -196,6 +197,7 @@ class FitJob:
             )
         else:
             yield from self._save()
+            yield from self._checkpoints.finish(self._state)
 
     def _begin(self) -> Waits[InitSpec | None]:
         context, params, module = self._context, self._params, self._module

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+import core as mx
 from app.client import Client
 from app.client.local_server import running_server
 from app.demo.tour import MNIST
 from served.lenet import create, fit
+from served.perceptron import BATCH
 from served.processes import ENVIRONMENT, wait_until
+from served.trainings import ending, make_dataset
 
 SECONDS = 30
 
@@ -67,6 +70,47 @@ def test_a_fit_without_room_fails_or_waits_and_others_are_answered(
         assert client.wait(job_id)["status"] == "succeeded"
         said = [e["data"].get("message", "") for e in _events(client, job_id)]
         assert any(message.startswith("going on from checkpoint") for message in said)
+
+
+def wide_network() -> mx.sym.Symbol:
+    """Return a network whose checkpoint takes more than the room that the database keeps."""
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=60_000, name="fc1")
+    net = mx.sym.FullyConnected(mx.sym.tanh(net), num_hidden=3, name="fc2")
+    return mx.sym.SoftmaxOutput(net, name="softmax")
+
+
+def test_a_fit_that_waits_for_room_before_its_first_checkpoint_begins_where_it_began(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    data = small_disk / "var"
+    data.mkdir()
+    (data / "server.log").symlink_to(tmp_path / "server.log")
+
+    def begin(name: str) -> int:
+        client.create_module(name, wide_network().tojson())
+        job = client.fit(
+            name,
+            dataset="toy",
+            epochs=6,
+            batch_size=BATCH,
+            seed=5,
+            optimizer={"name": "sgd", "options": {"learning_rate": 0.01}},
+            initializer={"initializer": "xavier", "seed": 4},
+            checkpoint={"epochs": 6},
+            limits={"max_retries": 50},
+        )
+        return int(job["id"])
+
+    with running_server(data, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        make_dataset(client, tmp_path)
+        client.wait(begin("undisturbed"))
+        job_id = begin("net")
+        wait_until(lambda: (client.job(job_id)["progress"] or {}).get("epoch"), "it trains")
+        filler = fill(small_disk)
+        wait_until(lambda: client.job(job_id)["retries"] > 0, "it waits", SECONDS)
+        filler.unlink()
+        assert client.wait(job_id)["status"] == "succeeded"
+        assert ending(client, "net", 6) == ending(client, "undisturbed", 6)
 
 
 def _events(client: Client, job_id: int) -> list[dict[str, object]]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from app.domain.job import JobAction, JobKind
+from app.domain.module import InitSpec
 from app.executor.jobs import fit_checkpoints, fit_setup
 from app.files.checkpoint_files import list_tags, read_manifest
 from app.link import calls
@@ -173,7 +174,40 @@ def test_a_full_disk_fails_the_fit_with_its_code(
     start(driver, jobs, make_network(), toy_data, **EACH_BATCH)
     last = driver.run_jobs()
     assert (last["type"], last["code"]) == ("failed", "storage_full")
-    assert driver.describe()["job_id"] is None
+    # It comes back as it was before: the next attempt is not to go on from what this one trained.
+    assert driver.refusal(calls.DescribeModule(module="net")).code == "not_resident"
+    assert not last["is_unsaved"]
+
+
+def test_what_was_in_memory_alone_is_trained_only_when_it_is_durable(
+    driver, jobs, make_network, toy_data, disk
+):
+    record = driver.create(make_network())
+    driver.bind()
+    driver.ask(calls.InitParams(module="net", spec=InitSpec(initializer="xavier")))
+    before = driver.params()["fc1_weight"]
+    jobs.dataset("toy", toy_data)
+    driver.ask(jobs.start(record, fit_params()))
+    while not disk.calls:
+        driver.advance()
+    advance_to_a_wait(driver)
+    assert (driver.params()["fc1_weight"] == before).all()
+    disk.open()
+    assert driver.run_jobs()["type"] == "done"
+    assert tags(jobs)[0] == "0"
+
+
+def test_a_later_attempt_does_not_go_on_from_what_an_earlier_one_trained(
+    driver, jobs, make_network, toy_data
+):
+    record = driver.create(make_network())
+    jobs.dataset("toy", toy_data)
+    driver.ask(jobs.start(record, fit_params()))
+    while not driver.of_type("progress"):
+        driver.advance()
+    again = jobs.start(record, fit_params(), attempt=2)
+    assert driver.refusal(again).code == "not_resident"
+    assert driver.host.has_work() is False
 
 
 def test_a_resumed_fit_reads_its_checkpoint_beside_the_thread(

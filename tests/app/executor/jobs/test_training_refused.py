@@ -136,7 +136,7 @@ def test_a_full_disk_ends_a_fit_with_what_to_do(
     assert (last["type"], last["code"]) == ("failed", "storage_full")
     assert "give it more room" in last["message"]
     assert [path.name for path in jobs.root.iterdir()] == [FENCE]
-    assert driver.describe()["job_id"] is None
+    assert not driver.host.has_work()
 
 
 def no_room(*arguments: object) -> None:
