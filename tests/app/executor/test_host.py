@@ -76,7 +76,7 @@ def test_a_module_goes_through_its_stages(driver, make_network):
     description = driver.describe()
     assert description["stage"] == "ready"
     assert description["outputs"] == [
-        {"name": "softmax_output", "shape": [BATCH, 3], "dtype": "float32"}
+        {"name": "softmax_output", "shape": [BATCH, 3], "dtype": "float32", "batch_axis": 0}
     ]
     roles = {row["name"]: (row["role"], row["shape"]) for row in description["arguments"]}
     assert roles["data"] == ("data", [BATCH, FEATURES])
