@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app import commands
 from app.errors import StartError
 from app.garbage import collector_paused
 
@@ -23,13 +24,16 @@ app = typer.Typer(
     name="modserve",
     help="Train, fine-tune and serve MXNet Module models over HTTP, without MXNet.",
     no_args_is_help=True,
-    add_completion=False,
 )
 
 _OPTIONS = {"models_dir": "models"}
 """Settings whose options have names of their own."""
 keys = typer.Typer(help="API keys of a server.", no_args_is_help=True)
 app.add_typer(keys, name="keys")
+for _name in ("modules", "datasets", "checkpoints", "jobs"):
+    app.add_typer(getattr(commands, _name), name=_name)
+app.command()(commands.train)
+app.command()(commands.predict)
 
 DataDir = Annotated[Path | None, typer.Option(help="Where everything durable lies.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

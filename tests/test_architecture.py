@@ -93,6 +93,7 @@ APP_ARROWS: dict[str, set[str]] = {
     },
     "client": {"tensors"},
     "remote": {"client", "core", "tensors"},
+    "commands": {"client", "core", "tensors"},
     "demo": {"client"},
     "bench": {"client", "core", "demo", "errors", "quoting", "tensors"},
     "doctor": {"core", "errors", "executor", "quoting"},
@@ -108,6 +109,7 @@ APP_ARROWS: dict[str, set[str]] = {
     "__main__": {"cli"},
     "cli": {
         "bench",
+        "commands",
         "demo",
         "doctor",
         "errors",

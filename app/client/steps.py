@@ -69,6 +69,15 @@ class StepCalls(Connection):
         body = {"inputs": {input: texts}}
         return decoded(self.request("POST", path, json=body, headers=headers))
 
+    def rank_images(self, name: str, input: str, top_k: int, *files: Path) -> dict[str, list[Any]]:
+        """Return the best classes for each of some images, as of ``predict_top_k``."""
+        with ExitStack() as stack:
+            opened = [(input, (one.name, stack.enter_context(one.open("rb")))) for one in files]
+            path = f"/v1/modules/{name}/predict"
+            answer = self.request("POST", path, files=opened, params={"top_k": top_k}).json()
+        outputs: dict[str, list[Any]] = answer["outputs"]
+        return outputs
+
     def set_transform(
         self,
         name: str,

@@ -336,6 +336,8 @@ def test_images_of_a_declared_transform(client: Client, folder: Path, tmp_path: 
     body = {"content": files[0].read_bytes(), "headers": {"Content-Type": "image/jpeg"}}
     answer = client.request("POST", "/v1/modules/digits/predict?top_k=1", **body).json()
     assert answer["outputs"]["softmax_output"][0][0]["label"] == "dog"
+    ranked = client.rank_images("digits", "data", 1, *files)["softmax_output"]
+    assert [row[0]["label"] for row in ranked] == ["dog"] * 3
     (folder / "digits" / "modserve.yaml").write_text(text.replace("[9]", "[9, 8]"))
     client.reload_models()
     assert "inputs.data.transform.mean" in state_of(client, "digits")["reason"]

@@ -1,0 +1,66 @@
+"""What all commands that ask a server have in common: which one, and what they say of a refusal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from app.client import Client
+
+__all__ = ["LOCAL", "REFUSED", "AsJson", "Key", "Url", "asking", "fail", "parsed"]
+
+LOCAL = "http://127.0.0.1:8000"
+
+REFUSED = 3
+"""Exit status of a command that the server refused, or that no server answered."""
+
+Url = Annotated[str, typer.Option("--url", envvar="MODSERVE_URL", help="Of the server.")]
+Key = Annotated[
+    str | None,
+    typer.Option("--key", envvar="MODSERVE_API_KEY", help="API key."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+@contextmanager
+def asking(url: str, key: str | None) -> Iterator[Client]:
+    """Give a client; say in a line what the server refuses, or that none answers, and exit."""
+    import httpx
+
+    from app.client import Client, ClientError
+
+    try:
+        with Client(url, key=key) as client:
+            yield client
+    except ClientError as error:
+        hint = error.problem.get("hint")
+        fail(f"{error.problem.get('detail') or error}" + (f" ({hint})" if hint else ""))
+    except (httpx.TransportError, httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+        fail(f"no server answers at {url}: {error}; start one with 'modserve serve', or give --url")
+    except OSError as error:
+        fail(str(error))
+
+
+def fail(text: str) -> NoReturn:
+    """Say what is wrong, and exit."""
+    typer.echo(f"Error: {text}", err=True)
+    raise typer.Exit(REFUSED)
+
+
+def parsed(options: list[str] | None, flag: str) -> dict[str, Any]:
+    """Return options given as NAME=VALUE; a value is JSON where it can be, else text."""
+    found: dict[str, Any] = {}
+    for option in options or ():
+        name, equals, text = option.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"{option!r}; give NAME=VALUE", param_hint=flag)
+        try:
+            found[name] = json.loads(text)
+        except ValueError:
+            found[name] = text
+    return found

@@ -1,0 +1,133 @@
+"""``modserve checkpoints``: list, import and export checkpoints."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.commands.asking import LOCAL, AsJson, Key, Url, asking, fail
+from app.commands.printing import Column, age, number, print_rows, print_value, size
+
+if TYPE_CHECKING:
+    from app.client import Client
+
+__all__ = ["checkpoints"]
+
+checkpoints = typer.Typer(
+    help="Checkpoints of a module: list, import, export.", no_args_is_help=True
+)
+
+
+ModuleName = Annotated[str, typer.Argument(metavar="MODULE", help="Whose they are.")]
+
+
+class Form(StrEnum):
+    """What a checkpoint is written as."""
+
+    MXNET = "mxnet"
+    SAFETENSORS = "safetensors"
+    NPZ = "npz"
+
+
+def _metrics(checkpoint: Mapping[str, Any]) -> str:
+    metrics = checkpoint.get("metrics") or {}
+    return " ".join(
+        f"{part}.{name}={number(value)}"
+        for part, found in metrics.items()
+        for name, value in (found or {}).items()
+    )
+
+
+_COLUMNS: tuple[Column, ...] = (
+    ("TAG", lambda one: one["tag"]),
+    ("EPOCH", lambda one: one["epoch"]),
+    ("JOB", lambda one: one["job_id"]),
+    ("SIZE", lambda one: size(one["size"])),
+    ("METRICS", _metrics),
+    ("AGE", lambda one: age(one["created_at"])),
+)
+
+
+@checkpoints.command("ls")
+def list_checkpoints(
+    module: ModuleName, url: Url = LOCAL, key: Key = None, as_json: AsJson = False
+) -> None:
+    """List the checkpoints of a module, the newest first."""
+    with asking(url, key) as client:
+        print_rows(client.checkpoints(module), _COLUMNS, as_json)
+
+
+@checkpoints.command("import")
+def import_checkpoint(
+    module: ModuleName,
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="PREFIX-0001.params and, if there are some, its .states and symbol."),
+    ],
+    load: Annotated[bool, typer.Option("--load", help="Let the module have its values.")] = False,
+    url: Url = LOCAL,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add a checkpoint that MXNet wrote to a module."""
+    with asking(url, key) as client:
+        made = client.add_checkpoint(module, files)
+        if load:
+            client.load(module, made["tag"])
+        print_rows([made], _COLUMNS, False) if not as_json else print_value(made)
+
+
+@checkpoints.command("export")
+def export_checkpoint(
+    module: ModuleName,
+    tag: Annotated[str, typer.Argument(help="Of the checkpoint: 12, or newest.")] = "newest",
+    out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path(),
+    form: Annotated[
+        Form, typer.Option("--format", help="MXNet's files, or the parameters alone.")
+    ] = Form.MXNET,
+    url: Url = LOCAL,
+    key: Key = None,
+) -> None:
+    """Write a checkpoint to files here; print their names."""
+    with asking(url, key) as client:
+        found = client.checkpoint(module, _tag(client, module, tag))
+        out.mkdir(parents=True, exist_ok=True)
+        if form is Form.MXNET:
+            for name in found["files"]:
+                client.get_checkpoint_file(module, found["tag"], name, out / name)
+                typer.echo(out / name)
+        else:
+            typer.echo(_convert(client, module, found, out, form))
+
+
+def _tag(client: Client, module: str, tag: str) -> str:
+    if tag != "newest":
+        return tag
+    found = client.checkpoints(module)
+    if not found:
+        fail(f"module {module!r} has no checkpoint yet")
+    return str(found[0]["tag"])
+
+
+def _convert(client: Client, module: str, found: dict[str, object], out: Path, form: Form) -> Path:
+    """Write the parameters of a checkpoint, auxiliary states among them, in another form."""
+    from app.tensors.codec import NPZ, SAFETENSORS, encode
+    from core.ndarray import load
+
+    files = found["files"]
+    assert isinstance(files, dict)
+    name = next(one for one in files if one.endswith(".params"))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        client.get_checkpoint_file(module, str(found["tag"]), name, path)
+        arrays = load(str(path))
+    assert isinstance(arrays, dict)
+    named = {key.partition(":")[2]: one.asnumpy() for key, one in arrays.items()}
+    target = out / f"{Path(name).stem}.{form.value}"
+    target.write_bytes(encode(NPZ if form is Form.NPZ else SAFETENSORS, named, "params"))
+    return target

@@ -1,0 +1,89 @@
+"""Follow a job in a terminal: a line an epoch, and a bar on stderr where somebody looks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+import typer
+
+from app.commands.printing import number
+
+if TYPE_CHECKING:
+    from app.client import Client
+
+__all__ = ["watch_job"]
+
+_INTERRUPTED = 130
+
+
+class _Bar(Protocol):
+    """Shows how far a job is."""
+
+    def __call__(self, done: float, total: float, text: str) -> None: ...
+
+
+def watch_job(client: Client, job: int, as_json: bool) -> int:
+    """Print what happens to a job until it ends; return 0 if it succeeded, else 1.
+
+    Ctrl-C ends the watching alone.
+    """
+    try:
+        with _bar(hidden=as_json) as show:
+            for event in client.job_events(job):
+                if as_json:
+                    typer.echo(json.dumps(event))
+                else:
+                    _tell(event, show)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"job {job} goes on; 'modserve jobs watch {job}' follows it, 'modserve jobs cancel "
+            f"{job}' ends it",
+            err=True,
+        )
+        return _INTERRUPTED
+    return 0 if client.job(job)["status"] == "succeeded" else 1
+
+
+def _tell(event: Mapping[str, Any], show: _Bar) -> None:
+    kind, data = event["type"], event["data"]
+    if kind == "progress" and "epochs" in data:
+        done = data["epoch"] + (data["batch"] / data["batches"] if data.get("batches") else 0)
+        rate = data.get("samples_per_second")
+        text = f"{_metrics(data['metrics'])}  {rate:,.0f} samples/s" if rate else ""
+        show(done, data["epochs"], text)
+    elif kind == "metric":
+        part = f"epoch {data['epoch'] + 1} {data['part']}"
+        typer.echo(f"{part:<20} {_metrics(data['metrics'])}  {data['seconds']:.1f} s")
+    elif kind == "log":
+        typer.echo(data.get("message", json.dumps(data)))
+    elif kind in ("failed", "exhausted", "expired"):
+        error = data.get("error") or data
+        typer.echo(f"{kind}: {error.get('message') or error.get('detail') or json.dumps(error)}")
+    elif kind not in ("progress", "checkpoint", "statistics"):
+        typer.echo(kind.replace("_", " "))
+
+
+def _metrics(found: Mapping[str, float | None]) -> str:
+    return "  ".join(f"{name} {number(value)}" for name, value in found.items())
+
+
+@contextmanager
+def _bar(*, hidden: bool) -> Iterator[_Bar]:
+    if hidden or not sys.stderr.isatty():
+        yield lambda done, total, text: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.percentage:>3.0f} %"), BarColumn(), TimeRemainingColumn())
+    with Progress(
+        *columns, TextColumn("{task.description}"), console=Console(stderr=True), transient=True
+    ) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda done, total, text: progress.update(
+            task, completed=done, total=total, description=text
+        )

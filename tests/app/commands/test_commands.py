@@ -1,0 +1,199 @@
+"""The commands that ask a server, against one: what they print, write and exit with."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from typer.testing import CliRunner, Result
+
+from app.cli import app
+from app.client import Client
+from app.client.local_server import ServerProcess, running_server
+from core.ndarray import load
+from served.perceptron import BATCH, perceptron
+from served.processes import ENVIRONMENT, wait_until
+from served.trainings import examples
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with running_server(tmp_path_factory.mktemp("server"), environment=ENVIRONMENT) as one:
+        yield one
+
+
+@pytest.fixture
+def ask(server: ServerProcess, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Run a command that asks the server; it begins with nothing on it."""
+    monkeypatch.setenv("MODSERVE_URL", server.url)
+
+    def run(*arguments: str | Path, status: int = 0) -> Result:
+        result = CliRunner().invoke(app, [str(one) for one in arguments])
+        assert result.exit_code == status, result.output
+        return result
+
+    with Client(server.url) as client:
+        yield run
+        for job in client.jobs():
+            if job["status"] not in ("succeeded", "failed", "cancelled"):
+                client.cancel(job["id"])
+                client.wait(job["id"])
+        for module in client.modules():
+            client.delete_module(module["name"])
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    """A file of examples."""
+    path = tmp_path / "toy.npz"
+    np.savez(path, **examples())
+    return path
+
+
+@pytest.fixture
+def trained(ask: Any, server: ServerProcess, toy: Path) -> Any:
+    """``ask``, after a module ``net`` was trained for two epochs."""
+    with Client(server.url) as client:
+        client.create_module("net", perceptron().tojson())
+    result = ask(
+        *("train", "net", toy, "--epochs", 2, "--batch-size", BATCH, "--optimizer", "sgd"),
+        *("-o", "learning_rate=0.05", "--initializer", "xavier"),
+    )
+    assert re.search(r"^epoch 1 train +accuracy 0\.\d+ +loss", result.stdout, re.MULTILINE)
+    assert re.search(r"^epoch 2 train ", result.stdout, re.MULTILINE)
+    assert result.stdout.rstrip().endswith("succeeded")
+    return ask
+
+
+def test_jobs_are_listed_and_deleted(trained: Any) -> None:
+    lines = trained("jobs", "ls").stdout.splitlines()
+    assert lines[0].split() == ["JOB", "KIND", "MODULE", "STATUS", "PROGRESS", "METRICS", "AGE"]
+    number, kind, module, status, *_ = lines[1].split()
+    assert (kind, module, status) == ("fit", "net", "succeeded")
+    assert "epoch 2/2" in lines[1]
+    (row,) = json.loads(trained("jobs", "ls", "--module", "net", "--json").stdout)
+    assert row["id"] == int(number)
+    assert json.loads(trained("jobs", "show", number).stdout)["status"] == "succeeded"
+    events = trained("jobs", "watch", number, "--json").stdout.splitlines()
+    assert json.loads(events[-1])["type"] == "succeeded"
+    trained("jobs", "rm", number)
+    assert "404" not in trained("jobs", "show", number, status=3).stderr.split()
+
+
+def test_a_job_is_steered(ask: Any, server: ServerProcess, toy: Path) -> None:
+    with Client(server.url) as client:
+        client.create_module("net", perceptron().tojson())
+    started = ask(
+        *("train", "net", toy, "--epochs", 100000, "--batch-size", BATCH),
+        *("--optimizer", "sgd", "--detach"),
+    )
+    number = started.stdout.strip()
+    assert ask("jobs", "pause", number).stdout
+    with Client(server.url) as client:
+        wait_until(lambda: client.job(int(number))["status"] == "paused", "the pause")
+    assert ask("jobs", "resume", number).stdout.splitlines()[1].split()[0] == number
+    ask("jobs", "cancel", number)
+    ask("jobs", "watch", number, status=1)
+    assert ask("jobs", "retry", number, "--json").stdout
+    ask("jobs", "cancel", number)
+
+
+def test_modules_are_listed_and_deleted(trained: Any) -> None:
+    lines = trained("modules", "ls").stdout.splitlines()
+    assert lines[1].split()[:3] == ["net", "ready", "ready"]
+    assert "data:8x6" in lines[1]
+    assert json.loads(trained("modules", "show", "net").stdout)["name"] == "net"
+    trained("modules", "rm", "net")
+    assert len(trained("modules", "ls").stdout.splitlines()) == 1
+
+
+def test_a_checkpoint_goes_out_and_in_again(trained: Any, tmp_path: Path) -> None:
+    rows = json.loads(trained("checkpoints", "ls", "net", "--json").stdout)
+    assert [row["tag"] for row in rows] == ["2", "1"]
+    files = trained("checkpoints", "export", "net", "--out", tmp_path).stdout.splitlines()
+    params = next(Path(one) for one in files if one.endswith(".params"))
+    written = load(str(params))
+    assert isinstance(written, dict)
+    for form, read in (("safetensors", load_file), ("npz", np.load)):
+        path = trained("checkpoints", "export", "net", "2", "--out", tmp_path, "--format", form)
+        arrays = read(path.stdout.strip())
+        assert {f"arg:{name}" for name in arrays} == set(written)
+        for name in arrays:
+            np.testing.assert_array_equal(arrays[name], written[f"arg:{name}"].asnumpy())
+    trained("modules", "add", "copy", params, tmp_path / "net-symbol.json")
+    moved = tmp_path / "net-0007.params"
+    moved.write_bytes(params.read_bytes())
+    assert trained("checkpoints", "import", "copy", moved, "--load").stdout
+    assert json.loads(trained("modules", "show", "copy").stdout)["checkpoint"] == "7"
+
+
+def test_predictions_are_printed_and_written(
+    trained: Any, server: ServerProcess, tmp_path: Path
+) -> None:
+    rows = examples()["data"][:3].astype("f")
+    np.save(tmp_path / "rows.npy", rows)
+    np.savez(tmp_path / "rows.npz", data=rows)
+    with Client(server.url) as client:
+        expected = client.predict("net", data=rows)["softmax_output"]
+    shown = trained("predict", "net", tmp_path / "rows.npy", "--json")
+    np.testing.assert_allclose(json.loads(shown.stdout)["softmax_output"], expected, rtol=1e-6)
+    out = tmp_path / "out.npz"
+    trained("predict", "net", tmp_path / "rows.npz", "--out", out)
+    np.testing.assert_array_equal(np.load(out)["softmax_output"], expected)
+    ranked = trained("predict", "net", tmp_path / "rows.npy", "--top-k", 1).stdout
+    best = [int(line.split()[1]) for line in ranked.splitlines() if line.startswith(" ")]
+    assert best == expected.argmax(axis=1).tolist()
+    assert "2 files" in trained("predict", "net", *[tmp_path / "rows.npy"] * 2, status=3).stderr
+
+
+def test_datasets_are_uploaded_shown_and_deleted(ask: Any, toy: Path) -> None:
+    assert "data:400x6" in ask("datasets", "add", toy, "--name", "other").stdout
+    assert "other" in ask("datasets", "ls", "--prefix", "oth").stdout
+    assert json.loads(ask("datasets", "preview", "other", "--rows", 1).stdout)
+    ask("datasets", "rm", "other")
+    assert "does not exist" in ask("datasets", "preview", "other", status=3).stderr
+
+
+def test_a_refusal_is_a_line(ask: Any, toy: Path) -> None:
+    error = ask("train", "nothing", toy, "--optimizer", "sgd", status=3).stderr
+    assert error.startswith("Error: ")
+    assert "nothing" in error
+    assert "Traceback" not in error
+
+
+def test_no_server_is_a_line(monkeypatch: pytest.MonkeyPatch, ask: Any) -> None:
+    monkeypatch.setenv("MODSERVE_URL", "http://127.0.0.1:9")
+    assert "modserve serve" in ask("jobs", "ls", status=3).stderr
+
+
+def test_options_are_checked(ask: Any, toy: Path) -> None:
+    ask("train", "net", toy, "-o", "learning_rate=1", status=2)
+    ask("train", "net", toy, "--optimizer", "sgd", "-o", "learning_rate", status=2)
+
+
+def test_a_key_is_sent() -> None:
+    seen: list[str | None] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.headers["Authorization"])
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"items": []}')
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        result = CliRunner().invoke(app, ["jobs", "ls", "--key", "secret", "--url", url])
+        thread.join()
+    assert result.exit_code == 0, result.output
+    assert seen == ["Bearer secret"]
