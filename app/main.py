@@ -287,6 +287,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         commands=commands,
         maker=maker,
         predictions=predictions,
+        versions=versions,
     )
     stack.push_async_callback(models.stop)
     await models.start()

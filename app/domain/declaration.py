@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
 from app.domain.codec import STRICT_FIELDS
-from app.domain.serving import Batches, BatchSize, DelayUs
+from app.domain.serving import (
+    Batches,
+    BatchSize,
+    DelayUs,
+    IdleSeconds,
+    InstanceCount,
+    SequenceCount,
+    ServingSpec,
+    StateLink,
+)
+from app.domain.versions import Canary, VersionSpec, check_label
+from app.errors import Invalid
 
 __all__ = ["DeclaredInput", "DeclaredOutput", "FolderModel", "ModelDeclaration"]
 
@@ -54,6 +66,23 @@ class DeclaredOutput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredVersions:
+    """Which epochs have a part in the serving.
+
+    Attributes:
+        promoted: answers predictions that name no version; the last one where None.
+        labels: epochs by their other names.
+        canary: answers a share of those that name none.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    promoted: int | None = None
+    labels: dict[str, int] = field(default_factory=dict)
+    canary: Canary | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelDeclaration:
     """The content of ``modserve.yaml``; each field may be left out.
 
@@ -62,7 +91,9 @@ class ModelDeclaration:
         outputs: by name.
         label_names: inputs of the symbol that predictions go without.
         buckets: lengths of an open axis of the inputs.
-        max_batch_size, batches, max_delay_us: see ``ServingSpec``.
+        versions: which epochs answer.
+        max_batch_size, batches, max_delay_us, instances, states, max_sequences,
+        max_sequence_idle_seconds: see ``ServingSpec``.
         executor: the device that serves it; the server's first one where None.
     """
 
@@ -75,4 +106,41 @@ class ModelDeclaration:
     max_batch_size: BatchSize | None = None
     batches: Batches = "auto"
     max_delay_us: DelayUs = 0
+    instances: InstanceCount = 1
+    states: tuple[StateLink, ...] = ()
+    max_sequences: SequenceCount = 1024
+    max_sequence_idle_seconds: IdleSeconds = 600.0
+    versions: DeclaredVersions = field(default_factory=DeclaredVersions)
     executor: str | None = None
+
+    @property
+    def serving(self) -> ServingSpec:
+        """How predictions are served."""
+        names = (one.name for one in fields(ServingSpec) if one.name != "is_loaded")
+        return ServingSpec(**{name: getattr(self, name) for name in names})
+
+    def version_spec(self, epochs: Collection[int]) -> VersionSpec:
+        """Return which versions have a part in the serving.
+
+        Args:
+            epochs: those that there are.
+
+        Raises:
+            Invalid: one is named that is not there, or a label cannot be one.
+        """
+        said = self.versions
+        named = {f"labels.{check_label(label)}": one for label, one in said.labels.items()}
+        if said.promoted is not None:
+            named["promoted"] = said.promoted
+        if said.canary is not None:
+            named["canary.version"] = said.canary.version
+        for place, epoch in named.items():
+            if epoch not in epochs:
+                expected = f"an epoch with a file: {', '.join(map(str, sorted(epochs)))}"
+                raise Invalid(f"versions.{place}", epoch, expected)
+        promoted = said.promoted
+        if promoted is None and self.instances > 1:
+            promoted = max(epochs)  # a version: what is live is answered by one instance alone
+        return VersionSpec(
+            promoted=promoted, labels=dict(sorted(said.labels.items())), canary=said.canary
+        )

@@ -40,14 +40,14 @@ def serving_executors(record: ModuleRecord, names: Sequence[str]) -> tuple[str, 
     return (home, *others[: record.serving.instances - 1])
 
 
-def check_instances(record: ModuleRecord, names: Sequence[str]) -> None:
+def check_instances(home: str, instances: int, names: Sequence[str]) -> None:
     """Raise Invalid where this server has fewer executors than a module is to have instances."""
-    alike = [one for one in names if _kind(one) == _kind(record.executor)]
-    if 1 < record.serving.instances > len(alike):
+    alike = [one for one in names if _kind(one) == _kind(home)]
+    if 1 < instances > len(alike):
         expected = f"at most {len(alike)}, for an instance needs an executor of its own, and of "
         expected += f"its kind this server has {', '.join(alike)}"
         hint = "start it with more devices in MODSERVE_DEVICES"
-        raise Invalid("instances", record.serving.instances, expected, hint)
+        raise Invalid("instances", instances, expected, hint)
 
 
 def replica_name(record: ModuleRecord) -> str:

@@ -17,7 +17,6 @@ from app.domain.module import (
     ModuleRecord,
     described_input,
 )
-from app.domain.serving import ServingSpec
 from app.errors import FieldError, Invalid
 from app.files.model_folders import ModelFiles
 from app.link import calls
@@ -25,6 +24,7 @@ from app.services.executors import Executors
 from app.services.incoming_checkpoint import IncomingCheckpoint
 from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
+from app.services.state_links import check_state_links
 from app.services.upload_findings import Findings, inspect
 
 __all__ = ["ModelMaker"]
@@ -55,6 +55,7 @@ class ModelMaker:
             params=str(files.params[files.epoch]),
             shapes=given,
             label_names=declaration.label_names,
+            state_names=tuple(one.state for one in declaration.states) or None,
         )
         found = await inspect(self._executors.get(executor), call)
         found.check_missing()
@@ -74,11 +75,7 @@ class ModelMaker:
             default_bucket_key=keys[-1],
             executor=executor,
             contexts=(executor,),
-            serving=ServingSpec(
-                max_batch_size=declaration.max_batch_size,
-                batches=declaration.batches,
-                max_delay_us=declaration.max_delay_us,
-            ),
+            serving=declaration.serving,
             labels=files.labels,
             transforms=files.transforms,
             bind=BindSpec(
@@ -88,6 +85,7 @@ class ModelMaker:
             ),
         )
         record = found.named(record)
+        check_state_links(record, declaration.states, found.outputs)
         return record if files.archive is None else _archived(record, files, guessed, found)
 
     async def make(

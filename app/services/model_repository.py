@@ -18,6 +18,7 @@ from pathlib import Path
 from app.domain.checkpoint import CheckpointTag
 from app.domain.declaration import FolderModel
 from app.domain.events import Happening, ServerEvent
+from app.domain.instances import check_instances
 from app.domain.module import (
     ModuleRecord,
 )
@@ -32,6 +33,7 @@ from app.errors import (
     ServiceError,
     StartError,
 )
+from app.files.checkpoint_files import list_tags
 from app.files.model_folders import (
     ModelFiles,
     find_models,
@@ -50,6 +52,7 @@ from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
 from app.services.modules import ModuleService
 from app.services.predictions import Predictions
+from app.services.versions import Version, Versions
 
 __all__ = ["ModelRepository", "ModelState"]
 
@@ -94,6 +97,7 @@ class ModelRepository:
         commands: ModuleCommands,
         maker: ModelMaker,
         predictions: Predictions,
+        versions: Versions,
     ) -> None:
         """Prepare.
 
@@ -110,6 +114,7 @@ class ModelRepository:
         self._commands = commands
         self._maker = maker
         self._predictions = predictions
+        self._versions = versions
         self._states: dict[str, ModelState] = {}
         self._replaced: dict[str, float] = {}
         self._fault: str | None = None
@@ -271,12 +276,13 @@ class ModelRepository:
             epochs = tuple(sorted(files.params))
             executor = files.declaration.executor or self._executors.names[0]
             self._executors.check(executor, "executor")
+            check_instances(executor, files.declaration.instances, self._executors.names)
             mark = FolderModel(model=name, signature=signature)
             module = check_name(folder_module_name(name, signature), "folder")
             present = await self._present(module)
             if present is not None:
                 is_same = (present.folder, present.executor) == (mark, executor)
-                if is_same and present.bind is not None:
+                if is_same and await asyncio.to_thread(self._is_whole, present, files):
                     return present, epochs
                 if present.folder is None:
                     raise AlreadyExists("module", module)
@@ -291,6 +297,13 @@ class ModelRepository:
         except NotFound:
             return None
 
+    def _is_whole(self, present: ModuleRecord, files: ModelFiles) -> bool:
+        """Tell whether the making of a module was not cut short by the death of its server."""
+        tags = list_tags(self._checkpoints.root(present.name))
+        has_all = {tag.epoch for tag in tags if not tag.batch} >= files.params.keys()
+        versions = files.declaration.version_spec(files.params)
+        return has_all and present.bind is not None and present.versions == versions
+
     async def _make(
         self,
         record: ModuleRecord,
@@ -300,6 +313,7 @@ class ModelRepository:
         signature: str,
     ) -> ModuleRecord:
         """Create, load and bind a module, or leave nothing of it."""
+        versions = files.declaration.version_spec(files.params)
         if files.archive is None:  # else its files are there
             await asyncio.to_thread(_copy, files, files.epoch, incoming)
         bound = await self._maker.make(record, files.epoch, incoming)
@@ -308,10 +322,14 @@ class ModelRepository:
                 await asyncio.to_thread(self._add, record.name, files, epoch)
             if await asyncio.to_thread(sign_model, path) != signature:
                 raise Conflict("its files change while they are read; it is looked at again")
+            for number in sorted(versions.answering()):
+                await self._versions.load(bound, Version(str(number), None), warm=True)
+            return await self._access.note(
+                record.name, lambda present: present.evolve(versions=versions)
+            )
         except BaseException:
             await asyncio.shield(self._commands.delete(record.name))
             raise
-        return bound
 
     def _add(self, module: str, files: ModelFiles, epoch: int) -> None:
         with self._checkpoints.begin_whole() as incoming:

@@ -247,9 +247,10 @@ class ModuleAccess:
                     f"the parameters of module {name!r} are in memory alone and would be lost; "
                     f"save them by POST {path} first"
                 )
-            if alter(before).serving.instances != before.serving.instances:
+            instances = alter(before).serving.instances
+            if instances != before.serving.instances:
                 self._executors.get(before.executor)
-                check_instances(alter(before), self._executors.names)
+                check_instances(before.executor, instances, self._executors.names)
             states = alter(before).serving.states
             if states and states != before.serving.states:
                 reply = await self.ask(before, calls.DescribeModule(module=name))

@@ -49,12 +49,12 @@ def test_modules_of_one_home_are_spread_over_the_others() -> None:
 
 
 def test_more_instances_than_executors_of_the_kind_are_refused() -> None:
-    check_instances(record(4), NAMES)
-    check_instances(record(1, executor="gpu(7)"), NAMES)
+    check_instances("cpu(0)", 4, NAMES)
+    check_instances("gpu(7)", 1, NAMES)
     with pytest.raises(Invalid, match=r"instances: got 5, expected at most 4.*MODSERVE_DEVICES"):
-        check_instances(record(5), NAMES)
+        check_instances("cpu(0)", 5, NAMES)
     with pytest.raises(Invalid, match=r"instances: got 2, expected at most 1.*gpu\(0\)"):
-        check_instances(record(2, executor="gpu(0)"), NAMES)
+        check_instances("gpu(0)", 2, NAMES)
 
 
 @pytest.mark.parametrize(
