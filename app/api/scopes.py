@@ -69,6 +69,7 @@ SCOPES: Mapping[tuple[str, str], Needed] = {
     ("GET", f"{_MODULE}/labels/{{output}}"): _READ_OR_INFER,
     ("PUT", f"{_MODULE}/labels/{{output}}"): _TRAIN,
     ("DELETE", f"{_MODULE}/labels/{{output}}"): _TRAIN,
+    ("GET", f"{_MODULE}/transforms/{{input}}"): _READ_OR_INFER,
     ("PUT", f"{_MODULE}/transforms/{{input}}"): _TRAIN,
     ("DELETE", f"{_MODULE}/transforms/{{input}}"): _TRAIN,
     # Parameters and the optimizer.

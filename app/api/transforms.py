@@ -45,6 +45,16 @@ _FORM: dict[str, Any] = {
 }
 
 
+@router.get("/{input}", summary="Fetch an input's transform", responses=problems(404, 422))
+async def get_transform(module: ModuleName, input: InputName, services: ServicesOf) -> Transform:
+    """Return how an image or a text becomes an input, with all tokens of a vocabulary."""
+    record = await services.access.record(module)
+    if input not in record.transforms:
+        others = ", ".join(record.transforms) or "none"
+        raise NotFound("transform of input", input, f"inputs that have one: {others}")
+    return record.transforms[input]
+
+
 @router.put(
     "/{input}",
     summary="Set an input's transform",

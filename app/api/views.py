@@ -369,7 +369,7 @@ def module_view(
         resident: whether it is on its device; None where that is not known.
         instances: the views of its instances.
     """
-    plain = to_plain(record)
+    plain = to_plain(record.evolve(symbols={}, labels={}, transforms={}))  # which may be large
     has_buckets = list(record.symbols) != [SINGLE]
     return ModuleView(
         **{

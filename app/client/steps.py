@@ -103,6 +103,10 @@ class StepCalls(Connection):
             files = {"vocabulary": (vocabulary.name, file)}
             return self._json("PUT", path, data={"transform": json.dumps(fields)}, files=files)
 
+    def transform(self, name: str, input: str) -> dict[str, Any]:
+        """Return how an image or a text becomes an input."""
+        return self._json("GET", f"/v1/modules/{name}/transforms/{input}")
+
     def delete_transform(self, name: str, input: str) -> None:
         """Remove the transform of an input."""
         self.request("DELETE", f"/v1/modules/{name}/transforms/{input}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -66,7 +67,7 @@ Transform: TypeAlias = ImageTransform | TextTransform
 
 def parse_transform(plain: Any, field: str) -> Transform:
     """Return a transform as a client or a file says it; raise Invalid for what it cannot be."""
-    transform = stored_transform(plain, field)
+    transform = _built(plain, field)
     if isinstance(transform, TextTransform):
         check_vocabulary(transform, field)
     else:
@@ -74,8 +75,17 @@ def parse_transform(plain: Any, field: str) -> Transform:
     return transform
 
 
-def stored_transform(plain: Any, field: str = "") -> Transform:
-    """Return a transform that was checked before."""
+def stored_transform(plain: dict[str, Any]) -> Transform:
+    """Return a transform that was checked before; its tokens, which may be many, are not again."""
+    tokens = plain.get("vocabulary")
+    if tokens is None:
+        return _built(plain, "")
+    transform = _built({**plain, "vocabulary": []}, "")
+    assert isinstance(transform, TextTransform)
+    return dataclasses.replace(transform, vocabulary=tuple(tokens))
+
+
+def _built(plain: Any, field: str) -> Transform:
     kind = plain.get("type", "image") if isinstance(plain, dict) else "image"
     if kind not in ("image", "text"):
         raise Invalid(inside(field, "type"), kind, "image or text")

@@ -17,7 +17,7 @@ from served.archives import ARCHIVES, MANIFEST, files_of_model, write_archive
 from served.model_folders import answer_of, write_model
 from served.network import FEATURES
 from served.pictures import picture
-from served.processes import ENVIRONMENT
+from served.processes import ENVIRONMENT, end_executor
 
 EXAMPLES = np.ones((2, FEATURES), np.float32)
 MOST_BYTES = 1 << 20
@@ -99,6 +99,7 @@ def test_it_is_there_after_the_executor_died_and_can_be_trained(
     module = client.create_from_archive(path, name="mine")
     assert (module["name"], module["archive"]["model"]) == ("mine", "digits")
     assert [one["epoch"] for one in client.checkpoints("mine")] == [3]
+    end_executor(client)
     assert answer_of(client.predict("mine", data=EXAMPLES)) == 2
     client.bind(
         "mine",

@@ -14,6 +14,7 @@ import pytest
 import core as mx
 from app.client import Client
 from app.client.local_server import ServerProcess
+from served.processes import end_executor
 
 WORDS = ["<unk>", "<pad>", "the", "cat", "sat", "on", "a", "mat"]
 TEXT = {"type": "text", "vocabulary": WORDS, "lowercase": True, "unknown": "<unk>"}
@@ -161,6 +162,7 @@ async def test_refused_texts(
 
 async def test_texts_of_modules_that_take_none(api: httpx.AsyncClient) -> None:
     await add(api, [2, 4])
+    assert (await api.get(TRANSFORM)).status_code == 404
     answer = await api.post(PREDICT, json={"text": "a"})
     assert answer.status_code == 422
     await api.put(TRANSFORM, json={**TEXT, "unknown": None})
@@ -182,7 +184,7 @@ def test_a_vocabulary_is_uploaded_as_a_file(
         symbol = mx.sym.identity(mx.sym.Variable("data"), name="ids").tojson()
         client.create_module("echo", symbol, label_names=[])
         client.bind("echo", [{"name": "data", "shape": [1, 4]}], for_training=False)
-        client.init_params("echo")
+        client.init_params("echo", seed=1)
         fields = {"type": "text", "unknown": "<unk>", "padding": "<pad>"}
         view = client.set_transform("echo", "data", vocabulary=file, **fields)
         assert view["transforms"]["data"]["vocabulary_size"] == 8
@@ -192,6 +194,17 @@ def test_a_vocabulary_is_uploaded_as_a_file(
         tokens = ["<unk>", *(f"t{n}" for n in range(40_000))]
         file.write_text(json.dumps({"idx_to_token": tokens, "unknown_token": "<unk>"}))
         client.set_transform("echo", "data", vocabulary=file, type="text")
+        assert client.transform("echo", "data") == {
+            "type": "text",
+            "vocabulary": tokens,
+            "tokens": "words",
+            "lowercase": False,
+            "unknown": "<unk>",
+            "padding": None,
+            "max_length": None,
+            "longer": "cut",
+        }
+        end_executor(client)
         (found,) = client.predict_texts("echo", "data", "t7 what t39999 t0").values()
         np.testing.assert_array_equal(found, [[8, 0, 40_000, 1]])
 

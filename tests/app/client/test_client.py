@@ -110,6 +110,7 @@ CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
         "PUT /v1/modules/m/transforms/i",
         {"type": "text", "vocabulary": ["a", "b"]},
     ),
+    (lambda c: c.transform("m", "i"), "GET /v1/modules/m/transforms/i", None),
     (lambda c: c.delete_transform("m", "i"), "DELETE /v1/modules/m/transforms/i", None),
     (lambda c: c.labels("m", "o"), "GET /v1/modules/m/labels/o", None),
     (lambda c: c.set_labels("m", "o", ["a"]), "PUT /v1/modules/m/labels/o", ["a"]),
