@@ -24,16 +24,14 @@ app = typer.Typer(
     name="modserve",
     help="Train, fine-tune and serve MXNet Module models over HTTP, without MXNet.",
     no_args_is_help=True,
+    rich_markup_mode=None,  # plain text: help and errors come in half the time, and as one line
+    context_settings={"max_content_width": 120},
 )
 
 _OPTIONS = {"models_dir": "models"}
 """Settings whose options have names of their own."""
 keys = typer.Typer(help="API keys of a server.", no_args_is_help=True)
 app.add_typer(keys, name="keys")
-for _name in ("modules", "datasets", "checkpoints", "jobs"):
-    app.add_typer(getattr(commands, _name), name=_name)
-app.command()(commands.train)
-app.command()(commands.predict)
 
 DataDir = Annotated[Path | None, typer.Option(help="Where everything durable lies.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -303,6 +301,12 @@ def openapi(path: Annotated[Path, typer.Argument(help="File to write.")]) -> Non
     from app.main import openapi_text
 
     path.write_text(openapi_text())
+
+
+app.command()(commands.train)
+app.command()(commands.predict)
+for _name in ("modules", "datasets", "checkpoints", "jobs"):
+    app.add_typer(getattr(commands, _name), name=_name)
 
 
 def main() -> None:

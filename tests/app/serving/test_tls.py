@@ -137,7 +137,7 @@ def test_a_file_that_is_none_is_told_before_anything_is_opened(
         (("--tls-key", key), "no --tls-cert"),
     ):
         ended = start(tmp_path, *options)
-        told = " ".join(ended.stderr.replace("│", " ").split()).replace(" ", "")
+        told = " ".join(ended.stderr.split()).replace(" ", "")
         assert ended.returncode == 2, ended.stderr
         assert words.replace(" ", "") in told, ended.stderr
         assert "Traceback" not in ended.stderr
