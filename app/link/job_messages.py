@@ -95,11 +95,17 @@ class JobStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobControl:
-    """Ask a running job to stop: paused with a checkpoint, or cancelled."""
+    """Ask a running job to stop: paused with a checkpoint, or cancelled.
+
+    Attributes:
+        is_void: the attempt holds its job no more: it ends in silence, and what it has trained is
+            not to be seen by the next one.
+    """
 
     job_id: int
     attempt: int
     action: JobAction
+    is_void: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

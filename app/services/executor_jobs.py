@@ -71,6 +71,7 @@ class _Assignment:
         has_place: the executor may work on it.
         is_started: the executor has taken it.
         is_over: its last message came; it is still to be entered.
+        is_void: the job was taken from it.
     """
 
     job: Job
@@ -81,6 +82,7 @@ class _Assignment:
     has_place: bool = False
     is_started: bool = False
     is_over: bool = False
+    is_void: bool = False
 
 
 class ExecutorJobs:
@@ -170,6 +172,7 @@ class ExecutorJobs:
         assignment = self._find(job_id, attempt)
         if assignment is not None:
             self._forget(assignment)
+            assignment.is_void = True
             self._wish(assignment, JobAction.CANCEL)
 
     async def lose_all(self, reason: str) -> None:
@@ -313,9 +316,10 @@ class ExecutorJobs:
         assert action is not None
         job = assignment.job
         try:
-            await self._tell(
-                "control_job", JobControl(job_id=job.id, attempt=job.attempt, action=action)
+            control = JobControl(
+                job_id=job.id, attempt=job.attempt, action=action, is_void=assignment.is_void
             )
+            await self._tell("control_job", control)
         except ExecutorGone as error:
             await self._lose_to_death(assignment, str(error))
         except HostError as error:

@@ -31,6 +31,9 @@ __all__ = ["JobBoard"]
 
 _log = logging.getLogger(__name__)
 
+_FOLLOWED = PASSING | {"superseded"}
+"""Codes of failures after which another attempt comes."""
+
 
 @dataclass(slots=True)
 class _Running:
@@ -123,7 +126,11 @@ class JobBoard:
         running = self._find(control.job_id)
         if running is None or running.context.attempt != control.attempt:
             raise NotFound("job", control.job_id, "this executor does not run this attempt of it")
-        running.context.requested = control.action
+        if control.is_void:
+            self._remove(running)
+            self._revert(running.context)
+        else:
+            running.context.requested = control.action
 
     def advance(self) -> str:
         """Run the next step of the job whose turn it is; a job that fails harms no other.
@@ -201,7 +208,7 @@ class JobBoard:
         context = running.context
         self._remove(running)
         # The attempt that follows is to begin where this one did.
-        is_reverted = error.code in PASSING and self._revert(context)
+        is_reverted = error.code in _FOLLOWED and self._revert(context)
         event = JobFailed(
             job_id=context.job_id,
             attempt=context.attempt,

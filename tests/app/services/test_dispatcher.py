@@ -238,6 +238,7 @@ async def test_job_taken_by_another_server_is_stopped_here(bench, make_bench) ->
             (taken,) = queue.claim(connection, waiting, "cpu(0)", other.presence.server, 2000.0)
         await until(lambda: executor.controls)
         assert (executor.controls[0].attempt, executor.controls[0].action) == (1, "cancel")
+        assert executor.controls[0].is_void
         assert dispatcher.jobs_by_executor == {"cpu(0)": []}
         executor.send(JobCancelled(job_id=job.id, attempt=1))
         await asyncio.sleep(0.1)

@@ -210,6 +210,17 @@ def test_a_later_attempt_does_not_go_on_from_what_an_earlier_one_trained(
     assert driver.host.has_work() is False
 
 
+def test_an_attempt_that_holds_its_job_no_more_leaves_nothing(driver, jobs, make_network, toy_data):
+    start(driver, jobs, make_network(), toy_data)
+    while not driver.of_type("progress"):
+        driver.advance()
+    count = len(driver.events)
+    driver.ask(JobControl(job_id=1, attempt=1, action=JobAction.CANCEL, is_void=True))
+    assert driver.host.has_work() is False
+    assert driver.refusal(calls.DescribeModule(module="net")).code == "not_resident"
+    assert len(driver.events) == count
+
+
 def test_a_resumed_fit_reads_its_checkpoint_beside_the_thread(
     driver, fresh_driver, jobs, make_network, toy_data, monkeypatch
 ):
