@@ -57,10 +57,10 @@ async def safely(step: Callable[[], Awaitable[None]]) -> None:
         await asyncio.sleep(AFTER_ERROR_SECONDS)
 
 
-async def logged(step: Awaitable[None]) -> None:
+async def logged(step: Callable[[], Awaitable[None]]) -> None:
     """Do a step; an error of the store or of ours is logged."""
     try:
-        await step
+        await step()
     except Exception:
         _log.exception("a task of the server goes on after an error")
 

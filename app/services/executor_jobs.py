@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -207,7 +207,7 @@ class ExecutorJobs:
                 for job, start in jobs:
                     assignment = self._assignments[job.id] = _Assignment(job, start)
                     assignment.claimed_at = asyncio.get_running_loop().time()
-                    self._call(self._begin(assignment))
+                    self._call(partial(self._begin, assignment))
                 if len(jobs) < places:
                     return
 
@@ -309,7 +309,7 @@ class ExecutorJobs:
         """Tell the executor what a job is to do, when it has taken the job."""
         assignment.wish = action
         if assignment.is_started and assignment.told is not action:
-            self._call(self._pass_on(assignment))
+            self._call(partial(self._pass_on, assignment))
 
     async def _pass_on(self, assignment: _Assignment) -> None:
         action = assignment.told = assignment.wish
@@ -342,7 +342,7 @@ class ExecutorJobs:
             async for wire in self.client.events():
                 message = self._read(wire)
                 if message is None:
-                    self._call(self._note(wire))
+                    self._call(partial(self._note, wire))
                 else:
                     reports.put_nowait(message)
         finally:
@@ -459,7 +459,7 @@ class ExecutorJobs:
         job = assignment.job
         await in_thread(self._queue.lose, job.id, job.attempt, reason, **how)
 
-    def _call(self, step: Coroutine[Any, Any, None]) -> None:
+    def _call(self, step: Callable[[], Awaitable[None]]) -> None:
         self._spawn(self._calls, logged(step))
 
     def _spawn(self, tasks: set[asyncio.Task[None]], step: Coroutine[Any, Any, None]) -> None:

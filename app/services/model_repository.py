@@ -238,7 +238,8 @@ class ModelRepository:
         del self._states[name]
 
     async def _tell(self, record: ModuleRecord, happening: Happening) -> None:
-        await logged(asyncio.to_thread(self._modules.tell_of_model, record, happening))
+        tell = self._modules.tell_of_model
+        await logged(lambda: asyncio.to_thread(tell, record, happening))
 
     # -- modules ------------------------------------------------------------------------------
 

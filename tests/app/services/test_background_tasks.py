@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from app.errors import ServiceError, StorageFull
 from app.services import background_tasks
-from app.services.background_tasks import cancel_tasks, in_thread, persistently, repeat
+from app.services.background_tasks import cancel_tasks, in_thread, logged, persistently, repeat
 from app.services.bell import Bell
 from app.store.store import DatabaseDamaged
 
@@ -102,3 +103,11 @@ async def test_what_the_store_takes_later_is_waited_out(
         return "entered"
 
     assert await persistently(step) == "entered"
+
+
+async def test_a_step_that_is_given_up_before_it_begins_was_not_begun() -> None:
+    async def step() -> None:
+        raise AssertionError("it was begun")
+
+    await cancel_tasks([asyncio.create_task(logged(step))])
+    gc.collect()  # a coroutine that nobody awaited would be told of now
