@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -190,10 +190,8 @@ class Stepper:
         moves_states = training and self._moves_states(call)
         batch = make_batch(module, tensors, call.bucket, needs_labels=training)
         self._observed = []
-        with ExitStack() as stack:
-            if moves_states:
-                stack.enter_context(self._moving_states())
-            stack.enter_context(client_fault("data"))
+        noting = self._moving_states() if moves_states else nullcontext()
+        with noting, client_fault("data"), ExitStack() as stack:
             if call.monitor is not None:
                 self._observed = stack.enter_context(watched(module.engine, call.monitor))
             module.engine.forward(batch, is_train=training)
@@ -237,10 +235,8 @@ class Stepper:
         if tensors:
             check_names(tensors, names, may_miss=False)
             grads = [array(tensors[name]) for name in names]
-        with ExitStack() as stack:
-            if self._moves_states(call):
-                stack.enter_context(self._moving_states())
-            stack.enter_context(client_fault("out_grads"))
+        noting = self._moving_states() if self._moves_states(call) else nullcontext()
+        with noting, client_fault("out_grads"):
             module.engine.backward(grads)
         return lambda _: ({}, {})
 
