@@ -64,7 +64,7 @@ _EXPECTED = {
     "unexpected_keyword_argument": "no field of this name",
 }
 
-_BRANCHES = frozenset({"int", "str", "float", "bool"})
+_BRANCHES = frozenset({"int", "str", "float", "bool", "MetricSpec"})
 _WRONG_FORMS = frozenset(
     {"missing", "tuple_type", "list_type", "dict_type", "dataclass_type", "dataclass_exact_type"}
 )
@@ -77,7 +77,7 @@ _EXAMPLES = {
     "initializer": '{"initializer": "xavier", "options": {"magnitude": 2}}',
     "options": '{"learning_rate": 0.1}',
     "checkpoint": '{"epochs": 1}',
-    "metrics": '["accuracy"]',
+    "metrics": '["accuracy", {"name": "top_k_accuracy", "options": {"top_k": 5}}]',
     "bucket_keys": "[10, 20, 30]",
 }
 """What fields of these names look like, for those who sent something of another form."""

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import ConfigDict, Field, GetJsonSchemaHandler
+from pydantic import ConfigDict, Discriminator, Field, GetJsonSchemaHandler, Tag
 from pydantic_core import CoreSchema
 
 from app.domain.codec import STRICT_FIELDS, from_plain
@@ -33,7 +33,9 @@ __all__ = [
     "FitParams",
     "JobParams",
     "KeepBest",
+    "Metric",
     "MetricChoice",
+    "MetricSpec",
     "MonitorSpec",
     "PredictParams",
     "ScoreParams",
@@ -94,6 +96,33 @@ class DatasetSource:
 
     dataset: Text
     inputs: dict[str, ArrayOrName] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricSpec:
+    """A metric with its options.
+
+    Attributes:
+        name: MXNet's: ``top_k_accuracy``.
+        options: of it: ``{"top_k": 5}``. ``name`` is the one that its values have; else that of
+            the metric, with those of the outputs, if they are said.
+        outputs: of the module that it is of; all where empty.
+        labels: that these are compared with; all where empty.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    name: Text
+    options: dict[str, Any] = field(default_factory=dict)
+    outputs: tuple[Text, ...] = ()
+    labels: tuple[Text, ...] = ()
+
+
+Metric: TypeAlias = Annotated[
+    Annotated[str, Tag("str")] | Annotated[MetricSpec, Tag("MetricSpec")],
+    Discriminator(lambda given: "str" if isinstance(given, str) else "MetricSpec"),
+]
+"""A metric by its name, or with options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +223,8 @@ class FitParams(DatasetSource):
             to the smallest that holds it.
         initializer: of parameters that are not there yet; None: the module's own, or uniform.
         optimizer: None takes the module's, which must then have one.
-        metrics: names of metrics, for training and validation.
+        metrics: names of metrics, or objects with their options, for training and validation.
+            Positions that only fill an example up to its bucket never count.
         callbacks: options of a callback by its name: ``{"speedometer": {"frequent": 50}}``.
         checkpoint: when to save.
         monitor: report statistics of arrays as events of kind ``statistics``; None reports none.
@@ -213,7 +243,7 @@ class FitParams(DatasetSource):
     bucket_keys: tuple[Positive, ...] = ()
     initializer: InitSpec | None = None
     optimizer: OptimizerSpec | None = None
-    metrics: tuple[str, ...] = ("accuracy",)
+    metrics: tuple[Metric, ...] = ("accuracy",)
     callbacks: dict[str, dict[str, Any]] = field(default_factory=dict)
     checkpoint: CheckpointCadence = CheckpointCadence()
     monitor: MonitorSpec | None = None
@@ -234,7 +264,7 @@ class ScoreParams(DatasetSource):
 
     batch_size: Positive
     bucket_keys: tuple[Positive, ...] = ()
-    metrics: tuple[str, ...] = ("accuracy",)
+    metrics: tuple[Metric, ...] = ("accuracy",)
     num_batch: Positive | None = None
 
 

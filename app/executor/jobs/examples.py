@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -167,6 +167,17 @@ class Examples:
     def fill(self, batch: PlannedBatch) -> dict[str, npt.NDArray[Any]]:
         """Return a batch by input name; valid until the next of the same shape is made."""
         return {one.form.name: one.fill(batch.rows, batch.bucket) for one in self._inputs}
+
+    def lengths_of(
+        self, names: Iterable[str], rows: npt.NDArray[np.intp]
+    ) -> dict[str, npt.NDArray[np.intp]]:
+        """Return the lengths of examples by input, of those inputs that are ragged."""
+        wanted = set(names)
+        return {
+            one.form.name: one.lengths[rows]
+            for one in self._inputs
+            if one.lengths is not None and one.form.name in wanted
+        }
 
     def _common_count(self, prefix: str) -> int:
         counts = {one.form.name: one.count for one in self._inputs}

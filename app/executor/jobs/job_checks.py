@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.domain.job_params import FitParams, JobParams, ScoreParams
 from app.executor.jobs.fit_setup import make_callbacks
-from app.executor.jobs.losses import make_metrics
+from app.executor.jobs.job_metrics import make_metrics
 from app.executor.modules.module_params import make_initializer
 from app.executor.modules.optimizer_specs import make_options
 

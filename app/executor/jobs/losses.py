@@ -1,22 +1,20 @@
-"""Metrics of a job by their names, and the loss that a network's output layers define."""
+"""The loss that a network's output layers define."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from app.executor.faults import client_fault
-from core import metric as metrics
 from core.ndarray import NDArray
 from core.symbol import Symbol
 from core.symbol.graph import Node
 
-__all__ = ["LossMeter", "make_metrics", "update_metric"]
+__all__ = ["LossMeter"]
 
 HostArray = npt.NDArray[Any]
 Rule = Callable[[Any, HostArray, HostArray], float]
@@ -24,26 +22,6 @@ Rule = Callable[[Any, HostArray, HostArray], float]
 
 _SMALLEST_PROBABILITY = 1e-12
 _ORDER_KEEPING = frozenset({"Reshape", "Flatten", "Cast", "BlockGrad", "_copy"})
-
-
-def make_metrics(names: Sequence[str], field: str) -> metrics.CompositeEvalMetric:
-    """Return metrics by MXNet's names; raise HostError for one that is not known."""
-    composite = metrics.CompositeEvalMetric()
-    for position, name in enumerate(names):
-        with client_fault(f"{field}[{position}]"):
-            composite.add(metrics.create(name))
-    return composite
-
-
-def update_metric(
-    metric: metrics.EvalMetric,
-    labels: Mapping[str, NDArray],
-    outputs: Mapping[str, NDArray],
-    field: str,
-) -> None:
-    """Accumulate a batch; a metric that does not fit the module raises HostError."""
-    with client_fault(field):
-        metric.update_dict(labels, outputs)
 
 
 @dataclass(frozen=True, slots=True)

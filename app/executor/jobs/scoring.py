@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.domain.codec import canonical_json
-from app.domain.job_params import PredictParams, ScoreParams
+from app.domain.job_params import Metric, PredictParams, ScoreParams
 from app.domain.module import ModuleKind
 from app.errors import Conflict, Invalid
 from app.executor.background import Waits, awaited, in_background
@@ -18,7 +18,9 @@ from app.executor.jobs.epoch_plan import PlannedBatch, plan_epoch
 from app.executor.jobs.examples import Examples
 from app.executor.jobs.fit_setup import load_examples, report_too_long
 from app.executor.jobs.job_context import JobContext, finite
-from app.executor.jobs.losses import LossMeter, make_metrics, update_metric
+from app.executor.jobs.job_metrics import make_metrics, update_metric
+from app.executor.jobs.losses import LossMeter
+from app.executor.jobs.real_positions import real_positions
 from app.executor.modules.hosted_module import HostedModule, parse_key
 from app.files.durable_files import hidden_sibling, rename_durably, sync_file
 from app.link.job_messages import ExecutorEvent, JobDone
@@ -92,13 +94,15 @@ class Evaluation:
         examples: Examples,
         batch_size: int,
         *,
-        metrics: Sequence[str],
+        metrics: Sequence[Metric],
         bucket_keys: Sequence[int] = (),
         num_batch: int | None = None,
     ) -> None:
         self._pass = _Pass(context, examples, batch_size, bucket_keys, num_batch)
         self._labels = context.module.label_names
-        self._metric = make_metrics(metrics, "metrics")
+        names = context.module.default_symbol.list_outputs()
+        self._metric = make_metrics(metrics, "metrics", names, self._labels)
+        self._examples = examples
         self._loss = LossMeter(context.module.default_symbol)
         self.batches = len(self._pass.batches)
         self.samples = 0
@@ -111,6 +115,9 @@ class Evaluation:
             predictions = as_arrays(outputs)
             count = len(batch.rows) - batch.pad
             self._loss.update(labels, predictions, count)
+            lengths = self._examples.lengths_of(self._labels, batch.rows[:count])
+            real = real_positions(labels, predictions, lengths, count)
+            labels, predictions = real or (labels, predictions)
             update_metric(self._metric, labels, predictions, "metrics")
             self.samples += count
             yield done

@@ -32,7 +32,9 @@ from app.executor.jobs.fit_setup import (
 from app.executor.jobs.fit_state import FitState, read_fit
 from app.executor.jobs.fit_watch import FitWatch
 from app.executor.jobs.job_context import JobContext, finite
-from app.executor.jobs.losses import LossMeter, make_metrics, update_metric
+from app.executor.jobs.job_metrics import make_metrics, update_metric
+from app.executor.jobs.losses import LossMeter
+from app.executor.jobs.real_positions import real_positions
 from app.executor.jobs.scoring import Evaluation, as_arrays
 from app.executor.modules.engine_optimizer import (
     check_saved,
@@ -75,7 +77,8 @@ class FitJob:
         self._params = params
         self._random = random
         self._stream = ("job", context.job_id)
-        self._metric = make_metrics(params.metrics, "metrics")
+        outputs = self._module.default_symbol.list_outputs()
+        self._metric = make_metrics(params.metrics, "metrics", outputs, self._module.label_names)
         self._loss = LossMeter(self._module.default_symbol)
         self._state = FitState(epoch=params.begin_epoch)
         self._lengths: list[int] = []
@@ -319,6 +322,8 @@ class FitJob:
         outputs = dict(zip(engine.output_names, engine.get_outputs(), strict=True))
         labels = {name: given[name] for name in self._module.label_names}
         count = len(planned.rows) - planned.pad
+        lengths = self._examples.lengths_of(labels, planned.rows)
+        real = real_positions(labels, outputs, lengths, count)
         labels, outputs = _without_padding(labels, outputs, len(planned.rows), count)
         if not self._loss.update(labels, outputs, count):
             raise HostError(
@@ -328,7 +333,7 @@ class FitJob:
                 "optimizer",
             )
         update_parameters(engine)
-        update_metric(self._metric, labels, outputs, "metrics")
+        update_metric(self._metric, *(real or (labels, outputs)), "metrics")
         self._module.has_unsaved = True
         state.batch += 1
         state.samples += count

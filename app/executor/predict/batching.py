@@ -91,11 +91,12 @@ class Batching:
         inference = module.inference_of(asked.version)
         if asked.part is not None:
             return self._prepare_part(call, asked, module, inference)
-        prediction = inference.prepare(call.tensors, asked.bucket)
+        tensors = call.tensors if asked.is_strict else inference.as_batch(call.tensors)
+        prediction = inference.prepare(tensors, asked.bucket)
         if asked.is_strict:
-            _check_strictly(asked, prediction, call.tensors)
+            _check_strictly(asked, prediction, tensors)
         work = _Work(asked, inference, prediction)
-        if call.target is not None:
+        if call.target is not None and tensors is call.tensors:
             if len(module.learned) >= _MOST_KNOWN:
                 module.learned.clear()
             without = work._replace(prediction=prediction.of({}))
@@ -140,7 +141,9 @@ class Batching:
 
     def answer(self, asked: Predict, tensors: Arrays) -> Answer | Computation:
         """Answer a prediction alone, in pieces where it is large."""
-        prediction = self._inference(asked).prepare(tensors, asked.bucket)
+        inference = self._inference(asked)
+        given = tensors if asked.is_strict else inference.as_batch(tensors)
+        prediction = inference.prepare(given, asked.bucket)
         result = prediction.result
         if not prediction.is_large:
             return result, prediction.run()

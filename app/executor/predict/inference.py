@@ -22,6 +22,7 @@ from app.executor.predict.inputs import batch_shape, check_names
 from app.executor.predict.padding import fits, lengths_to_add, pad, padded_shape
 from app.executor.predict.prediction import Prediction
 from app.executor.predict.predictor import Parameters, Predictor, SharedMemory
+from app.executor.predict.single_examples import as_batch
 from app.executor.predict.stateful import StatefulPredictor, stateful_predictor
 from app.link.protocols import Arrays
 from core.io import DataDesc
@@ -112,6 +113,13 @@ class Inference:
         lengths = {name: tensor.shape for name, tensor in tensors.items()}
         fit, cut = partial(self._fit, key), cache(partial(self._cut, lengths))
         return Prediction(key, predictor, tensors, rows, fit, cut, is_repeatable, added)
+
+    def as_batch(self, tensors: Arrays) -> Arrays:
+        """Return inputs of one example that came without an axis for several as a batch of it.
+
+        All others are returned as they are.
+        """
+        return as_batch(next(iter(self._buckets.values())).data_shapes, tensors)
 
     def with_buckets(self, buckets: Mapping[str, BucketShapes]) -> Inference:
         """Return the same with other buckets; those that stay as they are keep their plans."""

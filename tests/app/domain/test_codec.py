@@ -37,7 +37,7 @@ def faults(cls: type, data: Any, field: str = "") -> list[FieldError]:
 @pytest.mark.parametrize(
     ("cls", "data", "field", "got", "expected"),
     [
-        (BindSpec, {}, "data_shapes", "nothing", "a value; the field is required"),
+        (BucketShapes, {}, "data_shapes", "nothing", "a value; the field is required"),
         (BindSpec, [], "body", "[]", "an object"),
         (
             BindSpec,

@@ -7,7 +7,8 @@ import pytest
 
 import core as mx
 from app.errors import HostError
-from app.executor.jobs.losses import LossMeter, make_metrics, update_metric
+from app.executor.jobs.job_metrics import make_metrics, update_metric
+from app.executor.jobs.losses import LossMeter
 
 RNG = np.random.default_rng(0)
 

@@ -89,7 +89,7 @@ def test_a_score_in_buckets(driver, jobs, toy_sequences):
 @pytest.mark.parametrize(
     ("params", "field"),
     [
-        ({"metrics": ["perplexity", "f1"]}, "metrics[0]"),
+        ({"metrics": ["top_k_accuracy", "f1"]}, "metrics[0]"),
         ({"inputs": {"data": {"array": "x"}}}, "inputs.data.array"),
         ({"inputs": {"data": {"array": "data", "shape": [3, 2]}}}, "data"),
         ({"bucket_keys": [4]}, "bucket_keys"),

@@ -85,7 +85,8 @@ def test_inference_uses_moving_averages_and_leaves_them(driver, make_network):
     [
         ({}, "data"),
         ({"data": np.zeros((2, 7), dtype=np.float32)}, "data"),
-        ({"data": np.zeros(6, dtype=np.float32)}, "data"),
+        ({"data": np.zeros((1, 1, 6), dtype=np.float32)}, "data"),
+        ({"data": np.zeros(5, dtype=np.float32)}, "data"),
         ({"data": np.zeros((0, 6), dtype=np.float32)}, "data"),
         ({"data": np.zeros((2, 6), dtype=np.float32), "dat": np.zeros(1)}, "dat"),
         (
@@ -229,7 +230,7 @@ def test_a_stranger_among_what_no_bucket_holds_is_not_blamed(bucketed):
 
 
 def test_a_tensor_of_another_rank_is_refused(bucketed):
-    data = np.zeros((1, FEATURES), dtype=np.float32)
+    data = np.zeros(FEATURES, dtype=np.float32)
     refusal = bucketed.refusal(calls.Predict(module="net"), data=data, lengths=np.array([1]))
     assert refusal.field_name == "data"
 

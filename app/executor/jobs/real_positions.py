@@ -1,0 +1,74 @@
+"""Labels and outputs without the positions that only fill examples up to their bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from core.device import cpu
+from core.ndarray import NDArray
+
+__all__ = ["real_positions"]
+
+Arrays = dict[str, NDArray]
+Mask = npt.NDArray[np.bool_]
+
+
+def real_positions(
+    labels: Arrays,
+    outputs: Arrays,
+    lengths: Mapping[str, npt.NDArray[np.intp]],
+    count: int,
+) -> tuple[Arrays, Arrays] | None:
+    """Return labels and outputs with a row for each position of an example that is its own.
+
+    None where there are no others and all have the examples first, or an output has not a row for
+    each position.
+
+    Args:
+        labels: by name, the examples first.
+        outputs: by name; those of each position as ``SoftmaxOutput`` gives them: after the label's
+            axes, in place of both, or, with ``multi_output``, with the classes between them.
+        lengths: of each example, by label; those that are not ragged are not in it.
+        count: examples; those after them only fill up the batch.
+    """
+    if not labels or any(label.ndim < 2 for label in labels.values()):
+        return None
+    masks = {name: _mask(label, lengths.get(name), count) for name, label in labels.items()}
+    rows = {len(output) for output in outputs.values()}
+    if all(mask.all() and mask.size not in rows for mask in masks.values()):
+        return None
+    # Outputs belong to labels in their order; all of them to a lone label.
+    of_outputs = [*masks.values()] * (len(outputs) if len(masks) == 1 else 1)
+    if len(of_outputs) != len(outputs):
+        return None
+    chosen = {}
+    for (name, output), mask in zip(outputs.items(), of_outputs, strict=True):
+        own = _rows(output.asnumpy(), mask)
+        if own is None:
+            return None
+        chosen[name] = _array(own)
+    return {name: _array(labels[name].asnumpy()[mask]) for name, mask in masks.items()}, chosen
+
+
+def _mask(label: NDArray, lengths: npt.NDArray[np.intp] | None, count: int) -> Mask:
+    own = np.full(label.shape[0], label.shape[1]) if lengths is None else np.array(lengths)
+    own[count:] = 0
+    return np.arange(label.shape[1])[None, :] < own[:, None]
+
+
+def _rows(output: npt.NDArray[np.generic], mask: Mask) -> npt.NDArray[np.generic] | None:
+    """Return the rows of real positions; None for an output that has not a row for each."""
+    if output.shape[:2] == mask.shape:
+        return output[mask]
+    if output.shape[:1] == (mask.size,):
+        return output[mask.ravel()]
+    if output.ndim == 3 and (output.shape[0], output.shape[2]) == mask.shape:
+        return np.moveaxis(output, 1, 2)[mask]
+    return None
+
+
+def _array(values: npt.NDArray[np.generic]) -> NDArray:
+    return NDArray(np.ascontiguousarray(values), cpu(0))
