@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from pathlib import Path
@@ -109,6 +110,31 @@ async def test_a_text_goes_to_the_smallest_bucket_that_holds_it(api: httpx.Async
     answer = await api.post(PREDICT, json={"text": "the cat sat"})
     assert answer.status_code == 422
     assert "got more tokens, expected at most 2" in answer.json()["detail"]
+
+
+async def test_each_of_many_clients_gets_its_own_answer(
+    server: ServerProcess, api: httpx.AsyncClient
+) -> None:
+    await add(api, [2, None], buckets=[2, 4, 6])
+    await api.put(TRANSFORM, json=TEXT)
+    random = np.random.default_rng(5)
+    asked = [random.integers(2, 8, random.integers(1, 7)).tolist() for _ in range(120)]
+    limits = httpx.Limits(max_connections=40)
+    async with httpx.AsyncClient(base_url=server.url, timeout=60, limits=limits) as many:
+
+        async def ask_for(places: list[int]) -> list[Any]:
+            text = " ".join(WORDS[place] for place in places)
+            outputs = (await many.post(PREDICT, json={"text": text})).json()["outputs"]
+            ids = np.ravel(outputs["ids_output"]["data"]).tolist()
+            return [ids[: len(places)], outputs["count_output"]["data"]]
+
+        given_up = [asyncio.create_task(ask_for(places)) for places in asked[:20]]
+        wanted = [asyncio.create_task(ask_for(places)) for places in asked]
+        await asyncio.wait(given_up, return_when=asyncio.FIRST_COMPLETED)
+        for task in given_up:
+            task.cancel()  # their connections are closed, whatever was asked by them
+        found = await asyncio.gather(*wanted)
+    assert found == [[places, [len(places)]] for places in asked]
 
 
 async def test_examples_may_lie_along_the_second_axis(api: httpx.AsyncClient) -> None:
