@@ -22,19 +22,38 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="modserve",
-    help="Train, fine-tune and serve MXNet Module models over HTTP, without MXNet.",
     no_args_is_help=True,
     rich_markup_mode=None,  # plain text: help and errors come in half the time, and as one line
     context_settings={"max_content_width": 120},
 )
 
-_OPTIONS = {"models_dir": "models"}
+_OPTIONS = {"models_dir": "models", "devices": "device"}
 """Settings whose options have names of their own."""
 keys = typer.Typer(help="API keys of a server.", no_args_is_help=True)
 app.add_typer(keys, name="keys")
 
 DataDir = Annotated[Path | None, typer.Option(help="Where everything durable lies.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"modserve {version('modserve')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Train, fine-tune and serve MXNet Module models over HTTP, without MXNet."""
 
 
 @app.command()
@@ -44,6 +63,10 @@ def serve(
     data_dir: DataDir = None,
     models: Annotated[
         Path | None, typer.Option(help="Folder of models to serve, a folder each.")
+    ] = None,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(help="cpu, gpu or gpu(1); once for each that has modules of its own."),
     ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate chain, for HTTPS.")] = None,
@@ -61,6 +84,7 @@ def serve(
         "port": port,
         "data_dir": data_dir,
         "models_dir": models,
+        "devices": tuple(device) if device else None,
         "log_level": log_level,
         "tls_cert": tls_cert,
         "tls_key": tls_key,

@@ -53,7 +53,7 @@ class Settings(BaseSettings):
     database_url: str | None = None
     """SQLAlchemy URL of the store; None is SQLite in ``data_dir``."""
     devices: tuple[str, ...] = Field(default=("cpu(0)",), min_length=1)
-    """One executor each; as JSON: ``["gpu(0)", "gpu(1)"]``."""
+    """One executor each; as JSON: ``["gpu(0)", "gpu(1)"]``. ``gpu`` is the first one."""
     executor_form: Literal["process", "in_process"] = "process"
     """Where executors run: one spawned process each, or inside the server (for tests)."""
     threads: int | None = Field(default=None, ge=1, le=1024)
@@ -130,6 +130,7 @@ class Settings(BaseSettings):
     @field_validator("devices")
     @classmethod
     def _check_devices(cls, devices: tuple[str, ...]) -> tuple[str, ...]:
+        devices = tuple(f"{one}(0)" if one in ("cpu", "gpu") else one for one in devices)
         for device in devices:
             if not _DEVICE.fullmatch(device):
                 raise ValueError(f"got {device!r}, expected a device like cpu(0) or gpu(1)")

@@ -82,7 +82,7 @@ class ModuleBody:
         buckets: lengths, for a module with a bucket of each from the one ``symbol``, which must
             hold for any; ``bind`` then has open axes.
         default_bucket_key: the bucket that ``bind`` binds; it must have every parameter. The
-            largest where ``buckets`` are given.
+            largest where it is not said and all keys are numbers.
         data_names, label_names, state_names: inputs of the symbol; worked out where None.
         kind: as the symbol or symbols say where None.
         fixed_param_names, fixed_param_patterns, excluded_param_patterns: parameters that are not
@@ -235,6 +235,8 @@ class ModuleBody:
             return str(max(self.buckets))
         if self.default_bucket_key is None:
             assert self.symbols is not None
+            if self.symbols and all(key.isdecimal() for key in self.symbols):
+                return max(self.symbols, key=int)
             raise Invalid("default_bucket_key", None, f"one of {', '.join(self.symbols)}")
         return self.default_bucket_key
 

@@ -186,6 +186,10 @@ def _json_of(
     yield b"}" + (b"," + rest if extra else b"}")
 
 
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, list) or (isinstance(value, dict) and "data" in value)
+
+
 def read_members(
     parsed: Any, dtypes: Mapping[str, str] | None = None, needs_inputs: bool = True
 ) -> tuple[Tensors, dict[str, Any]]:
@@ -193,6 +197,8 @@ def read_members(
     if not isinstance(parsed, dict):
         raise Invalid("body", parsed, 'an object: {"inputs": {"data": [[...]]}}')
     inputs = parsed.pop("inputs", None if needs_inputs else {})
+    if inputs is None:  # {"data": [[...]]}, which means one thing
+        inputs = {name: parsed.pop(name) for name in [*parsed] if _is_tensor(parsed[name])} or None
     if not isinstance(inputs, dict):
         raise Invalid("inputs", inputs, 'tensors by name: {"data": [[...]]}')
     if len(parsed) > _MOST_MEMBERS:

@@ -6,6 +6,7 @@ import json
 import socket
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -204,3 +205,14 @@ def test_help_and_wrong_options_load_no_table_of_rich() -> None:
     code = "import sys, app.cli; print('rich' in sys.modules, 'httpx' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["False", "False"]
+
+
+def test_version() -> None:
+    result = run("--version")
+    assert (result.exit_code, result.output) == (0, f"modserve {version('modserve')}\n")
+
+
+def test_devices_by_option(runs: Runs) -> None:
+    assert run("serve", "--device", "gpu", "--device", "cpu(1)").exit_code == 0
+    assert runs.settings.devices == ("gpu(0)", "cpu(1)")
+    assert "--device: got 'tpu'" in run("serve", "--device", "tpu").output

@@ -61,7 +61,8 @@ Values = tuple[Mapping[str, NDArray], Mapping[str, NDArray]]
 
 
 def parse_context(text: str, field: str) -> Context:
-    """Return the context that ``cpu(0)`` or ``gpu(1)`` names, if it is there; raise Invalid."""
+    """Return the context of ``cpu(0)``, ``gpu(1)`` or ``gpu``, the first one; raise Invalid."""
+    text = f"{text}(0)" if text in ("cpu", "gpu") else text
     kind, _, rest = text.partition("(")
     number = rest.removesuffix(")")
     if kind not in ("cpu", "gpu") or not rest.endswith(")") or not number.isdecimal():

@@ -106,8 +106,9 @@ async def test_a_symbol_for_each_bucket(api: httpx.AsyncClient) -> None:
         "symbols[9]": ("my-9-symbol.json", SYMBOL),
         "params": ("my-0001.params", PARAMS),
     }
-    created = await upload(api, given=given, default_bucket_key="9")
+    created = await upload(api, given=given)
     assert (created["kind"], created["bucket_keys"]) == ("bucketing", ["5", "9"])
+    assert created["default_bucket_key"] == "9"  # the largest
     assert created["params"] == "checkpoint"
 
 

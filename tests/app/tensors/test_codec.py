@@ -227,3 +227,23 @@ def test_the_answer_has_the_first_type_accepted(
     accept: str | None, single: bool, expected: str
 ) -> None:
     assert negotiate(accept, single) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "shapes", "rest"),
+    [
+        (b'{"data": [[1, 2]]}', {"data": (1, 2)}, {}),
+        (b'{"a": [1], "b": {"shape": [2], "data": [1, 2]}, "bucket": 3}', None, {"bucket": 3}),
+        (b'{"inputs": {"data": [1]}, "extra": [2]}', {"data": (1,)}, {"extra": [2]}),
+    ],
+)
+def test_tensors_without_inputs_around_them(body: bytes, shapes: dict | None, rest: dict) -> None:
+    tensors, others = decode(JSON, body, names=["data"], limit=100, setting="LIMIT")
+    assert {name: one.shape for name, one in tensors.items()} == (shapes or {"a": (1,), "b": (2,)})
+    assert others == rest
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"data": 1}', b'{"bucket": "3"}'])
+def test_no_tensors_at_all(body: bytes) -> None:
+    with pytest.raises(Invalid, match=r"inputs: .*expected tensors by name"):
+        decode(JSON, body, names=["data"], limit=100, setting="LIMIT")
