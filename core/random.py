@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,15 @@ from core.device import Context, current_context
 from core.errors import MXNetError, UsageError
 from core.types import Array, DType, Shape
 
-__all__ = ["DeviceRandom", "device_random", "get_state", "host_random", "seed", "set_state"]
+__all__ = [
+    "DeviceRandom",
+    "device_random",
+    "get_state",
+    "host_random",
+    "own_generators",
+    "seed",
+    "set_state",
+]
 
 _FLOAT32 = np.dtype("float32")
 
@@ -137,18 +147,47 @@ def hash_device(context: Context) -> int:
     return (context.device_typeid << 32) | context.device_id
 
 
+class _Generators:
+    """One generator per device, made on first use."""
+
+    def __init__(self) -> None:
+        self.seed = secrets.randbits(63)
+        self.by_context: dict[Context, DeviceRandom] = {}
+
+
 _lock = threading.Lock()
-_generators: dict[Context, DeviceRandom] = {}
-_seed = secrets.randbits(63)
+_shared = _Generators()
+_of_thread = threading.local()
+
+
+def _present() -> _Generators:
+    """Return the generators that this thread draws from."""
+    found: _Generators = getattr(_of_thread, "generators", _shared)
+    return found
+
+
+@contextmanager
+def own_generators() -> Iterator[None]:
+    """Let this thread have generators of its own within the block.
+
+    They begin at a place nobody can foresee; see ``set_state``. What other threads draw meanwhile
+    depends on nothing that is drawn here, nor the other way round.
+    """
+    before = _present()
+    _of_thread.generators = _Generators()
+    try:
+        yield
+    finally:
+        _of_thread.generators = before
 
 
 def device_random(context: Context | None = None) -> DeviceRandom:
     """Return the generator of a context, made on first use."""
-    context = context or current_context()
+    context, present = context or current_context(), _present()
     with _lock:
-        if context not in _generators:
-            _generators[context] = DeviceRandom(context, _seed)
-        return _generators[context]
+        if context not in present.by_context:
+            present.by_context[context] = DeviceRandom(context, present.seed)
+        return present.by_context[context]
 
 
 def host_random() -> DeviceRandom:
@@ -158,35 +197,34 @@ def host_random() -> DeviceRandom:
 
 def seed(seed_state: int, ctx: Context | str = "all") -> None:
     """Seed the generator of one context, or of all present and future ones (``mx.random.seed``)."""
-    global _seed
     if isinstance(ctx, Context):
         device_random(ctx).seed(seed_state)
         return
     if ctx != "all":
         raise UsageError(f"ctx is {ctx!r}; expected a context or 'all'")
+    present = _present()
     with _lock:
-        _seed = int(seed_state)
-        for generator in _generators.values():
-            generator.seed(_seed)
+        present.seed = int(seed_state)
+        for generator in present.by_context.values():
+            generator.seed(present.seed)
 
 
 def get_state() -> dict[str, Any]:
     """Return the positions of all generators as plain data (JSON-serialisable)."""
+    present = _present()
     with _lock:
-        return {
-            "seed": _seed,
-            "devices": {str(ctx): generator.get_state() for ctx, generator in _generators.items()},
-        }
+        devices = {str(ctx): one.get_state() for ctx, one in present.by_context.items()}
+        return {"seed": present.seed, "devices": devices}
 
 
 def set_state(state: dict[str, Any]) -> None:
     """Go on from what ``get_state`` returned; a device it does not list begins its sequence."""
-    global _seed
+    present = _present()
     with _lock:
-        _seed = int(state["seed"])
-        for context, generator in _generators.items():
+        present.seed = int(state["seed"])
+        for context, generator in present.by_context.items():
             if str(context) not in state["devices"]:
-                generator.seed(_seed)
+                generator.seed(present.seed)
     for name, position in state["devices"].items():
         kind, number = name.rstrip(")").split("(")
         device_random(Context(kind, int(number))).set_state(position)

@@ -343,10 +343,9 @@ class ModuleHost:
 
     # -- binding, parameters, optimizer -------------------------------------------------------
 
-    def _bind(self, call: calls.Bind, tensors: Arrays) -> Answer:
+    def _bind(self, call: calls.Bind, tensors: Arrays) -> Computation:
         module = self._idle(call.module, "binding")
-        module.bind(call.spec)
-        return describe_module(module), {}
+        return self._alone(call, lambda: module.bind(call.spec))
 
     def _reshape(self, call: calls.Reshape, tensors: Arrays) -> Answer:
         module = self._idle(call.module, "reshaping")
@@ -382,7 +381,9 @@ class ModuleHost:
                 self._random.enter(module.name)
             else:
                 self._random.seed(module.name, call.spec.seed, module.contexts)
-            init_params(module, call.spec, tensors, "", kept)
+            work = partial(init_params, module, call.spec, tensors, "", kept)
+            drawn = module.beside(self._random.drawn_apart(module.name, work))
+            self._random.set_position(module.name, (yield from drawn))
 
         return self._alone(call, make)
 

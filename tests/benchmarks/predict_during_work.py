@@ -4,7 +4,7 @@ Prints the median, 99th percentile and maximum of predictions of one MNIST digit
 after the other: alone, while LeNet trains, while it trains and saves a checkpoint after each batch,
 while a fit begins that loads a dataset of 750 MB, while another client asks for predictions of
 84,000 examples at once, and while modules of 400 MB are restored (the memory budget has room for
-one of them alone), load a checkpoint, and are set.
+one of them alone), load a checkpoint, are set, saved, initialized and bound.
 """
 
 from __future__ import annotations
@@ -138,9 +138,14 @@ def large_predictions(url: str, seconds: float, stop: Callable[[], bool]) -> lis
 def make_wide(client: Client, name: str) -> None:
     """Create a module of 400 MB with a checkpoint."""
     client.create_module(name, wide_network())
-    client.bind(name, data_shapes=[{"name": "data", "shape": [1, WIDTH]}], for_training=False)
+    bind_wide(client, name)
     client.init_params(name, "uniform", seed=1)
     client.save_checkpoint(name, 1)
+
+
+def bind_wide(client: Client, name: str) -> None:
+    """Bind a module of 400 MB."""
+    client.bind(name, data_shapes=[{"name": "data", "shape": [1, WIDTH]}], for_training=False)
 
 
 def wide_network() -> str:
@@ -173,6 +178,12 @@ def measure_wide(server_url: str, client: Client, seconds: float) -> None:
     values = {name: np.zeros(shape, "f") for name, shape in WIDE_SHAPES.items()}
     with measured(server_url, "400 MB of parameters") as notes:
         notes.append(each_took(lambda: client.set_params("wide", values), seconds))
+    with measured(server_url, "400 MB saved") as notes:
+        notes.append(each_took(lambda: client.save_checkpoint("wide", 1), seconds))
+    with measured(server_url, "400 MB initialized") as notes:
+        notes.append(each_took(lambda: client.init_params("wide", "uniform", seed=1), seconds))
+    with measured(server_url, "400 MB bound anew") as notes:
+        notes.append(each_took(lambda: bind_wide(client, "wide"), seconds))
 
 
 def main() -> None:

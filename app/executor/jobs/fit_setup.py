@@ -90,7 +90,7 @@ def report_too_long(context: JobContext, examples: Examples, lengths: Sequence[i
 
 def bind_for_fit(
     module: HostedModule, examples: Examples, batch_size: int, lengths: Sequence[int]
-) -> None:
+) -> Waits[None]:
     """Bind the module for training with the shapes of the job's batches, unless it is so bound.
 
     Raises:
@@ -120,7 +120,7 @@ def bind_for_fit(
     if present is not None:
         wanted = dataclasses.replace(wanted, buckets={**present.buckets, **buckets})
     if present != wanted:
-        module.bind(wanted)
+        yield from module.bind(wanted)
 
 
 def choose_init(context: JobContext, params: FitParams) -> InitSpec | None:

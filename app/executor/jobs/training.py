@@ -141,7 +141,7 @@ class FitJob:
         report_too_long(context, self._examples, self._lengths)
         self._watch.check(self._metric_names())
         has_unsaved = module.has_unsaved
-        bind_for_fit(module, self._examples, params.batch_size, self._lengths)
+        yield from bind_for_fit(module, self._examples, params.batch_size, self._lengths)
         yield None
         for warning in context.start.warnings:
             context.log(warning, "warning")

@@ -242,8 +242,21 @@ class HostedModule:
 
     # -- binding ----------------------------------------------------------------------------
 
-    def bind(self, spec: BindSpec) -> None:
+    def bind(self, spec: BindSpec) -> Waits[None]:
         """Bind, or bind anew; parameters and optimizer stay. What is refused changes nothing."""
+        fresh = yield from self.beside(self._bound, spec)
+        self._parked = park_optimizer(self.engine) or self._parked
+        self._early = None
+        self.engine = fresh
+        self.basis += 1
+        self.record = self.record.evolve(bind=spec)
+        self.forget_plans()
+        self.versions.clear()  # whose parameters may not fit any more
+        if self.record.params is not None:
+            self._finish_binding()
+
+    def _bound(self, spec: BindSpec) -> Engine:
+        """Return another engine that is bound, with the parameters that there are."""
         values = self.values()
         check_bind(self, spec, {**values[0], **values[1]} if values else {})
         fresh = self._make_engine()
@@ -257,15 +270,7 @@ class HostedModule:
             )
             if values is not None:
                 fresh.set_params(*values)
-        self._parked = park_optimizer(self.engine) or self._parked
-        self._early = None
-        self.engine = fresh
-        self.basis += 1
-        self.record = self.record.evolve(bind=spec)
-        self.forget_plans()
-        self.versions.clear()  # whose parameters may not fit any more
-        if values is not None:
-            self._finish_binding()
+        return fresh
 
     def reshape(self, shapes: BucketShapes) -> None:
         """Change the input shapes; raise Conflict for a module with buckets."""
@@ -352,10 +357,7 @@ class HostedModule:
     # -- parameters and optimizer -----------------------------------------------------------
 
     def install(self, values: Values, source: ParamsSource) -> None:
-        """Take over parameters, bound or not.
-
-        Names are checked already, and where the module is bound, shapes too.
-        """
+        """Take over parameters, bound or not; names are checked, and where it is bound, shapes."""
         if self.record.bind is None:
             self._early = values
             self.record = self.record.evolve(params=source, lost=False)

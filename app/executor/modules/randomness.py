@@ -7,11 +7,11 @@ while it runs, so that what it draws does not depend on what else the executor d
 from __future__ import annotations
 
 import secrets
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, ClassVar
 
 from core.device import Context, cpu
-from core.random import device_random, get_state, set_state
+from core.random import device_random, get_state, own_generators, set_state
 from core.random import seed as seed_engine
 
 __all__ = ["RandomStreams"]
@@ -21,7 +21,7 @@ class RandomStreams:
     """The positions of one executor's streams.
 
     The stream entered last, of whichever executor, is the position of the engine's generators, so
-    all executors of a process must share one thread or draw nothing.
+    all executors of a process must share one thread or draw nothing, but ``drawn_apart``.
     """
 
     _active: ClassVar[tuple[RandomStreams, Hashable] | None] = None
@@ -57,6 +57,21 @@ class RandomStreams:
         self._activate(key)
         self._kept.pop(key, None)
         set_state(position)
+
+    def drawn_apart(self, key: Hashable, work: Callable[[], None]) -> Callable[[], dict[str, Any]]:
+        """Return work that draws from a stream in whichever thread it is done in.
+
+        It returns the position that the stream is to go on from, see ``set_position``.
+        """
+        position = self.position(key)
+
+        def draw() -> dict[str, Any]:
+            with own_generators():
+                set_state(position)
+                work()
+                return get_state()
+
+        return draw
 
     def forget(self, key: Hashable) -> None:
         """Drop a stream."""

@@ -25,7 +25,7 @@ def restored_module(call: RestoreModule, random: RandomStreams) -> Waits[HostedM
     record = call.record
     module = yield from awaited(in_background(HostedModule, record))
     if record.bind is not None:
-        yield from module.beside(module.bind, record.bind)
+        yield from module.bind(record.bind)
     if record.lost:
         module.record = module.record.evolve(lost=True)
     elif call.checkpoint is not None:

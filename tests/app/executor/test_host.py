@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from concurrent.futures import wait
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from typing import Any
 
+import numpy as np
 import pytest
 
 import core as mx
-from app.domain.module import SINGLE, InitSpec, ModuleRecord, OptimizerSpec
+from app.domain.module import SINGLE, BindSpec, InitSpec, ModuleRecord, OptimizerSpec
 from app.errors import HostError, Invalid
+from app.executor import host
 from app.executor.host import ModuleHost
+from app.executor.modules.hosted_module import HostedModule
 from app.link import calls
 from app.link.protocols import Priority
-from served.perceptron import BATCH, FEATURES
+from served.perceptron import BATCH, FEATURES, data_shape, label_shape
 
 # -- the table of calls ------------------------------------------------------------------------
 
@@ -172,6 +178,72 @@ def test_a_network_without_a_loss_needs_no_labels(driver):
     net = mx.sym.softmax(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc"))
     driver.create(net)
     assert driver.describe()["label_names"] == []
+
+
+class Gated:
+    """Work that waits, in its thread, until it may go on."""
+
+    def __init__(self, work: Callable[..., Any]) -> None:
+        self._work = work
+        self.may_go_on = threading.Event()
+
+    def __call__(self, *arguments: Any) -> Any:
+        assert self.may_go_on.wait(60)
+        return self._work(*arguments)
+
+
+def begin(driver: Any, call: Any) -> tuple[Any, Future[Any]]:
+    """Begin a call; return its steps, and what the first of them leaves to another thread."""
+    method, params = calls.to_call(call)
+    computation = driver.host.handle(method, params, {})
+    assert computation.is_exclusive
+    steps = computation.run({})
+    pending = next(steps)
+    assert isinstance(pending, Future)
+    assert not pending.done()
+    return steps, pending
+
+
+def finish(steps: Any, gate: Gated, pending: Future[Any]) -> None:
+    gate.may_go_on.set()
+    wait([pending])
+    with pytest.raises(StopIteration):
+        next(steps)
+
+
+def test_others_are_answered_while_a_module_is_bound_and_initialized(
+    driver, fresh_driver, make_network, toy_data, monkeypatch
+):
+    expected = fresh_driver()
+    expected.create(make_network())
+    expected.bind()
+    expected.ask(calls.InitParams(module="net", spec=InitSpec(seed=7)))
+
+    driver.ready()
+    batch = {name: array[:BATCH] for name, array in toy_data.items()}
+    driver.create(make_network(), name="new")
+    spec = BindSpec(data_shapes=(data_shape(BATCH),), label_shapes=(label_shape(BATCH),))
+    gate = Gated(HostedModule._bound)
+    monkeypatch.setattr(HostedModule, "_bound", lambda *arguments: gate(*arguments))
+    steps, pending = begin(driver, calls.Bind(module="new", spec=spec))
+    driver.step(batch)
+    assert driver.describe("new")["stage"] == "created"
+    finish(steps, gate, pending)
+    assert driver.describe("new")["stage"] == "bound"
+
+    gate = Gated(host.init_params)
+    monkeypatch.setattr(host, "init_params", gate)
+    steps, pending = begin(driver, calls.InitParams(module="new", spec=InitSpec(seed=7)))
+    monkeypatch.undo()
+    driver.ask(calls.InitParams(module="net", spec=InitSpec()))  # draws meanwhile
+    finish(steps, gate, pending)
+    for name, value in driver.params("new").items():
+        np.testing.assert_array_equal(value, expected.params()[name])
+    # The stream goes on where the initialization has left it.
+    for one, name in ((driver, "new"), (expected, "net")):
+        one.ask(calls.InitParams(module=name, spec=InitSpec()))
+    for name, value in driver.params("new").items():
+        np.testing.assert_array_equal(value, expected.params()[name])
 
 
 def test_a_module_is_copied_when_it_is_saved_and_written_beside_the_thread(

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -35,6 +38,34 @@ def test_streams_do_not_disturb_one_another():
     draw()
     streams.enter("a")
     assert drawn + draw() == expected
+
+
+def test_work_in_another_thread_draws_from_its_stream_alone():
+    alone = RandomStreams()
+    alone.seed("a", 1, [mx.cpu(0), mx.cpu(1)])
+    expected = [draw(), draw(1), draw(), draw(1)]
+
+    streams = RandomStreams()
+    streams.seed("a", 1, [mx.cpu(0), mx.cpu(1)])
+    drawn: list[list[float]] = []
+    has_begun, may_go_on = threading.Event(), threading.Event()
+
+    def work() -> None:
+        drawn.append(draw())
+        has_begun.set()
+        assert may_go_on.wait(30)
+        drawn.append(draw(1))
+
+    with ThreadPoolExecutor(1) as pool:
+        position = pool.submit(streams.drawn_apart("a", work))
+        assert has_begun.wait(30)
+        streams.seed("b", 2, [mx.cpu(0)])
+        ours = draw()
+        may_go_on.set()
+        streams.set_position("a", position.result())
+    assert [*drawn, draw(), draw(1)] == expected
+    streams.seed("b", 2, [mx.cpu(0)])
+    assert draw() == ours
 
 
 def test_a_position_can_be_gone_back_to():
