@@ -10,6 +10,7 @@ import time
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import orjson
 
 from app.errors import HostError
@@ -195,10 +196,13 @@ class SocketChannel:
             return tensors
         if not isinstance(tensors, Mapping) or not tensors:
             return None
+        arrays = {name: np.asarray(value) for name, value in tensors.items()}
         try:
-            return self._port.copy(tensors)
+            buffers = self._port.reserve_for(arrays)
         except SlabsExhausted as error:
             raise HostError("unavailable", f"the answer cannot be sent: {error}") from None
+        buffers.copy(arrays)
+        return buffers
 
     def refuse(self, call: IncomingCall, error: HostError) -> None:
         """Answer a call with an error."""

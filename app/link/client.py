@@ -149,7 +149,8 @@ class ExecutorClient(Protocol):
 
         Args:
             target: what it is asked of; one object for all that are alike.
-            pieces: the bytes of each input, C-contiguous; copied before this returns.
+            pieces: the bytes of each input, C-contiguous; they stay as they are until the outcome
+                is there, or the prediction was withdrawn: large ones are copied by a thread.
             on_outcome: called on the event loop, never before this returns.
             deadline: on the machine's monotonic clock, after which it is refused with
                 ``timed_out``; 0 for none.

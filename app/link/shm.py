@@ -75,6 +75,11 @@ class Slab:
         fd, self._fd = self._fd, None
         return fd
 
+    @property
+    def was_sent(self) -> bool:
+        """True where the other side may know of it."""
+        return self._fd is None
+
     def close_fd(self) -> None:
         """Close the descriptor; the mapping stays."""
         if self._fd is not None:
@@ -230,8 +235,9 @@ class SlabPool:
             size = max(size for size, slabs in self._idle.items() if slabs)
             slab = self._idle[size].popleft()
             self._idle_total -= size
+            if slab.was_sent:
+                self.forgotten.append(slab.id)
             slab.close()
-            self.forgotten.append(slab.id)
 
 
 class SlabMap:

@@ -50,6 +50,18 @@ class SlabBuffers(Buffers):
         """Tell whether the slab is held and belongs to this pool."""
         return self._pool is pool
 
+    def write(self, pieces: Sequence[Piece]) -> None:
+        """Copy the bytes of each tensor into it, without the interpreter's lock."""
+        whole = np.frombuffer(self.slab.mapping, np.uint8)
+        for placement, piece in zip(self.layout.placements, pieces, strict=True):
+            if len(piece):
+                whole[placement[3] : placement[3] + len(piece)] = np.frombuffer(piece, np.uint8)
+
+    def copy(self, tensors: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Copy tensors into it, C-contiguous and in native byte order."""
+        for name, target in self.tensors.items():
+            np.copyto(target, tensors[name])
+
     def release(self) -> None:
         """Give the slab back to its pool; the tensors are gone from here on."""
         if self._pool is not None:
@@ -78,22 +90,14 @@ class SlabPort:
         slab = self.pool.acquire(layout.size)
         return SlabBuffers(self.pool, slab, layout)
 
-    def copy(self, tensors: Mapping[str, npt.NDArray[Any]]) -> SlabBuffers:
-        """Return copies of tensors, C-contiguous and in native byte order."""
-        arrays = {name: np.asarray(value) for name, value in tensors.items()}
-        buffers = self.reserve({name: (a.shape, a.dtype) for name, a in arrays.items()})
-        for name, target in buffers.tensors.items():
-            np.copyto(target, arrays[name])
-        return buffers
+    def reserve_for(self, tensors: Mapping[str, npt.NDArray[Any]]) -> SlabBuffers:
+        """Return uninitialised tensors like some; raise SlabsExhausted or TypeError."""
+        return self.reserve({name: (one.shape, one.dtype) for name, one in tensors.items()})
 
-    def fill(self, signature: Signature, pieces: Sequence[Piece]) -> SlabBuffers:
-        """Return tensors whose bytes are given one after the other; raise SlabsExhausted."""
+    def reserve_as(self, signature: Signature) -> SlabBuffers:
+        """Return uninitialised tensors of a signature; raise SlabsExhausted."""
         layout = Layout([*signature.placements], max(signature.nbytes, 1))
-        slab = self.pool.acquire(layout.size)
-        memory = memoryview(slab.mapping)
-        for placement, piece in zip(layout.placements, pieces, strict=True):
-            memory[placement[3] : placement[3] + len(piece)] = piece
-        return SlabBuffers(self.pool, slab, layout)
+        return SlabBuffers(self.pool, self.pool.acquire(layout.size), layout)
 
     def attach(self, frame: Frame, buffers: SlabBuffers | None) -> list[int]:
         """Add this side's fields to a frame; return descriptors to send with it and then close."""

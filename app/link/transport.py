@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from app.errors import ExecutorGone, ExecutorKilled, HostError
 from app.link.client import Asked, Buffers, OnOutcome, Outcome, Reply, Tensors, TensorSpecs
 from app.link.frames import (
@@ -28,6 +30,7 @@ from app.link.frames import (
     encode_value,
     send_some,
 )
+from app.link.large_copies import copy_tensors, write_pieces
 from app.link.packed_frames import BatchFacts, asked_frame, asked_record, read_answered
 from app.link.shm import SlabsExhausted
 from app.link.signatures import NumberedByPeer, Numbers, Signature, Target
@@ -60,7 +63,9 @@ class _Pending:
 class _Prediction(Asked):
     """A prediction under way, in a slot or in buffers."""
 
-    __slots__ = ("_connection", "buffers", "call_id", "on_outcome", "slot", "target")
+    __slots__ = (
+        *("_connection", "buffers", "call_id", "is_asked", "on_outcome", "slot", "target"),
+    )
 
     def __init__(
         self, connection: Connection, call_id: int, target: Target, on_outcome: OnOutcome
@@ -71,12 +76,14 @@ class _Prediction(Asked):
         self.on_outcome: OnOutcome | None = on_outcome
         self.slot = -1
         self.buffers: SlabBuffers | None = None
+        self.is_asked = False
 
     def withdraw(self) -> None:
         """Give it up; the executor is told, and what it was using comes back with its answer."""
         if self.on_outcome is not None:
             self.on_outcome = None
-            self._connection.drop(self.call_id)
+            if self.is_asked:
+                self._connection.drop(self.call_id)
 
     def end(self, outcome: Outcome | Exception) -> None:
         """Tell the outcome to who waits for it, if somebody still does."""
@@ -167,7 +174,7 @@ class Connection:
         try:
             self._check_open()
             value = encode_value(params or {})
-            buffers = self._to_buffers(tensors)
+            buffers = await self._to_buffers(tensors)
         except BaseException:
             if isinstance(tensors, Buffers):
                 tensors.release()
@@ -201,7 +208,7 @@ class Connection:
                 prediction.slot = self._slots.take()
                 self._slots.write(prediction.slot, offsets, pieces)
             else:
-                prediction.buffers = self._port.fill(target.inputs, pieces)
+                prediction.buffers = self._port.reserve_as(target.inputs)
         except SlabsExhausted as error:
             raise HostError("unavailable", f"the request cannot be taken: {error}") from None
         self._next_id += 1
@@ -209,8 +216,7 @@ class Connection:
         if prediction.buffers is None:
             self._ask(prediction, deadline, priority)
         else:
-            frame = {"id": self._next_id, "call": "predict", "params": target.params}
-            self._send(frame | {"deadline": deadline, "priority": priority}, prediction.buffers)
+            self._copy_and_ask(prediction, pieces, deadline, priority)
         return prediction
 
     def drop(self, call_id: int) -> None:
@@ -242,21 +248,50 @@ class Connection:
 
     # -- sending ------------------------------------------------------------------------------
 
-    def _to_buffers(self, tensors: Tensors | Buffers | None) -> SlabBuffers | None:
+    async def _to_buffers(self, tensors: Tensors | Buffers | None) -> SlabBuffers | None:
         if isinstance(tensors, Buffers):
             if not isinstance(tensors, SlabBuffers) or not tensors.is_from(self._port.pool):
                 raise ExecutorGone("the executor that these buffers were reserved from is gone")
             return tensors
         if not tensors:
             return None
+        arrays = {name: np.asarray(value) for name, value in tensors.items()}
         try:
-            return self._port.copy(tensors)
+            buffers = self._port.reserve_for(arrays)
         except SlabsExhausted as error:
             raise HostError("unavailable", f"the request cannot be taken: {error}") from None
+        try:
+            await copy_tensors(buffers, arrays)
+        except ValueError:
+            self._check_open()  # its memory goes with it
+            raise
+        self._check_open()
+        return buffers
+
+    def _copy_and_ask(
+        self, prediction: _Prediction, pieces: Sequence[Piece], deadline: float, priority: int
+    ) -> None:
+        """Ask for a prediction with inputs of any size, in a frame of its own."""
+        buffers, call_id = prediction.buffers, prediction.call_id
+        assert buffers is not None
+
+        def ask(error: BaseException | None) -> None:
+            if call_id not in self._predictions:
+                return  # it was ended with the connection
+            if error is not None or prediction.on_outcome is None:
+                del self._predictions[call_id]
+                buffers.release()
+                prediction.end(HostError("internal", f"its inputs were not copied: {error}"))
+                return
+            prediction.is_asked = True
+            frame = {"id": call_id, "call": "predict", "params": prediction.target.params}
+            self._send(frame | {"deadline": deadline, "priority": priority}, buffers)
+
+        write_pieces(buffers, pieces, ask)
 
     def _ask(self, prediction: _Prediction, deadline: float, priority: int) -> None:
         """Add a prediction to the frame that goes out when this turn of the event loop ends."""
-        target = prediction.target
+        prediction.is_asked, target = True, prediction.target
         number = self._targets.find(target)
         if number is None:
             number, dropped = self._targets.add(target)

@@ -54,9 +54,10 @@ def read_answer(sock: socket.socket) -> Answer:
             break
     headers = {name.lower(): value.strip() for name, _, value in (f.partition(":") for f in fields)}
     wanted = int(headers.get("content-length", 0))
-    while len(data) < wanted and (piece := _received(sock)):
-        data += piece
-    return Answer(status, headers, data)
+    body = bytearray(data)
+    while len(body) < wanted and (piece := _received(sock)):
+        body += piece
+    return Answer(status, headers, bytes(body))
 
 
 def _received(sock: socket.socket) -> bytes:

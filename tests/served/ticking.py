@@ -12,15 +12,20 @@ import mmap
 import os
 import struct
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.client.local_server import ServerProcess, running_server
+from served.processes import wait_until
+from served.sockets import Answer, exchange
 
-__all__ = ["Gaps", "ticking_server"]
+__all__ = ["LONGEST_SECONDS", "Gaps", "shortest_gap", "tick", "ticking_server"]
 
+LONGEST_SECONDS = 0.05
+"""As long may one piece of work keep all others waiting."""
+_TRIES = 4
 _VARIABLE = "TICKING_SERVER_FILE"
 _VALUES = struct.Struct("<ddQ")
 _INTERVAL_SECONDS = 0.001
@@ -66,6 +71,28 @@ def ticking_server(
         folder, environment={**environment, **path}, program=("-m", "served.ticking")
     ) as server:
         yield server, gaps
+
+
+def shortest_gap(
+    server: ServerProcess, gaps: Gaps, request: bytes, check: Callable[[Answer], None]
+) -> float:
+    """Send a request; return the longest gap meanwhile.
+
+    It is that of the best of some tries: what others do lengthens one, not all.
+
+    Args:
+        check: takes the answer, raises AssertionError where it is wrong.
+    """
+    found = []
+    for _ in range(_TRIES):
+        gaps.reset()
+        check(exchange(server.url, request, seconds=120))
+        ticks = gaps.longest().ticks
+        wait_until(lambda before=ticks: gaps.longest().ticks > before + 20, "it ticks on")
+        found.append(gaps.longest().computing)
+        if found[-1] < LONGEST_SECONDS:
+            break
+    return min(found)
 
 
 async def tick(file: Path) -> None:

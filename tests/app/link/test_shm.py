@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from app.link.shm import Layout, SlabMap, SlabPool, SlabsExhausted
+from app.link.shm import Layout, Slab, SlabMap, SlabPool, SlabsExhausted
 from served.processes import shared_memory
 
 KIB = 1024
@@ -20,6 +20,12 @@ def test_a_released_slab_is_used_again():
     first = slabs.acquire(100)
     slabs.release(first.id)
     assert slabs.acquire(60 * KIB) is first
+
+
+def send(slab: Slab) -> None:
+    fd = slab.take_fd()
+    assert fd is not None
+    os.close(fd)
 
 
 def test_a_slab_is_at_least_as_large_as_asked():
@@ -41,6 +47,7 @@ def test_idle_slabs_make_room_for_another_size():
     slabs = pool(limit=192 * KIB)
     small = [slabs.acquire(1) for _ in range(3)]
     for slab in small:
+        send(slab)
         slabs.release(slab.id)
     assert slabs.acquire(128 * KIB).size == 128 * KIB
     assert slabs.total_bytes <= 192 * KIB
@@ -51,9 +58,17 @@ def test_idle_memory_beyond_its_limit_is_given_back():
     slabs = pool(idle=64 * KIB)
     held = [slabs.acquire(1) for _ in range(4)]
     for slab in held:
+        send(slab)
         slabs.release(slab.id)
     assert slabs.total_bytes == 64 * KIB
     assert len(slabs.forgotten) == 3
+
+
+def test_what_the_other_side_never_knew_of_it_need_not_forget():
+    slabs = pool(idle=0)
+    slabs.release(slabs.acquire(1).id)
+    assert slabs.total_bytes == 0
+    assert slabs.forgotten == []
 
 
 def test_releasing_twice_raises():

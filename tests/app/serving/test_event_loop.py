@@ -13,12 +13,9 @@ from app.client import Client
 from app.client.local_server import ServerProcess
 from served.hostile import hostile_requests
 from served.network import BIND, NETWORK
-from served.processes import ENVIRONMENT, wait_until
-from served.sockets import exchange, head
-from served.ticking import Gaps, tick, ticking_server
-
-LONGEST_SECONDS = 0.05
-TRIES = 4
+from served.processes import ENVIRONMENT
+from served.sockets import Answer, head
+from served.ticking import LONGEST_SECONDS, Gaps, shortest_gap, tick, ticking_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.serial]
 
@@ -33,29 +30,12 @@ def ticking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerPr
         yield server, gaps
 
 
-def gap_of(server: ServerProcess, gaps: Gaps, request: bytes) -> tuple[int, float]:
-    """Send a request; return the answer's status and the longest gap meanwhile."""
-    gaps.reset()
-    status = exchange(server.url, request, seconds=120).status
-    ticks = gaps.longest().ticks
-    wait_until(lambda: gaps.longest().ticks > ticks + 20, "it ticks on")
-    return status, gaps.longest().computing
-
-
-def shortest_gap(server: ServerProcess, gaps: Gaps, name: str, request: bytes) -> float:
-    """Return the longest gap of the best of some tries: what others do lengthens one, not all."""
-    found = []
-    for _ in range(TRIES):
-        status, gap = gap_of(server, gaps, request)
-        assert status in (200, *range(400, 500)), (name, status)
-        found.append(gap)
-        if gap < LONGEST_SECONDS:
-            break
-    return min(found)
+def check(answer: Answer) -> None:
+    assert answer.status in (200, *range(400, 500)), answer.status
 
 
 def test_hostile_requests_keep_nobody_waiting(ticking: tuple[ServerProcess, Gaps]) -> None:
-    found = {name: shortest_gap(*ticking, name, request) for name, request in hostile_requests()}
+    found = {name: shortest_gap(*ticking, request, check) for name, request in hostile_requests()}
     assert len(found) > 60
     assert {name: gap for name, gap in found.items() if gap >= LONGEST_SECONDS} == {}
 
@@ -68,7 +48,7 @@ def test_large_answers_keep_nobody_waiting(ticking: tuple[ServerProcess, Gaps]) 
         request = head(
             "POST /v1/modules/net/predict", f"Content-Length: {len(body)}", f"Accept: {kind}"
         )
-        assert shortest_gap(*ticking, kind, request + body) < LONGEST_SECONDS, kind
+        assert shortest_gap(*ticking, request + body, check) < LONGEST_SECONDS, kind
 
 
 async def test_the_ticker_sees_what_blocks(tmp_path: Path) -> None:
