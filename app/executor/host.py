@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ from app.executor.modules.shape_proposals import propose_shapes
 from app.executor.modules.stepping import Stepper
 from app.executor.modules.version_loading import load_version
 from app.executor.predict.batching import Batching
-from app.executor.second_try import tried_twice
+from app.executor.room import Make, Room
 from app.executor.step_calls import StepCalls
 from app.link import calls
 from app.link.calls import CALL_NAMES
@@ -62,7 +62,6 @@ from core.backends import backend_of
 __all__ = ["ModuleHost"]
 
 Handler = Callable[["ModuleHost", Any, Arrays], Answer | Computation]
-Make = Callable[[], Waits[Mapping[str, Any] | None]]
 
 _TYPES: Mapping[str, type[Any]] = {name: cls for cls, name in CALL_NAMES.items()}
 _CONTROL = (
@@ -85,10 +84,6 @@ _PRIORITIES: Mapping[type[Any], Priority] = {
 
 _MEASURED_BATCHES = 16
 """The memory of jobs' modules is looked at once in so many."""
-_CHANGE_NO_MEMORY = (
-    *(calls.CutSymbols, calls.DeleteModule, calls.GetOptimizer, calls.GetOutputs),
-    *(calls.GetParams, calls.GetStates, calls.ProposeShapes, calls.SaveCheckpoint),
-)
 
 
 class ModuleHost:
@@ -123,12 +118,13 @@ class ModuleHost:
         self._random = RandomStreams()
         budget = budget_bytes or default_budget(self._device, sharers)
         self._residents = Residents(budget, self._random.forget, lambda name: emit(eviction(name)))
+        self._room = Room(self._residents, self._backend.release)
         self._batches = 0
         self._batching = Batching(self._get, budget)
         self.step_calls = StepCalls(self._stepper, self._random)
         remove = self._residents.remove
         self._jobs = JobBoard(
-            self._module_of_job, remove, self._random, emit, wake, self._make_room, turn_of_job
+            self._module_of_job, remove, self._random, emit, wake, self._room.make, turn_of_job
         )
 
     # -- the loop's side ----------------------------------------------------------------------
@@ -146,63 +142,16 @@ class ModuleHost:
         with self._on_device():
             call = from_plain(_TYPES[method], params)
             try:
-                answer = self._with_room(_HANDLERS[method], call, tensors)
+                answer = self._room.answer(call, lambda: _HANDLERS[method](self, call, tensors))
             finally:
-                self._account(call)
+                self._room.account(call)
         if isinstance(answer, Computation):
             return dataclasses.replace(answer, run=partial(self._steps, answer))
         return answer
 
-    def _with_room(self, handler: Handler, call: Any, tensors: Arrays) -> Answer | Computation:
-        """Answer a call; where there is no memory, again after all that is idle was put away."""
-        name = _module_of(call)
-        try:
-            return handler(self, call, tensors)
-        except MemoryError as error:
-            reason = str(error)
-        # The frames of the first attempt are gone, and with them their arrays.
-        self._make_room(name)
-        what = f"{CALL_NAMES[type(call)]} of module {name!r}"
-        if isinstance(call, calls.StepCall):  # a part of it may be done
-            raise OutOfMemory(what, reason)
-        try:
-            return handler(self, call, tensors)
-        except MemoryError as error:
-            raise OutOfMemory(what, str(error)) from None
-
-    def _make_room(self, but: str | None) -> None:
-        """Put away all that can be had again, but for one module."""
-        self._residents.free_all(but)
-        self._backend.release()
-
-    def _account(self, call: Any) -> None:
-        """Look what a call's module takes now, and keep all of them within the budget."""
-        name = _module_of(call)
-        if name is None or name not in self._residents or type(call) in _CHANGE_NO_MEMORY:
-            return
-        if isinstance(call, calls.Predict) and not self._residents.has_other_plans(name):
-            return
-        self._residents.measure(name)
-        self._residents.keep_to_budget(name)
-
     def _alone(self, call: Any, make: Make) -> Computation:
         """Return the computation of a call that has its module to itself until it ends."""
-        return self._in_steps(call, make, is_exclusive=True)
-
-    def _in_steps(self, call: Any, make: Make, *, is_exclusive: bool) -> Computation:
-        name = _module_of(call)
-        assert name is not None
-
-        def run(outputs: Arrays) -> Waits[Mapping[str, Any]]:
-            what = f"{CALL_NAMES[type(call)]} of module {name!r}"
-            try:
-                with self._residents.changing(name) if is_exclusive else nullcontext():
-                    result = yield from tried_twice(make, lambda: self._make_room(name), what)
-            finally:
-                self._account(call)
-            return result or {}
-
-        return Computation({}, run, is_exclusive=is_exclusive)
+        return self._room.in_steps(call, make, is_exclusive=True)
 
     def _steps(self, computation: Computation, outputs: Arrays) -> Waits[Mapping[str, Any]]:
         steps = computation.run(outputs)
@@ -239,8 +188,8 @@ class ModuleHost:
             except MemoryError as error:
                 reason = str(error)
             finally:
-                self._account(asked)
-            self._make_room(asked.module)
+                self._room.account(asked)
+            self._room.make(asked.module)
             try:
                 return self._batching.predict(batch)
             except MemoryError:
@@ -452,7 +401,7 @@ class ModuleHost:
         module = self._get(call.module)
         module.require("predict_version")
 
-        return self._in_steps(call, partial(load_version, module, call), is_exclusive=False)
+        return self._room.in_steps(call, partial(load_version, module, call), is_exclusive=False)
 
     # -- modules ------------------------------------------------------------------------------
 
@@ -475,13 +424,6 @@ class ModuleHost:
         module = self._get(name)
         self._residents.stepper(name).forget()
         return module
-
-
-def _module_of(call: Any) -> str | None:
-    """Return the name of the module that a call is on, None for one that is on none."""
-    if isinstance(call, calls.CreateModule | calls.RestoreModule):
-        return call.record.name
-    return call.module if isinstance(call, calls.OfModule) else None
 
 
 def _chosen(call: Any, *options: str) -> dict[str, bool]:

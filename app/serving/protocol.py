@@ -17,10 +17,10 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from app.api.middleware import count_answer, log_answer
-from app.error_answers import error_answer
 from app.errors import HeadersTooLarge, Malformed, ServiceError, TooSlow, Unavailable
 from app.serving.fast_exchange import FastExchange
 from app.serving.limits import ConnectionLimits, ServerConfig
+from app.serving.refusing import RefusingApp, refusal
 from app.traces import Trace
 
 __all__ = ["LimitedProtocol", "look_at_all"]
@@ -227,7 +227,7 @@ class LimitedProtocol(HttpToolsProtocol):
         app = self.app
         what = self._too_many_of()
         if what:
-            self.app = _Refusal(self._too_many(what), self.url)
+            self.app = RefusingApp(self._too_many(what), self.url)
         super().on_headers_complete()
         self.app = app
 
@@ -418,7 +418,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.close()  # another answer cannot begin in the middle of this one
             return
         self.flow.resume_reading()
-        self.transport.write(_raw_answer(error, target))
+        self.transport.write(refusal(error, target))
         if self.transport.can_write_eof():  # TLS has no half of a connection to end
             self.transport.write_eof()
 
@@ -441,35 +441,5 @@ def look_at_all(
             return
 
 
-class _Refusal:
-    """An application that refuses each request."""
-
-    def __init__(self, error: ServiceError, target: bytes) -> None:
-        self._error = error
-        self._target = target
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        status, headers, body = _answer(self._error, self._target)
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
-
-
 def _trace_line(trace: Trace | None) -> bytes:
     return b"" if trace is None else b"traceparent: %b\r\n" % trace.field.encode()
-
-
-def _answer(error: ServiceError, target: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-    path = target.partition(b"?")[0].decode("latin-1")
-    answer = error_answer(error, "", path)
-    headers = [
-        (b"content-length", str(len(answer.body)).encode()),
-        (b"connection", b"close"),
-        *((name.lower().encode(), value.encode()) for name, value in answer.headers.items()),
-    ]
-    return answer.status, headers, answer.body
-
-
-def _raw_answer(error: ServiceError, target: bytes) -> bytes:
-    status, headers, body = _answer(error, target)
-    fields = b"".join(b"%s: %s\r\n" % field for field in headers)
-    return b"".join([STATUS_LINE[status], fields, b"\r\n", body])

@@ -167,7 +167,6 @@ USES = [
     make_mistakes,
     fit_and_score,
     cancelled_fit,
-    fit_on_a_full_disk,
     fit_without_its_dataset,
     diverging_fit,
 ]
@@ -206,6 +205,24 @@ def test_a_deleted_module_is_free_at_once(driver, jobs, toy_data, kind, act):
         act(driver, jobs)
 
     check_freed(use, driver)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_module_that_its_fit_has_put_away_is_free_at_once(driver, jobs, toy_data, kind):
+    jobs.dataset("toy", toy_data)
+
+    def use() -> None:
+        driver.record = driver.create(network(), **KINDS[kind])
+        fit_on_a_full_disk(driver, jobs)
+        driver.events.clear()
+
+    use()
+    before, _ = tracemalloc.get_traced_memory()
+    tracemalloc.reset_peak()
+    use()
+    after, peak = tracemalloc.get_traced_memory()
+    assert peak - before > WEIGHT_BYTES  # all that is large is counted
+    assert after - before < WEIGHT_BYTES / 4
 
 
 def test_a_deleted_bucketing_module_is_free_at_once(driver):

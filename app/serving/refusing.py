@@ -1,0 +1,44 @@
+"""What a connection answers in the place of the application, before it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from app.error_answers import error_answer
+from app.errors import ServiceError
+
+__all__ = ["RefusingApp", "refusal"]
+
+
+class RefusingApp:
+    """An application that refuses each request."""
+
+    def __init__(self, error: ServiceError, target: bytes) -> None:
+        self._error = error
+        self._target = target
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Refuse one request."""
+        status, headers, body = _answer(self._error, self._target)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+def refusal(error: ServiceError, target: bytes) -> bytes:
+    """Return the bytes of an answer to a request that no application sees."""
+    status, headers, body = _answer(error, target)
+    fields = b"".join(b"%s: %s\r\n" % field for field in headers)
+    return b"".join([STATUS_LINE[status], fields, b"\r\n", body])
+
+
+def _answer(error: ServiceError, target: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    path = target.partition(b"?")[0].decode("latin-1")
+    answer = error_answer(error, "", path)
+    headers = [
+        (b"content-length", str(len(answer.body)).encode()),
+        (b"connection", b"close"),
+        *((name.lower().encode(), value.encode()) for name, value in answer.headers.items()),
+    ]
+    return answer.status, headers, answer.body
