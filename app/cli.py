@@ -217,20 +217,40 @@ def bench(
 
 @app.command()
 def doctor(
+    model: Annotated[
+        str | None,
+        typer.Argument(help="A file of it, what its files begin with, or their folder."),
+    ] = None,
     checkpoint: Annotated[
-        tuple[str, int],
+        tuple[str, int] | None,
         typer.Option(metavar="PREFIX EPOCH", help="Of PREFIX-symbol.json, PREFIX-0001.params."),
-    ],
+    ] = None,
     shape: Annotated[
         list[str] | None, typer.Option(help="Shape of an input: name=1,3,224,224.")
     ] = None,
     device: Annotated[str, typer.Option(help="Device to run on.")] = "cpu(0)",
+    data_dir: DataDir = None,
+    host: Annotated[str | None, typer.Option(help="Address that would be listened on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port that would be listened on.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a model on disk is, what it needs, and whether it loads, binds and runs."""
-    from app.doctor import run_doctor
+    """Examine a model on disk: what it is, whether it loads, binds and runs here.
 
-    raise typer.Exit(run_doctor(*checkpoint, shape or [], device, as_json))
+    Without one, examine this machine. The exit status is 0 where all is well, 1 where not, and 3
+    where a model's shapes must be said first.
+    """
+    from app.doctor import run_doctor, run_doctor_of, run_machine_doctor
+
+    if model is not None and checkpoint is not None:
+        raise typer.BadParameter("give none beside a model", param_hint="--checkpoint")
+    if model is not None:
+        raise typer.Exit(run_doctor_of(model, shape or [], device, as_json))
+    if checkpoint is not None:
+        raise typer.Exit(run_doctor(*checkpoint, shape or [], device, as_json))
+    given = {"data_dir": data_dir, "host": host, "port": port}
+    settings = _read_settings({name: one for name, one in given.items() if one is not None})
+    status = run_machine_doctor(settings.data_dir, settings.host, settings.port, as_json)
+    raise typer.Exit(status)
 
 
 @app.command()

@@ -1,9 +1,10 @@
-"""The report of an examination, for people and as JSON."""
+"""The reports of examinations, for people and as JSON."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import orjson
 import typer
@@ -11,22 +12,28 @@ from rich.console import Console
 from rich.markup import escape
 
 from app.doctor.examine import Finding, Model, Verdict, examine
+from app.doctor.machine import Machine, examine_machine
+from app.doctor.places import find_model
 from app.errors import ServiceError
 from app.executor.modules.hosted_module import parse_context
 from core.types import Shape
 
-__all__ = ["run_doctor"]
+__all__ = ["run_doctor", "run_doctor_of", "run_machine_doctor"]
 
 _STATUSES = {Verdict.GOOD: 0, Verdict.OPEN: 3, Verdict.WRONG: 1}
 _MARKS = {
-    Verdict.GOOD: "[green]ok[/]  ",
-    Verdict.OPEN: "[yellow]open[/]",
-    Verdict.WRONG: "[red]wrong[/]",
+    Verdict.GOOD: "[green]✓[/]",
+    Verdict.OPEN: "[yellow]?[/]",
+    Verdict.WRONG: "[red]✗[/]",
 }
-_CONCLUSIONS = {
+_OF_MODELS = {
     Verdict.GOOD: "[bold green]It loads, binds and runs.",
     Verdict.OPEN: "[bold yellow]It loads; say the shapes asked for, to see whether it runs.",
     Verdict.WRONG: "[bold red]It is not fit.",
+}
+_OF_MACHINES = {
+    Verdict.GOOD: "[bold green]modserve can serve here.",
+    Verdict.WRONG: "[bold red]Something is in its way.",
 }
 
 
@@ -55,23 +62,47 @@ def run_doctor(
     except (ValueError, ServiceError) as error:
         typer.echo(str(error), err=True)
         return 2
-    findings = []
+    return _report(examine(model), _OF_MODELS, as_json)
+
+
+def run_doctor_of(
+    target: str,
+    shapes: Sequence[str] = (),
+    device: str = "cpu(0)",
+    as_json: bool = False,
+) -> int:
+    """Examine the model of a file, a prefix or a folder; see ``run_doctor``."""
+    try:
+        prefix, epoch = find_model(target)
+    except (ValueError, OSError) as error:
+        typer.echo(str(error), err=True)
+        return 2
+    return run_doctor(prefix, epoch, shapes, device, as_json)
+
+
+def run_machine_doctor(data_dir: Path, host: str, port: int, as_json: bool = False) -> int:
+    """Examine this machine and print what is found; return 0 if all is well, else 1."""
+    return _report(examine_machine(Machine(data_dir, host, port)), _OF_MACHINES, as_json)
+
+
+def _report(findings: Iterable[Finding], conclusions: Mapping[Verdict, str], as_json: bool) -> int:
+    found = []
     console = Console(soft_wrap=True)
-    for finding in examine(model):
-        findings.append(finding)
+    for finding in findings:
+        found.append(finding)
         if not as_json:
             console.print(_line(finding))
-    verdicts = {finding.verdict for finding in findings}
+    verdicts = {finding.verdict for finding in found}
     worst = next(one for one in (Verdict.WRONG, Verdict.OPEN, Verdict.GOOD) if one in verdicts)
     if as_json:
         document = {
             "ok": worst is Verdict.GOOD,
             "verdict": worst,
-            "findings": [dataclasses.asdict(one) | {"ok": one.ok} for one in findings],
+            "findings": [dataclasses.asdict(one) | {"ok": one.ok} for one in found],
         }
         typer.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
     else:
-        console.print(_CONCLUSIONS[worst])
+        console.print(conclusions[worst])
     return _STATUSES[worst]
 
 

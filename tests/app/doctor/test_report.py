@@ -37,6 +37,40 @@ def ask(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+@pytest.mark.parametrize("named", ["", "model", "model-symbol.json", "model-0003.params"])
+def test_a_model_is_named_by_a_file_a_prefix_or_a_folder(tmp_path: Path, named: str) -> None:
+    prefix = save(tmp_path, convolutional(), data=(2, 3, 12, 12))
+    Path(f"{prefix}-0001.params").write_bytes(b"old")
+    result = CliRunner().invoke(app, ["doctor", str(tmp_path / named)])
+    assert result.exit_code == 0, result.output
+    assert "model-0003.params" in result.output
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ([], "has no file like net-symbol.json"),
+        (["a-symbol.json", "b-symbol.json"], "several models; name one of"),
+        (["a-symbol.json"], "a-0001.params"),
+    ],
+)
+def test_what_names_no_model(tmp_path: Path, files: list[str], said: str) -> None:
+    for name in files:
+        (tmp_path / name).write_text("{}")
+    result = CliRunner().invoke(app, ["doctor", str(tmp_path)])
+    assert (result.exit_code, said in result.output) == (2, True)
+
+
+def test_a_shape_that_is_needed_is_no_fault(tmp_path: Path) -> None:
+    x = mx.sym.sum(mx.sym.Variable("odd") * 2, axis=(1, 2))
+    x = mx.sym.broadcast_mul(x, mx.sym.Variable("scale_weight", shape=(1, 1)))
+    prefix = save(tmp_path, x, odd=(2, 3, 4, 1))
+    status, text = ask(prefix, "3")
+    assert status == 3
+    assert "? shapes: none found that fit the parameters for odd" in text
+    assert ask(prefix, "3", "--shape", "odd=2,3,4,1")[0] == 0
+
+
 def ask_json(*arguments: str) -> dict:
     _, output = ask(*arguments, "--json")
     document = json.loads(output)

@@ -1,0 +1,56 @@
+"""Where the files of a model are, of which a file, a prefix or a folder was named."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+__all__ = ["find_model"]
+
+_SYMBOL = re.compile(r"(.+)-symbol\.json")
+_PARAMS = re.compile(r"(.+)-([0-9]{4,9})\.params")
+
+
+def find_model(target: str) -> tuple[str, int]:
+    """Return prefix and epoch, the last one unless a file of parameters was named.
+
+    Args:
+        target: a ``-symbol.json``, a ``.params``, what both begin with, or the folder that they
+            lie in.
+
+    Raises:
+        ValueError: there are none, or several; says which.
+    """
+    path = Path(target)
+    if path.is_dir():
+        return _of_folder(path)
+    if found := _SYMBOL.fullmatch(path.name):
+        return _last(path.with_name(found[1]))
+    if found := _PARAMS.fullmatch(path.name):
+        return str(path.with_name(found[1])), int(found[2])
+    return _last(path)
+
+
+def _of_folder(folder: Path) -> tuple[str, int]:
+    found = sorted(one[1] for path in folder.iterdir() if (one := _SYMBOL.fullmatch(path.name)))
+    if not found:
+        raise ValueError(f"{folder} has no file like net-symbol.json")
+    if len(found) > 1:
+        names = ", ".join(str(folder / f"{one}-symbol.json") for one in found)
+        raise ValueError(f"{folder} has several models; name one of {names}")
+    return _last(folder / found[0])
+
+
+def _last(prefix: Path) -> tuple[str, int]:
+    folder = prefix.parent
+    epochs = [
+        int(found[2])
+        for path in (folder.iterdir() if folder.is_dir() else ())
+        if (found := _PARAMS.fullmatch(path.name)) and found[1] == prefix.name
+    ]
+    if not epochs:
+        raise ValueError(
+            f"there are no parameters like {prefix}-0001.params; name a file of the model, what "
+            "its files begin with, or their folder"
+        )
+    return str(prefix), max(epochs)
