@@ -70,3 +70,7 @@ export function moment(text: string | null | undefined): string {
 export function plural(many: number, noun: string): string {
   return `${count(many)} ${noun}${many === 1 ? "" : "s"}`;
 }
+
+export function shape(sizes: readonly number[] | null | undefined): string {
+  return sizes ? `(${sizes.join(", ")})` : NONE;
+}

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 import httpx
 import numpy as np
@@ -15,40 +14,8 @@ import pytest
 import core as mx
 from app.client import Client, ClientError
 from app.client.local_server import running_server
+from served.padded_sums import FEATURES, ask, create
 from served.processes import ENVIRONMENT
-
-FEATURES, BATCH, KEYS = 4, 8, tuple(range(2, 13))
-
-
-def network() -> Any:
-    """Return a net for any length: the sum of the steps, as many as there are."""
-    data, lengths = mx.sym.Variable("data"), mx.sym.Variable("lengths")
-    steps = mx.sym.swapaxes(data, dim1=0, dim2=1)
-    masked = mx.sym.SequenceMask(steps, lengths, use_sequence_length=True)
-    net = mx.sym.FullyConnected(mx.sym.sum(masked, axis=0), num_hidden=2, name="fc")
-    return net.tojson()
-
-
-def create(client: Client, name: str = "net", bound: tuple[int, ...] = (6, 12)) -> None:
-    """Create a module with a symbol for each of many lengths, of which few are bound."""
-    symbols = {n: network() for n in KEYS}
-    client.create_bucketing_module(name, symbols, bound[-1], data_names=["data", "lengths"])
-    buckets = {str(n): {"data_shapes": shapes(n)} for n in bound[:-1]}
-    client.bind(name, shapes(bound[-1]), for_training=False, buckets=buckets)
-    client.init_params(name, seed=1)
-
-
-def shapes(steps: int) -> list[dict[str, Any]]:
-    return [
-        {"name": "data", "shape": [BATCH, steps, FEATURES], "layout": "NTC"},
-        {"name": "lengths", "shape": [BATCH], "lengths_of": "data"},
-    ]
-
-
-def ask(client: Client, lengths: dict[int, int], name: str = "net", rows: int = 1) -> None:
-    for steps, times in lengths.items():
-        for _ in range(times):
-            client.predict(name, data=np.ones((rows, steps, FEATURES), "f"))
 
 
 def test_a_plan_follows_what_was_asked_for_and_outlives_the_server(tmp_path: Path) -> None:

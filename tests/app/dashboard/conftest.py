@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, sync_playwright
 from app.client import Client
 from app.client.local_server import ServerProcess, running_server
 from app.demo.tour import MNIST, images
-from served import lenet
+from served import lenet, padded_sums
 from served.keys import add_key
 from served.node import dashboard_copy
 from served.processes import ENVIRONMENT, wait_until
@@ -81,6 +81,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         client.put_dataset("mnist", MNIST)
         for name in ("lenet", "lenet-small"):
             lenet.create(client, name)
+        padded_sums.create(client, "sentences")
+        padded_sums.ask(client, {3: 12, 5: 4, 7: 3, 8: 1}, "sentences")
         held_out = {name: images("test")[name] for name in ("dataset", "inputs")}
         finished = lenet.fit(client, "lenet", validation=held_out)
         client.wait(finished)

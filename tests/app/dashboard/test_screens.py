@@ -17,6 +17,18 @@ from served.processes import wait_until
 from served.subpath_proxy import below_path
 
 pytestmark = pytest.mark.slow
+expect.set_options(timeout=30_000)  # other tests may have the processors
+
+SHIFTS = """() => new Promise(resolve => {
+  let sum = 0;
+  new PerformanceObserver(list => {
+    for (const one of list.getEntries()) sum += one.value;
+  }).observe({type: 'layout-shift', buffered: true});
+  setTimeout(() => resolve(sum), 100);
+})"""
+"""How much of what was on the screen has moved since the page was opened."""
+MOST_SHIFT = 0.1
+"""What is called good."""
 
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
@@ -25,7 +37,7 @@ WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 def browsing(chromium: Browser, url: str, key: str) -> Iterator[BrowserContext]:
     """A browser whose user has logged in."""
     context = chromium.new_context(viewport=WIDE)
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(30_000)
     answer = context.request.post(f"{url}/session", data={"key": key})
     assert answer.status == 200, answer.text()
     yield context
@@ -77,6 +89,21 @@ def on_comparison(page: Page) -> None:
     ).to_have_count(2)
 
 
+def on_modules(page: Page) -> None:
+    for name in ("lenet", "lenet-small", "sentences"):
+        expect(page.get_by_role("link", name=name, exact=True)).to_be_visible()
+
+
+def on_module(page: Page) -> None:
+    expect(page.get_by_role("cell", name="c1_weight")).to_be_visible()
+    expect(page.get_by_text("The parameters in training answer")).to_be_visible()
+    expect(page.get_by_role("button", name="Promote version 1")).to_be_visible()
+
+
+def on_buckets(page: Page) -> None:
+    expect(page.get_by_text("20.0%").or_(page.get_by_text("of what is computed"))).to_be_visible()
+
+
 def on_reference(page: Page) -> None:
     expect(page.get_by_text("Queue a training over a dataset")).to_be_visible()
 
@@ -94,6 +121,9 @@ def screens(lab: Any) -> list[Screen]:
         ("jobs", "/#/jobs", on_jobs),
         ("run", f"/#/jobs/{lab.finished}", on_run),
         ("compare", f"/#/jobs/{lab.running}?with={lab.finished}&x=epoch", on_comparison),
+        ("modules", "/#/modules", on_modules),
+        ("module", "/#/modules/lenet", on_module),
+        ("buckets", "/#/modules/sentences", on_buckets),
         ("reference", "/docs#fit_module", on_reference),
         ("nothing", "/#/nothing/here", on_nothing),
     ]
@@ -118,6 +148,7 @@ def test_every_screen_is_sound(chromium: Browser, lab: Any, axe: str, screenshot
             faults = faults_of(page, lab.server.url)
             page.goto(lab.server.url + address)
             is_there(page)
+            assert page.evaluate(SHIFTS) < MOST_SHIFT, name
             if not address.startswith("/docs"):
                 expect(page.get_by_role("status").get_by_text("Live")).to_be_visible()
             is_long = not address.startswith("/docs")
@@ -191,6 +222,58 @@ def test_jobs_are_asked_for_what_they_can_do(
         assert job not in [one["id"] for one in client.jobs()]
 
 
+def test_versions_are_promoted_tried_and_rolled_back(
+    chromium: Browser, lab: Any, screenshots: Path
+) -> None:
+    with (
+        Client(lab.server.url, key=lab.admin) as client,
+        browsing(chromium, lab.server.url, lab.admin) as context,
+    ):
+        page = context.new_page()
+        page.goto(f"{lab.server.url}/#/modules/lenet")
+        panel = page.get_by_role("region", name="Versions", exact=True)
+        page.get_by_role("button", name="Promote version 1", exact=True).click()
+        page.get_by_role("dialog").get_by_role("button", name="Promote").click()
+        expect(panel).to_contain_text("Version 1 answers")
+        page.get_by_label("Try version 2", exact=True).select_option("10%")
+        page.get_by_role("dialog").get_by_role("button", name="Try").click()
+        expect(panel).to_contain_text("version 2 answers 10% of the predictions")
+        expect(panel.get_by_text("tried on 10%")).to_be_visible()
+        page.screenshot(path=screenshots / "trial.png")
+        versions = client.versions("lenet")
+        assert versions["promoted"] == "1"
+        assert versions["canary"] == {"version": 2, "weight": 0.1}
+        for button, says in (
+            ("End the trial", "Version 1 answers"),
+            ("Roll back", "The parameters in training answer"),
+        ):
+            page.get_by_role("button", name=button).click()
+            page.get_by_role("dialog").get_by_role("button", name=button).click()
+            expect(panel).to_contain_text(says)
+            expect(page.get_by_role("button", name=button)).to_have_count(0)
+        versions = client.versions("lenet")
+        assert (versions["promoted"], versions["canary"]) == ("live", None)
+
+
+def test_a_plan_of_buckets_is_applied(chromium: Browser, lab: Any) -> None:
+    with (
+        Client(lab.server.url, key=lab.admin) as client,
+        browsing(chromium, lab.server.url, lab.admin) as context,
+    ):
+        page = context.new_page()
+        page.goto(f"{lab.server.url}/#/modules/sentences")
+        on_buckets(page)
+        page.get_by_label("At most").fill("3")
+        page.get_by_label("At most").press("Enter")
+        planned = client.bucket_plan("sentences", 3)["planned"]
+        assert planned == [3, 7, 12]
+        apply = page.get_by_role("button", name="Apply the plan")
+        apply.click()
+        page.get_by_role("dialog").get_by_role("button", name="Apply").click()
+        expect(apply).to_be_disabled()
+        assert client.bucket_plan("sentences", 3)["bound"] == planned
+
+
 def test_jobs_are_filtered_by_a_link_and_by_hand(chromium: Browser, lab: Any) -> None:
     with browsing(chromium, lab.server.url, lab.admin) as context:
         page = context.new_page()
@@ -200,10 +283,10 @@ def test_jobs_are_filtered_by_a_link_and_by_hand(chromium: Browser, lab: Any) ->
         page.get_by_role("button", name="cancelled", exact=True).click()
         expect(rows).to_have_count(2)
         assert "succeeded%2Ccancelled" in page.url
-        page.get_by_label("Model").press_sequentially("small")
+        page.get_by_label("Module").press_sequentially("small")
         expect(rows).to_have_count(1)
         expect(page).to_have_url(re.compile("module=small"))
-        page.get_by_label("Model").fill("none-such")
+        page.get_by_label("Module").fill("none-such")
         expect(page.get_by_text("No job passes the filter.")).to_be_visible()
 
 
@@ -261,10 +344,10 @@ def test_the_keyboard_leads_everywhere(chromium: Browser, lab: Any, screenshots:
         page.keyboard.press("Escape")
         expect(page.get_by_role("dialog")).to_have_count(0)
         page.keyboard.press("/")
-        expect(page.get_by_label("Model")).to_be_focused()
+        expect(page.get_by_label("Module")).to_be_focused()
         page.keyboard.type("len/?")
-        expect(page.get_by_label("Model")).to_have_value("len/?")
-        page.get_by_label("Model").blur()
+        expect(page.get_by_label("Module")).to_have_value("len/?")
+        page.get_by_label("Module").blur()
         page.keyboard.press("g")
         page.keyboard.press("o")
         expect(page.get_by_role("heading", name="Overview")).to_be_visible()

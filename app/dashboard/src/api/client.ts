@@ -3,10 +3,13 @@ import type { components, paths } from "./schema";
 
 export type Schemas = components["schemas"];
 export type Job = Schemas["JobView"];
-export type JobEvent = Schemas["EventView"];
+export type EventView = Schemas["EventView"];
 export type Series = Schemas["SeriesView"];
 export type Executor = Schemas["ExecutorView"];
 export type Status = Schemas["StatusView"];
+export type Module = Schemas["ModuleView"];
+export type Versions = Schemas["VersionsView"];
+export type Plan = Schemas["BucketPlanView"];
 export type Session = Schemas["SessionView"];
 
 type Answer<P extends keyof paths, Verb extends string> =
@@ -58,8 +61,12 @@ export async function getText(path: keyof paths, options: Options = {}): Promise
   return (await send("GET", path, options)).text();
 }
 
-export async function post<P extends keyof paths>(path: P, options: Options = {}) {
+export async function post<P extends keyof paths>(path: P, options: Options<QueryOf<P>> = {}) {
   return (await (await send("POST", path, options)).json()) as Answer<P, "post">;
+}
+
+export async function put(path: keyof paths, options: Options = {}): Promise<void> {
+  await send("PUT", path, options);
 }
 
 export async function remove(path: keyof paths, options: Options = {}): Promise<void> {

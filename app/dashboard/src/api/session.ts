@@ -12,6 +12,8 @@ export const isLoggedOut = computed(() => {
 
 export const mayTrain = computed(() => session.value?.scopes.includes("train") ?? false);
 
+export const mayAdminister = computed(() => session.value?.scopes.includes("admin") ?? false);
+
 export async function loadSession(): Promise<void> {
   session.value = await get("/session");
 }

@@ -145,8 +145,8 @@ function isPoint(ys: ArrayLike<number | null | undefined>): boolean {
   return found === 1;
 }
 
-function times(_: uPlot, splits: number[]): string[] {
-  const isCoarse = (splits[1] ?? 0) - (splits[0] ?? 0) >= 60;
+function times(_: uPlot, splits: number[], _axis: number, _space: number, step: number): string[] {
+  const isCoarse = step >= 60;
   return splits.map((at) => new Date(at * 1000).toLocaleTimeString("en-GB").slice(0, isCoarse ? 5 : 8));
 }
 

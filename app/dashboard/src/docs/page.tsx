@@ -37,8 +37,8 @@ export function DocsPage() {
     <>
       <header class="bar">
         <a class="brand" href="./" aria-label="modserve"><Brand /></a>
-        <nav aria-label="Screens"><a href="./#/">Overview</a><a href="./#/jobs">Jobs</a><a href="./docs" aria-current="page">API</a></nav>
-        <button class="plain small push" onClick={nextTheme}>Theme: {theme}</button>
+        <nav aria-label="Screens"><a href="./#/">Overview</a><a href="./#/jobs">Jobs</a><a href="./#/modules">Modules</a><a href="./docs" aria-current="page">API</a></nav>
+        <button class="plain small push" onClick={nextTheme}><span class="wide">Theme: </span>{theme}</button>
       </header>
       <main id="main">
         {loaded.value ? <Reference document={loaded.value} named={named} field={field} /> : <Waiting />}

@@ -1,8 +1,8 @@
 /** What can be asked of a job, as buttons; what cannot be undone is asked twice. */
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
 import { type Job, post, remove } from "../api/client";
 import { mayTrain } from "../api/session";
+import { Confirm } from "../parts/confirm";
 import { type Action, actionsOf } from "./states";
 
 const SAYS: Record<Action, string> = { pause: "Pause", resume: "Resume", cancel: "Cancel", retry: "Retry", delete: "Delete" };
@@ -54,25 +54,14 @@ export function Actions({ job, onDeleted = () => {}, onFault }: { job: Job; onDe
           {SAYS[action]}
         </button>
       ))}
-      {doubtful.value && <Doubt action={doubtful.value} job={job} onAnswer={answer} />}
+      {doubtful.value && (
+        <Confirm
+          title={`${SAYS[doubtful.value]} job ${job.id} of ${job.module}?`}
+          text={WARNS[doubtful.value] ?? ""}
+          label={`${SAYS[doubtful.value]} the job`}
+          onAnswer={answer}
+        />
+      )}
     </span>
-  );
-}
-
-function Doubt({ action, job, onAnswer }: { action: Action; job: Job; onAnswer: (isSure: boolean) => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
-  const close = (): void => onAnswer(dialog.current?.returnValue === "sure");
-  return (
-    <dialog ref={dialog} onClose={close} aria-labelledby="doubt">
-      <form method="dialog" class="stack">
-        <h2 id="doubt">{SAYS[action]} job {job.id} of {job.module}?</h2>
-        <p>{WARNS[action]}</p>
-        <div class="row">
-          <button class="push" value="">Leave it</button>
-          <button class="primary" value="sure">{SAYS[action]} the job</button>
-        </div>
-      </form>
-    </dialog>
   );
 }

@@ -1,7 +1,7 @@
 /** The end of a job's log, and what comes. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import type { JobEvent } from "../api/client";
+import type { EventView } from "../api/client";
 import { clock, number } from "../format";
 import { onEvent } from "../live/events";
 import { pastEvents } from "../live/past";
@@ -10,13 +10,13 @@ const TYPES = ["log", "claimed", "metric", "checkpoint", "paused", "resumed", "s
 const MOST_LINES = 500;
 
 export function Log({ job }: { job: number }) {
-  const events = useSignal<JobEvent[]>([]);
+  const events = useSignal<EventView[]>([]);
   const isLoaded = useSignal(false);
   const box = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
   useEffect(() => {
     const leaving = new AbortController();
-    const add = (event: JobEvent): void => {
+    const add = (event: EventView): void => {
       if (event.job_id !== job || !TYPES.includes(event.type)) return;
       if (events.value.some((one) => one.id === event.id)) return;
       events.value = [...events.value, event].sort((a, b) => a.id - b.id).slice(-MOST_LINES);
@@ -43,7 +43,7 @@ export function Log({ job }: { job: number }) {
   );
 }
 
-function Line({ event }: { event: JobEvent }) {
+function Line({ event }: { event: EventView }) {
   const level = String(event.data["level"] ?? "info");
   return (
     <div class={level}>
@@ -52,7 +52,7 @@ function Line({ event }: { event: JobEvent }) {
   );
 }
 
-function textOf({ type, data, attempt }: JobEvent): string {
+function textOf({ type, data, attempt }: EventView): string {
   switch (type) {
     case "log":
       return String(data["message"]);

@@ -2,8 +2,8 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { get } from "../api/client";
-import { onEvent, onResume } from "../live/events";
-import { throttled, usePolling } from "../live/resource";
+import { useRefreshOn } from "../live/refresh";
+import { usePolling } from "../live/resource";
 import { Missing, Stale } from "../parts/stale";
 import { place, replaceQuery } from "../router";
 import { wantsSearch } from "../shell/keyboard";
@@ -27,14 +27,7 @@ export function JobsScreen() {
     15,
     [modules, kind, status, cursor],
   );
-  useEffect(() => {
-    const refresh = throttled(() => void resource.refresh(), 1);
-    const ends = [onEvent(refresh), onResume(refresh)];
-    return () => {
-      refresh.cancel();
-      for (const end of ends) end();
-    };
-  }, [resource]);
+  useRefreshOn(resource, (event) => event.job_id !== null);
   const loaded = resource.state.value;
   const jobs = loaded.data?.items ?? [];
   const next = loaded.data?.next_cursor;
@@ -112,9 +105,9 @@ function Filters({ names, module, kind, status, onChange }: FilterProps) {
   };
   return (
     <div class="row push filters" role="search">
-      <label class="visually-hidden" for="find-model">Model</label>
-      <input id="find-model" ref={field} type="search" list="models" placeholder="Model ( / )" onInput={(event) => type(event.currentTarget.value)} />
-      <datalist id="models">{names.map((one) => <option key={one} value={one} />)}</datalist>
+      <label class="visually-hidden" for="find-module">Module</label>
+      <input id="find-module" ref={field} type="search" list="modules" placeholder="Module ( / )" onInput={(event) => type(event.currentTarget.value)} />
+      <datalist id="modules">{names.map((one) => <option key={one} value={one} />)}</datalist>
       <label class="visually-hidden" for="find-kind">Kind</label>
       <select id="find-kind" value={kind} onChange={(event) => onChange({ kind: event.currentTarget.value })}>
         <option value="">All kinds</option>

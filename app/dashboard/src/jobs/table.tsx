@@ -27,7 +27,7 @@ export function JobTable({ jobs, onChange = () => {} }: { jobs: Job[]; onChange?
           <thead>
             <tr>
               <th scope="col" class="number">Job</th>
-              <th scope="col">Model</th>
+              <th scope="col">Module</th>
               <th scope="col">Kind</th>
               <th scope="col">State</th>
               <th scope="col" class="progress">Progress</th>
@@ -61,7 +61,7 @@ function Row({ job, isOpen, onToggle, onFault, onDeleted }: RowProps) {
     <>
       <tr>
         <td class="number"><a href={link(["jobs", job.id])}>{job.id}</a></td>
-        <td class="name" title={job.module}>{job.module}</td>
+        <td class="name" title={job.module}><a href={link(["modules", job.module])}>{job.module}</a></td>
         <td>{job.kind}</td>
         <td class="status"><State tone={toneOf(job)}>{stateOf(job)}</State></td>
         <td class="progress"><Progress job={job} /></td>

@@ -1,6 +1,6 @@
 /** The server's events, as this tab hears of them. */
 import { signal } from "@preact/signals";
-import type { JobEvent } from "../api/client";
+import type { EventView } from "../api/client";
 import type { FromTab } from "./events-worker";
 import { Follower, type LinkState, type Message } from "./follower";
 
@@ -8,7 +8,7 @@ export const linkState = signal<LinkState>("connecting");
 /** Since when the state is what it is, in milliseconds since 1970. */
 export const linkSince = signal(Date.now());
 
-type Listener = (event: JobEvent) => void;
+type Listener = (event: EventView) => void;
 const listeners = new Set<Listener>();
 const resumers = new Set<() => void>();
 
@@ -54,7 +54,7 @@ function alone(base: string): typeof say {
 
 function hear(message: Message): void {
   if (message.type === "frame") {
-    const event = JSON.parse(message.frame.data) as JobEvent;
+    const event = JSON.parse(message.frame.data) as EventView;
     for (const listener of listeners) listener(event);
     return;
   }

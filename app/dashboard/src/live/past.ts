@@ -1,11 +1,11 @@
 /** The events of a job so far: what a stream of them sends before it falls silent. */
-import { address, type JobEvent, Refused } from "../api/client";
+import { address, type EventView, Refused } from "../api/client";
 import { readFrames } from "./stream";
 
 export async function pastEvents(
   job: number,
   types: string[],
-  take: (event: JobEvent) => void,
+  take: (event: EventView) => void,
   leaving: AbortSignal,
 ): Promise<void> {
   const done = new AbortController();
@@ -14,7 +14,7 @@ export async function pastEvents(
   try {
     const response = await fetch(url, { signal });
     if (!response.ok) throw new Refused(response.status, "unknown", `Events: the server answered ${response.status}.`);
-    await readFrames(response, (frame) => take(JSON.parse(frame.data) as JobEvent), () => done.abort());
+    await readFrames(response, (frame) => take(JSON.parse(frame.data) as EventView), () => done.abort());
   } catch (error) {
     if (!signal.aborted) throw error;
   }

@@ -27,7 +27,8 @@ export interface RouteRow {
   route: string;
   /** Since the server began. */
   requests: number;
-  rate: number;
+  /** Null while there was one look alone. */
+  rate: number | null;
   p50: number | null;
   p95: number | null;
   p99: number | null;
@@ -37,7 +38,7 @@ export interface RouteRow {
 
 export interface ModuleRow {
   module: string;
-  rate: number;
+  rate: number | null;
   batch: number | null;
   queued: number | null;
   failures: number;
@@ -75,8 +76,8 @@ export async function lookAgain(signal: AbortSignal): Promise<History> {
   return {
     points,
     now: isFirst ? null : pointOf(first, look),
-    routes: isFirst ? [] : routesOf(first, look),
-    modules: isFirst ? [] : modulesOf(first, look),
+    routes: routesOf(first, look),
+    modules: modulesOf(first, look),
     jobs: Object.fromEntries((metrics.get("modserve_jobs") ?? []).map(({ labels, value }) => [labels["status"] ?? "", value])),
     seconds: look.at - first.at,
   };
@@ -120,7 +121,7 @@ function routesOf(before: Look, now: Look): RouteRow[] {
     const of = (digit: string): number =>
       total(to, `${HTTP}s_total`, (labels) => own(labels) && (labels["status"] ?? "").startsWith(digit));
     const q = (part: number): number | null => (isStream({ route }) ? null : quantile(from, to, `${HTTP}_seconds`, part, own));
-    const rate = grown(from, to, `${HTTP}s_total`, own) / seconds;
+    const rate = seconds > 0 ? grown(from, to, `${HTTP}s_total`, own) / seconds : null;
     const requests = total(to, `${HTTP}s_total`, own);
     return { verb, route, requests, rate, p50: q(0.5), p95: q(0.95), p99: q(0.99), refused: of("4"), failed: of("5") };
   });
@@ -130,12 +131,13 @@ function routesOf(before: Look, now: Look): RouteRow[] {
 
 function modulesOf(before: Look, now: Look): ModuleRow[] {
   const [from, to] = [before.metrics, now.metrics];
+  const seconds = now.at - before.at;
   const names = new Set((to.get("modserve_predictions_total") ?? []).map(({ labels }) => labels["module"] ?? ""));
   return [...names].sort().map((module) => {
     const own: Where = (labels) => labels["module"] === module;
     return {
       module,
-      rate: grown(from, to, "modserve_predictions_total", own) / (now.at - before.at),
+      rate: seconds > 0 ? grown(from, to, "modserve_predictions_total", own) / seconds : null,
       batch: batchOf(from, to, own),
       queued: quantile(from, to, "modserve_prediction_queue_seconds", 0.95, own),
       failures: total(to, "modserve_predictions_total", (labels) => own(labels) && isLost(labels)),

@@ -1,13 +1,13 @@
 /** How the server is, at a glance. */
-import { useEffect, useMemo } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { get } from "../api/client";
 import type { Job, Status } from "../api/client";
 import { Chart } from "../charts/chart";
 import type { Curve } from "../charts/curves";
 import { clock, latency, rate } from "../format";
 import { JobTable } from "../jobs/table";
-import { onEvent, onResume } from "../live/events";
-import { throttled, usePolling } from "../live/resource";
+import { useRefreshOn } from "../live/refresh";
+import { usePolling } from "../live/resource";
 import { Missing, Stale } from "../parts/stale";
 import { link } from "../router";
 import { Executors } from "./executors";
@@ -30,6 +30,10 @@ export function OverviewScreen() {
   const load = useMemo(() => [curve("requests", 1, (one) => one.requests), curve("predictions", 2, (one) => one.predictions)], [points]);
   const times = useMemo(() => [curve("p50", 1, (one) => one.p50), curve("p95", 5, (one) => one.p95), curve("p99", 4, (one) => one.p99)], [points]);
   const formatX = (x: number): string => clock(x * 1000);
+  // Drawn when all of it is there, or known to be missing: nothing that came moves away then.
+  if (![status, executors, history, jobs].every((one) => one.data || one.error)) {
+    return <><div class="title"><h1>Overview</h1></div><p class="empty">Loading …</p></>;
+  }
   return (
     <>
       <div class="title"><h1>Overview</h1><Stale of={status} what="Health" /></div>
@@ -68,14 +72,7 @@ function Warnings({ of }: { of: string[] }) {
 
 function useActiveJobs() {
   const resource = usePolling(async (signal) => (await get("/v1/jobs", { query: { status: ACTIVE, limit: 20 }, signal })).items, 10);
-  useEffect(() => {
-    const refresh = throttled(() => void resource.refresh(), 1);
-    const ends = [onEvent(refresh), onResume(refresh)];
-    return () => {
-      refresh.cancel();
-      for (const end of ends) end();
-    };
-  }, [resource]);
+  useRefreshOn(resource, (event) => event.job_id !== null);
   return resource.state.value;
 }
 

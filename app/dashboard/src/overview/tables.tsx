@@ -9,7 +9,7 @@ export function Routes({ history }: { history: Loaded<History> }) {
   return (
     <section class="panel" aria-labelledby="routes">
       <header><h2 id="routes">Requests by route</h2><span class="push"><Stale of={history} what="Figures" /></span></header>
-      {!history.data ? <Missing of={history} what="Metrics" /> : rows.length === 0 ? <p class="empty">Measuring: the rates are there in two seconds.</p> : (
+      {!history.data ? <Missing of={history} what="Metrics" /> : (
         <div class="scroll" tabIndex={0} role="region" aria-labelledby="routes">
           <table>
             <thead>
@@ -43,7 +43,7 @@ export function Modules({ history }: { history: Loaded<History> }) {
   return (
     <section class="panel" aria-labelledby="modules">
       <header><h2 id="modules">Predictions by module</h2></header>
-      {rows.length === 0 ? <p class="empty">Nothing was predicted since the server began.</p> : (
+      {!history.data ? <Missing of={history} what="Metrics" /> : rows.length === 0 ? <p class="empty">Nothing was predicted since the server began.</p> : (
         <div class="scroll">
           <table>
             <thead>

@@ -1,5 +1,5 @@
 /** Where on the x axis a batch of a run is: by its number, its epoch, or the time that had passed. */
-import type { JobEvent, Series } from "../api/client";
+import type { EventView, Series } from "../api/client";
 import type { Run } from "./data";
 
 export type AxisKind = "step" | "epoch" | "time";
@@ -62,6 +62,6 @@ function timesOf(run: Run, perEpoch: number): [number, number][] {
   return times;
 }
 
-export function numberOf(event: JobEvent, name: string): number {
+export function numberOf(event: EventView, name: string): number {
   return Number(event.data[name] ?? 0);
 }

@@ -1,6 +1,6 @@
 /** All that is shown of one run: its job, its curves, and what happened when. */
 import { signal } from "@preact/signals";
-import { get, type Job, type JobEvent, Refused, type Series } from "../api/client";
+import { get, type Job, type EventView, Refused, type Series } from "../api/client";
 import { isFinished } from "../jobs/states";
 import { onEvent, onResume } from "../live/events";
 import { pastEvents } from "../live/past";
@@ -14,7 +14,7 @@ const CURVES_SECONDS = 2;
 export interface Run {
   job: Job;
   series: Map<string, Series>;
-  events: JobEvent[];
+  events: EventView[];
 }
 
 export class RunFeed {
@@ -22,7 +22,7 @@ export class RunFeed {
   readonly error = signal<Error | null>(null);
   private readonly leaving = new AbortController();
   private readonly ends: (() => void)[] = [];
-  private readonly events = new Map<number, JobEvent>();
+  private readonly events = new Map<number, EventView>();
   private series = new Map<string, Series>();
   private job: Job | null = null;
 
@@ -31,7 +31,7 @@ export class RunFeed {
   start(): void {
     const refresh = throttled(() => void this.refresh(), CURVES_SECONDS);
     const publish = throttled(() => this.publish(), 0.25);
-    const take = (event: JobEvent): void => {
+    const take = (event: EventView): void => {
       if (event.job_id !== this.id) return;
       if (TYPES.includes(event.type)) this.events.set(event.id, event);
     };
@@ -39,7 +39,7 @@ export class RunFeed {
       take(event);
       if (event.job_id === this.id) refresh();
     });
-    const past = (event: JobEvent): void => {
+    const past = (event: EventView): void => {
       take(event);
       publish();
     };
@@ -59,9 +59,10 @@ export class RunFeed {
     const path = { job: this.id };
     const { signal } = this.leaving;
     try {
-      this.job = await get("/v1/jobs/{job}", { path, signal });
-      const names = this.job.kind === "fit" ? Object.keys(this.job.progress.metrics ?? {}) : [];
+      const job = await get("/v1/jobs/{job}", { path, signal });
+      const names = job.kind === "fit" ? Object.keys(job.progress.metrics ?? {}) : [];
       const found = await Promise.all(names.map((name) => this.fetchSeries(name)));
+      this.job = job; // with its curves: without them something else would be shown for a moment
       this.series = new Map(found.flatMap((one) => (one ? [[one.series, one]] : [])));
       this.error.value = null;
     } catch (error) {

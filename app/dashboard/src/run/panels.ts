@@ -3,6 +3,8 @@ import { type Curve, type Marker, smoothed } from "../charts/curves";
 import { Axis, type AxisKind, numberOf } from "./axes";
 import type { Run } from "./data";
 
+export const SPEED = "samples per second";
+
 export interface Panel {
   name: string;
   curves: Curve[];
@@ -27,8 +29,8 @@ export function panelsOf(shown: Shown[], kind: AxisKind, weight: number): Panel[
       else add(name, { ...base, ys: series.values, isFaint: true }, { ...base, ys: smoothed(series.values, weight) });
     }
     for (const [name, curve] of validation(one, axis, shown.length > 1)) add(name, curve);
-    const speed = speedOf(one, axis, label);
-    if (speed) add("samples per second", speed);
+    // It has its place from the beginning: what is below does not move when reports come.
+    if (one.run.series.size > 0) add(SPEED, speedOf(one, axis, label));
   }
   return [...panels].map(([name, curves]) => ({ name, curves }));
 }
@@ -53,7 +55,7 @@ function validation({ run, colour }: Shown, axis: Axis, isOneOfMany: boolean): M
   );
 }
 
-function speedOf({ run, colour }: Shown, axis: Axis, label: string): Curve | null {
+function speedOf({ run, colour }: Shown, axis: Axis, label: string): Curve {
   const points = new Map<number, number>();
   for (const event of run.events) {
     const speed = event.data["samples_per_second"];
@@ -61,7 +63,6 @@ function speedOf({ run, colour }: Shown, axis: Axis, label: string): Curve | nul
       points.set(axis.at(numberOf(event, "epoch"), numberOf(event, "batch")), speed);
     }
   }
-  if (points.size === 0) return null;
   const xs = [...points.keys()].sort((a, b) => a - b);
   return { label: label === "training" ? "samples/s" : label, colour, xs, ys: xs.map((x) => points.get(x) ?? null) };
 }

@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { Chart } from "../charts/chart";
+import type { Marker } from "../charts/curves";
 import { duration, number, rate } from "../format";
 import { Actions } from "../jobs/actions";
 import { Log } from "../jobs/log";
@@ -12,9 +13,10 @@ import type { AxisKind } from "./axes";
 import { Controls } from "./controls";
 import { RunFeed } from "./data";
 import { Facts } from "./facts";
-import { markersOf, panelsOf, type Shown } from "./panels";
+import { markersOf, panelsOf, type Shown, SPEED } from "./panels";
 
 const MOST_RUNS = 8;
+const NO_MARKERS: Marker[] = [];
 
 export function RunScreen({ id }: { id: number }) {
   document.title = `Job ${id} · modserve`;
@@ -38,7 +40,7 @@ export function RunScreen({ id }: { id: number }) {
   return (
     <>
       <div class="title">
-        <h1>Job {id}: {job.kind} of {job.module}</h1>
+        <h1>Job {id}: {job.kind} of <a href={link(["modules", job.module])}>{job.module}</a></h1>
         <State tone={toneOf(job)}>{stateOf(job)}</State>
         {error && <span class="quiet" role="status">The newest figures are missing: {error.message}</span>}
         <span class="push"><Actions job={job} onFault={(text) => (fault.value = text)} onDeleted={() => go(link(["jobs"]))} /></span>
@@ -54,10 +56,10 @@ export function RunScreen({ id }: { id: number }) {
               title={name}
               xLabel={kind}
               curves={curves}
-              markers={name === "samples per second" ? [] : markers}
-              isLog={isLog && name !== "samples per second"}
+              markers={name === SPEED ? NO_MARKERS : markers}
+              isLog={isLog && name !== SPEED}
               formatX={formatX}
-              formatY={name === "samples per second" ? rate : number}
+              formatY={name === SPEED ? rate : number}
               group="run"
               waiting="No values yet"
               isTall
@@ -66,8 +68,8 @@ export function RunScreen({ id }: { id: number }) {
           ))}
         </div>
       )}
-      {markers.length > 0 && <p class="quiet block">▲ a checkpoint{markers.some((one) => one.kind === "best") ? "; with a line up to the top, the best one" : ""}. Drag over a chart to look closer, click twice to go back.</p>}
-      <section class="panel" aria-labelledby="log">
+      {panels.length > 0 && <p class="quiet block">{shown.length === 1 ? "▲ is a checkpoint, with a line up to the top the best one. " : ""}Drag over a chart to look closer, click twice to go back.</p>}
+      <section class="panel tall-log" aria-labelledby="log">
         <header><h2 id="log">Log</h2></header>
         <Log job={id} />
       </section>

@@ -4,6 +4,8 @@ import { isLoggedOut, loadSession, logOut, session } from "../api/session";
 import { clock } from "../format";
 import { JobsScreen } from "../jobs/screen";
 import { followEvents, linkSince, linkState, startEvents } from "../live/events";
+import { ModulesScreen } from "../modules/list";
+import { ModuleScreen } from "../modules/screen";
 import { OverviewScreen } from "../overview/screen";
 import { link, place } from "../router";
 import { RunScreen } from "../run/screen";
@@ -60,6 +62,8 @@ function Screen() {
   if (noun === "jobs" && parts.length === 2 && /^[1-9]\d*$/.test(name ?? "")) {
     return <RunScreen key={name} id={Number(name)} />;
   }
+  if (noun === "modules" && name === undefined) return <ModulesScreen />;
+  if (noun === "modules" && name !== undefined && parts.length === 2) return <ModuleScreen key={name} name={name} />;
   document.title = "Not found · modserve";
   return <p class="empty">There is no such page. <a href={link([])}>Overview</a></p>;
 }
@@ -74,12 +78,13 @@ function Bar() {
       <nav aria-label="Screens">
         <a href={link([])} {...current(noun === undefined)}>Overview</a>
         <a href={link(["jobs"])} {...current(noun === "jobs")}>Jobs</a>
+        <a href={link(["modules"])} {...current(noun === "modules")}>Modules</a>
         <a href="./docs">API</a>
       </nav>
       <span class="push link-state" role="status" title={`Since ${clock(linkSince.value)}`}>
         <span class={`dot ${LINK_DOT[state]}`} /><span>{LINK_SAYS[state]}</span>
       </span>
-      <button class="plain small" onClick={nextTheme} title="Light, dark or the system's theme (t)">Theme: {theme}</button>
+      <button class="plain small" onClick={nextTheme} title="Light, dark or the system's theme (t)"><span class="wide">Theme: </span>{theme}</button>
       <button class="plain small wide" onClick={() => (isHelpOpen.value = true)} title="Keyboard (?)" aria-label="Keyboard help">?</button>
       {session.value?.name && <button class="plain small" onClick={() => void logOut()} title={`Logged in as ${session.value.name}`}>Log out</button>}
     </header>

@@ -5,6 +5,7 @@ const KEYS: [string, string][] = [
   ["/", "Find a job"],
   ["g o", "Overview"],
   ["g j", "Jobs"],
+  ["g m", "Modules"],
   ["t", "Light, dark or the system's theme"],
   ["?", "This help"],
   ["Esc", "Close"],

@@ -23,6 +23,7 @@ function press(key: string): boolean {
   isAfterG = key === "g" && !wasAfterG;
   if (wasAfterG && key === "o") go(link([]));
   else if (wasAfterG && key === "j") go(link(["jobs"]));
+  else if (wasAfterG && key === "m") go(link(["modules"]));
   else if (key === "/") search();
   else if (key === "?") isHelpOpen.value = true;
   else if (key === "t") nextTheme();

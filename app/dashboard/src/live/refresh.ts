@@ -1,0 +1,17 @@
+/** Fetching again what events say has changed. */
+import { useEffect } from "preact/hooks";
+import type { EventView } from "../api/client";
+import { onEvent, onResume } from "./events";
+import { type Resource, throttled } from "./resource";
+
+/** Refresh a resource at events that concern it, once a second at most, and when events come back. */
+export function useRefreshOn(resource: Resource<unknown>, concerns: (event: EventView) => boolean = () => true): void {
+  useEffect(() => {
+    const refresh = throttled(() => void resource.refresh(), 1);
+    const ends = [onEvent((event) => concerns(event) && refresh()), onResume(refresh)];
+    return () => {
+      refresh.cancel();
+      for (const end of ends) end();
+    };
+  }, [resource]);
+}

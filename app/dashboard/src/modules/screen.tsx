@@ -1,0 +1,65 @@
+/** One module: what it is, which of its versions answers, its buckets and its parameters. */
+import { get, type Module } from "../api/client";
+import { bytes, count, moment, NONE, shape } from "../format";
+import { useRefreshOn } from "../live/refresh";
+import { usePolling } from "../live/resource";
+import { Missing, Stale } from "../parts/stale";
+import { State } from "../parts/state";
+import { link } from "../router";
+import { Buckets } from "./buckets";
+import { Parameters } from "./parameters";
+import { residenceOf, STAGES, stateOf, toneOf } from "./states";
+import { VersionsPanel } from "./versions";
+
+export function ModuleScreen({ name }: { name: string }) {
+  document.title = `${name} · modserve`;
+  const path = { module: name };
+  const resource = usePolling((signal) => get("/v1/modules/{module}", { path, signal }), 10, [name]);
+  useRefreshOn(resource, (event) => event.module === name && (event.type.startsWith("module_") || event.status !== "running"));
+  const loaded = resource.state.value;
+  const module = loaded.data;
+  if (!module) return <Missing of={loaded} what={`Module ${name}`} />;
+  return (
+    <>
+      <div class="title">
+        <h1>{name}</h1>
+        <State tone={toneOf(module)}>{stateOf(module)}</State>
+        <Stale of={loaded} what="State" />
+        <a class="push" href={link(["jobs"], { module: name })}>Its jobs</a>
+      </div>
+      <Facts module={module} />
+      <VersionsPanel name={name} />
+      {Object.keys(module.live?.buckets ?? {}).length > 1 && <Buckets name={name} bound={Object.keys(module.live?.buckets ?? {}).length} />}
+      <Parameters module={module} />
+    </>
+  );
+}
+
+function Facts({ module }: { module: Module }) {
+  const { live, optimizer } = module;
+  const memory = live?.memory;
+  const total = memory ? memory.parameters + memory.optimizer + memory.training + memory.predict : null;
+  const rate = live?.optimizer?.learning_rate;
+  const facts: [string, string][] = [
+    ["Stage", STAGES[module.stage] ?? module.stage],
+    ["Where", residenceOf(module)],
+    ["Memory", memory ? `${bytes(total)}, of it parameters ${bytes(memory.parameters)}` : NONE],
+    ["Inputs", module.data_names.join(", ") || NONE],
+    ["Labels", module.label_names.join(", ") || NONE],
+    ["Outputs", live ? live.outputs.map((one) => `${one.name} ${shape(one.shape)}`).join(", ") || live.output_names.join(", ") : NONE],
+    ["Optimizer", optimizer ? `${optimizer.name}${rate == null ? "" : `, learning rate ${rate}`}` : NONE],
+    ["Updates made", count(live?.optimizer?.num_update)],
+    ["Newest checkpoint", module.checkpoint ?? NONE],
+    ["Would outlive its executor", module.durable ? "yes" : "no: save a checkpoint"],
+    ["Changed", moment(module.updated_at)],
+  ];
+  return (
+    <section class="panel block" aria-label="Facts">
+      <div class="inside stack">
+        {module.reason && <p class="bad" role="alert">It failed: {module.reason}</p>}
+        {module.warning && <p role="status">{module.warning}</p>}
+        <dl class="facts">{facts.map(([term, says]) => <div key={term}><dt>{term}</dt><dd>{says}</dd></div>)}</dl>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,26 @@
+/** What a module's state means here. */
+import type { Module } from "../api/client";
+import type { Tone } from "../parts/state";
+
+export function toneOf(module: Module): Tone {
+  if (module.state === "failed") return "bad";
+  if (module.state === "params_lost" || module.warning) return "warn";
+  return "good";
+}
+
+export function stateOf(module: Module): string {
+  return module.state === "params_lost" ? "parameters lost" : module.state;
+}
+
+export function residenceOf(module: Module): string {
+  if (module.resident === null) return "not known";
+  return module.resident ? `on ${module.executor}` : "put away";
+}
+
+/** How far a module has come, from its symbol to being trained. */
+export const STAGES: Record<string, string> = {
+  created: "not bound to shapes yet",
+  bound: "bound, without parameters",
+  initialized: "has parameters",
+  ready: "has parameters and an optimizer",
+};
