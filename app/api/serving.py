@@ -40,13 +40,13 @@ async def set_serving(module: ModuleName, request: Request, services: ServicesOf
 
     `instances` is the number of executors that answer predictions of versions (the promoted one, a
     canary, those that are named), the one with the fewest examples under way first. The parameters
-    in training are at home alone, and so are sequences. Each instance is asked when it has the
-    version and is warm; the module's `instances` tell which are. 422 where this server has fewer
-    executors of the kind (`MODSERVE_DEVICES`).
+    in training are at home alone. A sequence stays on the instance of its first part. Each is
+    asked when it has the version and is warm; the module's `instances` tell which are. 422 where
+    this server has fewer executors of the kind (`MODSERVE_DEVICES`).
 
     `states` says which output is the next value of each of the module's `state_names`; with it
-    predictions may be parts of sequences, whose states are kept between them. Of these there are
-    `max_sequences` at most, and those idle for `max_sequence_idle_seconds` are lost.
+    predictions may be parts of sequences, whose states are kept between them. On each instance
+    there are `max_sequences` at most, and those idle for `max_sequence_idle_seconds` are lost.
     """
     change = await read_change(request, ServingSpec)
     return await shown(services, await services.access.serve(module, change))

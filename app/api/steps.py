@@ -33,7 +33,7 @@ from app.domain.module import ModuleKind
 from app.domain.sequence import SequencePart
 from app.errors import Invalid
 from app.link import calls
-from app.services.predictions import predict_call
+from app.services.predict_calls import predict_call
 from app.services.services import Services
 
 __all__ = ["router"]

@@ -68,7 +68,7 @@ class ServingSpec:
             loaded again.
         states: the output that each state is taken from for the next part of its sequence; empty
             for a module that keeps no states between predictions.
-        max_sequences: sequences whose states are kept at a time.
+        max_sequences: sequences whose states are kept at a time by each instance.
         max_sequence_idle_seconds: a sequence of which no part came for so long is lost.
     """
 

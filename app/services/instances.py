@@ -27,6 +27,7 @@ from app.errors import (
     HostError,
     ModuleFailed,
     ServiceError,
+    Unavailable,
 )
 from app.link import calls
 from app.link.client import ExecutorClient
@@ -217,6 +218,27 @@ class Instances:
             if rows < least:
                 chosen, least = one, rows
         return chosen or group.instances[0]
+
+    def of(self, record: ModuleRecord) -> tuple[Instance, ...]:
+        """Return the instances of a module, its home first; none where it has its home alone."""
+        group = self._groups.get(record.name)
+        return () if group is None or not group.is_of(record) else group.instances
+
+    async def give(self, instance: Instance, record: ModuleRecord, version: str, key: str) -> None:
+        """Load a version at an instance now, and wait for it.
+
+        Raises:
+            ExecutorGone, Unavailable: it cannot be had there at present.
+        """
+        instance.faults.pop(int(version), None)
+        task = self._want(instance, record, int(version))
+        if task is None:
+            raise ExecutorGone(f"executor {instance.executor} is down; try again in a moment")
+        await asyncio.shield(task)
+        if key not in instance.versions:
+            fault = instance.faults.get(int(version))
+            reason = "its executor died" if fault is None else fault.reason
+            raise Unavailable(f"version {version} of module {instance.public_name!r}: {reason}")
 
     def begin(self, executor: str, rows: int) -> None:
         """Note examples that an executor is asked for."""

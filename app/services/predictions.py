@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import enum
+import itertools
 import time
 from collections import Counter
 from collections.abc import Coroutine, Hashable, Sequence
 from typing import Any, TypeAlias
 
+from app.domain.codec import from_plain
 from app.domain.module import ModuleKind, ModuleRecord
 from app.domain.ragged_axes import batch_axis
-from app.domain.sequence import SequencePart, SequenceStates
-from app.errors import ExecutorGone, HostError, Invalid, Unavailable
+from app.domain.sequence import SequencePart
+from app.error_table import error_code
+from app.errors import ExecutorGone, HostError, Unavailable
 from app.link import calls
 from app.link.client import Asked, OnOutcome, Outcome, Reply, Tensors
 from app.link.packed_frames import BatchFacts
@@ -22,10 +26,12 @@ from app.services.executors import Executors
 from app.services.instances import Instance, Instances
 from app.services.module_access import ModuleAccess
 from app.services.observed_lengths import ObservedLengths
+from app.services.predict_calls import predict_call, unloaded
+from app.services.sequence_places import SequencePlaces
 from app.services.statistics import Statistics
 from app.services.versions import LIVE_VERSION, Version, Versions
 
-__all__ = ["Predictions", "TensorRow", "predict_call"]
+__all__ = ["Predictions", "TensorRow"]
 
 TensorRow: TypeAlias = tuple[str, Any, tuple[int, ...]]
 """Name, dtype and shape of one tensor."""
@@ -35,58 +41,15 @@ _MOST_RESTORES = 3
 """For one prediction: others may need the memory, and put the module away again."""
 
 
-def predict_call(
-    record: ModuleRecord,
-    bucket: str | None = None,
-    part: SequencePart | None = None,
-    version: str | None = None,
-    *,
-    is_strict: bool = False,
-) -> calls.Predict:
-    """Return the call for a prediction of a module as it is served.
+class _Next(enum.Enum):
+    """What to do when an instance did not answer."""
 
-    Args:
-        record: the module.
-        bucket: its key, None for the smallest that holds the inputs.
-        part: of a sequence, where it is one.
-        version: as the executor knows it, None for the parameters in training.
-        is_strict: see ``calls.Predict``.
-
-    Raises:
-        Unavailable: the module was unloaded.
-        Invalid: it is a part of a sequence, and the module keeps no states.
-    """
-    serving = record.serving
-    if not serving.is_loaded:
-        raise _unloaded(record.name)
-    if part is not None and not serving.states:
-        raise Invalid(
-            *("sequence_id", part.sequence_id, f"none, for module {record.name!r} keeps no states"),
-            f"say what they are by PATCH /v1/modules/{record.name}/serving "
-            '{"states": [{"state": NAME, "output": NAME}]}',
-        )
-    return calls.Predict(
-        module=record.name,
-        bucket=bucket,
-        version=version,
-        max_batch_size=serving.max_batch_size,
-        batches=serving.batches,
-        max_delay_us=serving.max_delay_us,
-        is_strict=is_strict,
-        part=part,
-        states=None
-        if part is None
-        else SequenceStates(
-            links=serving.states,
-            most=serving.max_sequences,
-            idle_seconds=serving.max_sequence_idle_seconds,
-        ),
-    )
-
-
-def _unloaded(module: str) -> Unavailable:
-    path = f"/v2/repository/models/{module}/load"
-    return Unavailable(f"module {module!r} was unloaded; load it by POST {path}")
+    ASK = enum.auto()
+    """One that can; that may be another."""
+    LOAD = enum.auto()
+    """The same one, when it has the version again."""
+    END = enum.auto()
+    """Tell the client."""
 
 
 class Predictions:
@@ -115,6 +78,7 @@ class Predictions:
         self._versions = versions
         self._executors = executors
         self._instances = instances
+        self._sequences = SequencePlaces(instances)
         self._most_waiting = most_waiting
         self._under_way: Counter[str] = Counter()
         self._targets: dict[Hashable, Target] = {}
@@ -214,8 +178,9 @@ class Predictions:
     ) -> Reply:
         """Make a call at one of the module's instances."""
         rows = _examples(record, [(name, one.dtype, one.shape) for name, one in tensors.items()])
-        while True:
-            instance = None if call.part is not None else self._choose(record, version)
+        part = call.part
+        for attempt in itertools.count():
+            instance = self._choose(record, version, part)
             executor = record.executor if instance is None else instance.executor
             self._instances.begin(executor, rows)
             try:
@@ -225,20 +190,52 @@ class Predictions:
                     own = dataclasses.replace(call, module=instance.module, version=version.key)
                     reply = await instance.client.call(*calls.to_call(own), tensors)
                 self._statistics.add_answer(record, executor)
+                if part is not None and instance is not None:
+                    self._sequences.note(record, part, instance)
                 return reply
             except (HostError, ExecutorGone) as error:
                 if instance is None or instance.is_home:
                     raise
-                assert version.key is not None
-                if not self._instances.note_lost(instance, version.name, version.key, error):
+                what = self._after(error, record, version, part, instance)
+                if what is _Next.END or (what is _Next.LOAD and attempt >= _MOST_RESTORES):
                     raise instance.told(error) from error
             finally:
                 self._instances.end(executor, rows)
+            if what is _Next.LOAD:
+                assert version.key is not None
+                await self._instances.give(instance, record, version.name, version.key)
+        raise AssertionError("unreachable")
 
-    def _choose(self, record: ModuleRecord, version: Version) -> Instance | None:
+    def _after(
+        self,
+        error: Exception,
+        record: ModuleRecord,
+        version: Version,
+        part: SequencePart | None,
+        instance: Instance,
+    ) -> _Next:
+        """Return what to do when an instance did not answer."""
+        assert version.key is not None
+        if not self._instances.note_lost(instance, version.name, version.key, error):
+            return _Next.END
+        if part is None:
+            return _Next.ASK
+        if not part.is_start:
+            if isinstance(error, ExecutorGone):
+                return _Next.END  # its states went with it
+            if error_code(error) == "version_not_loaded":
+                return _Next.LOAD  # where its states are
+        self._sequences.forget(record, part)
+        return _Next.ASK
+
+    def _choose(
+        self, record: ModuleRecord, version: Version, part: SequencePart | None
+    ) -> Instance | None:
         """Return the instance to ask; None for what is answered at home alone."""
         if record.serving.instances == 1 or version.key is None:
             return None
+        if part is not None:
+            return self._sequences.choose(record, version.name, version.key, part)
         return self._instances.choose(record, version.name, version.key)
 
     async def close(self) -> None:
@@ -250,7 +247,7 @@ class Predictions:
     def submit(self, prediction: _Prediction) -> Asked:
         """Hand a prediction to an executor."""
         record, target = prediction.record, prediction.target
-        instance = self._choose(record, prediction.version) if target.is_shared else None
+        instance = self._choose(record, prediction.version, prediction.part)
         prediction.instance = instance
         if instance is None:
             client = self._executors.get(record.executor)
@@ -272,20 +269,38 @@ class Predictions:
             prediction.asked_of = None
 
     def moves(self, prediction: _Prediction, error: Exception) -> bool:
-        """Ask another instance than the one that could not answer, if one can; tell whether."""
-        before, (version, key) = prediction.instance, prediction.version
-        if before is None or key is None:
+        """Ask again, another instance or this one, after one did not answer; tell whether."""
+        record, version, before = prediction.record, prediction.version, prediction.instance
+        if before is None:
             return False
-        if not self._instances.note_lost(before, version, key, error):
-            return False
-        after = self._choose(prediction.record, prediction.version)
-        if after is None or (after is before and before.is_home):
+        what = self._after(error, record, version, prediction.part, before)
+        if what is _Next.LOAD and not before.is_home and prediction.loads < _MOST_RESTORES:
+            prediction.loads += 1
+            self._spawn(self._load_at(prediction, before))
+            return True
+        if what is not _Next.ASK or self._is_last(prediction, before):
             return False
         try:
             prediction.submit()
         except (HostError, ExecutorGone) as fault:
             prediction.end(fault)
         return True
+
+    def _is_last(self, prediction: _Prediction, before: Instance) -> bool:
+        """Tell whether the home did not answer, and no other instance can."""
+        after = self._choose(prediction.record, prediction.version, prediction.part)
+        return after is None or (after is before and before.is_home)
+
+    async def _load_at(self, prediction: _Prediction, instance: Instance) -> None:
+        """Load a version where the states of a sequence are, and ask there again."""
+        version, key = prediction.version
+        assert key is not None
+        try:
+            await self._instances.give(instance, prediction.record, version, key)
+            if prediction.is_wanted:
+                prediction.submit()
+        except Exception as error:
+            prediction.end(error)
 
     def bring_back(self, prediction: _Prediction) -> None:
         """Bring its module back and ask again."""
@@ -303,7 +318,7 @@ class Predictions:
         record = self._access.known_now(prediction.record.name)
         try:
             if record is not None and not record.serving.is_loaded:
-                raise _unloaded(record.name)
+                raise unloaded(record.name)
             await self._access.bring_back(prediction.record.name)
             if prediction.is_wanted:
                 prediction.submit()
@@ -314,7 +329,7 @@ class Predictions:
         record = self._access.known_now(prediction.record.name)
         try:
             if record is not None and not record.serving.is_loaded:
-                raise _unloaded(record.name)
+                raise unloaded(record.name)
             version = await self._versions.load(prediction.record, prediction.version)
             if version != prediction.version:  # its checkpoint was replaced
                 target = prediction.target
@@ -354,6 +369,8 @@ class Predictions:
             rows, queue_ns, facts = prediction.target.rows, outcome.queue_ns, outcome.facts
             statistics.add_success(rows, taken_ns, ended_ns, queue_ns, facts)
             instance = prediction.instance
+            if instance is not None and prediction.part is not None:
+                self._sequences.note(prediction.record, prediction.part, instance)
             executor = prediction.record.executor if instance is None else instance.executor
             self._statistics.add_answer(prediction.record, executor)
         else:
@@ -384,8 +401,18 @@ class _Prediction(Asked):
     """One prediction until its outcome."""
 
     __slots__ = (
-        *("_asked", "_loads", "_on_outcome", "_restores", "_service", "asked_of", "began_ns"),
-        *("deadline", "instance", "pieces", "priority", "record", "target", "version"),
+        *("_asked", "_on_outcome", "_restores", "_service", "asked_of", "began_ns"),
+        *(
+            "deadline",
+            "instance",
+            "loads",
+            "part",
+            "pieces",
+            "priority",
+            "record",
+            "target",
+            "version",
+        ),
     )
 
     def __init__(
@@ -403,6 +430,9 @@ class _Prediction(Asked):
         self.record = record
         self.version = version
         self.target = target
+        self.part: SequencePart | None = None
+        if not target.is_shared:
+            self.part = from_plain(SequencePart, target.params["part"])
         self.pieces = pieces
         self._on_outcome: OnOutcome | None = on_outcome
         self.deadline = deadline
@@ -412,7 +442,7 @@ class _Prediction(Asked):
         self.asked_of: str | None = None
         self._restores = 0
         self.began_ns = time.perf_counter_ns()
-        self._loads = 0
+        self.loads = 0
 
     @property
     def is_wanted(self) -> bool:
@@ -436,8 +466,8 @@ class _Prediction(Asked):
                 self._restores += 1
                 self._service.bring_back(self)
                 return
-            if outcome.code == "version_not_loaded" and self._loads < _MOST_RESTORES:
-                self._loads += 1
+            if outcome.code == "version_not_loaded" and self.loads < _MOST_RESTORES:
+                self.loads += 1
                 self._service.load_version(self)
                 return
             if outcome.code == "params_lost":

@@ -1,0 +1,65 @@
+"""The call for a prediction of a module as it is served."""
+
+from __future__ import annotations
+
+from app.domain.module import ModuleRecord
+from app.domain.sequence import SequencePart, SequenceStates
+from app.errors import Invalid, Unavailable
+from app.link import calls
+
+__all__ = ["predict_call", "unloaded"]
+
+
+def predict_call(
+    record: ModuleRecord,
+    bucket: str | None = None,
+    part: SequencePart | None = None,
+    version: str | None = None,
+    *,
+    is_strict: bool = False,
+) -> calls.Predict:
+    """Return the call for a prediction of a module as it is served.
+
+    Args:
+        record: the module.
+        bucket: its key, None for the smallest that holds the inputs.
+        part: of a sequence, where it is one.
+        version: as the executor knows it, None for the parameters in training.
+        is_strict: see ``calls.Predict``.
+
+    Raises:
+        Unavailable: the module was unloaded.
+        Invalid: it is a part of a sequence, and the module keeps no states.
+    """
+    serving = record.serving
+    if not serving.is_loaded:
+        raise unloaded(record.name)
+    if part is not None and not serving.states:
+        raise Invalid(
+            *("sequence_id", part.sequence_id, f"none, for module {record.name!r} keeps no states"),
+            f"say what they are by PATCH /v1/modules/{record.name}/serving "
+            '{"states": [{"state": NAME, "output": NAME}]}',
+        )
+    return calls.Predict(
+        module=record.name,
+        bucket=bucket,
+        version=version,
+        max_batch_size=serving.max_batch_size,
+        batches=serving.batches,
+        max_delay_us=serving.max_delay_us,
+        is_strict=is_strict,
+        part=part,
+        states=None
+        if part is None
+        else SequenceStates(
+            links=serving.states,
+            most=serving.max_sequences,
+            idle_seconds=serving.max_sequence_idle_seconds,
+        ),
+    )
+
+
+def unloaded(module: str) -> Unavailable:
+    """Return the error that refuses predictions of a module that was unloaded."""
+    path = f"/v2/repository/models/{module}/load"
+    return Unavailable(f"module {module!r} was unloaded; load it by POST {path}")
