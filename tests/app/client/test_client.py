@@ -440,3 +440,20 @@ def test_against_a_server(tmp_path: Path) -> None:
         client.delete_dataset("examples")
         with pytest.raises(ClientError, match="404 not_found"):
             client.module("net")
+
+
+def test_what_is_large_is_sent_in_pieces() -> None:
+    pieces: list[bytes] = []
+
+    class Listening(httpx.BaseTransport):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            assert isinstance(request.stream, httpx.SyncByteStream)
+            pieces.extend(request.stream)
+            assert request.headers["content-length"] == str(sum(map(len, pieces)))
+            return httpx.Response(200, json={})
+
+    values = np.arange(1 << 20, dtype=np.float32)
+    Client("http://server", transport=Listening()).set_params("m", {"w": values})
+    assert max(map(len, pieces)) <= 1 << 16
+    found = read_npz(b"".join(pieces), limit=1 << 30, setting="")
+    np.testing.assert_array_equal(found["w"], values)
