@@ -209,7 +209,9 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     defaults = JobDefaults(
         lease_seconds=settings.lease_seconds, max_attempts=settings.job_max_attempts
     )
-    jobs = JobService(storage.store, bells, defaults, files=JobFiles(storage.checkpoints))
+    jobs = JobService(
+        storage.store, bells, defaults, files=JobFiles(storage.checkpoints, storage.resume_points)
+    )
     executors = Executors()
     restores = RestoreLog(storage.store, bell=bells.events)
     modules, checkpoints = storage.modules, storage.checkpoints
@@ -223,7 +225,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         bells,
         storage.presence,
         keep_progress_events=settings.keep_progress_events,
-        before_loss=checkpoints.lose_attempt,
+        before_loss=storage.resume_points.lose_attempt,
     )
     loop = asyncio.get_running_loop()
 
@@ -233,7 +235,9 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     dispatcher = Dispatcher(
         executors,
         queue,
-        JobRuns(queue, modules, storage.datasets, checkpoints, on_prepared),
+        JobRuns(
+            *(queue, modules, storage.datasets, checkpoints, storage.resume_points), on_prepared
+        ),
         bells,
         jobs_per_executor=settings.jobs_per_executor,
         lease_seconds=settings.lease_seconds,

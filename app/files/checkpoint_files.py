@@ -60,6 +60,7 @@ __all__ = [
     "open_checkpoint_file",
     "promote_checkpoints",
     "read_manifest",
+    "readable_manifests",
     "recover",
     "remove_checkpoint",
     "shut_out_attempt",
@@ -176,6 +177,15 @@ def read_manifest(directory: Path) -> CheckpointManifest:
     """
     with _shared(directory):
         return _read_manifest(directory)
+
+
+def readable_manifests(root: Path, warn: Callable[[str], None]) -> Iterator[CheckpointManifest]:
+    """Yield the manifests under a root; ``warn`` is told of each that is damaged."""
+    for tag in list_tags(root):
+        try:
+            yield read_manifest(root / str(tag))
+        except (Damaged, NotFound) as error:
+            warn(f"passed over: {root.name}/{tag}: {error}")
 
 
 def verify_checkpoint(directory: Path) -> CheckpointManifest:
@@ -346,7 +356,7 @@ def recover(root: Path) -> None:
                 remove_unlocked(hidden.path)
 
 
-_REMEDY = "delete it and use another, or upload it again"
+_REMEDY = "upload it again, or load another and delete it"
 
 
 @contextmanager

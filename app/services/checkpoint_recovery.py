@@ -20,6 +20,7 @@ from app.files.durable_files import remove_unlocked
 from app.services.checkpoints import CheckpointService
 from app.services.modules import ModuleService
 from app.services.recovery_report import Finding, Outcome
+from app.services.resume_points import ResumePoints
 from app.store.checkpoints import all_checkpoints, forget_checkpoint, put_checkpoint
 from app.store.jobs import get_job, reserve_job_ids
 from app.store.modules import module_names
@@ -39,6 +40,7 @@ class CheckpointRecovery:
         self._store = store
         self._modules = modules
         self._checkpoints = checkpoints
+        self._resume_points = ResumePoints(modules, checkpoints)
         self._uploads = data_dir / "uploads"
 
     def run(self) -> list[Finding]:
@@ -128,7 +130,7 @@ class CheckpointRecovery:
         What belongs to a job that the database does not know becomes a checkpoint of the module.
         """
         found = []
-        for pinned in self._checkpoints.resume_roots(module):
+        for pinned in self._resume_points.roots(module):
             job_id = int(pinned.name)
             found.append(job_id)
             try:
@@ -139,7 +141,7 @@ class CheckpointRecovery:
                     with self._store.write() as connection:
                         put_checkpoint(connection, manifest)
                 continue
-            self._checkpoints.let_go(job)
+            self._resume_points.let_go(job)
         return found
 
 

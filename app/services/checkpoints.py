@@ -1,10 +1,6 @@
 """Checkpoints of modules: the files are the truth, the store's rows an index of them.
 
-    <data>/modules/<module>/checkpoints/<tag>/      what clients see
-    <data>/modules/<module>/resume/<job>/<tag>/     the same files, linked: where a job goes on
-
-The second keeps an unfinished job's newest checkpoint when another job of the module writes over
-the first, or it is pruned or deleted.
+<data>/modules/<module>/checkpoints/<tag>/
 """
 
 from __future__ import annotations
@@ -13,32 +9,27 @@ import asyncio
 import itertools
 import logging
 import os
-from collections.abc import AsyncIterable, Callable, Container, Iterator, Mapping
+from collections.abc import AsyncIterable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag, FileDigest, prefix_of
-from app.domain.job import TERMINAL, Job, JobKind, JobStatus
 from app.domain.module import ModuleRecord
 from app.domain.names import check_name
 from app.domain.retention import tags_to_keep
-from app.errors import Damaged, InUse, NotFound, ServiceError, TooLarge
+from app.errors import Damaged, InUse, NotFound, TooLarge
 from app.files.checkpoint_files import (
-    admit_attempt,
-    copy_checkpoint,
     link_files,
-    list_tags,
     open_checkpoint_file,
     read_manifest,
-    recover,
+    readable_manifests,
     remove_checkpoint,
-    shut_out_attempt,
     verify_checkpoint,
     write_checkpoint,
 )
-from app.files.durable_files import discard, make_directory, tell_full_disk
+from app.files.durable_files import tell_full_disk
 from app.files.name_locks import NameLocks
 from app.services.incoming_checkpoint import IncomingCheckpoint, check_file_name
 from app.services.modules import ModuleService
@@ -357,91 +348,6 @@ class CheckpointService:
             self._remove(module, tag)
         return removed
 
-    # -- jobs ---------------------------------------------------------------------------------
-
-    @tell_full_disk()
-    def keep_for(self, job: Job, tag: CheckpointTag) -> None:
-        """Make a checkpoint the one that a job goes on from."""
-        root = self._resume_root(job)
-        make_directory(root.parent)
-        copy_checkpoint(self.directory(job.module, tag), root)
-        for other in list_tags(root):
-            if other != tag:
-                remove_checkpoint(root, other)
-
-    @tell_full_disk()
-    def begin_attempt(self, job: Job, warn: Callable[[str], None] = _log.warning) -> Path | None:
-        """Let an attempt of a fit write checkpoints, and none before it; return where it goes on.
-
-        That is the furthest sound checkpoint the job wrote; None for a new job. One that was
-        written just before a death, and that nobody was told of, counts as well.
-
-        Args:
-            warn: is told of each that is damaged, and so passed over.
-        """
-        admit_attempt(self.root(job.module), job.id, job.attempt)
-        directory = self._furthest(job, warn)
-        if directory is not None:
-            self._adopt(job, directory)
-        return directory
-
-    def end_attempt(self, job: Job, tag: CheckpointTag) -> None:
-        """Make sure that a fit's last checkpoint is what its module is restored from."""
-        self._adopt(job, self.directory(job.module, tag))
-
-    def lose_attempt(self, job: Job) -> None:
-        """Let an attempt that is taken for dead write no more; what it has written counts."""
-        if job.kind is not JobKind.FIT:
-            return
-        try:
-            shut_out_attempt(self.root(job.module), job.id, job.attempt)
-            directory = self._furthest(job, _log.warning)
-            if directory is not None:
-                self._adopt(job, directory)
-        except (ServiceError, OSError) as error:  # the loss itself must not be lost
-            _log.error("job %d: after attempt %d: %s", job.id, job.attempt, error)
-
-    def _furthest(self, job: Job, warn: Callable[[str], None]) -> Path | None:
-        found: list[tuple[CheckpointTag, Path]] = []
-        for root in (self._resume_root(job), self.root(job.module)):
-            recover(root)
-            for manifest in _readable(root, warn):
-                if manifest.job_id == job.id:
-                    found.append((manifest.tag, root / str(manifest.tag)))
-        for _, directory in sorted(found, key=lambda one: one[0])[::-1]:
-            try:
-                verify_checkpoint(directory)
-            except Damaged as error:
-                warn(f"passed over: {directory.parent.name}/{directory.name}: {error}")
-            else:
-                return directory
-        return None
-
-    def _adopt(self, job: Job, directory: Path) -> None:
-        """Restore a module from what a job wrote, unless it is already, or another's is there."""
-        tag = CheckpointTag.parse(directory.name)
-        try:
-            manifest = read_manifest(self.directory(job.module, tag))
-        except (Damaged, NotFound):
-            return
-        record = self._modules.get(job.module)
-        if manifest.job_id == job.id and not record.is_restored_from(tag):
-            self.saved(job.module, tag)
-
-    def resume_roots(self, module: str) -> list[Path]:
-        """Return the directories of what a module's jobs go on from, named by the jobs' ids."""
-        found = self._modules.directories.path(module).glob("resume/*")
-        return sorted(path for path in found if path.name.isdecimal() and path.is_dir())
-
-    def discard_resume(self, job: Job) -> None:
-        """Remove what a job would go on from, for it is deleted."""
-        discard(self._resume_root(job))
-
-    def let_go(self, job: Job) -> None:
-        """Let go of what a job would go on from, when it is over; a failed one may be retried."""
-        if job.status in TERMINAL and job.status is not JobStatus.FAILED:
-            discard(self._resume_root(job))
-
     # -- helpers ------------------------------------------------------------------------------
 
     def _enter(self, manifest: CheckpointManifest) -> None:
@@ -452,7 +358,7 @@ class CheckpointService:
         self.touch(manifest.module)
 
     def _manifests(self, module: str) -> Iterator[CheckpointManifest]:
-        return _readable(self.root(module))
+        return readable_manifests(self.root(module), _log.warning)
 
     def _files_present(self, module: str, tag: CheckpointTag) -> Mapping[str, FileDigest]:
         directory = self.directory(module, tag)
@@ -476,24 +382,11 @@ class CheckpointService:
             present = None
         check_etag(f"checkpoint {tag} of module {module!r}", present)
 
-    def _resume_root(self, job: Job) -> Path:
-        return self._modules.directories.path(job.module) / "resume" / str(job.id)
-
     def _remove(self, module: str, tag: CheckpointTag) -> None:
         remove_checkpoint(self.root(module), tag)
         with self._store.write() as connection:
             forget_checkpoint(connection, module, tag)
         self.touch(module)
-
-
-def _readable(
-    root: Path, warn: Callable[[str], None] = _log.warning
-) -> Iterator[CheckpointManifest]:
-    for tag in list_tags(root):
-        try:
-            yield read_manifest(root / str(tag))
-        except (Damaged, NotFound) as error:
-            warn(f"passed over: {root.name}/{tag}: {error}")
 
 
 def _age(manifest: CheckpointManifest) -> tuple[float, CheckpointTag]:

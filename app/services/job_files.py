@@ -8,6 +8,7 @@ from app.domain.job import Job
 from app.files.durable_files import discard
 from app.files.metric_series import Series, read_series, series_path
 from app.services.checkpoints import CheckpointService
+from app.services.resume_points import ResumePoints
 
 __all__ = ["JobFiles"]
 
@@ -15,8 +16,9 @@ __all__ = ["JobFiles"]
 class JobFiles:
     """The files of jobs. Its methods block."""
 
-    def __init__(self, checkpoints: CheckpointService) -> None:
+    def __init__(self, checkpoints: CheckpointService, resume_points: ResumePoints) -> None:
         self._checkpoints = checkpoints
+        self._resume_points = resume_points
 
     def series(self, job: Job, name: str, points: int) -> Series:
         """Return a series of a job's metrics; see ``read_series``."""
@@ -25,7 +27,7 @@ class JobFiles:
     def discard(self, job: Job) -> None:
         """Remove all of a job that was deleted."""
         discard(self._series_path(job))
-        self._checkpoints.discard_resume(job)
+        self._resume_points.discard(job)
 
     def _series_path(self, job: Job) -> Path:
         return series_path(self._checkpoints.root(job.module).parent, job.id)

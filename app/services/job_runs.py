@@ -37,6 +37,7 @@ from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
 from app.services.job_queue import JobQueue
 from app.services.modules import ModuleService
+from app.services.resume_points import ResumePoints
 
 __all__ = ["LAST", "JobRuns"]
 
@@ -55,6 +56,7 @@ class JobRuns:
         modules: ModuleService,
         datasets: DatasetService,
         checkpoints: CheckpointService,
+        resume_points: ResumePoints,
         on_prepared: Callable[[ModuleRecord], object] = lambda record: None,
     ) -> None:
         """Prepare.
@@ -66,6 +68,7 @@ class JobRuns:
         self._modules = modules
         self._datasets = datasets
         self._checkpoints = checkpoints
+        self._resume_points = resume_points
         self._on_prepared = on_prepared
 
     def claim(self, executor: str, count: int) -> list[tuple[Job, JobStart | None]]:
@@ -104,7 +107,7 @@ class JobRuns:
         if job.kind is not JobKind.FIT:
             return start
         warnings: list[str] = []
-        resume = self._checkpoints.begin_attempt(job, warnings.append)
+        resume = self._resume_points.begin_attempt(job, warnings.append)
         for warning in warnings:
             _log.warning("job %d: %s", job.id, warning)
         module = self._modules.get(job.module)
@@ -155,7 +158,7 @@ class JobRuns:
         if job.kind is JobKind.PREDICT:
             return self._take_output(message, job)
         if (tag := message.result.get("checkpoint")) is not None:
-            self._checkpoints.end_attempt(job, CheckpointTag.parse(tag))
+            self._resume_points.end_attempt(job, CheckpointTag.parse(tag))
         return message
 
     def _mark_unsaved(self, module: str) -> None:
@@ -201,13 +204,13 @@ class JobRuns:
                 self._on_prepared(record)
             case JobCheckpoint():
                 tag = self._checkpoints.saved(job.module, message.tag).tag
-                self._checkpoints.keep_for(job, tag)
+                self._resume_points.keep(job, tag)
                 params = parse_job_params(job.kind, job.params)
                 keep = params.checkpoint.keep if isinstance(params, FitParams) else None
                 self._checkpoints.prune(job.module, keep)
             case _ if isinstance(message, LAST):
                 if job.kind is JobKind.FIT:
-                    self._checkpoints.let_go(job)
+                    self._resume_points.let_go(job)
                 if job.kind is JobKind.PREDICT:
                     self._datasets.discard_outputs(job.id)
                 self._queue.tidy_ended(job)

@@ -13,6 +13,7 @@ from app.services.directory_claim import claim_directory
 from app.services.modules import ModuleService
 from app.services.presence import Presence
 from app.services.recovery import Recovery
+from app.services.resume_points import ResumePoints
 from app.store.store import Store
 
 __all__ = ["Storage", "StorageOptions", "open_storage"]
@@ -51,6 +52,7 @@ class Storage:
     presence: Presence
     modules: ModuleService
     checkpoints: CheckpointService
+    resume_points: ResumePoints
     datasets: DatasetService
     recovery: Recovery
     knows_nothing: bool
@@ -94,4 +96,7 @@ def open_storage(options: StorageOptions, stack: ExitStack, *, claim: bool = Tru
     datasets = DatasetService(
         store, data_dir, options.max_dataset_bytes, folders=options.dataset_folders
     )
-    return Storage(store, bells, presence, modules, checkpoints, datasets, recovery, knows_nothing)
+    return Storage(
+        *(store, bells, presence, modules, checkpoints, ResumePoints(modules, checkpoints)),
+        *(datasets, recovery, knows_nothing),
+    )

@@ -22,6 +22,7 @@ from app.services.jobs import JobService
 from app.services.modules import ModuleService
 from app.services.presence import Presence
 from app.services.recovery import Recovery
+from app.services.resume_points import ResumePoints
 from app.services.submissions import JobDefaults
 from app.store.store import Store
 
@@ -55,6 +56,7 @@ class Bench:
     modules: ModuleService
     datasets: DatasetService
     checkpoints: CheckpointService
+    resume_points: ResumePoints
     jobs: JobService
     queue: JobQueue
     runs: JobRuns
@@ -99,11 +101,12 @@ def make_services(store: Store, data_dir: Path) -> Bench:
     modules = ModuleService(store, data_dir, clock, bells.events)
     datasets = DatasetService(store, data_dir, 1 << 20, clock)
     checkpoints = CheckpointService(store, modules, data_dir, max_bytes=1 << 20)
+    resume_points = ResumePoints(modules, checkpoints)
     defaults = JobDefaults(lease_seconds=10.0, max_attempts=3)
     queue = JobQueue(
         *(store, bells, presence),
         keep_progress_events=5,
-        before_loss=checkpoints.lose_attempt,
+        before_loss=resume_points.lose_attempt,
         clock=clock,
     )
     recovery = Recovery(
@@ -120,9 +123,10 @@ def make_services(store: Store, data_dir: Path) -> Bench:
         modules=modules,
         datasets=datasets,
         checkpoints=checkpoints,
+        resume_points=resume_points,
         jobs=JobService(store, bells, defaults, clock),
         queue=queue,
-        runs=JobRuns(queue, modules, datasets, checkpoints),
+        runs=JobRuns(queue, modules, datasets, checkpoints, resume_points),
         recovery=recovery,
     )
 

@@ -267,21 +267,21 @@ def test_pruning_keeps_the_newest_and_what_is_in_use(bench) -> None:
 
 def test_job_goes_on_from_its_furthest_sound_checkpoint(bench) -> None:
     job = running(bench)
-    assert bench.checkpoints.begin_attempt(job) is None
+    assert bench.resume_points.begin_attempt(job) is None
     report(bench, job, T(1), b"one")
     report(bench, job, T(1, 5), b"one and a bit")
-    assert content_of(bench.checkpoints.begin_attempt(job)) == b"one and a bit"
+    assert content_of(bench.resume_points.begin_attempt(job)) == b"one and a bit"
     written_before_death = write(bench, "a", T(2), b"two", job_id=job.id, attempt=1)
-    assert bench.checkpoints.begin_attempt(job) == written_before_death
+    assert bench.resume_points.begin_attempt(job) == written_before_death
     (written_before_death / "a-0002.params").write_bytes(b"cut")
     (written_before_death / "a-0002.params").write_bytes(b"tw")
     said: list[str] = []
-    assert content_of(bench.checkpoints.begin_attempt(job, said.append)) == b"one and a bit"
+    assert content_of(bench.resume_points.begin_attempt(job, said.append)) == b"one and a bit"
     (warning,) = said
     assert "checkpoints/2" in warning
     assert "a-0002.params" in warning
     write(bench, "a", T(9), b"of another job", job_id=job.id + 1, attempt=1)
-    assert content_of(bench.checkpoints.begin_attempt(job)) == b"one and a bit"
+    assert content_of(bench.resume_points.begin_attempt(job)) == b"one and a bit"
 
 
 def test_paused_job_keeps_its_place_when_another_writes_over_it(bench) -> None:
@@ -292,8 +292,8 @@ def test_paused_job_keeps_its_place_when_another_writes_over_it(bench) -> None:
     other = running(bench)
     report(bench, other, T(1), b"theirs")
     assert content_of(bench.checkpoints.directory("a", T(1))) == b"theirs"
-    assert content_of(bench.checkpoints.begin_attempt(job)) == b"mine"
-    assert content_of(bench.checkpoints.begin_attempt(other)) == b"theirs"
+    assert content_of(bench.resume_points.begin_attempt(job)) == b"mine"
+    assert content_of(bench.resume_points.begin_attempt(other)) == b"theirs"
 
 
 @pytest.mark.parametrize(

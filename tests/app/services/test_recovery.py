@@ -382,22 +382,22 @@ def test_what_an_unknown_job_would_go_on_from_becomes_a_checkpoint(
     claimed = bench.claim()
     write(bench, "a", T(1), job_id=job.id, attempt=1)
     bench.checkpoints.saved("a", T(1))
-    bench.checkpoints.keep_for(claimed, T(1))
+    bench.resume_points.keep(claimed, T(1))
     write(bench, "a", T(2))
     bench.checkpoints.saved("a", T(2))
     bench.checkpoints.delete("a", T(1))
     other = make_fresh(bench.data_dir)
     other.recovery.run(rebuild=False)
     assert [one.tag for one in other.checkpoints.list_checkpoints("a").items] == [T(2), T(1)]
-    assert other.checkpoints.resume_roots("a") == []
+    assert other.resume_points.roots("a") == []
 
 
 def test_place_of_a_job_that_ended_is_let_go(bench: Any) -> None:
     job = bench.fit("a")
     claimed = bench.claim()
     write(bench, "a", T(5), job_id=job.id, attempt=1)
-    bench.checkpoints.keep_for(claimed, T(5))
+    bench.resume_points.keep(claimed, T(5))
     bench.queue.release(job.id, 1, "x")
     bench.jobs.cancel(job.id)
     bench.recovery.run(rebuild=False)
-    assert bench.checkpoints.resume_roots("a") == []
+    assert bench.resume_points.roots("a") == []

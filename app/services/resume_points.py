@@ -1,0 +1,129 @@
+"""Where unfinished fits go on from.
+
+    <data>/modules/<module>/resume/<job>/<tag>/     a checkpoint's files, linked
+
+They keep a job's newest checkpoint when another job of the module writes over it among those that
+clients see, or it is pruned or deleted there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from app.domain.checkpoint import CheckpointTag
+from app.domain.job import TERMINAL, Job, JobKind, JobStatus
+from app.errors import Damaged, NotFound, ServiceError
+from app.files.checkpoint_files import (
+    admit_attempt,
+    copy_checkpoint,
+    list_tags,
+    read_manifest,
+    readable_manifests,
+    recover,
+    remove_checkpoint,
+    shut_out_attempt,
+    verify_checkpoint,
+)
+from app.files.durable_files import discard, make_directory, tell_full_disk
+from app.services.checkpoints import CheckpointService
+from app.services.modules import ModuleService
+
+__all__ = ["ResumePoints"]
+
+_log = logging.getLogger(__name__)
+
+
+class ResumePoints:
+    """The checkpoints that attempts of fits begin with. Its methods block."""
+
+    def __init__(self, modules: ModuleService, checkpoints: CheckpointService) -> None:
+        self._modules = modules
+        self._checkpoints = checkpoints
+
+    @tell_full_disk()
+    def keep(self, job: Job, tag: CheckpointTag) -> None:
+        """Make a checkpoint the one that a job goes on from."""
+        root = self._root(job)
+        make_directory(root.parent)
+        copy_checkpoint(self._checkpoints.directory(job.module, tag), root)
+        for other in list_tags(root):
+            if other != tag:
+                remove_checkpoint(root, other)
+
+    @tell_full_disk()
+    def begin_attempt(self, job: Job, warn: Callable[[str], None] = _log.warning) -> Path | None:
+        """Let an attempt of a fit write checkpoints, and none before it; return where it goes on.
+
+        That is the furthest sound checkpoint the job wrote; None for a new job. One that was
+        written just before a death, and that nobody was told of, counts as well.
+
+        Args:
+            warn: is told of each that is damaged, and so passed over.
+        """
+        admit_attempt(self._checkpoints.root(job.module), job.id, job.attempt)
+        directory = self._furthest(job, warn)
+        if directory is not None:
+            self._adopt(job, directory)
+        return directory
+
+    def end_attempt(self, job: Job, tag: CheckpointTag) -> None:
+        """Make sure that a fit's last checkpoint is what its module is restored from."""
+        self._adopt(job, self._checkpoints.directory(job.module, tag))
+
+    def lose_attempt(self, job: Job) -> None:
+        """Let an attempt that is taken for dead write no more; what it has written counts."""
+        if job.kind is not JobKind.FIT:
+            return
+        try:
+            shut_out_attempt(self._checkpoints.root(job.module), job.id, job.attempt)
+            directory = self._furthest(job, _log.warning)
+            if directory is not None:
+                self._adopt(job, directory)
+        except (ServiceError, OSError) as error:  # the loss itself must not be lost
+            _log.error("job %d: after attempt %d: %s", job.id, job.attempt, error)
+
+    def _furthest(self, job: Job, warn: Callable[[str], None]) -> Path | None:
+        found: list[tuple[CheckpointTag, Path]] = []
+        for root in (self._root(job), self._checkpoints.root(job.module)):
+            recover(root)
+            for manifest in readable_manifests(root, warn):
+                if manifest.job_id == job.id:
+                    found.append((manifest.tag, root / str(manifest.tag)))
+        for _, directory in sorted(found, key=lambda one: one[0])[::-1]:
+            try:
+                verify_checkpoint(directory)
+            except Damaged as error:
+                warn(f"passed over: {directory.parent.name}/{directory.name}: {error}")
+            else:
+                return directory
+        return None
+
+    def _adopt(self, job: Job, directory: Path) -> None:
+        """Restore a module from what a job wrote, unless it is already, or another's is there."""
+        tag = CheckpointTag.parse(directory.name)
+        try:
+            manifest = read_manifest(self._checkpoints.directory(job.module, tag))
+        except (Damaged, NotFound):
+            return
+        record = self._modules.get(job.module)
+        if manifest.job_id == job.id and not record.is_restored_from(tag):
+            self._checkpoints.saved(job.module, tag)
+
+    def roots(self, module: str) -> list[Path]:
+        """Return the directories of what a module's jobs go on from, named by the jobs' ids."""
+        found = self._modules.directories.path(module).glob("resume/*")
+        return sorted(path for path in found if path.name.isdecimal() and path.is_dir())
+
+    def discard(self, job: Job) -> None:
+        """Remove what a job would go on from, for it is deleted."""
+        discard(self._root(job))
+
+    def let_go(self, job: Job) -> None:
+        """Let go of what a job would go on from, when it is over; a failed one may be retried."""
+        if job.status in TERMINAL and job.status is not JobStatus.FAILED:
+            discard(self._root(job))
+
+    def _root(self, job: Job) -> Path:
+        return self._modules.directories.path(job.module) / "resume" / str(job.id)
