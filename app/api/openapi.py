@@ -74,6 +74,31 @@ _TENSOR: dict[str, Any] = {
     ],
 }
 
+_ANSWERED: dict[str, Any] = {
+    "title": "Answered tensor",
+    "type": "object",
+    "required": ["dtype", "data"],
+    "properties": {
+        "dtype": {"type": "string", "examples": ["float32"]},
+        "shape": {
+            "type": "array",
+            "items": {"type": "integer", "minimum": 0},
+            "description": "Absent where `lengths` are.",
+        },
+        "data": {"description": "Nested lists of numbers."},
+        "batch_axis": {
+            "type": ["integer", "null"],
+            "description": "The axis of the examples where it is not the first; null where there "
+            "is none, and the output comes whole.",
+        },
+        "lengths": {
+            "type": "array",
+            "items": {"type": "integer", "minimum": 0},
+            "description": "Of each example, in an answer to some that differ in length.",
+        },
+    },
+}
+
 _RAW: dict[str, Any] = {
     "title": "Text or image",
     "description": "A text, or a file of an image in Base64, of an input that has a transform.",
@@ -183,7 +208,7 @@ def tensor_answer(
         "properties": {
             key: {
                 "type": "object",
-                "additionalProperties": {"$ref": "#/components/schemas/Tensor"},
+                "additionalProperties": {"$ref": "#/components/schemas/AnsweredTensor"},
             },
             **(fields or {}),
         },
@@ -246,6 +271,7 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
     )
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     schemas["Tensor"] = _TENSOR
+    schemas["AnsweredTensor"] = _ANSWERED
     schemas["Raw"] = _RAW
     document["components"]["examples"] = _examples()
     for name, cls in (*_bodies.items(), (ProblemView.__name__, ProblemView)):

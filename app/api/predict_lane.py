@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -14,6 +15,7 @@ import numpy as np
 import orjson
 import structlog
 
+from app.api.ragged_predictions import may_be_ragged, predict_ragged
 from app.api.raw_bodies import RawBody, holds_images, split_body
 from app.api.raw_inputs import RawInputs, kinds_of
 from app.api.tensor_io import PredictFields, members_of
@@ -29,6 +31,7 @@ from app.link.slots import Piece
 from app.services.predictions import Predictions, TensorRow
 from app.services.versions import Version, Versions
 from app.tensors.codec import NPY, Tensors, body_type, decode, encode_buffer, negotiate
+from app.tensors.json_tensors import is_uneven
 from app.tensors.npy import npy_pieces, read_npy_header
 
 __all__ = ["PredictLane"]
@@ -151,8 +154,27 @@ class PredictLane:
                     return Later(transform_and_ask(raw))
             return ask_for(self._read(record, content_type, body))
         except Exception as error:
+            if is_uneven(error) and may_be_ragged(record):
+                return Later(self._answer_ragged(record, wanted, body, respond, refuse))
             refuse(error)
             return None
+
+    async def _answer_ragged(
+        self,
+        record: ModuleRecord,
+        wanted: str | None,
+        body: bytes,
+        respond: Respond,
+        refuse: Callable[[Exception], None],
+    ) -> None:
+        try:
+            version = await self._versions.choose(record, wanted)
+            content = await predict_ragged(self._predictions, record, version, body)
+        except Exception as error:
+            refuse(error)
+            return
+        line = b"x-model-version: %b\r\n" % version.name.encode()
+        respond(200, line + b"content-type: application/json\r\n", content)
 
     def _read(self, record: ModuleRecord, content_type: str | None, body: bytes) -> _Body:
         kind = body_type(content_type, body)

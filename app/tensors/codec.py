@@ -30,6 +30,7 @@ __all__ = [
     "media_type",
     "negotiate",
     "read_members",
+    "take_inputs",
 ]
 
 HostArray = npt.NDArray[Any]
@@ -186,6 +187,17 @@ def _json_of(
     yield b"}" + (b"," + rest if extra else b"}")
 
 
+def take_inputs(parsed: dict[str, Any]) -> Any:
+    """Take the tensors out of a body: ``inputs``, or where there are none all that look like such.
+
+    ``{"data": [[...]]}`` can mean but one thing.
+    """
+    if "inputs" in parsed:
+        return parsed.pop("inputs")
+    names = [name for name, value in parsed.items() if _is_tensor(value)]
+    return {name: parsed.pop(name) for name in names} or None
+
+
 def _is_tensor(value: Any) -> bool:
     return isinstance(value, list) or (isinstance(value, dict) and "data" in value)
 
@@ -196,9 +208,7 @@ def read_members(
     """Read the named tensors of a parsed JSON body; see ``decode``."""
     if not isinstance(parsed, dict):
         raise Invalid("body", parsed, 'an object: {"inputs": {"data": [[...]]}}')
-    inputs = parsed.pop("inputs", None if needs_inputs else {})
-    if inputs is None:  # {"data": [[...]]}, which means one thing
-        inputs = {name: parsed.pop(name) for name in [*parsed] if _is_tensor(parsed[name])} or None
+    inputs = take_inputs(parsed) if needs_inputs else parsed.pop("inputs", {})
     if not isinstance(inputs, dict):
         raise Invalid("inputs", inputs, 'tensors by name: {"data": [[...]]}')
     if len(parsed) > _MOST_MEMBERS:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from app.errors import FieldError, Invalid
 from app.tensors.shapes import MOST_AXES, shape_fault
 
-__all__ = ["read_tensor"]
+__all__ = ["HostArray", "is_uneven", "read_tensor"]
 
 DTYPE_NAMES = (
     *("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool", "int16"),
@@ -22,7 +22,13 @@ DTYPE_NAMES = (
 
 HostArray = npt.NDArray[Any]
 
+_UNEVEN = "lists of differing lengths"
 _NUMBERS = frozenset({int, float, bool})
+
+
+def is_uneven(error: Exception) -> bool:
+    """Tell whether lists were refused for nothing but that they differ in length."""
+    return isinstance(error, Invalid) and error.errors[0].got == _UNEVEN
 
 
 def read_tensor(value: Any, field: str, dtype: str = "float32") -> HostArray:
@@ -91,7 +97,7 @@ def _uneven(data: list[Any], field: str) -> Invalid:
     for item in data:
         if not isinstance(item, (int, float, list)):
             return Invalid(field, item, "numbers")
-    return Invalid(field, "lists of differing lengths", "lists of equal length")
+    return Invalid(field, _UNEVEN, "lists of equal length")
 
 
 def _to_array(numbers: list[Any], field: str, dtype: str) -> HostArray:

@@ -1,0 +1,84 @@
+"""Examples that differ in length: lists in JSON to tensors of those alike, and outputs to lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+
+from app.errors import Invalid
+from app.tensors.json_tensors import HostArray, read_tensor
+
+__all__ = ["AlikeExamples", "group_examples", "ragged_json"]
+
+
+class AlikeExamples(NamedTuple):
+    """Examples of one shape.
+
+    Attributes:
+        places: among all, ascending.
+        tensors: by input, stacked.
+    """
+
+    places: list[int]
+    tensors: dict[str, HostArray]
+
+
+def group_examples(inputs: Mapping[str, Any]) -> list[AlikeExamples]:
+    """Return examples by their shapes, in the order in which the first of each comes.
+
+    Args:
+        inputs: by name a list with an element for each example.
+
+    Raises:
+        Invalid: an input is no list, or they differ in the number of examples.
+    """
+    examples = {name: _examples(value, f"inputs.{name}") for name, value in inputs.items()}
+    first = next(iter(examples))
+    for name, arrays in examples.items():
+        if len(arrays) != len(examples[first]):
+            expected = f"{len(examples[first])}, as in {first!r}"
+            raise Invalid(f"inputs.{name}", f"{len(arrays)} examples", expected)
+    places: dict[tuple[tuple[int, ...], ...], list[int]] = {}
+    for place in range(len(examples[first])):
+        shapes = tuple(arrays[place].shape for arrays in examples.values())
+        places.setdefault(shapes, []).append(place)
+    return [
+        AlikeExamples(those, {name: _stacked(arrays, those) for name, arrays in examples.items()})
+        for those in places.values()
+    ]
+
+
+def ragged_json(examples: Sequence[HostArray]) -> bytes:
+    """Return an output as JSON: as any other where all examples are alike.
+
+    Else its ``data`` is a list of lists, and ``lengths`` counts these.
+    """
+    return b"".join(_pieces(examples))
+
+
+def _examples(value: Any, field: str) -> list[HostArray]:
+    if not isinstance(value, list):
+        expected = "a list of examples, for those of another input differ in length"
+        raise Invalid(field, value, expected)
+    return [
+        np.array(one, np.float32)
+        if isinstance(one, int | float)
+        else read_tensor(one, f"{field}[{place}]")
+        for place, one in enumerate(value)
+    ]
+
+
+def _stacked(arrays: Sequence[HostArray], places: Sequence[int]) -> HostArray:
+    return np.stack([arrays[place] for place in places])
+
+
+def _pieces(examples: Sequence[HostArray]) -> Iterator[bytes]:
+    yield b'{"dtype":%s,' % orjson.dumps(examples[0].dtype.name)
+    if len({one.shape for one in examples}) == 1:
+        yield b'"shape":%s,' % orjson.dumps((len(examples), *examples[0].shape))
+    else:
+        yield b'"lengths":%s,' % orjson.dumps([one.shape[0] for one in examples])
+    yield b'"data":%s}' % orjson.dumps([one.tolist() for one in examples])
