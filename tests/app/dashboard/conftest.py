@@ -57,7 +57,7 @@ class Lab:
 
     Attributes:
         finished, running, paused, cancelled: its jobs.
-        admin, reader: keys.
+        admin, reader, asker: keys.
     """
 
     server: ServerProcess
@@ -67,6 +67,7 @@ class Lab:
     cancelled: int
     admin: str
     reader: str
+    asker: str
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +75,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A server with keys that trains, predicts and has trained."""
     folder = tmp_path_factory.mktemp("lab")
     admin, reader = add_key(folder, "lab", "admin"), add_key(folder, "guest", "read")
+    asker = add_key(folder, "shop", "infer")
     with (
         running_server(folder, environment=ENVIRONMENT) as server,
         Client(server.url, key=admin) as client,
@@ -96,7 +98,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         asking = threading.Thread(target=ask, args=(server.url, admin, ending))
         asking.start()
         try:
-            yield Lab(server, finished, running, *others, admin=admin, reader=reader)
+            yield Lab(server, finished, running, *others, admin=admin, reader=reader, asker=asker)
         finally:
             ending.set()
             asking.join()

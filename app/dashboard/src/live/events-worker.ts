@@ -4,7 +4,7 @@
  */
 import { Follower, type Message } from "./follower";
 
-export type FromTab = { type: "hello"; base: string } | { type: "bye" } | { type: "retry" };
+export type FromTab = { type: "hello"; base: string } | { type: "bye" } | { type: "retry" } | { type: "stop" };
 
 const ports = new Set<MessagePort>();
 let follower: Follower | null = null;
@@ -25,6 +25,8 @@ addEventListener("connect", (event) => {
     } else if (data.type === "bye") {
       ports.delete(port);
       if (ports.size === 0) follower?.stop();
+    } else if (data.type === "stop") {
+      follower?.stop();
     } else {
       follower?.start();
     }

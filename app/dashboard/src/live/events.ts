@@ -31,6 +31,11 @@ export function followEvents(): void {
   say({ type: "retry" });
 }
 
+/** End it, for all tabs: whoever looked has logged out. */
+export function leaveEvents(): void {
+  say({ type: "stop" });
+}
+
 export function startEvents(): void {
   const base = new URL(".", document.baseURI).href;
   // Android's Chrome has no shared workers: there each tab follows for itself.
@@ -49,7 +54,7 @@ function byWorker(): typeof say {
 
 function alone(base: string): typeof say {
   const follower = new Follower(base, hear);
-  return ({ type }) => (type === "bye" ? follower.stop() : follower.start());
+  return ({ type }) => (type === "bye" || type === "stop" ? follower.stop() : follower.start());
 }
 
 function hear(message: Message): void {

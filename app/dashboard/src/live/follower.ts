@@ -41,6 +41,7 @@ export class Follower {
     this.isRunning = false;
     this.attempt.abort();
     this.wake();
+    this.become("connecting");
   }
 
   current(): Message {

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { isLoggedOut, loadSession, logOut, session } from "../api/session";
 import { clock } from "../format";
 import { JobsScreen } from "../jobs/screen";
-import { followEvents, linkSince, linkState, startEvents } from "../live/events";
+import { followEvents, leaveEvents, linkSince, linkState, startEvents } from "../live/events";
 import { ModulesScreen } from "../modules/list";
 import { ModuleScreen } from "../modules/screen";
 import { OverviewScreen } from "../overview/screen";
@@ -24,6 +24,10 @@ export function App() {
     listenToKeys();
     void begin();
   }, []);
+  useEffect(() => {
+    // Another tab has logged in: what it got is this one's, too.
+    if (linkState.value === "live" && isLoggedOut.value) void loadSession();
+  }, [linkState.value]);
   if (session.value === null) return <Bar />;
   if (isLoggedOut.value) return <Login />;
   return (
@@ -46,6 +50,11 @@ async function begin(): Promise<void> {
     linkState.value = "broken";
     setTimeout(() => void begin(), RETRY_MS);
   }
+}
+
+async function leave(): Promise<void> {
+  leaveEvents();
+  await logOut();
 }
 
 function skip(event: Event): void {
@@ -86,7 +95,7 @@ function Bar() {
       </span>
       <button class="plain small" onClick={nextTheme} title="Light, dark or the system's theme (t)"><span class="wide">Theme: </span>{theme}</button>
       <button class="plain small wide" onClick={() => (isHelpOpen.value = true)} title="Keyboard (?)" aria-label="Keyboard help">?</button>
-      {session.value?.name && <button class="plain small" onClick={() => void logOut()} title={`Logged in as ${session.value.name}`}>Log out</button>}
+      {session.value?.name && <button class="plain small" onClick={() => void leave()} title={`Logged in as ${session.value.name}`}>Log out</button>}
     </header>
   );
 }

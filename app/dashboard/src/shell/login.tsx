@@ -1,6 +1,6 @@
 /** Asks for an API key. */
 import { useSignal } from "@preact/signals";
-import { logIn } from "../api/session";
+import { isLoggedOut, logIn } from "../api/session";
 import { followEvents } from "../live/events";
 import { Brand } from "./brand";
 
@@ -14,7 +14,8 @@ export function Login() {
     fault.value = "";
     try {
       await logIn(key);
-      followEvents();
+      if (isLoggedOut.value) fault.value = "This key may not look at anything: the dashboard needs one of scope read, train or admin.";
+      else followEvents();
     } catch (error) {
       fault.value = (error as Error).message;
     }
