@@ -16,6 +16,8 @@ _log = structlog.get_logger(__name__)
 
 _STATUS_OF_PROTOCOL = {409: 503, 412: 400, 415: 400, 422: 400, 507: 503}
 """Where the protocol's clients expect another status than REST has."""
+_FAULTS_OF_CLIENTS = frozenset({"conflict", "sequence_lost"})
+"""Codes of 409 that come again however often the request is sent again."""
 
 
 class ErrorAnswer(NamedTuple):
@@ -50,6 +52,8 @@ def is_of_protocol(path: str) -> bool:
 
 def _of_protocol(problem: Problem) -> ErrorAnswer:
     status = _STATUS_OF_PROTOCOL.get(problem.status, problem.status)
+    if problem.body["code"] in _FAULTS_OF_CLIENTS:
+        status = 400
     fields = (
         f"{row['field']}: got {row['got']}, expected {row['expected']}"
         + (f"; {row['hint']}" if row["hint"] else "")

@@ -168,6 +168,8 @@ class Predictions:
         except Exception:
             statistics.add_failure(time.perf_counter_ns() - began_ns)
             raise
+        if call.part is not None:
+            self._versions.note_part(record, call.part, version)
         rows = _examples(record, [(name, one.dtype, one.shape) for name, one in tensors.items()])
         ended_ns = time.perf_counter_ns()
         statistics.add_success(rows, ended_ns - began_ns, ended_ns, 0, BatchFacts(0))
@@ -360,6 +362,11 @@ class Predictions:
                 target = self.target(record, LIVE_VERSION, rows, target.params["bucket"])
             self._lengths.note(target)
 
+    def note_part(self, prediction: _Prediction) -> None:
+        """Note which version answered a part of a sequence."""
+        part = from_plain(SequencePart, prediction.target.params["part"])
+        self._versions.note_part(prediction.record, part, prediction.version)
+
     def count_outcome(self, prediction: _Prediction, outcome: Outcome | Exception) -> None:
         """Note how a prediction ended."""
         ended_ns = time.perf_counter_ns()
@@ -479,6 +486,8 @@ class _Prediction(Asked):
         """Tell the outcome to who waits for it."""
         if isinstance(outcome, Outcome):
             self._service.note_answered(self.record, self.target)
+            if not self.target.is_shared:
+                self._service.note_part(self)
         on_outcome, self._on_outcome = self._on_outcome, None
         if on_outcome is not None:
             self._service.count_end(self.record.name)

@@ -105,7 +105,7 @@ class Versions:
         chosen = record.versions.choose(name, random.random())
         version = LIVE_VERSION if chosen == LIVE else self._known(record, chosen)
         if part is not None and version is not None:
-            self._note_part(record, part, version)
+            self._note_begun(record, part, version)
         return version
 
     def _name_of(
@@ -115,16 +115,28 @@ class Versions:
             return name
         return self._sequences.get((record.name, part.sequence_id))
 
-    def _note_part(self, record: ModuleRecord, part: SequencePart | None, version: Version) -> None:
-        """Remember which version a sequence stays with, until its last part."""
-        if part is None:
-            return
+    def _note_begun(
+        self, record: ModuleRecord, part: SequencePart | None, version: Version
+    ) -> None:
+        """Let parts that come before the first one is answered go where that one goes.
+
+        What has begun already stays where it is: a part that is refused does not move it.
+        """
+        key = (record.name, part.sequence_id) if part is not None and part.is_start else None
+        if key is not None and key not in self._sequences:
+            self._note_sequence(key, version)
+
+    def note_part(self, record: ModuleRecord, part: SequencePart, version: Version) -> None:
+        """Note which version answered a part: its sequence stays there until its last part."""
         key = record.name, part.sequence_id
         self._sequences.pop(key, None)
         if not part.is_end:
-            self._sequences[key] = version.name
-            if len(self._sequences) > _MOST_SEQUENCES:
-                self._sequences.popitem(last=False)
+            self._note_sequence(key, version)
+
+    def _note_sequence(self, key: tuple[str, str], version: Version) -> None:
+        self._sequences[key] = version.name
+        if len(self._sequences) > _MOST_SEQUENCES:
+            self._sequences.popitem(last=False)
 
     async def choose(
         self, record: ModuleRecord, name: str | None, part: SequencePart | None = None
@@ -144,7 +156,7 @@ class Versions:
         if version is None:
             chosen = record.versions.choose(self._name_of(record, name, part), random.random())
             version = LIVE_VERSION if chosen == LIVE else await self._find(record, chosen)
-            self._note_part(record, part, version)
+            self._note_begun(record, part, version)
         return version
 
     def when_chosen(
