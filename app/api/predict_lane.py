@@ -28,7 +28,8 @@ from app.exchanges import Begin, Later, Opener, Pending, RequestHead, Respond
 from app.link.client import Outcome
 from app.link.signatures import Signature
 from app.link.slots import Piece
-from app.services.predictions import Predictions, TensorRow
+from app.services.predict_calls import TensorRow
+from app.services.predictions import Predictions
 from app.services.versions import Version, Versions
 from app.tensors.codec import NPY, Tensors, body_type, decode, encode_buffer, negotiate
 from app.tensors.json_tensors import is_uneven

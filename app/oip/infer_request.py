@@ -15,7 +15,7 @@ from app.errors import Invalid, Malformed
 from app.link.slots import Piece
 from app.oip.bytes_tensors import pack_json
 from app.oip.datatypes import BINARY_ONLY, BYTES, dtype_of
-from app.services.predictions import TensorRow
+from app.services.predict_calls import TensorRow
 from app.tensors.json_bodies import DEEPEST, check_depth
 from app.tensors.json_tensors import read_tensor
 from app.tensors.shapes import shape_fault

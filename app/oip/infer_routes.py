@@ -135,7 +135,8 @@ async def infer_model(named: NamedModel, request: Request, services: ServicesOf)
     inferences: Inferences = request.app.state.inferences
     record = await known_model(services, named.model)
     chosen = await services.versions.choose(record, named.version)
-    header_bytes = header_bytes_of(request.headers.get(LENGTH_FIELD))
+    stated = request.headers.getlist(LENGTH_FIELD)
+    header_bytes = header_bytes_of(", ".join(stated) if stated else None)
     body = await read_content(request)
     text, behind = split(body, header_bytes)
     if header_bytes == 0:

@@ -13,7 +13,7 @@ from app.link.slots import Piece
 from app.oip.bytes_tensors import unpack
 from app.oip.datatypes import BYTES
 from app.oip.infer_request import InferHeader
-from app.services.predictions import TensorRow
+from app.services.predict_calls import TensorRow
 
 __all__ = ["has_bytes", "with_tensors"]
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
 from app.domain.module import ModuleRecord
+from app.domain.ragged_axes import batch_axis
 from app.domain.sequence import SequencePart, SequenceStates
 from app.errors import Invalid, Unavailable
 from app.link import calls
 
-__all__ = ["predict_call", "unloaded"]
+__all__ = ["TensorRow", "examples_of", "predict_call", "unloaded"]
+
+TensorRow: TypeAlias = tuple[str, Any, tuple[int, ...]]
+"""Name, dtype and shape of one tensor."""
 
 
 def predict_call(
@@ -63,3 +70,13 @@ def unloaded(module: str) -> Unavailable:
     """Return the error that refuses predictions of a module that was unloaded."""
     path = f"/v2/repository/models/{module}/load"
     return Unavailable(f"module {module!r} was unloaded; load it by POST {path}")
+
+
+def examples_of(record: ModuleRecord, rows: Sequence[TensorRow]) -> int:
+    """Return the number of examples, as the first input tells it."""
+    if not rows:
+        return 1
+    name, _, shape = rows[0]
+    descs = () if record.bind is None else record.bind.data_shapes
+    axis = next((batch_axis(one) for one in descs if one.name == name), 0)
+    return shape[axis] if 0 <= axis < len(shape) else 1

@@ -9,11 +9,10 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Coroutine, Hashable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from app.domain.codec import from_plain
 from app.domain.module import ModuleKind, ModuleRecord
-from app.domain.ragged_axes import batch_axis
 from app.domain.sequence import SequencePart
 from app.error_table import error_code
 from app.errors import ExecutorGone, HostError, Unavailable
@@ -26,15 +25,12 @@ from app.services.executors import Executors
 from app.services.instances import Instance, Instances
 from app.services.module_access import ModuleAccess
 from app.services.observed_lengths import ObservedLengths
-from app.services.predict_calls import predict_call, unloaded
+from app.services.predict_calls import TensorRow, examples_of, predict_call, unloaded
 from app.services.sequence_places import SequencePlaces
 from app.services.statistics import Statistics
 from app.services.versions import LIVE_VERSION, Version, Versions
 
-__all__ = ["Predictions", "TensorRow"]
-
-TensorRow: TypeAlias = tuple[str, Any, tuple[int, ...]]
-"""Name, dtype and shape of one tensor."""
+__all__ = ["Predictions"]
 
 _MOST_TARGETS = 4096
 _MOST_RESTORES = 3
@@ -115,7 +111,7 @@ class Predictions:
         if part is not None:
             call = predict_call(record, bucket, part, version.key, is_strict=is_strict)
             _, params = calls.to_call(call)
-            return Target(params, _signature(rows), _examples(record, rows), is_shared=False)
+            return Target(params, _signature(rows), examples_of(record, rows), is_shared=False)
         key = record.name, record.serving, version.key, rows, bucket, is_strict
         found = self._targets.get(key)
         if found is None:
@@ -123,7 +119,7 @@ class Predictions:
             _, params = calls.to_call(call)
             if len(self._targets) >= _MOST_TARGETS:
                 self._targets.clear()
-            found = self._targets[key] = Target(params, _signature(rows), _examples(record, rows))
+            found = self._targets[key] = Target(params, _signature(rows), examples_of(record, rows))
         return found
 
     def ask(
@@ -170,7 +166,7 @@ class Predictions:
             raise
         if call.part is not None:
             self._versions.note_part(record, call.part, version)
-        rows = _examples(record, [(name, one.dtype, one.shape) for name, one in tensors.items()])
+        rows = examples_of(record, [(name, one.dtype, one.shape) for name, one in tensors.items()])
         ended_ns = time.perf_counter_ns()
         statistics.add_success(rows, ended_ns - began_ns, ended_ns, 0, BatchFacts(0))
         return reply
@@ -179,7 +175,7 @@ class Predictions:
         self, record: ModuleRecord, version: Version, call: calls.Predict, tensors: Tensors
     ) -> Reply:
         """Make a call at one of the module's instances."""
-        rows = _examples(record, [(name, one.dtype, one.shape) for name, one in tensors.items()])
+        rows = examples_of(record, [(name, one.dtype, one.shape) for name, one in tensors.items()])
         part = call.part
         for attempt in itertools.count():
             instance = self._choose(record, version, part)
@@ -388,16 +384,6 @@ class Predictions:
         self._under_way[module] -= 1
         if not self._under_way[module]:
             del self._under_way[module]
-
-
-def _examples(record: ModuleRecord, rows: Sequence[TensorRow]) -> int:
-    """Return the number of examples, as the first input tells it."""
-    if not rows:
-        return 1
-    name, _, shape = rows[0]
-    descs = () if record.bind is None else record.bind.data_shapes
-    axis = next((batch_axis(one) for one in descs if one.name == name), 0)
-    return shape[axis] if 0 <= axis < len(shape) else 1
 
 
 def _signature(rows: tuple[TensorRow, ...]) -> Signature:

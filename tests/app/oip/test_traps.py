@@ -256,6 +256,16 @@ def test_a_wrong_header_length_is_400(http: httpx.Client, x: np.ndarray, length:
     error_of(answer)
 
 
+def test_two_header_lengths_are_400(server: ServerProcess, x: np.ndarray) -> None:
+    request = binary({"data": x})
+    for lengths in ([request.length, "1"], ["1", request.length]):
+        fields = [f"Inference-Header-Content-Length: {one}" for one in lengths]
+        size = f"Content-Length: {len(request.body)}"
+        answer = exchange(server.url, head(f"POST {INFER}", size, *fields) + request.body)
+        assert answer.status == 400
+        assert "Inference-Header-Content-Length" in json.loads(answer.body)["error"]
+
+
 @pytest.mark.parametrize("more", [b"", b"123"])
 def test_bytes_that_were_not_announced_are_400(
     http: httpx.Client, x: np.ndarray, more: bytes
