@@ -17,6 +17,7 @@ from app.api.module_forms import checkpoint_form, read_checkpoint_form
 from app.api.module_views import shown
 from app.api.open_file import OpenFileResponse
 from app.api.openapi import json_body, problems, raw_body
+from app.api.openapi_answers import file_answer
 from app.api.requests import CheckpointBody, LoadBody
 from app.api.views import CheckpointView, ModuleView, PageView, checkpoint_view
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
@@ -121,7 +122,7 @@ def delete_checkpoint(module: ModuleName, epoch: Epoch, services: ServicesOf) ->
     "/checkpoints/{epoch}/files/{file}",
     summary="Fetch a file",
     response_class=FileResponse,
-    responses=problems(404, 422),
+    responses={**file_answer("The file"), **problems(404, 422)},
 )
 def get_checkpoint_file(
     module: ModuleName, epoch: Epoch, file: FileName, services: ServicesOf

@@ -22,6 +22,7 @@ from app.api.filters import (
 )
 from app.api.open_file import OpenFileResponse
 from app.api.openapi import json_body, problems, raw_body
+from app.api.openapi_answers import file_answer
 from app.api.requests import DatasetBody
 from app.api.views import DatasetView, PageView, dataset_view
 from app.domain.dataset import DatasetKind
@@ -116,7 +117,7 @@ def preview_dataset(
     "/{dataset}/file",
     summary="Fetch a dataset's file",
     response_class=FileResponse,
-    responses=problems(404, 422),
+    responses={**file_answer("The file"), **problems(404, 422)},
 )
 def get_dataset_file(dataset: DatasetName, services: ServicesOf) -> OpenFileResponse:
     """Return the file as it was uploaded."""

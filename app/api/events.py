@@ -13,8 +13,8 @@ from fastapi.responses import StreamingResponse
 
 from app.api.dependencies import JobId, ServicesOf
 from app.api.filters import ALL, EventTypes, ExecutorNames, JobIds, ModuleNames
+from app.api.job_views import event_view
 from app.api.openapi import problems
-from app.api.views import event_view
 from app.domain.events import EventRow
 from app.errors import ServiceError
 from app.services.jobs import EventFilter

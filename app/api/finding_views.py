@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, Field
 
 from app.services.upload_findings import Findings
@@ -12,8 +14,10 @@ __all__ = ["FindingsView", "InputFinding", "findings_view"]
 class InputFinding(BaseModel):
     """One input."""
 
-    name: str = Field(examples=["data"])
-    role: str = Field(examples=["data"], description="`data`, `label` or `state`.")
+    name: str = Field(description="Of the input.", examples=["data"])
+    role: Literal["data", "label", "state"] = Field(
+        examples=["data"], description="`data`, `label` or `state`."
+    )
     shape: list[int] | None = Field(
         examples=[[1, 3, 224, 224]],
         description="What `bind` takes where it is not said; null where that is not known. Shapes "
@@ -25,10 +29,10 @@ class InputFinding(BaseModel):
 class FindingsView(BaseModel):
     """What the server worked out."""
 
-    inputs: list[InputFinding]
-    outputs: list[str] = Field(examples=[["softmax_output"]])
+    inputs: list[InputFinding] = Field(description="What each input of the symbol was taken for.")
+    outputs: list[str] = Field(description="Of the symbol.", examples=[["softmax_output"]])
     open: list[str] = Field(description="Inputs whose shapes `bind` must be told.")
-    warnings: list[str]
+    warnings: list[str] = Field(description="What was passed over or guessed.")
 
 
 def findings_view(found: Findings) -> FindingsView:

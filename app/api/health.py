@@ -6,14 +6,15 @@ import asyncio
 from typing import Any
 
 from fastapi import APIRouter, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from app.api.dependencies import ServicesOf
+from app.api.executor_views import ExecutorView
 from app.api.filters import ALL, ExecutorNames, ExecutorStates
 from app.api.gauges import Gauges
 from app.api.openapi import problems
-from app.api.views import ExecutorView, PageView, StatusView
+from app.api.views import PageView, StatusView
 from app.folder_names import without_folder_names
 
 __all__ = ["router"]
@@ -21,7 +22,21 @@ __all__ = ["router"]
 router = APIRouter(tags=["operations"])
 
 _NOT_READY: dict[int | str, dict[str, Any]] = {
-    503: {"description": "Not ready: an executor is down or starting", "model": StatusView}
+    503: {
+        "description": "Not ready: an executor is down or starting",
+        "model": StatusView,
+        "content": {
+            "application/json": {
+                "example": {"status": "unready", "executors": {"cpu(0)": "down"}, "warnings": []}
+            }
+        },
+    }
+}
+_TEXT: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Metrics in Prometheus' text format",
+        "content": {"text/plain": {"schema": {"type": "string"}}},
+    }
 }
 
 
@@ -56,7 +71,9 @@ async def get_readiness(services: ServicesOf) -> Response:
     return JSONResponse(view.model_dump(), 503 if dead else 200, headers=headers)
 
 
-@router.get("/metrics", summary="Metrics for Prometheus", response_class=Response)
+@router.get(
+    "/metrics", summary="Metrics for Prometheus", response_class=PlainTextResponse, responses=_TEXT
+)
 def get_server_metrics(services: ServicesOf) -> Response:
     """Return counters and timings of requests, executors and jobs in Prometheus' text format."""
     text = generate_latest() + generate_latest(Gauges(services))

@@ -28,16 +28,9 @@ from app.api.filters import (
     ModuleNames,
     seconds_of,
 )
+from app.api.job_views import EventView, JobView, SeriesView, event_view, job_view, series_view
 from app.api.openapi import json_body, problems
-from app.api.views import (
-    EventView,
-    JobView,
-    PageView,
-    SeriesView,
-    event_view,
-    job_view,
-    series_view,
-)
+from app.api.views import PageView
 from app.domain.job import Job, JobKind
 from app.domain.job_params import FitParams, PredictParams, ScoreParams
 from app.services.jobs import JobFilter

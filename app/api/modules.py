@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse
 
 from app.api.archive_uploads import create_from_archive
 from app.api.bodies import read_module_body, read_object
@@ -18,6 +20,7 @@ from app.api.dependencies import (
     ServicesOf,
     tell_replay,
 )
+from app.api.fact_views import Symbol
 from app.api.filters import ALL, ExecutorNames, ModuleKinds, ModuleStates, Prefix, Stages
 from app.api.finding_views import findings_view
 from app.api.forms import closed_beside_the_loop, is_form
@@ -191,8 +194,19 @@ async def restore_module(module: ModuleName, services: ServicesOf) -> ModuleView
     return await shown(services, await services.commands.restore(module))
 
 
-@router.get("/{module}/symbol", summary="Fetch a module's symbol", responses=problems(404, 422))
-def get_module_symbol(module: ModuleName, services: ServicesOf, key: str | None = None) -> Response:
+@router.get(
+    "/{module}/symbol",
+    summary="Fetch a module's symbol",
+    response_class=JSONResponse,
+    responses={200: {"model": Symbol, "description": "The graph"}, **problems(404, 422)},
+)
+def get_module_symbol(
+    module: ModuleName,
+    services: ServicesOf,
+    key: Annotated[
+        str | None, Query(description="Of a bucket; the default one's if absent.")
+    ] = None,
+) -> Response:
     """Return the symbol JSON, of the default bucket unless a key is given."""
     record = services.modules.get(module)
     chosen = record.default_bucket_key if key is None else key

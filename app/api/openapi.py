@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 
+from app.api.openapi_answers import ANSWERED_TENSOR, BINARY, RANKING, describe_successes
 from app.api.openapi_headers import declare_headers
 from app.api.openapi_keys import declare_keys
 from app.api.openapi_schemas import complete_schemas
@@ -22,7 +23,6 @@ __all__ = [
     "json_body",
     "problems",
     "raw_body",
-    "tensor_answer",
     "tensor_body",
     "tensor_or_raw_body",
 ]
@@ -46,6 +46,22 @@ _OF_ANY_REQUEST = sorted(
 )
 """Statuses of what is refused before its route is known, and of failures of the server."""
 
+_MEMBERS: dict[str, dict[str, Any]] = {
+    "wrong_stage": {
+        "needs": "initialized",
+        "is": "bound",
+        "call": "POST /v1/modules/lenet/params/init",
+    },
+    "params_lost": {"checkpoints": ["12", "11"]},
+    "sequence_lost": {"sequence_id": "42"},
+    "module_failed": {"reason": "its restore ended the executor's process 2 times"},
+    "precondition_failed": {"present": '"12-3"'},
+    "too_large": {"limit": 67_108_864},
+    "headers_too_large": {"limit": 65_536},
+    "forbidden": {"missing_scope": ["train"]},
+}
+"""Members that problems of one code alone have."""
+
 _PROBLEM = {"$ref": f"#/components/schemas/{ProblemView.__name__}"}
 _FIELD_FAULT = {
     "field": "data_shapes[0].shape",
@@ -53,8 +69,6 @@ _FIELD_FAULT = {
     "expected": "sizes of at least 1",
     "hint": "",
 }
-_BINARY = {"schema": {"type": "string", "format": "binary"}}
-
 _TENSOR: dict[str, Any] = {
     "title": "Tensor",
     "description": "Nested lists of numbers, or an object with shape, dtype and data.",
@@ -72,31 +86,6 @@ _TENSOR: dict[str, Any] = {
             },
         },
     ],
-}
-
-_ANSWERED: dict[str, Any] = {
-    "title": "Answered tensor",
-    "type": "object",
-    "required": ["dtype", "data"],
-    "properties": {
-        "dtype": {"type": "string", "examples": ["float32"]},
-        "shape": {
-            "type": "array",
-            "items": {"type": "integer", "minimum": 0},
-            "description": "Absent where `lengths` are.",
-        },
-        "data": {"description": "Nested lists of numbers."},
-        "batch_axis": {
-            "type": ["integer", "null"],
-            "description": "The axis of the examples where it is not the first; null where there "
-            "is none, and the output comes whole.",
-        },
-        "lengths": {
-            "type": "array",
-            "items": {"type": "integer", "minimum": 0},
-            "description": "Of each example, in an answer to some that differ in length.",
-        },
-    },
 }
 
 _RAW: dict[str, Any] = {
@@ -163,7 +152,7 @@ def tensor_body(
         },
     }
     content = {JSON: {"schema": schema, "example": example}}
-    content.update({kind: _BINARY for kind in (NPY, NPZ, SAFETENSORS)})
+    content.update({kind: BINARY for kind in (NPY, NPZ, SAFETENSORS)})
     return {"requestBody": {"required": required, "content": content}}
 
 
@@ -183,39 +172,15 @@ def tensor_or_raw_body(
     schema["anyOf"] = [{"required": [name]} for name in (*schema.pop("required"), "text")]
     file = {"type": "string", "format": "binary"}
     files = {"type": "object", "additionalProperties": {"type": "array", "items": file}}
-    content |= {"image/*": _BINARY, "multipart/form-data": {"schema": files}}
+    content |= {"image/*": BINARY, "multipart/form-data": {"schema": files}}
     content["text/plain"] = {"schema": {"type": "string"}}
     return extra
 
 
 def raw_body(description: str) -> dict[str, Any]:
     """Return ``openapi_extra`` of a route that reads a file."""
-    content = {"application/octet-stream": _BINARY}
+    content = {"application/octet-stream": BINARY}
     return {"requestBody": {"required": True, "description": description, "content": content}}
-
-
-def tensor_answer(
-    key: str, fields: dict[str, Any] | None = None
-) -> dict[int | str, dict[str, Any]]:
-    """Return ``responses`` of a route that answers with tensors.
-
-    Args:
-        key: member of a JSON answer that holds the tensors.
-        fields: schemas of its other members.
-    """
-    schema = {
-        "type": "object",
-        "properties": {
-            key: {
-                "type": "object",
-                "additionalProperties": {"$ref": "#/components/schemas/AnsweredTensor"},
-            },
-            **(fields or {}),
-        },
-    }
-    content: dict[str, Any] = {JSON: {"schema": schema}}
-    content.update({kind: _BINARY for kind in (NPY, NPZ, SAFETENSORS)})
-    return {200: {"description": "Tensors by name", "content": content}}
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -252,6 +217,7 @@ def _examples() -> dict[str, Any]:
                 "code": code,
                 "request_id": "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
                 "errors": [_FIELD_FAULT] if entry.status == 422 else [],
+                **_MEMBERS.get(code, {}),
             },
         }
         for code, entry in CATALOG.items()
@@ -270,21 +236,21 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
         servers=[{"url": app.root_path}] if app.root_path else None,
     )
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
-    schemas["Tensor"] = _TENSOR
-    schemas["AnsweredTensor"] = _ANSWERED
+    schemas |= {"Tensor": _TENSOR, "AnsweredTensor": ANSWERED_TENSOR, "Ranking": RANKING}
     schemas["Raw"] = _RAW
     document["components"]["examples"] = _examples()
     for name, cls in (*_bodies.items(), (ProblemView.__name__, ProblemView)):
         schema = TypeAdapter(cls).json_schema(ref_template="#/components/schemas/{model}")
         schemas.update(schema.pop("$defs", {}))
         schemas[name] = schema
-    complete_schemas(schemas)
+    complete_schemas(schemas, _bodies.values())
     # Validation errors are problem+json here, never FastAPI's own form.
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     for path, operations in document["paths"].items():
         for verb, operation in operations.items():
             _replace_validation_error(operation)
+            describe_successes(operation, schemas)
             if is_of_protocol(path):
                 operation["responses"].pop("422", None)
             if path.startswith("/v1/"):

@@ -25,6 +25,15 @@ _HEADERS = {
         '{"letters_output": null}',
     ),
     "Retry-After": ("In how many seconds to try again.", "1"),
+    "Allow": ("The verbs that the path has; of `method_not_allowed`.", "GET, POST"),
+    "Accept-Ranges": ("`bytes`: `Range` may ask for a part.", "bytes"),
+    "Content-Range": ("Which bytes these are, of how many.", "bytes 0-1023/4096"),
+    "Content-Disposition": ("The file's name.", 'attachment; filename="lenet-0012.params"'),
+    "Last-Modified": ("When the file was written.", "Sun, 22 Nov 2026 19:52:00 GMT"),
+    "Cache-Control": ("`no-cache`: an event is news.", "no-cache"),
+    "X-Accel-Buffering": ("`no`: proxies are to pass each event on at once.", "no"),
+    "Inference-Header-Content-Length": ("Bytes of JSON before the binary tensors.", "128"),
+    "Content-Encoding": ("How the answer is compressed; where `Accept-Encoding` asks.", "gzip"),
     "traceparent": (
         "The client's W3C trace, with the span of this request; where the request has one.",
         "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
@@ -51,6 +60,15 @@ _HAVE_LOCATION = {
     "predict_dataset",
 }
 _HAVE_VERSION = {"predict_module", "predict_with_version"}
+_ARE_INFERENCES = {"infer_model", "infer_version"}
+_OF_FILES = ("Accept-Ranges", "Content-Disposition", "Last-Modified", "ETag")
+_RANGE = {
+    "name": "Range",
+    "in": "header",
+    "required": False,
+    "description": "The bytes that are wanted; absent for all.",
+    "schema": {"type": "string", "examples": ["bytes=0-1023"]},
+}
 _IF_NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",
@@ -90,6 +108,16 @@ def _declare(verb: str, operation: dict[str, Any], moved_on: dict[str, Any]) -> 
         _add(answer, "X-Request-Id", "traceparent")
         if status == "503":
             _add(answer, "Retry-After")
+        if status == "default":
+            _add(answer, "Allow")
+        if status in ("200", "206", "416") and "206" in responses:
+            _add(answer, *_OF_FILES)
+            if status != "200":
+                _add(answer, "Content-Range")
+        if "text/event-stream" in answer.get("content", {}):
+            _add(answer, "Cache-Control", "X-Accel-Buffering")
+        if status == "200" and name in _ARE_INFERENCES:
+            _add(answer, "Inference-Header-Content-Length", "Content-Encoding")
         if status in ("200", "201") and name in _HAVE_ETAG:
             _add(answer, "ETag")
         if status in ("201", "202") and has_key:
@@ -98,6 +126,8 @@ def _declare(verb: str, operation: dict[str, Any], moved_on: dict[str, Any]) -> 
             _add(answer, "X-Model-Version", "X-Batch-Axes")
         if status in ("201", "202") and name in _HAVE_LOCATION:
             _add(answer, "Location")
+    if "206" in responses:
+        parameters.append(_RANGE)
     if verb == "get" and name in _HAVE_ETAG:
         parameters.append(_IF_NONE_MATCH)
         responses["304"] = {"description": "The client has it already"}

@@ -41,13 +41,6 @@ _REFUSALS = {
     429: _Refusal("More than the API key may ask", ("too_many_requests",), "Retry-After"),
 }
 _PROBLEM = {"$ref": f"#/components/schemas/{ProblemView.__name__}"}
-_OIP_ERROR = {
-    "schema": {
-        "type": "object",
-        "required": ["error"],
-        "properties": {"error": {"type": "string"}},
-    }
-}
 
 
 def declare_keys(document: dict[str, Any]) -> None:
@@ -67,7 +60,8 @@ def _add_refusals(path: str, operation: dict[str, Any]) -> None:
     for status, refusal in _REFUSALS.items():
         answer: dict[str, Any] = {"description": refusal.description}
         if path.startswith("/v2"):
-            answer["content"] = {JSON: _OIP_ERROR}
+            error = {"$ref": "#/components/schemas/ProtocolError"}
+            answer["content"] = {JSON: {"schema": error, "example": {"error": refusal.description}}}
         else:
             examples = {code: {"$ref": f"#/components/examples/{code}"} for code in refusal.codes}
             answer["content"] = {PROBLEM_JSON: {"schema": _PROBLEM, "examples": examples}}

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter
 
+from app.api.event_facts import EVENT_FACTS
 from app.api.fact_views import (
+    Compression,
     FitResult,
     JobFailure,
     JobProgress,
     PartMetrics,
     PredictResult,
     ScoreResult,
+    Symbol,
 )
+from app.api.views import PageView
 from app.domain.job_params import FitParams, PredictParams, ScoreParams
 
 __all__ = ["complete_schemas"]
@@ -32,24 +38,76 @@ VARIED: Mapping[tuple[str, str], tuple[Any, ...]] = {
     ("JobView", "error"): (JobFailure, None),
     ("JobView", "setback"): (JobFailure, None),
     ("CheckpointView", "metrics"): (PartMetrics,),
+    ("VersionView", "metrics"): (PartMetrics,),
+    ("EventView", "data"): EVENT_FACTS,
+    ("ModuleView", "compression_params"): (Compression, None),
+    ("ModuleBody", "compression_params"): (Compression, None),
+    ("ModuleBody", "symbol"): (Symbol, str, None),
 }
 """Members of views that depend on what the client asked for, kept as the executor told them."""
 
 
-def complete_schemas(schemas: dict[str, Any]) -> None:
-    """Add to the schemas of a document what their classes say elsewhere."""
+_OTHER_WORDS = {"None": "null", "True": "true", "False": "false"}
+"""What JSON has for words of Python in docstrings."""
+
+_COMMON = {
+    "created_at": "When it was created.",
+    "updated_at": "When it was changed last.",
+}
+"""What members say that have no description of their own."""
+
+
+def complete_schemas(schemas: dict[str, Any], bodies: Iterable[type]) -> None:
+    """Add to the schemas of a document what their classes say elsewhere.
+
+    Args:
+        schemas: to be changed, by name.
+        bodies: classes of which some are.
+    """
     for (view, member), kinds in VARIED.items():
         options = [_option(kind, schemas) for kind in kinds]
         property_ = schemas[view]["properties"][member]
         kept = {name: property_[name] for name in ("description", "title") if name in property_}
         schemas[view]["properties"][member] = kept | {"anyOf": options}
-    for schema in schemas.values():
+    symbols = schemas["ModuleBody"]["properties"]["symbols"]
+    for option in symbols["anyOf"]:
+        if option.get("type") == "object":
+            option["additionalProperties"] = {"anyOf": [_option(Symbol, schemas), _option(str, {})]}
+    for name, schema in schemas.items():
+        if name.startswith("PageView_"):
+            schema.setdefault("description", inspect.getdoc(PageView))
         _describe_fields(schema)
+    for cls in _classes_in([*bodies, *(kind for kinds in VARIED.values() for kind in kinds)]):
+        _describe_inherited(cls, schemas)
+    for schema in schemas.values():
+        for name, member in schema.get("properties", {}).items():
+            if name in _COMMON and "$ref" not in member:
+                member.setdefault("description", _COMMON[name])
+
+
+def _classes_in(kinds: Iterable[Any]) -> set[type]:
+    """Return the dataclasses among types, and those of their fields, whatever they are within."""
+    found: set[type] = set()
+    waiting = list(kinds)
+    while waiting:
+        kind = waiting.pop()
+        waiting += get_args(kind)
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind not in found:
+            found.add(kind)
+            waiting += get_type_hints(kind).values()
+    return found
+
+
+def _describe_inherited(cls: type, schemas: dict[str, Any]) -> None:
+    schema = schemas.get(cls.__name__, {"properties": {}})
+    for base in cls.__mro__[1:-1]:
+        said = {"description": inspect.getdoc(base), "properties": schema["properties"]}
+        _describe_fields(said)
 
 
 def _option(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
-    if kind is None:
-        return {"type": "null"}
+    if kind in (None, str):
+        return {"type": "null" if kind is None else "string"}
     schema = TypeAdapter(kind).json_schema(ref_template=_REFERENCE, mode="serialization")
     schemas.update(schema.pop("$defs", {}))
     schemas.setdefault(kind.__name__, schema)
@@ -61,6 +119,8 @@ def _describe_fields(schema: dict[str, Any]) -> None:
     text = schema.get("description", "")
     if "``" in text:
         text = schema["description"] = text.replace("``", "`")
+    for ours, theirs in _OTHER_WORDS.items():
+        text = re.sub(rf"\b{ours}\b", theirs, text)
     opening, _, section = text.partition(_SECTION)
     if not section:
         return

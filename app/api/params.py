@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
@@ -11,7 +11,8 @@ from app.api.conditional import IF_MATCH
 from app.api.dependencies import ModuleName, ServicesOf
 from app.api.fact_views import OptimizerView
 from app.api.module_views import shown
-from app.api.openapi import json_body, problems, raw_body, tensor_answer, tensor_body
+from app.api.openapi import json_body, problems, raw_body, tensor_body
+from app.api.openapi_answers import BINARY, tensor_answer
 from app.api.requests import LearningRateBody
 from app.api.tensor_io import NoFields, answer, read_tensors
 from app.api.views import ModuleView
@@ -24,7 +25,22 @@ __all__ = ["router"]
 
 router = APIRouter(prefix="/v1/modules/{module}", tags=["parameters"])
 
-Flag = Annotated[bool, Query()]
+_STATES_FILE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The `.states` file",
+        "content": {"application/octet-stream": BINARY},
+    }
+}
+_KINDS = {
+    name: {"type": "array", "items": {"type": "string"}, "description": text}
+    for name, text in (
+        ("arguments", "Names of those that are trained, or fixed."),
+        ("auxiliary", "Names of auxiliary states, such as moving averages."),
+    )
+}
+AllowMissing = Annotated[bool, Query(description="Those that are not sent keep their values.")]
+AllowExtra = Annotated[bool, Query(description="Pass over what is no parameter of the module.")]
+AllowNonfinite = Annotated[bool, Query(description="Take NaN and infinity.")]
 
 
 @router.post(
@@ -47,7 +63,7 @@ async def init_params(module: ModuleName, request: Request, services: ServicesOf
 @router.get(
     "/params",
     summary="Fetch the parameters",
-    responses={**tensor_answer("params"), **problems(404, 409, 422, 503)},
+    responses={**tensor_answer("params", _KINDS), **problems(404, 409, 422, 503)},
 )
 async def get_params(
     module: ModuleName,
@@ -72,9 +88,9 @@ async def set_params(
     module: ModuleName,
     request: Request,
     services: ServicesOf,
-    allow_missing: Flag = False,
-    allow_extra: Flag = False,
-    allow_nonfinite: Flag = False,
+    allow_missing: AllowMissing = False,
+    allow_extra: AllowExtra = False,
+    allow_nonfinite: AllowNonfinite = False,
 ) -> ModuleView:
     """Set parameters by name. With `allow_missing` those not given keep their values.
 
@@ -94,7 +110,7 @@ async def set_params(
 @router.get(
     "/params/{parameter}",
     summary="Fetch one parameter",
-    responses={**tensor_answer("params"), **problems(404, 409, 422, 503)},
+    responses={**tensor_answer("params", _KINDS), **problems(404, 409, 422, 503)},
 )
 async def get_param(
     module: ModuleName,
@@ -155,7 +171,7 @@ async def set_learning_rate(
     "/optimizer/states",
     summary="Fetch the optimizer's states",
     response_class=Response,
-    responses=problems(404, 409, 422, 503),
+    responses={**_STATES_FILE, **problems(404, 409, 422, 503)},
 )
 async def get_optimizer_states(module: ModuleName, services: ServicesOf) -> Response:
     """Return the states in MXNet's `.states` form."""

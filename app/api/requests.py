@@ -77,6 +77,7 @@ class ModuleBody:
     """A module to create.
 
     Attributes:
+        name: by which all calls name it.
         symbol: symbol JSON, parsed or as text, for a module without buckets.
         symbols: the same by bucket key (JSON text: ``20``, ``[10,20]``), for one with.
         buckets: lengths, for a module with a bucket of each from the one ``symbol``, which must
@@ -276,7 +277,11 @@ class BucketBody(BucketShapes):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningRateBody:
-    """A change of the optimizer."""
+    """A change of the optimizer.
+
+    Attributes:
+        learning_rate: from the next update on.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
@@ -288,6 +293,7 @@ class DatasetBody:
     """A file of the server's that is to be a dataset.
 
     Attributes:
+        name: of the dataset.
         path: absolute, under a folder that the server's operator allows.
     """
 
@@ -300,7 +306,12 @@ class DatasetBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointBody:
-    """A checkpoint to save: of which epoch, and whether with the optimizer's states."""
+    """A checkpoint to save.
+
+    Attributes:
+        epoch: that it is of; one that is there is replaced.
+        optimizer_states: save the optimizer's states, too.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
@@ -318,7 +329,11 @@ VersionText: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelBody:
-    """The version that a label is put on."""
+    """The version that a label is put on.
+
+    Attributes:
+        version: the number of an epoch, ``latest`` or another label.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
@@ -327,7 +342,12 @@ class LabelBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryBody:
-    """The version to try, and the share of the predictions that name no version for it."""
+    """A version to try.
+
+    Attributes:
+        version: the number of an epoch, ``latest`` or a label.
+        weight: its share of the predictions that name no version.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 

@@ -6,7 +6,6 @@ from typing import Annotated
 
 from fastapi import Depends, Query
 
-from app.api.params import Flag
 from app.domain.sequence import SequencePart, sequence_part
 
 __all__ = ["PartOfQuery"]
@@ -17,8 +16,8 @@ async def _part_of_query(
         str | None,
         Query(description="The sequence that it is a part of; else among the body's members."),
     ] = None,
-    sequence_start: Flag = False,
-    sequence_end: Flag = False,
+    sequence_start: Annotated[bool, Query(description="It is the first part.")] = False,
+    sequence_end: Annotated[bool, Query(description="It is the last part.")] = False,
 ) -> SequencePart | None:
     return sequence_part(sequence_id, sequence_start, sequence_end)
 

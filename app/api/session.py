@@ -39,7 +39,11 @@ _NO_KEY = {
 
 @dataclass(frozen=True, slots=True)
 class LogIn:
-    """An API key to log in with."""
+    """What to log in with.
+
+    Attributes:
+        key: an API key.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 

@@ -12,7 +12,8 @@ from app.api.conditional import IF_MATCH
 from app.api.dependencies import ModuleName, NamePattern, ServicesOf, VersionName, VersionQuery
 from app.api.fact_views import StepView, UpdateView
 from app.api.hangup import unless_hung_up
-from app.api.openapi import problems, tensor_answer, tensor_body, tensor_or_raw_body
+from app.api.openapi import problems, tensor_body, tensor_or_raw_body
+from app.api.openapi_answers import tensor_answer
 from app.api.raw_bodies import read_inputs
 from app.api.sequence_query import PartOfQuery
 from app.api.step_query import ForwardQuery, PassQuery, StepQuery
@@ -70,6 +71,14 @@ _BESIDE_OUTPUTS = {
     **_BUCKET_TAKEN,
     "version": {"type": "string", "description": "Version that answered: `live`, or an epoch."},
 }
+_BESIDE_PASS = {
+    **_BUCKET_TAKEN,
+    "generation": {"type": "integer", "description": "Changes whenever state in memory was lost."},
+    "sequence": {
+        "type": "integer",
+        "description": "Counts the steps since then.",
+    },
+}
 _ERRORS = problems(400, 404, 409, 412, 413, 415, 422, 503)
 
 
@@ -103,7 +112,7 @@ async def _forward(
     "/forward",
     summary="Forward pass",
     openapi_extra=tensor_body(_BATCH, _FORWARD_FIELDS),
-    responses={**tensor_answer("outputs"), **_ERRORS},
+    responses={**tensor_answer("outputs", _BESIDE_PASS), **_ERRORS},
     dependencies=IF_MATCH,
 )
 async def forward_module(
@@ -121,7 +130,7 @@ async def forward_module(
     "/forward_backward",
     summary="Forward and backward pass",
     openapi_extra=tensor_body({"inputs": _BATCH["inputs"]}, _PASS_FIELDS),
-    responses={**tensor_answer("outputs"), **_ERRORS},
+    responses={**tensor_answer("outputs", _BESIDE_PASS), **_ERRORS},
     dependencies=IF_MATCH,
 )
 async def forward_backward_module(
@@ -256,7 +265,7 @@ async def set_states(module: ModuleName, request: Request, services: ServicesOf)
     summary="Predict",
     openapi_extra=tensor_or_raw_body({"inputs": {"data": [[0.5, 1.0]]}}, _PREDICT_FIELDS),
     responses={
-        **tensor_answer("outputs", _BESIDE_OUTPUTS),
+        **tensor_answer("outputs", _BESIDE_OUTPUTS, is_ranked=True),
         **problems(400, 404, 409, 413, 415, 422, 503),
     },
 )
@@ -303,7 +312,7 @@ async def predict_module(
     summary="Predict with a version",
     openapi_extra=tensor_or_raw_body({"inputs": {"data": [[0.5, 1.0]]}}, _PREDICT_FIELDS),
     responses={
-        **tensor_answer("outputs", _BESIDE_OUTPUTS),
+        **tensor_answer("outputs", _BESIDE_OUTPUTS, is_ranked=True),
         **problems(400, 404, 409, 413, 415, 422, 503),
     },
 )

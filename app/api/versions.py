@@ -72,7 +72,7 @@ class VersionsView(BaseModel):
         description="What was promoted before, the last one at the end.", examples=[["live", "2"]]
     )
     labels: dict[str, int] = Field(description="Versions by label.", examples=[{"stable": 3}])
-    canary: CanaryView | None
+    canary: CanaryView | None = Field(description="The version that is tried; null where none is.")
     damaged: list[int] = Field(
         description="Versions in use whose files are gone, or do not say what they are: "
         "predictions with them are 503 `version_damaged`."

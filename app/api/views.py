@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,41 +10,40 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.api.fact_views import LiveModuleView
 from app.api.finding_views import FindingsView
 from app.api.instance_views import InstanceView
-from app.api.timestamps import Timestamp, with_timestamps
+from app.api.timestamps import Timestamp
 from app.domain.archive import ArchiveFacts
 from app.domain.checkpoint import CheckpointManifest
 from app.domain.codec import to_plain
-from app.domain.dataset import DatasetRecord
-from app.domain.events import EventRow, EventType
-from app.domain.job import Job, JobStatus
-from app.domain.module import SINGLE, BindSpec, InitSpec, ModuleRecord, OptimizerSpec
+from app.domain.dataset import DatasetKind, DatasetRecord
+from app.domain.module import (
+    SINGLE,
+    BindSpec,
+    InitSpec,
+    ModuleKind,
+    ModuleRecord,
+    OptimizerSpec,
+    ParamsSource,
+    Stage,
+)
 from app.domain.origin import Origin
 from app.domain.restoration import ModuleState, RestoreStatus
 from app.domain.serving import ServingSpec
 from app.domain.transforms import ImageTransform, TextTransform, Transform
 from app.folder_names import without_folder_names
-from app.services.jobs import JobOutlook, Series
 
 __all__ = [
     "CheckpointView",
     "DatasetView",
     "ErrorCodeView",
-    "EventView",
-    "ExecutorView",
     "FieldFault",
-    "JobView",
     "ModuleView",
     "PageView",
     "ProblemView",
-    "SeriesView",
     "StatisticView",
     "StatusView",
     "checkpoint_view",
     "dataset_view",
-    "event_view",
-    "job_view",
     "module_view",
-    "series_view",
 ]
 
 T = TypeVar("T")
@@ -54,10 +52,13 @@ T = TypeVar("T")
 class FieldFault(BaseModel):
     """One field at fault."""
 
-    field: str = Field(examples=["data_shapes[0].shape"])
-    got: str
-    expected: str
-    hint: str = ""
+    field: str = Field(
+        description="Which field, header or query parameter, with its place in the body.",
+        examples=["data_shapes[0].shape"],
+    )
+    got: str = Field(description="What was sent, shortened.")
+    expected: str = Field(description="What it can be.")
+    hint: str = Field(default="", description="What to do; empty where that is plain.")
 
 
 class ProblemView(BaseModel):
@@ -65,24 +66,55 @@ class ProblemView(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    type: str = Field(examples=["/v1/errors/not_found"])
-    title: str
-    status: int
-    detail: str
-    instance: str
-    code: str = Field(examples=["not_found"])
-    request_id: str
-    errors: list[FieldFault] = []
+    type: str = Field(
+        description="Where the error code is described.", examples=["/v1/errors/not_found"]
+    )
+    title: str = Field(description="What the code means.")
+    status: int = Field(description="The status of the answer.")
+    detail: str = Field(description="What happened to this request, and what to do.")
+    instance: str = Field(description="The path that was asked for.")
+    code: str = Field(
+        description="For programs; `GET /v1/errors` lists all.", examples=["not_found"]
+    )
+    request_id: str = Field(description="The request in the log; give it to the operator.")
+    errors: list[FieldFault] = Field(
+        default=[], description="Each field at fault; empty where none is."
+    )
+    needs: Stage | None = Field(default=None, description="Of `wrong_stage`: the stage needed.")
+    is_: Stage | None = Field(
+        default=None, alias="is", description="Of `wrong_stage`: the present stage."
+    )
+    call: str | None = Field(default=None, description="Of `wrong_stage`: what to call first.")
+    checkpoints: list[str] | None = Field(
+        default=None, description="Of `params_lost`: tags of those that can be loaded."
+    )
+    sequence_id: str | int | None = Field(
+        default=None, description="Of `sequence_lost`: the sequence."
+    )
+    reason: str | None = Field(default=None, description="Of `module_failed`: what to mend.")
+    present: str | int | None = Field(
+        default=None,
+        description="Of `precondition_failed`: the present ETag or number; null where there is "
+        "nothing.",
+    )
+    limit: int | None = Field(
+        default=None, description="Of `too_large` and `headers_too_large`: the limit."
+    )
+    missing_scope: list[str] | None = Field(
+        default=None, description="Of `forbidden`: scopes one of which the key would need."
+    )
 
 
 class ErrorCodeView(BaseModel):
     """An error code, of answers or of failed jobs."""
 
-    code: str = Field(examples=["not_found"])
+    code: str = Field(
+        description="As `code` of problems and of failed jobs.", examples=["not_found"]
+    )
     status: int | None = Field(
         description="Status of the answers; null for a code that only jobs have.", examples=[404]
     )
-    title: str = Field(examples=["Not found"])
+    title: str = Field(description="What it means.", examples=["Not found"])
     remedy: str = Field(description="What to do about it.")
     type: str = Field(
         description="As problems have it: the address of this.", examples=["/v1/errors/not_found"]
@@ -92,7 +124,7 @@ class ErrorCodeView(BaseModel):
 class PageView(BaseModel, Generic[T]):
     """One page of a list."""
 
-    items: list[T]
+    items: list[T] = Field(description="Of this page, in the order of the list.")
     next_cursor: str | None = Field(
         default=None, description="Send it as `cursor` for the next page; null on the last one."
     )
@@ -101,8 +133,14 @@ class PageView(BaseModel, Generic[T]):
 class StatusView(BaseModel):
     """How the server is."""
 
-    status: str = Field(examples=["ready"])
-    executors: dict[str, str] = Field(default={}, examples=[{"cpu(0)": "ready"}])
+    status: Literal["alive", "ready", "unready"] = Field(
+        description="`alive`; of readiness `ready` or `unready`.", examples=["ready"]
+    )
+    executors: dict[str, Literal["ready", "down"]] = Field(
+        description="`ready` or `down`, by the executor.",
+        default={},
+        examples=[{"cpu(0)": "ready"}],
+    )
     warnings: list[str] = Field(
         default=[],
         description="Modules that failed, or came back from an older checkpoint; the others serve.",
@@ -112,22 +150,24 @@ class StatusView(BaseModel):
 class TextTransformView(BaseModel):
     """How a text becomes an input, without the tokens of its vocabulary."""
 
-    type: Literal["text"]
+    type: Literal["text"] = Field(description="Always `text`.")
     vocabulary_size: int = Field(description="Tokens of the vocabulary.")
     tokens: str = Field(description="What a token is.", examples=["words"])
-    lowercase: bool
+    lowercase: bool = Field(description="Whether letters are made small first.")
     unknown: str | None = Field(description="The token for those not in the vocabulary.")
     padding: str | None = Field(description="The token that shorter texts are filled up with.")
-    max_length: int | None
-    longer: str = Field(examples=["cut"])
+    max_length: int | None = Field(description="Words of a text at most; null for what is bound.")
+    longer: str = Field(description="What becomes of longer texts.", examples=["cut"])
 
 
 class ModuleView(BaseModel):
     """A module."""
 
-    name: str = Field(examples=["lenet"])
-    kind: str = Field(examples=["module"])
-    state: str = Field(
+    name: str = Field(description="Of the module.", examples=["lenet"])
+    kind: ModuleKind = Field(
+        description="Which class of the Module family it is.", examples=["module"]
+    )
+    state: ModuleState = Field(
         examples=["ready"],
         description="`ready`: calls are answered, the first of them after the module was brought "
         "to its device. `params_lost`: its parameters were in memory alone and are lost. "
@@ -148,17 +188,26 @@ class ModuleView(BaseModel):
         "because that one is damaged."
     )
     warning: str | None = Field(description="What is wrong with the newer ones.")
-    stage: str = Field(examples=["ready"])
-    data_names: list[str]
-    label_names: list[str]
-    state_names: list[str]
-    fixed_param_names: list[str]
-    fixed_param_patterns: list[str]
-    excluded_param_patterns: list[str]
-    compression_params: dict[str, Any] | None
+    stage: Stage = Field(
+        description="How far it has come: symbols, shapes, parameters, optimizer.",
+        examples=["ready"],
+    )
+    data_names: list[str] = Field(description="Inputs that hold data.")
+    label_names: list[str] = Field(description="Inputs that hold labels; predictions go without.")
+    state_names: list[str] = Field(description="Inputs that hold states.")
+    fixed_param_names: list[str] = Field(description="Parameters that are not trained.")
+    fixed_param_patterns: list[str] = Field(
+        description="Nor are those whose names contain one of these,"
+    )
+    excluded_param_patterns: list[str] = Field(description="unless they contain one of these.")
+    compression_params: dict[str, Any] | None = Field(
+        description="How gradients between contexts are compressed; null for not."
+    )
     origin: Origin | None = Field(description="The module it was made from.")
     bucket_keys: list[str] = Field(description="Empty for a module without buckets.")
-    default_bucket_key: str | None
+    default_bucket_key: str | None = Field(
+        description="Whose shapes are `bind.data_shapes`; null without buckets."
+    )
     archive: ArchiveFacts | None = Field(
         description="What was taken over of the archive of mxnet-model-server that it was made "
         "from, and what was not."
@@ -166,8 +215,8 @@ class ModuleView(BaseModel):
     is_from_folder: bool = Field(
         description="Whether it is a model of the models folder, which is changed there alone."
     )
-    executor: str = Field(examples=["cpu(0)"])
-    contexts: list[str]
+    executor: str = Field(description="That has it.", examples=["cpu(0)"])
+    contexts: list[str] = Field(description="Devices that a batch is spread over.")
     serving: ServingSpec = Field(description="How predictions are served.")
     instances: list[InstanceView] = Field(
         description="The executors that answer predictions, the home first."
@@ -176,13 +225,15 @@ class ModuleView(BaseModel):
         description="How images and texts become inputs, by the input."
     )
     labelled_outputs: list[str] = Field(description="Outputs whose classes have labels.")
-    bind: BindSpec | None
-    init: InitSpec | None
-    optimizer: OptimizerSpec | None
-    params: str | None = Field(description="Where the parameters came from.")
+    bind: BindSpec | None = Field(description="Shapes; null before it is bound.")
+    init: InitSpec | None = Field(
+        description="How its parameters were initialized; null where they were not."
+    )
+    optimizer: OptimizerSpec | None = Field(description="What trains it; null before there is one.")
+    params: ParamsSource | None = Field(description="Where the parameters came from.")
     checkpoint: str | None = Field(description="Tag of the newest checkpoint.")
     generation: int = Field(description="Changes whenever state in memory was lost.")
-    version: int
+    version: int = Field(description="Changes with every change of the module.")
     etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
     created_at: Timestamp
     updated_at: Timestamp
@@ -196,99 +247,27 @@ class ModuleView(BaseModel):
     )
 
 
-class JobView(BaseModel):
-    """A job."""
-
-    id: int
-    kind: str = Field(examples=["fit"])
-    module: str
-    status: str = Field(examples=["running"])
-    params: dict[str, Any]
-    priority: int
-    requested: str | None
-    attempt: int = Field(description="Counts all attempts there were.")
-    lost: int = Field(description="Attempts lost in a row since the last checkpoint.")
-    max_attempts: int = Field(description="It fails when so many are lost in a row.")
-    retries: int = Field(description="How often it was tried again by itself after a failure.")
-    max_retries: int
-    not_before: Timestamp | None = Field(description="It is left alone until then.")
-    deadline_at: Timestamp | None
-    timeout_seconds: float | None
-    ran_seconds: float = Field(description="How long its ended attempts have run.")
-    queue_position: int | None = Field(
-        default=None, description="Its place among all that its executor has queued, from 1."
-    )
-    eta_seconds: float | None = Field(
-        default=None,
-        description="In how many seconds it is likely to end, a queued one from its turn on; "
-        "null where that is not known.",
-    )
-    executor: str | None
-    progress: dict[str, Any]
-    result: dict[str, Any] | None
-    error: dict[str, Any] | None = Field(description="Why it failed.")
-    setback: dict[str, Any] | None = Field(
-        description="Why the newest attempt that was lost, or is made again, did not end it: while "
-        "it waits for room on the disk, `storage_full`."
-    )
-    etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
-    created_at: Timestamp
-    started_at: Timestamp | None
-    finished_at: Timestamp | None
-    updated_at: Timestamp
-
-
-class SeriesView(BaseModel):
-    """A metric over the batches of a fit; the lists are of equal length."""
-
-    series: str = Field(examples=["loss"])
-    total: int = Field(description="Batches there are.")
-    steps: list[int] = Field(description="Batches before this one, in all epochs.")
-    epochs: list[int]
-    batches: list[int]
-    values: list[float | None] = Field(description="Null for NaN and infinity.")
-
-
-class EventView(BaseModel):
-    """Something that happened to a job, a module or an executor."""
-
-    id: int = Field(description="Grows with every event; what `Last-Event-ID` and `after` take.")
-    type: EventType = Field(
-        description="What happened; those of modules begin with `module_`, those of executors "
-        "with `executor_`, all others are of jobs.",
-        examples=["progress"],
-    )
-    job_id: int | None = Field(description="Null where it is of no job.", examples=[1])
-    module: str | None = Field(
-        description="The module, or the job's; null for an executor.", examples=["lenet"]
-    )
-    executor: str | None = Field(
-        description="That has the module, or runs the job; null where none does yet.",
-        examples=["cpu(0)"],
-    )
-    attempt: int | None = Field(description="Of the job, 0 before the first.")
-    status: JobStatus | None = Field(description="The job's, after it.", examples=["running"])
-    data: dict[str, Any] = Field(description="What is told beside; it depends on the type.")
-    created_at: Timestamp
-
-
 class ArrayView(BaseModel):
     """One array of a dataset."""
 
-    name: str = Field(examples=["train_images"])
-    shape: list[int] = Field(examples=[[4000, 28, 28]])
-    dtype: str = Field(examples=["uint8"])
+    name: str = Field(description="Of the array.", examples=["train_images"])
+    shape: list[int] = Field(
+        description="The first axis counts the examples.", examples=[[4000, 28, 28]]
+    )
+    dtype: str = Field(description="As NumPy names it.", examples=["uint8"])
 
 
 class DatasetView(BaseModel):
     """A dataset."""
 
-    name: str = Field(examples=["mnist"])
-    kind: str = Field(examples=["npz"])
-    arrays: list[ArrayView]
-    examples: int | None
-    size: int
-    sha256: str
+    name: str = Field(description="Of the dataset.", examples=["mnist"])
+    kind: DatasetKind = Field(description="The format of its file.", examples=["npz"])
+    arrays: list[ArrayView] = Field(description="In it.")
+    examples: int | None = Field(
+        description="How many; null where the arrays have not as many as each other."
+    )
+    size: int = Field(description="Bytes of its file.")
+    sha256: str = Field(description="Of its file.")
     etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
     created_at: Timestamp
     path: str | None = Field(description="Of a file that was added where it lies.")
@@ -297,21 +276,26 @@ class DatasetView(BaseModel):
 class FileView(BaseModel):
     """A file of a checkpoint."""
 
-    size: int
-    sha256: str
+    size: int = Field(description="Bytes.")
+    sha256: str = Field(description="Of its bytes.")
 
 
 class CheckpointView(BaseModel):
     """A checkpoint."""
 
-    tag: str = Field(examples=["12"])
-    module: str
-    epoch: int
-    batch: int
-    files: dict[str, FileView]
-    metrics: dict[str, Any]
-    job_id: int | None
-    size: int
+    tag: str = Field(
+        description="The epoch, and behind a dash the batch of one within an epoch.",
+        examples=["12"],
+    )
+    module: str = Field(description="That it is of.")
+    epoch: int = Field(description="How many epochs it has been trained.")
+    batch: int = Field(description="Batches of the epoch after that; 0 between two epochs.")
+    files: dict[str, FileView] = Field(description="By name, as MXNet writes them.")
+    metrics: dict[str, Any] = Field(description="Of the training, at that time.")
+    job_id: int | None = Field(
+        description="The job that wrote it; null for one saved or uploaded by hand."
+    )
+    size: int = Field(description="Bytes of all its files.")
     etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
     created_at: Timestamp
 
@@ -319,40 +303,20 @@ class CheckpointView(BaseModel):
 class StatisticView(BaseModel):
     """Statistics of one array; those of its elements that are finite."""
 
-    name: str = Field(examples=["fc_weight"])
-    of: str = Field(
+    name: str = Field(description="Of the array.", examples=["fc_weight"])
+    of: Literal["output", "backward", "parameter", "gradient", "auxiliary"] = Field(
         examples=["gradient"],
         description="Output of an operator, backward (gradient of an operator's input), "
         "parameter, gradient of a parameter, or auxiliary.",
     )
-    device: str = Field(examples=["cpu(0)"])
-    shape: list[int]
+    device: str = Field(description="That it is on.", examples=["cpu(0)"])
+    shape: list[int] = Field(description="Of the array.")
     magnitude: float | None = Field(description="Norm / sqrt(size), as MXNet's Monitor has it.")
-    mean: float | None
-    std: float | None
-    min: float | None
-    max: float | None
+    mean: float | None = Field(description="Null where no element is finite.")
+    std: float | None = Field(description="Standard deviation.")
+    min: float | None = Field(description="The least element.")
+    max: float | None = Field(description="The greatest element.")
     nonfinite: int = Field(description="Elements that are NaN or infinite.")
-
-
-class ExecutorView(BaseModel):
-    """An executor."""
-
-    model_config = ConfigDict(extra="allow")
-
-    name: str = Field(examples=["cpu(0)"])
-    alive: bool
-    state: str | None = Field(
-        default=None, examples=["ready"], description="Null of one within the server's process."
-    )
-    restarts: int | None = Field(default=None, description="How often it was started again.")
-    last_end: str | None = Field(default=None, description="Why its process before ended.")
-    pid: int | None = Field(default=None, description="Its process.")
-    doing: str | None = Field(default=None, description="What it is at.")
-    busy_seconds: float | None = Field(default=None, description="For how long.")
-    rss_bytes: int | None = Field(default=None, description="Memory of its process.")
-    calls_under_way: int | None = None
-    request_bytes: int | None = Field(default=None, description="Shared memory of its requests.")
 
 
 def module_view(
@@ -431,34 +395,6 @@ def _state_of(record: ModuleRecord, restored: RestoreStatus) -> ModuleState:
     if restored.failure is not None:
         return ModuleState.FAILED
     return ModuleState.PARAMS_LOST if record.lost else ModuleState.READY
-
-
-def job_view(job: Job, outlook: JobOutlook | None = None) -> JobView:
-    """Return the view of a job, with its outlook where that was asked for."""
-    plain = to_plain(job)
-    fields = {name: plain[name] for name in JobView.model_fields if name in plain}
-    view = JobView(**fields, etag=job.etag)
-    if outlook is not None:
-        view.queue_position, view.eta_seconds = outlook.queue_position, outlook.eta_seconds
-    return view
-
-
-def series_view(name: str, series: Series) -> SeriesView:
-    """Return the view of a series."""
-    return SeriesView(
-        series=name,
-        total=series.total,
-        steps=series.steps.tolist(),
-        epochs=series.epochs.tolist(),
-        batches=series.batches.tolist(),
-        values=[value if math.isfinite(value) else None for value in series.values.tolist()],
-    )
-
-
-def event_view(row: EventRow) -> EventView:
-    """Return the view of an event."""
-    plain = to_plain(row)
-    return EventView(**plain | {"data": with_timestamps(plain["data"])})
 
 
 def dataset_view(record: DatasetRecord) -> DatasetView:

@@ -88,6 +88,7 @@ class DatasetSource:
     """A dataset and how its arrays become the module's inputs.
 
     Attributes:
+        dataset: its name.
         inputs: input name to array, or to an array's name; an input not named takes the array of
             its own name.
     """
@@ -227,7 +228,7 @@ class FitParams(DatasetSource):
             Positions that only fill an example up to its bucket never count.
         callbacks: options of a callback by its name: ``{"speedometer": {"frequent": 50}}``.
         checkpoint: when to save.
-        monitor: report statistics of arrays as events of kind ``statistics``; None reports none.
+        monitor: report statistics of arrays as events of type ``statistics``; None reports none.
         early_stopping: when to end before the last epoch; None: never.
     """
 
@@ -258,7 +259,14 @@ class FitParams(DatasetSource):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreParams(DatasetSource):
-    """``BaseModule.score`` as a job; the result holds the value of each metric."""
+    """``BaseModule.score`` as a job; the result holds the value of each metric.
+
+    Attributes:
+        batch_size: examples computed together, over all contexts.
+        bucket_keys: lengths of the buckets, ascending, of a bucketing module.
+        metrics: their names.
+        num_batch: batches at most; None takes all.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
@@ -273,7 +281,10 @@ class PredictParams(DatasetSource):
     """``BaseModule.predict`` as a job; the outputs become a dataset of kind npz.
 
     Attributes:
+        batch_size: examples computed together, over all contexts.
+        bucket_keys: lengths of the buckets, ascending, of a bucketing module.
         output: name of the dataset to write: arrays ``output0``, ``output1``, ...
+        num_batch: batches at most; None takes all.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS

@@ -105,6 +105,10 @@ class InputDesc:
     An axis of 0, in a body also ``null``, is as long as the bucket.
 
     Attributes:
+        name: of the input.
+        shape: with the examples of a batch.
+        dtype: as NumPy names it.
+        layout: a letter an axis, N for the examples.
         pad_value: what predictions of shorter examples are filled up with, to the bucket's length.
         lengths_of: name of another input. Where a prediction comes without this one, it is the
             length of each example of the other, before it is padded.
@@ -128,7 +132,12 @@ def described_input(name: str, shape: tuple[int, ...], layout: str | None = None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketShapes:
-    """The shapes of one bucket of a bucketing module."""
+    """The shapes of one bucket of a bucketing module.
+
+    Attributes:
+        data_shapes: of the inputs that hold data.
+        label_shapes: of those that hold labels; empty for a module bound without.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
 
@@ -144,6 +153,8 @@ class BindSpec:
         data_shapes: of the default bucket, where there are buckets. In a request inputs may be left
             out whose shapes can be told from the parameters, or from how the module is bound.
         label_shapes: empty for a module bound without labels.
+        for_training: so that it can be trained; False binds for predictions alone.
+        inputs_need_grad: compute the gradients of the data inputs, too.
         grad_req: one word for all arguments, or a word per argument.
         buckets: shapes of the other bound buckets, by bucket key as canonical JSON text.
     """

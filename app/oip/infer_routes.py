@@ -23,6 +23,7 @@ from app.oip.named_models import NamedModel
 from app.oip.openapi import answers, json_content, raw_request
 from app.oip.raw_tensors import has_bytes, with_tensors
 from app.oip.requests import known_model, model_now, read_content
+from app.oip.views import InferAnswer
 from app.services.services import Services
 
 __all__ = ["router"]
@@ -120,8 +121,8 @@ _HEADER: dict[str, Any] = {
         }
     ]
 }
-_ANSWERS = answers(_ANSWER, 400, 404, 413, 501, 503)
-_ANSWERS[200]["content"] = {**json_content(_ANSWER), **_BINARY}
+_ANSWERS = answers(InferAnswer, _ANSWER, 400, 404, 413, 501, 503)
+_ANSWERS[200]["content"] |= _BINARY
 
 
 @router.post("/infer", summary="Infer", openapi_extra=_BODY | _HEADER, responses=_ANSWERS)

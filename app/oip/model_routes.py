@@ -14,11 +14,12 @@ from app.domain.module import ModuleRecord
 from app.domain.serving import MOST_ROWS
 from app.oip.interfaces import Interface, TensorDesc, interface_of
 from app.oip.named_models import NamedModel
-from app.oip.openapi import answers
+from app.oip.openapi import answers, not_ready
 from app.oip.readiness import model_states
 from app.oip.requests import model_now
 from app.oip.statistics import STATISTICS, statistics_of
 from app.oip.versions import versions_of
+from app.oip.views import ModelConfig, ModelMetadata, ModelReadiness, StatisticsAnswer
 from app.services.services import Services
 
 __all__ = ["router"]
@@ -54,7 +55,12 @@ _CONFIG = {
 _READY = {"name": "mlp", "ready": True}
 
 
-@router.get("", summary="Inputs and outputs of a model", responses=answers(_METADATA, 404, 503))
+@router.get(
+    "",
+    summary="Inputs and outputs of a model",
+    response_model=ModelMetadata,
+    responses=answers(ModelMetadata, _METADATA, 404, 503),
+)
 async def get_model_metadata(named: NamedModel, services: ServicesOf) -> dict[str, Any]:
     """Return names, datatypes and shapes; -1 for the number of examples and for ragged axes."""
     record = await _record(services, named)
@@ -68,7 +74,11 @@ async def get_model_metadata(named: NamedModel, services: ServicesOf) -> dict[st
     }
 
 
-@router.get("/ready", summary="Is a model ready?", responses=answers(_READY, 404, 503))
+@router.get(
+    "/ready",
+    summary="Is a model ready?",
+    responses=answers(ModelReadiness, _READY, 404) | not_ready(ModelReadiness),
+)
 async def get_model_readiness(named: NamedModel, services: ServicesOf) -> Response:
     """Answer 200 where an inference can be answered, else 503 with the reason."""
     record = await _record(services, named)
@@ -80,7 +90,13 @@ async def get_model_readiness(named: NamedModel, services: ServicesOf) -> Respon
     return JSONResponse(plain, 503, headers={"Retry-After": "1"})
 
 
-@router.get("/config", summary="Configuration of a model", responses=answers(_CONFIG, 404, 503))
+@router.get(
+    "/config",
+    summary="Configuration of a model",
+    response_model=ModelConfig,
+    response_model_exclude_unset=True,
+    responses=answers(ModelConfig, _CONFIG, 404, 503),
+)
 async def get_model_config(named: NamedModel, services: ServicesOf) -> dict[str, Any]:
     """Return what Triton calls a model's configuration; `dims` are without the examples."""
     record = await _record(services, named)
@@ -103,7 +119,12 @@ async def get_model_config(named: NamedModel, services: ServicesOf) -> dict[str,
     }
 
 
-@router.get("/stats", summary="Statistics of a model", responses=answers(STATISTICS, 404, 503))
+@router.get(
+    "/stats",
+    summary="Statistics of a model",
+    response_model=StatisticsAnswer,
+    responses=answers(StatisticsAnswer, STATISTICS, 404, 503),
+)
 async def get_model_statistics(named: NamedModel, services: ServicesOf) -> dict[str, Any]:
     """Return counts and times of a model's predictions since the server began, by version.
 

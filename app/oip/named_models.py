@@ -51,6 +51,8 @@ def of_versions(router: APIRouter) -> APIRouter:
             dependencies=[Depends(_version)],
             responses=route.responses,
             response_class=route.response_class,
+            response_model=route.response_model,
+            response_model_exclude_unset=route.response_model_exclude_unset,
             openapi_extra=route.openapi_extra,
         )
     return found

@@ -7,8 +7,17 @@ from typing import Annotated, Any
 from fastapi import Path
 
 from app.domain.names import NAME_PATTERN
+from app.oip.views import ProtocolError
 
-__all__ = ["ModelName", "VersionName", "answers", "json_content", "raw_request"]
+__all__ = [
+    "ModelName",
+    "VersionName",
+    "answers",
+    "failures",
+    "json_content",
+    "not_ready",
+    "raw_request",
+]
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -29,30 +38,43 @@ _ERRORS = {
     501: "The content encoding is not read; gzip and deflate are",
     503: "Not ready, or too much is waiting; Retry-After says when to try again",
 }
-_ERROR = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {"error": {"type": "string"}},
-}
 
 
-def answers(example: Any, *errors: int, schema: dict[str, Any] | None = None) -> Responses:
-    """Return ``responses`` of a route: an answer like an example, and errors."""
-    found: Responses = {200: {"description": "Done"}}
-    if example is not None:
-        found[200] = {"description": "What was asked for", "content": json_content(example, schema)}
-    for status in errors:
-        found[status] = {
+def answers(view: Any, example: Any, *errors: int) -> Responses:
+    """Return ``responses`` of a route: an answer of a view, like an example, and errors.
+
+    Args:
+        view: the class of the answer; None for an answer without a body.
+    """
+    found: Responses = {200: {"description": "Done; there is no body"}}
+    if view is not None:
+        content = {"application/json": {"example": example}}
+        found[200] = {"description": "What was asked for", "model": view, "content": content}
+    return found | failures(*errors)
+
+
+def failures(*statuses: int) -> Responses:
+    """Return ``responses`` of errors."""
+    return {
+        status: {
             "description": _ERRORS[status],
-            "content": json_content({"error": _ERRORS[status]}, _ERROR),
+            "model": ProtocolError,
+            "content": {"application/json": {"example": {"error": _ERRORS[status]}}},
         }
-    return found
+        for status in statuses
+    }
 
 
-def json_content(example: Any, schema: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the content of a JSON body like an example."""
-    kind = "array" if isinstance(example, list) else "object"
-    return {"application/json": {"schema": schema or {"type": kind}, "example": example}}
+def not_ready(view: Any) -> Responses:
+    """Return ``responses`` of what asks for readiness, where there is none."""
+    example = {"ready": False, "error": "executors are down or starting: cpu(0)"}
+    content = {"application/json": {"example": example}}
+    return {503: {"description": _ERRORS[503], "model": view, "content": content}}
+
+
+def json_content(example: Any, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a JSON body."""
+    return {"application/json": {"schema": schema, "example": example}}
 
 
 def raw_request(content: dict[str, Any], *, required: bool = True) -> dict[str, Any]:

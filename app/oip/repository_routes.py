@@ -16,6 +16,7 @@ from app.oip.openapi import ModelName, answers, json_content, raw_request
 from app.oip.readiness import model_states
 from app.oip.requests import model_now, read_parameters
 from app.oip.versions import versions_of
+from app.oip.views import IndexRow
 from app.services.services import Services
 
 __all__ = ["all_models", "router"]
@@ -26,11 +27,25 @@ _PAGE = 200
 _INDEX = [{"name": "mlp", "version": "live", "state": "READY", "reason": ""}]
 
 
+def _body(**properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+_INDEX_BODY = _body(ready={"type": "boolean", "description": "Return those alone that can infer."})
+_LOAD_BODY = _body(parameters={**_body(), "description": "None are taken."})
+_UNLOAD_BODY = _body(
+    parameters=_body(
+        unload_dependents={"type": "boolean", "description": "No model depends on another."}
+    )
+)
+
+
 @router.post(
     "/index",
     summary="List models",
-    openapi_extra=raw_request(json_content({"ready": True}), required=False),
-    responses=answers(_INDEX, 400, 413, 501, 503),
+    openapi_extra=raw_request(json_content({"ready": True}, _INDEX_BODY), required=False),
+    response_model=list[IndexRow],
+    responses=answers(list[IndexRow], _INDEX, 400, 413, 501, 503),
 )
 async def get_repository_index(request: Request, services: ServicesOf) -> list[dict[str, Any]]:
     """Return all models with their states; with `ready` those alone that can answer.
@@ -59,8 +74,8 @@ async def get_repository_index(request: Request, services: ServicesOf) -> list[d
     "/models/{model}/load",
     response_class=Response,
     summary="Bring a model to its device",
-    openapi_extra=raw_request(json_content({}), required=False),
-    responses=answers(None, 400, 404, 413, 501, 503),
+    openapi_extra=raw_request(json_content({}, _LOAD_BODY), required=False),
+    responses=answers(None, None, 400, 404, 413, 501, 503),
 )
 async def load_model(model: ModelName, request: Request, services: ServicesOf) -> Response:
     """Bring a model to its device, and answer when it is there.
@@ -84,9 +99,9 @@ async def load_model(model: ModelName, request: Request, services: ServicesOf) -
     response_class=Response,
     summary="Put a model away",
     openapi_extra=raw_request(
-        json_content({"parameters": {"unload_dependents": False}}), required=False
+        json_content({"parameters": {"unload_dependents": False}}, _UNLOAD_BODY), required=False
     ),
-    responses=answers(None, 400, 404, 413, 501, 503),
+    responses=answers(None, None, 400, 404, 413, 501, 503),
 )
 async def unload_model(model: ModelName, request: Request, services: ServicesOf) -> Response:
     """Let a model go from its device; predictions are answered 503 until it is loaded again.

@@ -9,7 +9,8 @@ from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
 from app.api.dependencies import ServicesOf
-from app.oip.openapi import answers
+from app.oip.openapi import answers, not_ready
+from app.oip.views import ServerLiveness, ServerMetadata, ServerReadiness
 
 __all__ = ["router"]
 
@@ -22,21 +23,34 @@ _EXTENSIONS = [
 _SERVER = {"name": "modserve", "version": version("modserve"), "extensions": _EXTENSIONS}
 
 
-@router.get("", summary="What the server is", responses=answers(_SERVER))
+@router.get(
+    "",
+    summary="What the server is",
+    response_model=ServerMetadata,
+    responses=answers(ServerMetadata, _SERVER),
+)
 @router.get("/", include_in_schema=False)
 async def get_server_metadata() -> dict[str, Any]:
     """Return name, version and the extensions of the protocol that are served."""
     return _SERVER
 
 
-@router.get("/health/live", summary="Is the server alive? (v2)", responses=answers({"live": True}))
+@router.get(
+    "/health/live",
+    summary="Is the server alive? (v2)",
+    response_model=ServerLiveness,
+    responses=answers(ServerLiveness, {"live": True}),
+)
 async def get_server_liveness() -> dict[str, Any]:
     """Answer as long as the event loop runs."""
     return {"live": True}
 
 
 @router.get(
-    "/health/ready", summary="Can the server infer?", responses=answers({"ready": True}, 503)
+    "/health/ready",
+    summary="Can the server infer?",
+    response_class=JSONResponse,
+    responses=answers(ServerReadiness, {"ready": True}) | not_ready(ServerReadiness),
 )
 async def get_server_readiness(services: ServicesOf) -> Response:
     """Answer 200 when every executor is up, else 503."""

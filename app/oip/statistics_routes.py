@@ -11,13 +11,19 @@ from app.api.dependencies import ServicesOf
 from app.oip.openapi import answers
 from app.oip.repository_routes import all_models
 from app.oip.statistics import STATISTICS, statistics_of
+from app.oip.views import StatisticsAnswer
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/v2/models", tags=["inference protocol"])
 
 
-@router.get("/stats", summary="Statistics of all models", responses=answers(STATISTICS, 503))
+@router.get(
+    "/stats",
+    summary="Statistics of all models",
+    response_model=StatisticsAnswer,
+    responses=answers(StatisticsAnswer, STATISTICS, 503),
+)
 async def list_model_statistics(services: ServicesOf) -> dict[str, Any]:
     """Return counts and times of predictions since the server began, under /v1 and /v2."""
     records = await asyncio.to_thread(all_models, services)

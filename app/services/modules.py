@@ -28,7 +28,7 @@ from app.services.module_recovery import MODULE_SCOPE
 from app.services.replays import current_replay
 from app.store.events import append_events, of_module
 from app.store.filters import ModuleFilter
-from app.store.idempotency import recall, remember
+from app.store.idempotency import forget_key_of, recall, remember
 from app.store.jobs import has_unfinished
 from app.store.modules import (
     delete_module,
@@ -264,6 +264,7 @@ class ModuleService:
                 module_id(connection, name, lock=True)
                 _check_unused(connection, name)  # nothing was submitted meanwhile
                 delete_module(connection, record.id)
+                forget_key_of(connection, MODULE_SCOPE, name)
                 self._tell(connection, record, [Happening(ServerEvent.MODULE_DELETED, {})])
         self.bell.ring()
 

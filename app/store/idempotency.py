@@ -7,7 +7,7 @@ from sqlalchemy import Connection, delete, insert, select
 from app.errors import IdempotencyMismatch
 from app.store.schema import counters, idempotency
 
-__all__ = ["forget_keys_before", "recall", "remember"]
+__all__ = ["forget_key_of", "forget_keys_before", "recall", "remember"]
 
 
 def recall(connection: Connection, scope: str, key: str, fingerprint: str) -> str | None:
@@ -47,6 +47,13 @@ def remember(
         insert(idempotency).values(
             scope=scope, key=key, fingerprint=fingerprint, resource=resource, created_at=now
         )
+    )
+
+
+def forget_key_of(connection: Connection, scope: str, resource: str) -> None:
+    """Let the key be free again by which a resource was created that is deleted now."""
+    connection.execute(
+        delete(idempotency).where(idempotency.c.scope == scope, idempotency.c.resource == resource)
     )
 
 

@@ -23,9 +23,10 @@ from app.domain.job import TERMINAL, Job, JobEvent, JobKind, JobStatus
 from app.errors import InUse, NotFound
 from app.store.events import append_events, of_job
 from app.store.filters import JobFilter
+from app.store.idempotency import forget_key_of
 from app.store.pages import Page, page_of
 from app.store.rows import job_of, job_values
-from app.store.schema import datasets, idempotency, job_datasets, jobs, modules
+from app.store.schema import datasets, job_datasets, jobs, modules
 
 __all__ = [
     "NewJob",
@@ -140,11 +141,7 @@ def delete_job(connection: Connection, job_id: int) -> Job:
             f"job {job_id} is {job.status}; cancel it first, by POST /v1/jobs/{job_id}/cancel"
         )
     connection.execute(delete(jobs).where(jobs.c.id == job_id))
-    connection.execute(
-        delete(idempotency).where(
-            idempotency.c.scope == "jobs", idempotency.c.resource == str(job_id)
-        )
-    )
+    forget_key_of(connection, "jobs", str(job_id))
     return job
 
 

@@ -13,6 +13,7 @@ from app.client import Client
 from app.client.local_server import ServerProcess, running_server
 from app.main import create_app
 from app.settings import Settings
+from served.declared import check_declared
 from served.network import BIND, NETWORK
 from served.processes import ENVIRONMENT
 
@@ -33,8 +34,12 @@ def server(data_dir: Path) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 async def api(server: ServerProcess) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a server that has no modules, jobs and datasets yet."""
-    async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+    """A client of a server that has no modules, jobs and datasets yet.
+
+    Whatever it is answered must be declared in the OpenAPI document.
+    """
+    hooks = {"response": [check_declared]}
+    async with httpx.AsyncClient(base_url=server.url, timeout=60, event_hooks=hooks) as client:
         yield client
     with Client(server.url) as client:
         remove_all(client)

@@ -269,6 +269,10 @@ async def test_idempotency_key_makes_one_module(api: httpx.AsyncClient, network:
     assert "idempotency-replayed" not in (await api.get("/v1/modules/once")).headers
     plain = await api.post("/v1/modules", json=body)
     assert plain.status_code == 409
+    assert (await api.delete("/v1/modules/once")).status_code == 204
+    anew = await api.post("/v1/modules", json=body, headers=headers)
+    assert anew.status_code == 201, "the key went with its module"
+    assert "idempotency-replayed" not in anew.headers
 
 
 async def test_operations(api: httpx.AsyncClient) -> None:

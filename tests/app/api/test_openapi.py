@@ -41,6 +41,8 @@ def test_every_operation_has_summary_description_and_problem_answers(document: d
             assert operation.get("summary"), where
             assert operation.get("description"), where
             for status, answer in operation["responses"].items():
+                if status == "416":
+                    continue  # of a Range, which the library of file answers reads
                 if (status >= "400" or status == "default") and path.startswith("/v1"):
                     assert "application/problem+json" in answer["content"], f"{where} {status}"
 

@@ -1,0 +1,124 @@
+"""What clients get to see of jobs and events."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from app.api.timestamps import Timestamp, with_timestamps
+from app.domain.codec import to_plain
+from app.domain.events import EventRow, EventType
+from app.domain.job import Job, JobAction, JobKind, JobStatus
+from app.services.jobs import JobOutlook, Series
+
+__all__ = ["EventView", "JobView", "SeriesView", "event_view", "job_view", "series_view"]
+
+
+class JobView(BaseModel):
+    """A job."""
+
+    id: int = Field(description="Of the job.")
+    kind: JobKind = Field(description="What it does.", examples=["fit"])
+    module: str = Field(description="That it works on.")
+    status: JobStatus = Field(description="Where it stands.", examples=["running"])
+    params: dict[str, Any] = Field(description="What was asked for.")
+    priority: int = Field(description="A smaller one runs earlier.")
+    requested: JobAction | None = Field(
+        description="What it was asked to do while it runs, and has not done yet."
+    )
+    attempt: int = Field(description="Counts all attempts there were.")
+    lost: int = Field(description="Attempts lost in a row since the last checkpoint.")
+    max_attempts: int = Field(description="It fails when so many are lost in a row.")
+    retries: int = Field(description="How often it was tried again by itself after a failure.")
+    max_retries: int = Field(description="How often it may be.")
+    not_before: Timestamp | None = Field(description="It is left alone until then.")
+    deadline_at: Timestamp | None = Field(description="When its time is over; null for never.")
+    timeout_seconds: float | None = Field(
+        description="So long it may run, all attempts together; null for any time."
+    )
+    ran_seconds: float = Field(description="How long its ended attempts have run.")
+    queue_position: int | None = Field(
+        default=None, description="Its place among all that its executor has queued, from 1."
+    )
+    eta_seconds: float | None = Field(
+        default=None,
+        description="In how many seconds it is likely to end, a queued one from its turn on; "
+        "null where that is not known.",
+    )
+    executor: str | None = Field(description="That runs or ran it.")
+    progress: dict[str, Any] = Field(description="Its newest report.")
+    result: dict[str, Any] | None = Field(description="What came out, once it succeeded.")
+    error: dict[str, Any] | None = Field(description="Why it failed.")
+    setback: dict[str, Any] | None = Field(
+        description="Why the newest attempt that was lost, or is made again, did not end it: while "
+        "it waits for room on the disk, `storage_full`."
+    )
+    etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])
+    created_at: Timestamp
+    started_at: Timestamp | None = Field(description="When its first attempt began.")
+    finished_at: Timestamp | None = Field(description="When it ended.")
+    updated_at: Timestamp
+
+
+class SeriesView(BaseModel):
+    """A metric over the batches of a fit; the lists are of equal length."""
+
+    series: str = Field(description="Name of the metric.", examples=["loss"])
+    total: int = Field(description="Batches there are.")
+    steps: list[int] = Field(description="Batches before this one, in all epochs.")
+    epochs: list[int] = Field(description="Of each batch, from 0.")
+    batches: list[int] = Field(description="Within the epoch, from 0.")
+    values: list[float | None] = Field(description="Null for NaN and infinity.")
+
+
+class EventView(BaseModel):
+    """Something that happened to a job, a module or an executor."""
+
+    id: int = Field(description="Grows with every event; what `Last-Event-ID` and `after` take.")
+    type: EventType = Field(
+        description="What happened; those of modules begin with `module_`, those of executors "
+        "with `executor_`, all others are of jobs.",
+        examples=["progress"],
+    )
+    job_id: int | None = Field(description="Null where it is of no job.", examples=[1])
+    module: str | None = Field(
+        description="The module, or the job's; null for an executor.", examples=["lenet"]
+    )
+    executor: str | None = Field(
+        description="That has the module, or runs the job; null where none does yet.",
+        examples=["cpu(0)"],
+    )
+    attempt: int | None = Field(description="Of the job, 0 before the first.")
+    status: JobStatus | None = Field(description="The job's, after it.", examples=["running"])
+    data: dict[str, Any] = Field(description="What is told beside; it depends on the type.")
+    created_at: Timestamp
+
+
+def job_view(job: Job, outlook: JobOutlook | None = None) -> JobView:
+    """Return the view of a job, with its outlook where that was asked for."""
+    plain = to_plain(job)
+    fields = {name: plain[name] for name in JobView.model_fields if name in plain}
+    view = JobView(**fields, etag=job.etag)
+    if outlook is not None:
+        view.queue_position, view.eta_seconds = outlook.queue_position, outlook.eta_seconds
+    return view
+
+
+def series_view(name: str, series: Series) -> SeriesView:
+    """Return the view of a series."""
+    return SeriesView(
+        series=name,
+        total=series.total,
+        steps=series.steps.tolist(),
+        epochs=series.epochs.tolist(),
+        batches=series.batches.tolist(),
+        values=[value if math.isfinite(value) else None for value in series.values.tolist()],
+    )
+
+
+def event_view(row: EventRow) -> EventView:
+    """Return the view of an event."""
+    plain = to_plain(row)
+    return EventView(**plain | {"data": with_timestamps(plain["data"])})

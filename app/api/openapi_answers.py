@@ -1,0 +1,124 @@
+"""Answers that succeed, in the OpenAPI document: tensors, files, and what each of them is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.tensors.codec import JSON, NPY, NPZ, SAFETENSORS
+
+__all__ = [
+    "ANSWERED_TENSOR",
+    "BINARY",
+    "RANKING",
+    "describe_successes",
+    "file_answer",
+    "tensor_answer",
+]
+
+Answers = dict[int | str, dict[str, Any]]
+
+BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+
+ANSWERED_TENSOR: dict[str, Any] = {
+    "title": "AnsweredTensor",
+    "description": "An array.",
+    "type": "object",
+    "required": ["dtype", "data"],
+    "properties": {
+        "shape": {
+            "type": "array",
+            "items": {"type": "integer", "minimum": 0},
+            "description": "Its lengths; absent where `lengths` are.",
+        },
+        "dtype": {"type": "string", "examples": ["float32"], "description": "As NumPy names it."},
+        "data": {
+            "description": "Nested lists of numbers, null for NaN and infinity; a number for one "
+            "without axes.",
+            "anyOf": [{"type": "array", "items": {}}, {"type": ["number", "boolean", "null"]}],
+        },
+        "lengths": {
+            "type": "array",
+            "items": {"type": "integer", "minimum": 0},
+            "description": "Of each example, in an answer to some that differ in length.",
+        },
+        "batch_axis": {
+            "type": ["integer", "null"],
+            "description": "Of an output of a prediction: the axis that has the examples; null "
+            "where none has, and all examples are answered together.",
+        },
+    },
+}
+
+RANKING: dict[str, Any] = {
+    "title": "Ranking",
+    "description": "The best classes of each row, the best first; nested as the output is.",
+    "type": "array",
+    "items": {
+        "anyOf": [
+            {"$ref": "#/components/schemas/Ranking"},
+            {
+                "type": "object",
+                "required": ["label", "index", "score"],
+                "properties": {
+                    "label": {"type": ["string", "null"], "description": "Null where none is set."},
+                    "index": {"type": "integer", "description": "Of the class."},
+                    "score": {"type": ["number", "null"], "description": "Null for no number."},
+                },
+            },
+        ]
+    },
+}
+
+_KINDS_OF_TENSORS = (NPY, NPZ, SAFETENSORS)
+
+
+def tensor_answer(
+    key: str, fields: dict[str, Any] | None = None, *, is_ranked: bool = False
+) -> Answers:
+    """Return ``responses`` of a route that answers with tensors.
+
+    Args:
+        key: member of a JSON answer that holds the tensors.
+        fields: schemas of its other members.
+        is_ranked: the best classes may stand in their places.
+    """
+    tensor: dict[str, Any] = {"$ref": "#/components/schemas/AnsweredTensor"}
+    if is_ranked:
+        tensor = {"anyOf": [tensor, {"$ref": "#/components/schemas/Ranking"}]}
+    tensors = {"type": "object", "description": "By name.", "additionalProperties": tensor}
+    schema = {"type": "object", "required": [key], "properties": {key: tensors, **(fields or {})}}
+    content: dict[str, Any] = {JSON: {"schema": schema}}
+    content.update({kind: BINARY for kind in _KINDS_OF_TENSORS})
+    return {
+        200: {
+            "description": "Tensors by name, in the form that `Accept` asks for; else JSON",
+            "content": content,
+        }
+    }
+
+
+def file_answer(description: str) -> Answers:
+    """Return ``responses`` of a route that sends a file, or the parts of it that are asked for."""
+    content = {"application/octet-stream": BINARY}
+    return {
+        200: {"description": description, "content": content},
+        206: {"description": "The part that `Range` asks for", "content": content},
+        416: {
+            "description": "`Range` asks for what is beyond the end",
+            "content": {"text/plain": {"schema": {"type": "string", "maxLength": 0}}},
+        },
+    }
+
+
+def describe_successes(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
+    """Say of an answer that succeeds what it is, where its route does not."""
+    for status, answer in operation["responses"].items():
+        if answer.get("description") != "Successful Response":
+            continue
+        if status == "204":
+            answer["description"] = "Done; there is no body"
+            continue
+        schema = answer.get("content", {}).get(JSON, {}).get("schema", {})
+        name = schema.get("$ref", "").rpartition("/")[2]
+        said = schemas.get(name, {}).get("description") or "What was asked for."
+        answer["description"] = said.partition("\n\n")[0].rstrip(".")
