@@ -137,7 +137,7 @@ def run_python(script: str, folder: Path) -> str:
 
 
 def test_script_in_python(tmp_path: Path) -> None:
-    script, _ = blocks("In Python", "python")
+    script, _, _ = blocks("In Python", "python")
     (tmp_path / LENET.name).write_text(LENET.read_text())
     run_python(script.replace("num_epoch=12", "num_epoch=1"), tmp_path)
     assert {path.name for path in tmp_path.iterdir()} >= {
@@ -147,8 +147,18 @@ def test_script_in_python(tmp_path: Path) -> None:
     }
 
 
+def test_remote_module_in_python(tmp_path: Path) -> None:
+    local, _, remote = blocks("In Python", "python")
+    (tmp_path / LENET.name).write_text(LENET.read_text())
+    with running_server(tmp_path / "server", environment=ENVIRONMENT) as server:
+        script = (local + remote).replace("num_epoch=12", "num_epoch=1")
+        run_python(script.replace("http://127.0.0.1:8000", server.url), tmp_path)
+        with Client(server.url) as client:
+            assert [one["tag"] for one in client.checkpoints("lenet-2")] == ["12"]
+
+
 def test_client_in_python(tmp_path: Path) -> None:
-    _, script = blocks("In Python", "python")
+    _, script, _ = blocks("In Python", "python")
     shapes = [{"name": "data", "shape": [64, 1, 28, 28]}]
     with (
         running_server(tmp_path / "server", environment=ENVIRONMENT) as server,
