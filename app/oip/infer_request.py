@@ -238,10 +238,19 @@ def _numbers(tensor: dict[str, Any], row: TensorRow, field: str) -> bytes:
         raise Invalid(f"{field}.data", "numbers", f"{tensor['datatype']} by binary_data_size")
     if not isinstance(tensor["data"], list):
         raise Invalid(f"{field}.data", tensor["data"], "a list of numbers")
+    if dtype.kind != "b" and _holds_booleans(tensor["data"]):
+        raise Invalid(f"{field}.data", "true or false", f"numbers, as {tensor['datatype']} has")
     array = read_tensor(tensor["data"], f"{field}.data", dtype.name)
     if array.size != math.prod(shape):
         raise Invalid(f"{field}.data", f"{array.size} numbers", f"{math.prod(shape)}, as in shape")
     return array.astype(dtype, copy=False).tobytes()
+
+
+def _holds_booleans(data: list[Any]) -> bool:
+    kinds = set(map(type, data))
+    if bool in kinds:
+        return True
+    return list in kinds and any(_holds_booleans(one) for one in data if type(one) is list)
 
 
 def _outputs(header: dict[str, Any], is_binary: bool) -> tuple[WishedOutput, ...] | None:

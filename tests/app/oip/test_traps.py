@@ -220,6 +220,9 @@ WRONG: dict[str, Any] = {
         "inputs": [{"name": "data", "shape": [1, 6], "datatype": "FP32", "data": [0] * 5}]
     },
     "words": {"inputs": [{"name": "data", "shape": [1, 6], "datatype": "FP32", "data": ["0"] * 6}]},
+    "truths": {
+        "inputs": [{"name": "data", "shape": [1, 6], "datatype": "FP32", "data": [[True] * 6]}]
+    },
     "another rank": numbers(np.zeros((1, 1, FEATURES), "f")),
     "an unknown output": numbers(np.zeros((1, FEATURES), "f"), outputs=[{"name": "other"}]),
     "an output twice": numbers(np.zeros((1, FEATURES), "f"), outputs=[{"name": OUTPUT}] * 2),
