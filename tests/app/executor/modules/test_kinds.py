@@ -186,7 +186,7 @@ class TestMutable:
     def test_a_shape_that_contradicts_the_parameters_is_refused(self, mutable: Any) -> None:
         for call in (calls.Predict(module="net"), calls.Forward(module="net", is_train=False)):
             assert mutable.refusal(call, data=np.zeros((2, 3, 8, 8))).code == "invalid_shape"
-            assert mutable.refusal(call, data=np.zeros((2, 8, 8))).field_name == "data"
+            assert mutable.refusal(call, data=np.zeros((2, 8))).field_name == "data"
         x = np.random.RandomState(3).rand(2, 1, 8, 8).astype(np.float32)
         _, after = mutable.ask(calls.Predict(module="net"), data=x)
         np.testing.assert_allclose(after["softmax_output"], self.expected(mutable, x), rtol=1e-4)
