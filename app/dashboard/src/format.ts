@@ -74,3 +74,8 @@ export function plural(many: number, noun: string): string {
 export function shape(sizes: readonly number[] | null | undefined): string {
   return sizes ? `(${sizes.join(", ")})` : NONE;
 }
+
+/** Numbers by name, together; servers of other versions may tell of more than numbers. */
+export function sumOf(parts: Record<string, unknown> | null | undefined): number {
+  return Object.values(parts ?? {}).reduce<number>((sum, one) => sum + (typeof one === "number" ? one : 0), 0);
+}

@@ -1,6 +1,6 @@
 /** One module: what it is, which of its versions answers, its buckets and its parameters. */
 import { get, type Module } from "../api/client";
-import { bytes, count, moment, NONE, shape } from "../format";
+import { bytes, count, moment, NONE, shape, sumOf } from "../format";
 import { useRefreshOn } from "../live/refresh";
 import { usePolling } from "../live/resource";
 import { Missing, Stale } from "../parts/stale";
@@ -38,12 +38,11 @@ export function ModuleScreen({ name }: { name: string }) {
 function Facts({ module }: { module: Module }) {
   const { live, optimizer } = module;
   const memory = live?.memory;
-  const total = memory ? memory.parameters + memory.optimizer + memory.training + memory.predict : null;
   const rate = live?.optimizer?.learning_rate;
   const facts: [string, string][] = [
     ["Stage", STAGES[module.stage] ?? module.stage],
     ["Where", residenceOf(module)],
-    ["Memory", memory ? `${bytes(total)}, of it parameters ${bytes(memory.parameters)}` : NONE],
+    ["Memory", memory ? `${bytes(sumOf(memory))}, of it parameters ${bytes(memory.parameters)}` : NONE],
     ["Inputs", module.data_names.join(", ") || NONE],
     ["Labels", module.label_names.join(", ") || NONE],
     ["Outputs", live ? live.outputs.map((one) => `${one.name} ${shape(one.shape)}`).join(", ") || live.output_names.join(", ") : NONE],

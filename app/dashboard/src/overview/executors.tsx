@@ -1,19 +1,11 @@
 /** Executors: what each is at, and whose memory is on it. */
 import type { Executor } from "../api/client";
-import { bytes, count, duration, NONE } from "../format";
+import { bytes, count, duration, NONE, sumOf } from "../format";
 import type { Loaded } from "../live/resource";
 import { Missing, Stale } from "../parts/stale";
 import { State } from "../parts/state";
 
-/** What executors tell beyond what the API promises of all of them. */
-interface Details {
-  memory_budget?: { bytes: number; used: number };
-  device_memory?: { used: number; total: number } | null;
-  modules?: { name: string; memory: Record<string, number> | number | null }[];
-  jobs?: { job_id: number }[];
-}
-
-export function Executors({ executors }: { executors: Loaded<(Executor & Details)[]> }) {
+export function Executors({ executors }: { executors: Loaded<(Executor)[]> }) {
   return (
     <section class="panel" aria-labelledby="executors">
       <header><h2 id="executors">Executors</h2><Stale of={executors} what="State" /></header>
@@ -22,9 +14,9 @@ export function Executors({ executors }: { executors: Loaded<(Executor & Details
   );
 }
 
-function One({ executor }: { executor: Executor & Details }) {
+function One({ executor }: { executor: Executor }) {
   const { memory_budget: budget, device_memory: device } = executor;
-  const modules = (executor.modules ?? []).map(({ name, memory }) => ({ name, size: sizeOf(memory) })).sort((a, b) => b.size - a.size);
+  const modules = (executor.modules ?? []).map(({ name, memory }) => ({ name, size: sumOf(memory) })).sort((a, b) => b.size - a.size);
   const whole = device?.total ?? budget?.bytes ?? 0;
   const used = budget?.used ?? modules.reduce((sum, one) => sum + one.size, 0);
   return (
@@ -65,12 +57,7 @@ function One({ executor }: { executor: Executor & Details }) {
   );
 }
 
-function sizeOf(memory: Record<string, number> | number | null): number {
-  if (memory === null) return 0;
-  return typeof memory === "number" ? memory : Object.values(memory).reduce((sum, one) => sum + one, 0);
-}
-
-function activity(executor: Executor & Details): string {
+function activity(executor: Executor): string {
   const jobs = executor.jobs?.map((one) => `job ${one.job_id}`).join(", ");
   const doing = executor.doing ? `${executor.doing} for ${duration(executor.busy_seconds)}` : "idle";
   return jobs ? `works on ${jobs}` : doing;
