@@ -4,7 +4,6 @@ there is room again everything goes on."""
 from __future__ import annotations
 
 import contextlib
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from app.client import Client, ClientError
 from app.client.local_server import ServerProcess, running_server
 from served.perceptron import BATCH, FEATURES, perceptron
 from served.processes import ENVIRONMENT, wait_until
+from served.small_disk import mounted_disk
 from served.trainings import examples
 
 KIB = 1024
@@ -27,16 +27,9 @@ FAIR = {200, 201, 202, 204, 404, 409, 422, 503, 507}
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 24 MiB, where this machine lets us mount one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(folder)], capture_output=True
-    )
-    if mount.returncode:
-        pytest.skip("this machine does not let us mount a disk")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    """A disk of 24 MiB."""
+    with mounted_disk(tmp_path, 24) as disk:
+        yield disk
 
 
 @pytest.fixture

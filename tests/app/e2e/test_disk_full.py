@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from app.demo.tour import MNIST
 from served.lenet import create, fit
 from served.perceptron import BATCH
 from served.processes import ENVIRONMENT, wait_until
+from served.small_disk import fill, mounted_disk
 from served.trainings import ending, make_dataset
 
 SECONDS = 30
@@ -23,23 +22,9 @@ SECONDS = 30
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 32 MiB, where this machine lets us mount one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("this machine does not let us mount a disk")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def fill(disk: Path) -> Path:
-    """Take all the room of a disk; return the file that has it."""
-    path = disk / "filler"
-    with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        while file.write(bytes(4096)):
-            pass
-    return path
+    """A disk of 32 MiB."""
+    with mounted_disk(tmp_path, 32) as disk:
+        yield disk
 
 
 @pytest.mark.parametrize("retries", [0, 50])

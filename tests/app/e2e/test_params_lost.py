@@ -23,7 +23,7 @@ from served.network import (
 )
 from served.params_file import write_params
 from served.perceptron import data_shape, label_shape, perceptron, toy_examples
-from served.processes import ENVIRONMENT, executor_pid, kill, wait_until
+from served.processes import ENVIRONMENT, end_executor, kill
 
 EXAMPLES = np.random.RandomState(0).rand(BATCH, FEATURES).astype("f")
 BATCH_OF_NET = {"data": EXAMPLES, "softmax_label": np.zeros(BATCH, "f")}
@@ -90,14 +90,6 @@ def client(server: ServerProcess) -> Iterator[Client]:
         yield client
 
 
-def kill_executor(client: Client) -> None:
-    """Kill the executor and wait until another one answers."""
-    first = executor_pid(client)
-    kill(first)
-    wait_until(lambda: not client.is_ready(), "the death is noticed")
-    wait_until(client.is_ready, "another executor answers")
-
-
 def refusal(call: Callable[[], Any]) -> Mapping[str, Any]:
     """Return the problem that a call is refused with."""
     with pytest.raises(ClientError) as caught:
@@ -125,7 +117,7 @@ def test_whatever_changed_without_a_checkpoint_is_lost_and_says_so(
     before = client.predict("unchanged", data=EXAMPLES)["softmax_output"]
     assert {name: client.module(name)["durable"] for name in names} == dict.fromkeys(names, False)
 
-    kill_executor(client)
+    end_executor(client)
     for name in names:
         data = toy_examples()["data"][:4] if name == "averages" else EXAMPLES
         problem = refusal(lambda name=name, data=data: client.predict(name, data=data))
@@ -153,7 +145,7 @@ def test_a_load_an_initialization_and_new_parameters_end_it(client: Client) -> N
     before = client.predict("loaded", data=EXAMPLES)["softmax_output"]
     for name in ("loaded", "seeded", "set"):
         set_params(client, name)
-    kill_executor(client)
+    end_executor(client)
     assert client.load("loaded", 1, optimizer_states=False)["durable"]
     assert client.init_params("seeded", "xavier", seed=1)["durable"]
     assert not client.set_params("set", ONES)["durable"]
@@ -166,7 +158,7 @@ def test_a_load_an_initialization_and_new_parameters_end_it(client: Client) -> N
         client.save_checkpoint(name, 5)
         assert client.module(name)["durable"]
     saved = {name: client.params(name) for name in ("loaded", "seeded", "set")}
-    kill_executor(client)
+    end_executor(client)
     for name, params in saved.items():
         for one, array in client.params(name).items():
             np.testing.assert_array_equal(array, params[one])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from sqlalchemy import text
 from app.errors import StorageFull
 from app.store import reserve
 from app.store.store import Store
+from served.small_disk import fill, mounted_disk
 
 
 def test_room_is_kept_given_up_and_taken_again(
@@ -47,14 +46,9 @@ def test_where_there_is_no_room_none_is_kept(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 8 MiB, where this machine lets us mount one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("this machine does not let us mount a disk")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    """A disk of 8 MiB."""
+    with mounted_disk(tmp_path, 8) as disk:
+        yield disk
 
 
 def test_much_can_be_noted_on_a_full_disk(small_disk: Path) -> None:
@@ -63,9 +57,7 @@ def test_much_can_be_noted_on_a_full_disk(small_disk: Path) -> None:
     note = text("UPDATE data_directory SET directory = :said")
     with store.write() as connection:
         connection.execute(text("INSERT INTO data_directory VALUES (1, 'a')"))
-    with (small_disk / "filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
-        while filler.write(bytes(4096)):
-            pass
+    fill(small_disk)
     refused = 0
     for number in range(2000):  # each takes a page of the log, at least
         try:
