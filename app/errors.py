@@ -25,6 +25,7 @@
     ├── HeadersTooLarge        431  more, or longer, header fields than allowed
     ├── UnsupportedCoding      501  a Content-Encoding that is not read
     └── Unavailable            503  cannot be answered now; says when to try again
+        └── DatabaseDamaged         pages of the database cannot be read
 
 What an executor refuses comes as a ``HostError`` with the code of a row of the table, the engine's
 refusals among them.
@@ -36,6 +37,7 @@ import errno
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 from app.quoting import LONGEST_QUOTE, brief, quoted
@@ -44,6 +46,7 @@ __all__ = [
     "AlreadyExists",
     "Conflict",
     "Damaged",
+    "DatabaseDamaged",
     "ExecutorGone",
     "ExecutorKilled",
     "FieldError",
@@ -410,6 +413,18 @@ class Unavailable(ServiceError):
     def headers(self) -> dict[str, str]:
         """Return ``Retry-After`` in whole seconds, at least one."""
         return {"Retry-After": str(max(1, math.ceil(self.retry_after_seconds)))}
+
+
+class DatabaseDamaged(Unavailable, StartError):
+    """Pages of the database are damaged. Its text is for the operator; clients are told that."""
+
+    def __init__(self, path: Path | None, cause: str) -> None:
+        super().__init__("the server's database is damaged; its log tells what to do")
+        self.args = (
+            f"the database {path} is damaged ({' '.join(cause.split())}): move {path}, {path}-wal "
+            f"and {path}-shm away and start again; modules, checkpoints and datasets are then "
+            "taken in from the data directory, and only the history of jobs is lost",
+        )
 
 
 class StorageFull(ServiceError):

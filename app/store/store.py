@@ -15,12 +15,12 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.errors import StartError, StorageFull, Unavailable
+from app.errors import DatabaseDamaged, StartError, StorageFull, Unavailable
 from app.store.group_commit import GroupCommit
 from app.store.migrations import migrate
 from app.store.reserve import Reserve
 
-__all__ = ["DatabaseDamaged", "Store", "database_file"]
+__all__ = ["Store", "database_file"]
 
 _log = logging.getLogger(__name__)
 
@@ -32,18 +32,6 @@ _SQLITE_PRAGMAS = (
     "PRAGMA foreign_keys = ON",
     f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}",
 )
-
-
-class DatabaseDamaged(Unavailable, StartError):
-    """Pages of the database are damaged. Its text is for the operator; clients are told that."""
-
-    def __init__(self, path: Path | None, cause: str) -> None:
-        super().__init__("the server's database is damaged; its log tells what to do")
-        self.args = (
-            f"the database {path} is damaged ({' '.join(cause.split())}): move {path}, {path}-wal "
-            f"and {path}-shm away and start again; modules, checkpoints and datasets are then "
-            "taken in from the data directory, and only the history of jobs is lost",
-        )
 
 
 class Store:

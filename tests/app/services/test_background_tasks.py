@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import ServiceError, StorageFull
+from app.errors import DatabaseDamaged, ServiceError, StorageFull
 from app.services import background_tasks
 from app.services.background_tasks import cancel_tasks, in_thread, logged, persistently, repeat
 from app.services.bell import Bell
-from app.store.store import DatabaseDamaged
 
 
 async def until(is_so: Callable[[], bool]) -> None:
