@@ -59,7 +59,7 @@ _HAVE_LOCATION = {
     "score_module",
     "predict_dataset",
 }
-_HAVE_VERSION = {"predict_module", "predict_with_version"}
+_HAVE_VERSION = {"predict_file", "predict_module", "predict_with_version"}
 _ARE_INFERENCES = {"infer_model", "infer_version"}
 _OF_FILES = ("Accept-Ranges", "Content-Disposition", "Last-Modified", "ETag")
 _RANGE = {

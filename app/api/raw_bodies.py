@@ -15,12 +15,22 @@ from app.api.raw_values import Kinds, RawValues, check_count, only_input, take_r
 from app.api.tensor_io import LARGEST_JSON_HERE, read_tensors, tensors_in
 from app.domain.module import ModuleRecord
 from app.errors import Invalid, UnsupportedMedia
-from app.tensors.codec import JSON, MEDIA_TYPES, Tensors, body_type, media_type, read_members
+from app.tensors.codec import (
+    JSON,
+    MEDIA_TYPES,
+    Tensors,
+    body_type,
+    is_unstated,
+    media_type,
+    read_members,
+)
 from app.tensors.json_bodies import load_json
 
 __all__ = ["RawBody", "holds_images", "read_inputs", "split_body"]
 
 _TEXT = "text/plain"
+_BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM", b"II*\0", b"MM\0*")
+"""Of JPEG, PNG, GIF, BMP and TIFF."""
 
 
 class RawBody(NamedTuple):
@@ -79,7 +89,7 @@ def split_body(content_type: str | None, body: bytes, kinds: Kinds) -> RawBody |
         kinds: what the inputs with a transform are made from.
     """
     stated = media_type(content_type) if content_type else ""
-    if stated.startswith("image/"):
+    if stated.startswith("image/") or _shows_an_image(content_type, body, kinds):
         return RawBody({only_input(kinds, "image", "body"): [body]}, {}, {})
     if stated == FORM:
         return RawBody(_of_form(content_type, body, kinds), {}, {})
@@ -93,6 +103,13 @@ def split_body(content_type: str | None, body: bytes, kinds: Kinds) -> RawBody |
     parsed = load_json(body)
     values = take_raw(parsed, kinds) if isinstance(parsed, dict) else {}
     return RawBody(values, *read_members(parsed)) if values else None
+
+
+def _shows_an_image(content_type: str | None, body: bytes, kinds: Kinds) -> bool:
+    """Tell whether a body of no stated type, as ``curl -T`` sends a file, begins as images do."""
+    if "image" not in kinds.values() or not is_unstated(content_type):
+        return False
+    return body.startswith(_BEGINNINGS) or (body[:4] == b"RIFF" and body[8:12] == b"WEBP")
 
 
 def _is_text(content_type: str | None, kinds: Kinds) -> bool:

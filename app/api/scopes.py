@@ -58,6 +58,7 @@ SCOPES: Mapping[tuple[str, str], Needed] = {
     ("GET", f"{_MODULE}/serving"): _READ,
     ("PATCH", f"{_MODULE}/serving"): _ADMIN,
     ("POST", f"{_MODULE}/predict"): _INFER,
+    ("PUT", f"{_MODULE}/predict"): _INFER,
     ("POST", f"{_MODULE}/versions/{{version}}/predict"): _INFER,
     ("GET", f"{_MODULE}/versions"): _READ_OR_INFER,
     ("POST", f"{_MODULE}/versions/{{version}}/promote"): _ADMIN,

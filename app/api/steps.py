@@ -82,6 +82,12 @@ _BESIDE_PASS = {
 _ERRORS = problems(400, 404, 409, 412, 413, 415, 422, 503)
 
 
+_PREDICTED = {
+    **tensor_answer("outputs", _BESIDE_OUTPUTS, is_ranked=True),
+    **problems(400, 404, 409, 413, 415, 422, 503),
+}
+
+
 async def _forward(
     module: str,
     request: Request,
@@ -264,10 +270,7 @@ async def set_states(module: ModuleName, request: Request, services: ServicesOf)
     tags=["predict"],
     summary="Predict",
     openapi_extra=tensor_or_raw_body({"inputs": {"data": [[0.5, 1.0]]}}, _PREDICT_FIELDS),
-    responses={
-        **tensor_answer("outputs", _BESIDE_OUTPUTS, is_ranked=True),
-        **problems(400, 404, 409, 413, 415, 422, 503),
-    },
+    responses=_PREDICTED,
 )
 async def predict_module(
     module: ModuleName,
@@ -306,15 +309,34 @@ async def predict_module(
     return await _predict(module, version, request, services, part, top_k)
 
 
+@router.put(
+    "/predict",
+    tags=["predict"],
+    summary="Predict a file",
+    openapi_extra=tensor_or_raw_body({"inputs": {"data": [[0.5, 1.0]]}}, _PREDICT_FIELDS),
+    responses=_PREDICTED,
+)
+async def predict_file(
+    module: ModuleName,
+    request: Request,
+    services: ServicesOf,
+    part: PartOfQuery,
+    version: VersionQuery = None,
+    top_k: TopK = None,
+) -> Response:
+    """Answer `curl -T cat.jpg …/predict?top_k=5` as `POST` does; nothing of the module changes.
+
+    A file of an image, npy, npz or safetensors is known by its first bytes.
+    """
+    return await _predict(module, version, request, services, part, top_k)
+
+
 @router.post(
     "/versions/{version}/predict",
     tags=["predict"],
     summary="Predict with a version",
     openapi_extra=tensor_or_raw_body({"inputs": {"data": [[0.5, 1.0]]}}, _PREDICT_FIELDS),
-    responses={
-        **tensor_answer("outputs", _BESIDE_OUTPUTS, is_ranked=True),
-        **problems(400, 404, 409, 413, 415, 422, 503),
-    },
+    responses=_PREDICTED,
 )
 async def predict_with_version(
     module: ModuleName,

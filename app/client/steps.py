@@ -69,6 +69,16 @@ class StepCalls(Connection):
         body = {"inputs": {input: texts}}
         return decoded(self.request("POST", path, json=body, headers=headers))
 
+    def predict_file(self, name: str, file: Path, **query: Any) -> dict[str, Any]:
+        """Return the answer for a file: an image, npy, npz or safetensors.
+
+        Args:
+            name: of the module.
+            file: known by its first bytes.
+            **query: ``top_k`` and ``version``.
+        """
+        return self._upload(f"/v1/modules/{name}/predict", file, params=query)
+
     def rank_images(self, name: str, input: str, top_k: int, *files: Path) -> dict[str, list[Any]]:
         """Return the best classes for each of some images, as of ``predict_top_k``."""
         with ExitStack() as stack:

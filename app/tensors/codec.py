@@ -27,6 +27,7 @@ __all__ = [
     "decode",
     "encode",
     "encode_buffer",
+    "is_unstated",
     "media_type",
     "negotiate",
     "read_members",
@@ -62,6 +63,11 @@ def media_type(header: str | None) -> str:
     """Return the plain media type of a Content-Type header; JSON where there is none."""
     plain = (header or JSON).partition(";")[0].strip().lower()
     return _ALIASES.get(plain, plain)
+
+
+def is_unstated(header: str | None) -> bool:
+    """Tell whether a Content-Type says nothing of what a body is."""
+    return not header or media_type(header) in _UNSTATED
 
 
 def body_type(header: str | None, body: bytes) -> str:

@@ -60,6 +60,25 @@ async def test_images_as_they_are(eye: httpx.AsyncClient) -> None:
     assert best["index"] == int(np.argmax(expected(one)[0]))
 
 
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF"])
+async def test_a_file_is_known_by_its_first_bytes(eye: httpx.AsyncClient, form: str) -> None:
+    """As ``curl -T`` sends it: by PUT, and without a type."""
+    await eye.put(TRANSFORM, json={"mean": [128], "std": [64]})
+    content = picture(40, 30, form)
+    answer = await eye.put(f"{PREDICT}?top_k=1", content=content)
+    assert answer.status_code == 200, answer.text
+    ((best,),) = answer.json()["outputs"]["flat_output"]
+    assert best["index"] == int(np.argmax(expected(content)[0]))
+    posted = await see(eye, content=content, headers={"Content-Type": "application/octet-stream"})
+    np.testing.assert_array_equal(posted, expected(content))
+
+
+async def test_a_file_of_no_known_form_is_refused(eye: httpx.AsyncClient) -> None:
+    await eye.put(TRANSFORM, json={})
+    answer = await eye.put(PREDICT, content=b"\x00\x01nothing")
+    assert answer.status_code == 400, answer.text
+
+
 def b64(content: bytes) -> dict[str, str]:
     return {"b64": base64.b64encode(content).decode()}
 

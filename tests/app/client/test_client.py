@@ -214,6 +214,11 @@ CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
         "POST /v1/datasets",
         {"name": "d", "path": "/data/d.csv", "kind": "csv"},
     ),
+    (
+        lambda c: c.predict_file("m", THIS, top_k=5),
+        "PUT /v1/modules/m/predict?top_k=5",
+        None,
+    ),
     (lambda c: c.put_dataset("d", THIS, "csv"), "PUT /v1/datasets/d?kind=csv", None),
     (lambda c: c.preview_dataset("d", 3), "GET /v1/datasets/d/preview?rows=3", None),
     (lambda c: c.get_dataset_file("d", NOWHERE), "GET /v1/datasets/d/file", None),
