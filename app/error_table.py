@@ -82,6 +82,7 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     Unauthorized: ErrorKind(401, "unauthorized", "A valid API key is needed"),
     Forbidden: ErrorKind(403, "forbidden", "The API key is not for this"),
     ForeignOrigin: ErrorKind(403, "foreign_origin", "Not for pages of other sites"),
+    Misdirected: ErrorKind(403, "misdirected", "The host is not served here"),
     NotFound: ErrorKind(404, "not_found", "Not found"),
     MethodNotAllowed: ErrorKind(405, "method_not_allowed", "Method not allowed"),
     TooSlow: ErrorKind(408, "too_slow", "The request did not come in time"),
@@ -97,7 +98,6 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     PreconditionFailed: ErrorKind(412, "precondition_failed", "The state has moved on"),
     TooLarge: ErrorKind(413, "too_large", "Over the limit"),
     UnsupportedMedia: ErrorKind(415, "unsupported_media_type", "The content type is not read"),
-    Misdirected: ErrorKind(421, "misdirected", "The host is not served here"),
     Invalid: ErrorKind(
         *(422, "invalid", "A field has a value it cannot take"),
         expected="a value that the field can take",

@@ -3,6 +3,7 @@
     ServiceError
     ├── Malformed              400  a body that cannot be read as what it claims to be
     ├── ForeignOrigin          403  a browser asks on behalf of another site
+    ├── Misdirected            403  the Host is no name of this server
     ├── NotFound               404  no such module, job, dataset, checkpoint or file
     ├── MethodNotAllowed       405  the path exists, the verb does not
     ├── TooSlow                408  the request did not come in time
@@ -18,7 +19,6 @@
     ├── PreconditionFailed     412  another generation or version than the caller named
     ├── TooLarge               413  more bytes, elements or files than allowed
     ├── UnsupportedMedia       415  a content type this path does not read
-    ├── Misdirected            421  the Host is no name of this server
     ├── Invalid                422  a field has a value it cannot take
     │   ├── Damaged                 a file is truncated, altered or of another format
     │   └── IdempotencyMismatch     an Idempotency-Key came back with another request

@@ -35,8 +35,9 @@ class _Refusal(NamedTuple):
 _REFUSALS = {
     401: _Refusal("No valid API key was sent", ("unauthorized",), "WWW-Authenticate"),
     403: _Refusal(
-        "The API key has not the scope that `missing_scope` names, or a page of another site asks",
-        ("forbidden", "foreign_origin"),
+        "The API key has not the scope that `missing_scope` names, a page of another site asks, or "
+        "the host is no name of the server",
+        ("forbidden", "foreign_origin", "misdirected"),
     ),
     429: _Refusal("More than the API key may ask", ("too_many_requests",), "Retry-After"),
 }

@@ -430,7 +430,7 @@ def test_what_the_connection_refuses_is_an_error_as_well(server: ServerProcess) 
     assert answer.status == 431
     assert json.loads(answer.body)["error"]
     answer = exchange(server.url, head(f"POST {INFER}", "Content-Length: 5", host="evil.example"))
-    assert answer.status == 421
+    assert answer.status == 403
     assert json.loads(answer.body)["error"]
 
 
