@@ -90,7 +90,7 @@ async def list_modules(
     openapi_extra=json_body(
         ModuleBody, {"name": "linear", "symbol": _SYMBOL}, other_forms=module_form()
     ),
-    responses=problems(400, 409, 413, 415, 422, 503),
+    responses=problems(400, 404, 409, 413, 415, 422, 503),
 )
 async def create_module(
     request: Request,

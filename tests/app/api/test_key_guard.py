@@ -16,6 +16,7 @@ from app.api.key_guard import KeyGuard
 from app.files.key_file import KeyFile
 from app.refusals import Unauthorized
 from app.services.key_ring import KeyRing
+from app.services.sessions import Sessions
 from served.keys import add_key, revoke_key
 
 EVENTS, PLAIN = "text/event-stream", "application/octet-stream"
@@ -32,7 +33,7 @@ class Asking:
         self._media_type = media_type
         headers = [(b"x-api-key", key.encode())]
         scope = {"type": "http", "method": "GET", "path": "/v1/events", "headers": headers}
-        guarded = KeyGuard(self._application, ring, Audit())
+        guarded = KeyGuard(self._application, ring, Sessions(ring), Audit())
         self.task = asyncio.create_task(guarded(scope, self._receive, self._send))
 
     async def _application(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -50,3 +50,16 @@ async def test_the_file_is_closed_at_the_end(path: Path) -> None:
     file = path.open("rb")
     await fetch(OpenFileResponse(file, "file"))
     assert file.closed
+
+
+@pytest.mark.parametrize("unsound", ["x", "bytes=", "bytes=-", "bytes=9-3", "rows=1-2", "bytes=1"])
+async def test_a_range_that_is_none_is_passed_over(path: Path, unsound: str) -> None:
+    response = OpenFileResponse(path.open("rb"), "file", {"ETag": '"1"'})
+    answer = await fetch(response, Range=unsound)
+    assert (answer.status_code, answer.content) == (200, CONTENT)
+
+
+@pytest.mark.parametrize("sound", ["bytes=-5", "bytes=5-", "bytes=0-0", "bytes=1-2, 4-5"])
+async def test_ranges_of_every_form_are_taken(path: Path, sound: str) -> None:
+    response = OpenFileResponse(path.open("rb"), "file", {"ETag": '"1"'})
+    assert (await fetch(response, Range=sound)).status_code == 206

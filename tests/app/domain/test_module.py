@@ -125,7 +125,6 @@ def test_specification_survives_the_way_through_json() -> None:
 @pytest.mark.parametrize(
     ("data", "field"),
     [
-        ({}, "bind.data_shapes"),
         ({"data_shapes": [{"name": "x", "shape": [1, "2"]}]}, "bind.data_shapes[0].shape[1]"),
         ({"data_shapes": [], "grad_req": "sum"}, "bind.grad_req"),
         ({"data_shapes": [], "for_trainin": True}, "bind.for_trainin"),

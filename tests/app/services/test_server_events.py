@@ -79,7 +79,7 @@ def test_the_death_of_an_executor_tells_what_is_lost(bench: Any) -> None:
     log = RestoreLog(bench.store, bench.clock, bench.bells.events)
     bench.modules.mark_unsaved("b")
     before = len(told(bench))
-    log.begin("a")
+    log.begin(bench.modules.get("a"))
     log.executor_lost("cpu(0)", "killed")
     log.executor_started("cpu(0)", restarts=1)
     log.executor_started("cpu(0)", restarts=2)
@@ -97,13 +97,13 @@ def test_a_module_is_quarantined_once(bench: Any) -> None:
     log = RestoreLog(bench.store, bench.clock)
     before = len(told(bench))
     for _ in range(MOST_DEATHS):
-        log.begin("a")
+        log.begin(bench.modules.get("a"))
         log.executor_started("cpu(0)", ["a"], restarts=1)
     log.executor_started("cpu(0)", ["a"], restarts=1)
     log.end("b", lambda _: RestoreStatus(fault="it is damaged"))
     log.end("b", lambda _: RestoreStatus(fault="it is damaged"))
     log.forget("b")
-    log.begin("b")
+    log.begin(bench.modules.get("b"))
     log.end("b", lambda _: RestoreStatus(), is_restored=True)
     found = [one for one in told(bench)[before:] if one[1] is not None]
     assert found == [
