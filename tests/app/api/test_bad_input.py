@@ -335,7 +335,7 @@ async def test_media_types_and_verbs(initialized: httpx.AsyncClient) -> None:
         "/v1/modules/net/predict", content=b"x", headers={"Content-Type": "image/png"}
     )
     await refused(response, 422, "invalid", "transform")
-    response = await initialized.put("/v1/modules/net/predict", json=GOOD)
+    response = await initialized.put("/v1/modules/net/forward", json=GOOD)
     await refused(response, 405, "method_not_allowed", "POST")
     assert response.headers["allow"] == "POST"
     response = await initialized.patch("/v1/modules")
