@@ -64,6 +64,7 @@ __all__ = [
     "recover",
     "remove_checkpoint",
     "shut_out_attempt",
+    "verified",
     "verify_checkpoint",
     "write_checkpoint",
 ]
@@ -195,11 +196,18 @@ def verify_checkpoint(directory: Path) -> CheckpointManifest:
         NotFound: there is no such checkpoint.
         Damaged: half-written, truncated, altered, or a file is missing; names the file.
     """
+    with verified(directory) as manifest:
+        return manifest
+
+
+@contextmanager
+def verified(directory: Path) -> Iterator[CheckpointManifest]:
+    """Verify a checkpoint as above; it is neither replaced nor removed before the block ends."""
     with _shared(directory):
         manifest = _read_manifest(directory)
         for name, expected in manifest.files.items():
             _verify_file(directory, name, expected)
-    return manifest
+        yield manifest
 
 
 @contextmanager

@@ -8,6 +8,7 @@ writes its checkpoint anew as well.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,12 +54,15 @@ class VersionFiles:
             NotFound: there is no such version.
             VersionDamaged: its files cannot be read.
         """
-        directory = self._directory(record, version)
+        linked, own = self._linked(record, version), self._own(record, version)
         try:
-            manifest = read_manifest(directory)
+            if version in record.versions.kept():
+                # The record may be of a moment ago, and the version let go since.
+                with suppress(NotFound):
+                    return _place(linked)
+            return _place(own)
         except (NotFound, Damaged) as error:
             raise self.fault(record, version, error) from error
-        return VersionPlace(manifest.etag.strip('"'), directory)
 
     def fault(self, record: ModuleRecord, version: int, error: ServiceError) -> ServiceError:
         """Return what to answer where a version's files cannot be read."""
@@ -110,9 +114,17 @@ class VersionFiles:
 
     def _directory(self, record: ModuleRecord, version: int) -> Path:
         """Return the linked files of one that is kept, else the checkpoint's own."""
-        tag = CheckpointTag(version)
-        if version in record.versions.kept():
-            linked = self._checkpoints.versions_root(record.name) / str(tag)
-            if linked.is_dir():
-                return linked
-        return self._checkpoints.directory(record.name, tag)
+        linked = self._linked(record, version)
+        if version in record.versions.kept() and linked.is_dir():
+            return linked
+        return self._own(record, version)
+
+    def _linked(self, record: ModuleRecord, version: int) -> Path:
+        return self._checkpoints.versions_root(record.name) / str(CheckpointTag(version))
+
+    def _own(self, record: ModuleRecord, version: int) -> Path:
+        return self._checkpoints.directory(record.name, CheckpointTag(version))
+
+
+def _place(directory: Path) -> VersionPlace:
+    return VersionPlace(read_manifest(directory).etag.strip('"'), directory)

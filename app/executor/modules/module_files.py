@@ -22,7 +22,12 @@ from app.executor.modules.hosted_module import HostedModule, Values
 from app.executor.modules.module_params import check_values
 from app.executor.modules.optimizer_specs import get_position, set_position
 from app.executor.modules.snapshot import Snapshot
-from app.files.checkpoint_files import read_manifest, verify_checkpoint, write_checkpoint
+from app.files.checkpoint_files import (
+    read_manifest,
+    verified,
+    verify_checkpoint,
+    write_checkpoint,
+)
 from core.checkpoint import load_params_file, read_states
 from core.errors import FormatError, MXNetError
 from core.ndarray import NDArray
@@ -32,6 +37,7 @@ __all__ = [
     "load_module",
     "load_optimizer_states",
     "read_base",
+    "read_params",
     "read_state",
     "read_values",
     "save_module",
@@ -164,7 +170,7 @@ def read_values(
     allow_extra: bool = False,
 ) -> Waits[Values]:
     """Return a checkpoint's parameters, checked against the module."""
-    given = yield from awaited(in_background(_read_params, manifest, directory))
+    given = yield from awaited(in_background(read_params, manifest, directory))
     values = yield from module.beside(
         check_values,
         module,
@@ -196,7 +202,8 @@ def _read_base(module: HostedModule, directory: Path) -> dict[str, NDArray]:
     origin = module.record.origin
     assert origin is not None
     new = () if origin.head is None else origin.head.params
-    saved = _read_params(verify_checkpoint(directory), directory)
+    with verified(directory) as manifest:
+        saved = read_params(manifest, directory)
     names = [name for part in module.param_names() for name in part if name not in new]
     for name in names:
         if name not in saved:
@@ -205,7 +212,8 @@ def _read_base(module: HostedModule, directory: Path) -> dict[str, NDArray]:
     return {name: saved[name] for name in names}
 
 
-def _read_params(manifest: CheckpointManifest, directory: Path) -> dict[str, NDArray]:
+def read_params(manifest: CheckpointManifest, directory: Path) -> dict[str, NDArray]:
+    """Return a checkpoint's parameters by name; raise Damaged."""
     path = _only_file(manifest, directory, ".params")
     try:
         arguments, auxiliary = load_params_file(str(path))

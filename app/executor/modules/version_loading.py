@@ -7,9 +7,10 @@ from pathlib import Path
 from app.errors import HostError
 from app.executor.background import Waits, awaited, in_background
 from app.executor.modules.hosted_module import HostedModule, Values
-from app.executor.modules.module_files import read_values
+from app.executor.modules.module_files import read_params
+from app.executor.modules.module_params import check_values
 from app.executor.predict.predictor import Parameters
-from app.files.checkpoint_files import verify_checkpoint
+from app.files.checkpoint_files import verified
 from app.link.calls import LoadVersion
 from core.ndarray import NDArray
 
@@ -35,12 +36,18 @@ def load_version(module: HostedModule, call: LoadVersion) -> Waits[None]:
 
 
 def _read(module: HostedModule, call: LoadVersion) -> Waits[Parameters]:
-    directory = Path(call.directory)
-    manifest = yield from awaited(in_background(verify_checkpoint, directory))
-    if manifest.etag.strip('"') != call.version:
-        raise HostError("version_replaced", f"checkpoint {manifest.tag} is another one by now")
-    values = yield from read_values(module, directory, manifest, allow_extra=True)
+    given = yield from awaited(in_background(_read_files, Path(call.directory), call.version))
+    values = yield from module.beside(
+        check_values, module, given, allow_missing=False, allow_extra=True, allow_nonfinite=True
+    )
     return (yield from module.beside(_placed, values, module.on_device()))
+
+
+def _read_files(directory: Path, version: str) -> dict[str, NDArray]:
+    with verified(directory) as manifest:
+        if manifest.etag.strip('"') != version:
+            raise HostError("version_replaced", f"checkpoint {manifest.tag} is another one by now")
+        return read_params(manifest, directory)
 
 
 def _placed(values: Values, like: Parameters) -> Parameters:

@@ -9,11 +9,12 @@ import signal
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
 
-from app.domain.checkpoint import CheckpointTag
+from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.errors import Damaged, Invalid, NotFound
 from app.files.attempt_fence import FENCE
 from app.files.checkpoint_files import (
@@ -23,6 +24,8 @@ from app.files.checkpoint_files import (
     list_tags,
     read_manifest,
     recover,
+    remove_checkpoint,
+    verified,
     verify_checkpoint,
     write_checkpoint,
 )
@@ -55,6 +58,25 @@ def test_written_checkpoint_is_complete_and_describes_itself(tmp_path: Path) -> 
     assert manifest.size == sum(map(len, FILES.values()))
     assert set(manifest.files) == set(FILES)
     assert hidden(tmp_path / "root") == []
+
+
+def test_one_that_is_read_is_neither_replaced_nor_removed_meanwhile(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    directory = save(root)
+    with ThreadPoolExecutor(2) as pool:
+        with verified(directory) as manifest:
+            changes = [
+                pool.submit(remove_checkpoint, root, TAG),
+                pool.submit(save, root, files={"lenet-0003.params": b"other"}),
+            ]
+            assert not wait(changes, timeout=0.2, return_when=FIRST_COMPLETED).done
+            assert read_bytes(directory, manifest) == FILES
+        for change in changes:
+            change.result(timeout=60)
+
+
+def read_bytes(directory: Path, manifest: CheckpointManifest) -> dict[str, bytes]:
+    return {name: (directory / name).read_bytes() for name in manifest.files}
 
 
 def test_failed_write_leaves_the_old_one(tmp_path: Path) -> None:
