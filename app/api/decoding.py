@@ -23,10 +23,11 @@ from app.domain.job_params import parse_job_params
 from app.domain.transforms import ImageTransform
 from app.error_table import error_code
 from app.errors import HostError, Invalid, ServiceError
-from app.tensors.codec import JSON, Tensors, decode, read_members
+from app.tensors.codec import JSON, Tensors, decode, read_members, take_inputs
 from app.tensors.json_bodies import load_json, parse_json
+from app.tensors.ragged import AlikeExamples, group_examples
 
-__all__ = ["Decoded", "Work", "as_host_error", "decode_body", "tensors_of"]
+__all__ = ["Decoded", "Work", "as_host_error", "decode_body", "groups_of", "tensors_of"]
 
 Work: TypeAlias = Mapping[str, Any]
 """What to do: ``op`` is the name of a function below, the rest its arguments, as plain JSON."""
@@ -65,6 +66,18 @@ def tensors_of(
     return tensors, plain["rest"]
 
 
+def groups_of(
+    plain: Mapping[str, Any], data: bytes | memoryview
+) -> tuple[list[AlikeExamples], dict[str, Any]]:
+    """Return the examples that ``ragged`` found, by their shapes, and the other members."""
+    groups, begin = [], 0
+    for places, size, found in plain["groups"]:
+        tensors, _ = tensors_of(found, data[begin : begin + size])
+        groups.append(AlikeExamples(places, tensors))
+        begin += size
+    return groups, plain["rest"]
+
+
 def as_host_error(error: ServiceError) -> HostError:
     """Return an error in the form that goes from process to process."""
     rows = [dataclasses.asdict(row) for row in error.field_errors()]
@@ -76,6 +89,18 @@ def _tensors(body: bytes, needs_inputs: bool) -> Decoded:
         JSON, body, names=(), limit=len(body), setting="", needs_inputs=needs_inputs
     )
     return _as_pieces(tensors, rest)
+
+
+def _ragged(body: bytes) -> Decoded:
+    parsed = load_json(body)
+    groups: list[Any] = []
+    pieces: list[bytes | memoryview] = []
+    for group in group_examples(take_inputs(parsed)):
+        decoded = _as_pieces(group.tensors, {})
+        groups.append((group.places, sum(map(len, decoded.pieces)), decoded.plain))
+        pieces += decoded.pieces
+    rest = _as_pieces({}, {name: one for name, one in parsed.items() if name != "inputs"})
+    return Decoded({"groups": groups, "rest": rest.plain["rest"]}, pieces)
 
 
 def _raw(body: bytes, kinds: Kinds) -> Decoded:
@@ -161,6 +186,7 @@ _OPERATIONS: dict[str, Callable[..., Decoded]] = {
     "function": _function,
     "job": _job,
     "module": _module,
+    "ragged": _ragged,
     "raw": _raw,
     "symbol": _symbol,
 }

@@ -156,7 +156,7 @@ class PredictLane:
             return ask_for(self._read(record, content_type, body))
         except Exception as error:
             if is_uneven(error) and may_be_ragged(record):
-                return Later(self._answer_ragged(record, wanted, body, respond, refuse))
+                return Later(self._answer_ragged(record, wanted, body, accept, respond, refuse))
             refuse(error)
             return None
 
@@ -165,17 +165,19 @@ class PredictLane:
         record: ModuleRecord,
         wanted: str | None,
         body: bytes,
+        accept: str | None,
         respond: Respond,
         refuse: Callable[[Exception], None],
     ) -> None:
         try:
             version = await self._versions.choose(record, wanted)
-            content = await predict_ragged(self._predictions, record, version, body)
+            answered = predict_ragged(self._predictions, record, version, body, accept)
+            kind, content = await answered
         except Exception as error:
             refuse(error)
             return
         line = b"x-model-version: %b\r\n" % version.name.encode()
-        respond(200, line + b"content-type: application/json\r\n", content)
+        respond(200, line + b"content-type: %b\r\n" % kind.encode(), content)
 
     def _read(self, record: ModuleRecord, content_type: str | None, body: bytes) -> _Body:
         kind = body_type(content_type, body)

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import orjson
+from fastapi import Request, Response
 
-from app.api.tensor_io import PredictFields
+from app.api.bodies import FEW_BYTES, beside_the_loop, decoders
+from app.api.decoding import groups_of
+from app.api.hangup import unless_hung_up
+from app.api.tensor_io import PredictFields, answer_ranked
 from app.domain.codec import from_plain
 from app.domain.module import ModuleKind, ModuleRecord
 from app.errors import Invalid
+from app.link.client import Reply
 from app.services.predict_calls import predict_call
 from app.services.predictions import Predictions
+from app.services.services import Services
 from app.services.versions import Version
-from app.tensors.codec import take_inputs
+from app.tensors.codec import JSON, Tensors, encode, negotiate, take_inputs
 from app.tensors.json_bodies import load_json
 from app.tensors.json_tensors import HostArray
-from app.tensors.ragged import group_examples, ragged_json
+from app.tensors.ragged import AlikeExamples, group_examples, ragged_json
 
-__all__ = ["may_be_ragged", "predict_ragged"]
+__all__ = ["answer_ragged", "may_be_ragged", "predict_ragged"]
+
+_Outputs: TypeAlias = Mapping[str, Sequence[HostArray]]
+"""By name, a row for each example."""
 
 
 def may_be_ragged(record: ModuleRecord) -> bool:
@@ -28,9 +39,13 @@ def may_be_ragged(record: ModuleRecord) -> bool:
 
 
 async def predict_ragged(
-    predictions: Predictions, record: ModuleRecord, version: Version, body: bytes
-) -> bytes:
-    """Return the answer, as JSON, to a JSON body with lists of differing lengths.
+    predictions: Predictions,
+    record: ModuleRecord,
+    version: Version,
+    body: bytes,
+    accept: str | None,
+) -> tuple[str, bytes]:
+    """Return the type and content of the answer to a small JSON body with lists that differ.
 
     Each example has the outputs that it would have if it was asked for alone.
 
@@ -38,13 +53,59 @@ async def predict_ragged(
         Invalid: an input, or an output that has not a row for each example.
     """
     parsed = load_json(body)
-    inputs = take_inputs(parsed)
-    fields = from_plain(PredictFields, parsed)
+    groups = group_examples(take_inputs(parsed))
+    outputs = await _ask(predictions, record, version, groups, from_plain(PredictFields, parsed))
+    return _encode(outputs, version, accept)
+
+
+async def answer_ragged(
+    request: Request,
+    services: Services,
+    record: ModuleRecord,
+    version: str | None,
+    body: bytes,
+    top_k: int | None,
+) -> Response:
+    """Answer such a body of any size, in any form where the outputs are all of one shape."""
+    if len(body) > FEW_BYTES:
+        decoded = await decoders(request).decode({"op": "ragged"}, body)
+        groups, rest = groups_of(decoded.plain, decoded.pieces[0])
+    else:
+        parsed = load_json(body)
+        groups, rest = group_examples(take_inputs(parsed)), parsed
+    fields = from_plain(PredictFields, rest)
+    chosen = await services.versions.choose(record, version)
+    asked = _ask(services.predictions, record, chosen, groups, fields)
+    outputs = await unless_hung_up(request, asked)
+    size = sum(row.nbytes for rows in outputs.values() for row in rows)
+    if top_k is not None:
+        if not _are_alike(outputs):
+            raise Invalid(
+                "top_k", top_k, "none, for the outputs of these examples differ in length"
+            )
+        reply = Reply({}, _stacked(outputs))
+        response = await answer_ranked(reply, top_k, record.labels, {"version": chosen.name})
+    else:
+        encode = partial(_encode, outputs, chosen, request.headers.get("accept"))
+        kind, content = await beside_the_loop(size, encode)
+        response = Response(content, media_type=kind)
+    response.headers["X-Model-Version"] = chosen.name
+    return response
+
+
+async def _ask(
+    predictions: Predictions,
+    record: ModuleRecord,
+    version: Version,
+    groups: Sequence[AlikeExamples],
+    fields: PredictFields,
+) -> _Outputs:
+    """Return the outputs by name, a row for each example."""
     if fields.part is not None:
         raise Invalid("inputs", "examples of differing lengths", "one length in a sequence's part")
     call = predict_call(record, fields.bucket, None, version.key)
     outputs: dict[str, dict[int, HostArray]] = {}
-    for group in group_examples(inputs):
+    for group in groups:
         reply = await predictions.call(record, version, call, group.tensors)
         try:
             axes = reply.result.get("batch_axes", {})
@@ -55,11 +116,25 @@ async def predict_ragged(
                 )
         finally:
             reply.release()
-    texts = (
-        b"%s:%s" % (orjson.dumps(name), ragged_json([rows[place] for place in sorted(rows)]))
-        for name, rows in outputs.items()
-    )
-    return b'{"outputs":{%s},"version":%s}' % (b",".join(texts), orjson.dumps(version.name))
+    return {name: [rows[place] for place in sorted(rows)] for name, rows in outputs.items()}
+
+
+def _encode(outputs: _Outputs, version: Version, accept: str | None) -> tuple[str, bytes]:
+    """Return a media type and the content; what differs in length can be said in JSON alone."""
+    if _are_alike(outputs):
+        kind = negotiate(accept, single=len(outputs) == 1)
+        return kind, encode(kind, _stacked(outputs), "outputs", {"version": version.name})
+    texts = (b"%s:%s" % (orjson.dumps(name), ragged_json(rows)) for name, rows in outputs.items())
+    content = b'{"outputs":{%s},"version":%s}' % (b",".join(texts), orjson.dumps(version.name))
+    return JSON, content
+
+
+def _are_alike(outputs: _Outputs) -> bool:
+    return all(len({row.shape for row in rows}) == 1 for rows in outputs.values())
+
+
+def _stacked(outputs: _Outputs) -> Tensors:
+    return {name: np.stack(rows) for name, rows in outputs.items()}
 
 
 def _by_example(name: str, output: Any, axis: int | None) -> HostArray:

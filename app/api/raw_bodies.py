@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from fastapi import Request
 
-from app.api.bodies import beside_the_loop, decoders, read_body
+from app.api.bodies import beside_the_loop, decoders
 from app.api.decoding import tensors_of
 from app.api.forms import FORM, FormFile, parse_form
 from app.api.raw_inputs import RawInputs, kinds_of
 from app.api.raw_values import Kinds, RawValues, check_count, only_input, take_raw
-from app.api.tensor_io import LARGEST_JSON_HERE, read_tensors, tensors_in
+from app.api.tensor_io import LARGEST_JSON_HERE, tensors_in
 from app.domain.module import ModuleRecord
 from app.errors import Invalid, UnsupportedMedia
 from app.tensors.codec import (
@@ -26,7 +26,7 @@ from app.tensors.codec import (
 )
 from app.tensors.json_bodies import load_json
 
-__all__ = ["RawBody", "holds_images", "read_inputs", "split_body"]
+__all__ = ["RawBody", "holds_images", "inputs_in", "split_body"]
 
 _TEXT = "text/plain"
 _BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM", b"II*\0", b"MM\0*")
@@ -53,7 +53,9 @@ def holds_images(content_type: str | None) -> bool:
     return kind == FORM or kind.startswith("image/")
 
 
-async def read_inputs(request: Request, record: ModuleRecord) -> tuple[Tensors, dict[str, Any]]:
+async def inputs_in(
+    request: Request, body: bytes, record: ModuleRecord
+) -> tuple[Tensors, dict[str, Any]]:
     """Return the inputs of a body by name, transformed where they are images or texts.
 
     Returns:
@@ -66,8 +68,7 @@ async def read_inputs(request: Request, record: ModuleRecord) -> tuple[Tensors, 
     """
     content_type = request.headers.get("content-type")
     if not record.transforms and not holds_images(content_type):
-        return await read_tensors(request, record.data_names)
-    body = await read_body(request)
+        return await tensors_in(request, body, record.data_names)
     kinds = kinds_of(record)
     is_json = body_type(content_type, body) == JSON and not _is_text(content_type, kinds)
     if is_json and len(body) > LARGEST_JSON_HERE:

@@ -8,13 +8,15 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from app.api.bodies import read_body
 from app.api.conditional import IF_MATCH
 from app.api.dependencies import ModuleName, NamePattern, ServicesOf, VersionName, VersionQuery
 from app.api.fact_views import StepView, UpdateView
 from app.api.hangup import unless_hung_up
 from app.api.openapi import problems, tensor_body, tensor_or_raw_body
 from app.api.openapi_answers import tensor_answer
-from app.api.raw_bodies import read_inputs
+from app.api.ragged_predictions import answer_ragged, may_be_ragged
+from app.api.raw_bodies import inputs_in
 from app.api.sequence_query import PartOfQuery
 from app.api.step_query import ForwardQuery, PassQuery, StepQuery
 from app.api.tensor_io import (
@@ -32,10 +34,11 @@ from app.api.views import PageView, StatisticView
 from app.domain.codec import from_plain
 from app.domain.module import ModuleKind
 from app.domain.sequence import SequencePart
-from app.errors import Invalid
+from app.errors import HostError, Invalid
 from app.link import calls
 from app.services.predict_calls import predict_call
 from app.services.services import Services
+from app.tensors.json_tensors import is_uneven
 
 __all__ = ["router"]
 
@@ -359,7 +362,13 @@ async def _predict(
     top_k: int | None,
 ) -> Response:
     record = await services.access.known(module)
-    tensors, rest = await read_inputs(request, record)
+    body = await read_body(request)
+    try:
+        tensors, rest = await inputs_in(request, body, record)
+    except (Invalid, HostError) as error:
+        if part is not None or not (is_uneven(error) and may_be_ragged(record)):
+            raise
+        return await answer_ragged(request, services, record, wanted, body, top_k)
     fields = from_plain(PredictFields, rest) if rest else PredictFields()
     if part is not None and fields.part is not None:
         expected = "a sequence in the query or among the body's members"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from app.errors import FieldError, Invalid
+from app.errors import FieldError, HostError, Invalid
 from app.tensors.shapes import MOST_AXES, shape_fault
 
 __all__ = ["HostArray", "is_uneven", "read_tensor"]
@@ -28,6 +28,8 @@ _NUMBERS = frozenset({int, float, bool})
 
 def is_uneven(error: Exception) -> bool:
     """Tell whether lists were refused for nothing but that they differ in length."""
+    if isinstance(error, HostError):  # of a decoder process
+        return any(one["got"] == _UNEVEN for one in error.errors)
     return isinstance(error, Invalid) and error.errors[0].got == _UNEVEN
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,7 +44,23 @@ def ask(client: Client, body: Any) -> dict[str, Any]:
     [{"inputs": {"data": ROWS}}, {"data": ROWS}, {"data": ROWS, "bucket": None}],
 )
 def test_each_has_the_outputs_that_it_has_alone(client: Client, body: dict) -> None:
-    outputs = ask(client, body)["outputs"]
+    check(client, ask(client, body)["outputs"])
+
+
+def test_a_body_of_any_size_has_them(client: Client) -> None:
+    rows = ROWS * 2000
+    outputs = ask(client, {"inputs": {"data": rows}})["outputs"]
+    for output in outputs.values():
+        data = output["data"]
+        assert data == data[: len(ROWS)] * 2000
+        output["data"] = data[: len(ROWS)]
+    assert outputs["positions_output"].pop("lengths") == [3, 4, 1, 3] * 2000
+    assert outputs["whole_output"].pop("shape") == [8000, 2]
+    short = {"positions_output": {"lengths": [3, 4, 1, 3]}, "whole_output": {"shape": [4, 2]}}
+    check(client, {name: output | short[name] for name, output in outputs.items()})
+
+
+def check(client: Client, outputs: dict[str, Any]) -> None:
     alone = [client.predict("words", data=np.array([row], "f")) for row in ROWS]
     assert outputs["positions_output"]["lengths"] == [3, 4, 1, 3]
     for got, one in zip(outputs["positions_output"]["data"], alone, strict=True):
@@ -51,6 +68,34 @@ def test_each_has_the_outputs_that_it_has_alone(client: Client, body: dict) -> N
     assert outputs["whole_output"]["shape"] == [4, 2]
     expected = np.concatenate([one["whole_output"] for one in alone])
     np.testing.assert_allclose(outputs["whole_output"]["data"], expected, rtol=1e-5)
+
+
+def test_outputs_of_one_shape_have_all_forms(client: Client) -> None:
+    x = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=9, output_dim=4, name="embed")
+    whole = mx.sym.FullyConnected(mx.sym.max(x, axis=1), num_hidden=3, name="whole")
+    client.create_module("classes", whole.tojson(), buckets=[3, 5])
+    client.bind("classes", [{"name": "data", "shape": [2, None]}], for_training=False)
+    client.init_params("classes", "normal", options={"sigma": 1.0}, seed=3)
+    path, body = "/v1/modules/classes/predict", {"inputs": {"data": ROWS}}
+    alone = [client.predict("classes", data=np.array([row], "f"))["whole_output"] for row in ROWS]
+    expected = np.concatenate(alone)
+    for copies in (1, 2000):
+        many = {"inputs": {"data": ROWS * copies}}
+        npy = client.request("POST", path, json=many, headers={"accept": "application/x-npy"})
+        assert npy.headers["content-type"] == "application/x-npy"
+        found = np.load(io.BytesIO(npy.content))
+        np.testing.assert_allclose(found, np.tile(expected, (copies, 1)), rtol=1e-5)
+    ranked = client.request("POST", f"{path}?top_k=2", json=body).json()["outputs"]["whole_output"]
+    assert [[one["index"] for one in row] for row in ranked] == [
+        np.argsort(-row)[:2].tolist() for row in expected
+    ]
+
+
+def test_no_best_classes_of_outputs_of_differing_lengths(client: Client) -> None:
+    with pytest.raises(ClientError) as refused:
+        client.request("POST", "/v1/modules/words/predict?top_k=2", json={"data": ROWS})
+    (row,) = refused.value.problem["errors"]
+    assert (refused.value.status, row["field"]) == (422, "top_k")
 
 
 @pytest.mark.parametrize(
