@@ -40,6 +40,7 @@ __all__ = [
     "PredictParams",
     "ScoreParams",
     "dataset_names",
+    "names_parts",
     "parse_job_params",
 ]
 
@@ -340,6 +341,12 @@ def _expand_names(source: Any) -> Any:
     if "validation" in source:
         expanded["validation"] = _expand_names(source["validation"])
     return expanded
+
+
+def names_parts(params: JobParams) -> bool:
+    """Tell whether metrics name outputs or labels, which are a module's own."""
+    metrics = params.metrics if isinstance(params, FitParams | ScoreParams) else ()
+    return any(isinstance(one, MetricSpec) and (one.outputs or one.labels) for one in metrics)
 
 
 def dataset_names(params: JobParams) -> tuple[str, ...]:

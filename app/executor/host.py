@@ -274,7 +274,8 @@ class ModuleHost:
         return propose_shapes(self._get(call.module), call), {}
 
     def _check_job(self, call: calls.CheckJob, tensors: Arrays) -> Answer:
-        check_job(parse_job_params(call.kind, call.params))
+        module = None if call.module is None else self._get(call.module)
+        check_job(parse_job_params(call.kind, call.params), module)
         return {}, {}
 
     def _get_optimizer(self, call: calls.GetOptimizer, tensors: Arrays) -> Answer:

@@ -194,10 +194,12 @@ class CheckJob(Strict):
 
     Attributes:
         params: see ``app.domain.job_params``.
+        module: whose outputs and labels the metrics name; None where they name none.
     """
 
     kind: JobKind
     params: dict[str, Any]
+    module: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

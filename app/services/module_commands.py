@@ -14,6 +14,7 @@ import structlog
 from app.domain.bucket_lengths import fill_lengths, shapes_for
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.codec import from_plain
+from app.domain.job_params import names_parts
 from app.domain.module import (
     SINGLE,
     BindSpec,
@@ -24,7 +25,7 @@ from app.domain.module import (
     OptimizerSpec,
 )
 from app.domain.origin import Head, Origin
-from app.errors import Conflict, ExecutorGone, HostError, ServiceError
+from app.errors import Conflict, ExecutorGone, HostError, ServiceError, Unavailable
 from app.link import calls
 from app.link.client import ExecutorClient, Tensors
 from app.services.checkpoints import CheckpointService
@@ -403,7 +404,8 @@ class ModuleCommands:
     async def check_job(self, submission: Submission) -> None:
         """Refuse a job that the module's executor could only fail when its turn has come.
 
-        An executor that is down, or busy with a long batch, refuses nothing: the job may wait.
+        An executor that is down, or busy with a long batch, refuses nothing: the job may wait. No
+        more does a module that cannot be brought to its device now.
 
         Raises:
             NotFound: there is no such module.
@@ -413,19 +415,21 @@ class ModuleCommands:
         name = submission.module
         self._access.check_changeable(name)
         record = await self._access.known(name)
-        call = calls.CheckJob(kind=submission.kind, params=submission.plain)
+        owner = name if names_parts(submission.params) else None
+        call = calls.CheckJob(kind=submission.kind, params=submission.plain, module=owner)
         digest = submission.params_digest
-        if digest in self._sound_jobs:  # the answer depends on nothing else
+        if owner is None and digest in self._sound_jobs:  # the answer depends on nothing else
             return
         try:
             async with asyncio.timeout(_LONGEST_CHECK_SECONDS):
-                await tell(self._executors.get(record.executor), call)
-        except (ExecutorGone, TimeoutError) as error:
+                (await self._access.ask(record, call)).release()
+        except (ExecutorGone, TimeoutError, Conflict, Unavailable) as error:
             _log.info("a job was not checked", module=name, reason=str(error) or "busy")
             return
         if len(self._sound_jobs) >= _MOST_SOUND_JOBS:
             self._sound_jobs.clear()
-        self._sound_jobs.add(digest)
+        if owner is None:
+            self._sound_jobs.add(digest)
 
     # -- checkpoints ------------------------------------------------------------------------
 

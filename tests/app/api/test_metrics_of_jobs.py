@@ -115,6 +115,8 @@ def test_a_fit_counts_the_same(client: Client, tmp_path: Path) -> None:
         ([{"name": "accuracy", "option": {}}], "metrics[0].option"),
         ([3], "metrics[0]"),
         (["accuracy", {"name": "accuracy"}], "metrics"),
+        ([{"name": "accuracy", "outputs": ["sofmax_output"]}], "metrics[0].outputs[0]"),
+        (["accuracy", {"name": "mse", "labels": ["label"]}], "metrics[1].labels[0]"),
     ],
 )
 def test_what_is_no_metric_is_refused(
@@ -125,13 +127,3 @@ def test_what_is_no_metric_is_refused(
         client.score("words", dataset="words", batch_size=4, metrics=metrics)
     assert refused.value.status == 422
     assert [row["field"] for row in refused.value.problem["errors"]] == [field]
-
-
-def test_an_output_that_is_not_there_fails_the_job_by_its_name(
-    client: Client, tmp_path: Path
-) -> None:
-    begin(client, tmp_path)
-    metrics = [{"name": "accuracy", "outputs": ["sofmax_output"]}]
-    job = client.wait(client.score("words", dataset="words", batch_size=4, metrics=metrics)["id"])
-    assert (job["status"], job["error"]["field"]) == ("failed", "metrics[0].outputs[0]")
-    assert "softmax_output" in job["error"]["message"]
