@@ -85,8 +85,9 @@ APP_ARROWS: dict[str, set[str]] = {
         "tensors",
     },
     "images": {"core", "domain", "errors"},
+    "guides": set(),
     "api": {
-        "images",
+        *("guides", "images"),
         *("domain", "error_table", "errors", "exchanges", "link", "services", "settings"),
         *("error_answers", "error_catalog", "folder_names", "quoting", "refusals"),
         *("tensors", "traces"),

@@ -48,6 +48,7 @@ def test_a_wheel_has_the_kernels(tmp_path: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert LIBRARY in names
     assert "app/static/index.html" in names
+    assert {"app/guides/index.md", "app/guides/settings.md"} <= set(names)
     assert not [name for name in names if name.startswith("app/dashboard/")]
 
 

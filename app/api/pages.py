@@ -1,12 +1,14 @@
-"""The dashboard and the API reference: what Vite built from app/dashboard, the same for everyone.
+"""The dashboard, the API reference and the guides: the same for everyone.
 
-They hold no data: their scripts ask for it as any client does.
+Pages are what Vite built from app/dashboard. They hold no data: their scripts ask for it as any
+client does.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import mimetypes
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -18,12 +20,14 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from app.errors import NotFound
+from app.guides.reading import FILES, read_guide
 
 __all__ = ["install_pages"]
 
 _FOLDER = Path(__file__).parents[1] / "static"
 _PAGES = {"/": "index.html", "/docs": "docs.html"}
 _FILES = "/static/{file}"
+_GUIDES, _GUIDE_FILES = "/guides/{guide}", "/guides/files/{file}"
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; worker-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -57,7 +61,8 @@ class _PageRoute(Route):
 
 def install_pages(app: FastAPI) -> None:
     """Add the routes."""
-    endpoints = {path: _page(name) for path, name in _PAGES.items()} | {_FILES: _static}
+    endpoints = {path: _page(name) for path, name in _PAGES.items()}
+    endpoints |= {_FILES: _static, _GUIDES: _guide, _GUIDE_FILES: _guide_file}
     app.router.routes += [
         _PageRoute(path, endpoint, include_in_schema=False) for path, endpoint in endpoints.items()
     ]
@@ -77,6 +82,22 @@ async def _static(request: Request) -> Response:
     return _answer(request, _file(name), _FILE_LIFE)
 
 
+async def _guide(request: Request) -> Response:
+    name = request.path_params["guide"]
+    try:
+        file = _guide_of(name)
+    except KeyError:
+        raise NotFound("guide", name, "/guides/index lists them") from None
+    return _answer(request, file, _PAGE_LIFE)
+
+
+async def _guide_file(request: Request) -> Response:
+    name = request.path_params["file"]
+    if name not in FILES:
+        raise NotFound("path", request.url.path, "guides name the files that are there")
+    return _answer(request, _read(FILES[name]), _PAGE_LIFE)
+
+
 def _answer(request: Request, file: _File, life: str) -> Response:
     headers = {**_HEADERS, "ETag": file.etag, "Cache-Control": life}
     accepted = request.headers.get("accept-encoding", "")
@@ -91,9 +112,21 @@ def _names() -> frozenset[str]:
     return frozenset(path.name for path in _FOLDER.iterdir())
 
 
-@cache
 def _file(name: str) -> _File:
-    plain = (_FOLDER / name).read_bytes()
-    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return _read(_FOLDER / name)
+
+
+@cache
+def _read(path: Path) -> _File:
+    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    return _made(kind, path.read_bytes())
+
+
+@cache
+def _guide_of(name: str) -> _File:
+    return _made("application/json", json.dumps(read_guide(name)).encode())
+
+
+def _made(kind: str, plain: bytes) -> _File:
     etag = f'"{hashlib.sha256(plain).hexdigest()[:16]}"'
     return _File(kind, etag, plain, gzip.compress(plain, mtime=0))

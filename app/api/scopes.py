@@ -27,6 +27,8 @@ SCOPES: Mapping[tuple[str, str], Needed] = {
     ("GET", "/"): _OPEN,
     ("GET", "/docs"): _OPEN,
     ("GET", "/static/{file}"): _OPEN,
+    ("GET", "/guides/{guide}"): _OPEN,
+    ("GET", "/guides/files/{file}"): _OPEN,
     ("GET", "/session"): _OPEN,
     ("POST", "/session"): _OPEN,
     ("DELETE", "/session"): _OPEN,
@@ -150,13 +152,13 @@ OPEN_PATHS = frozenset(
 )
 """What is answered to everyone, exactly as written; all else asks for a key."""
 
-_OPEN_FOLDER = "/static/"
-"""What pages are made of."""
+_OPEN_FOLDERS = ("/static/", "/guides/")
+"""What pages are made of, and guides, which are the same on every server."""
 
 
 def is_open(path: str) -> bool:
     """Tell whether a path, as it was asked for, is answered without a key."""
-    return path in OPEN_PATHS or path.startswith(_OPEN_FOLDER)
+    return path in OPEN_PATHS or path.startswith(_OPEN_FOLDERS)
 
 
 def needed_scopes(verb: str, path: str) -> Needed:

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from app.client.local_server import running_server
+from app.guides.reading import FILES
 from app.settings import Settings
 from served.keys import add_key
 from served.processes import ENVIRONMENT
@@ -97,6 +98,19 @@ def test_they_are_counted_by_their_paths(tmp_path: Path) -> None:
         assert line in after
 
 
+def test_guides_are_open_and_so_is_what_they_name(pages: httpx.Client) -> None:
+    answer = pages.get("/guides/index")
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["cache-control"] == "no-cache"
+    assert answer.json()["title"] == "Guides"
+    known = {"If-None-Match": answer.headers["etag"]}
+    assert pages.get("/guides/index", headers=known).status_code == 304
+    for name, path in FILES.items():
+        answer = pages.get(f"/guides/files/{name}")
+        assert answer.content == path.read_bytes()
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
 def test_a_link_from_anywhere_leads_to_the_dashboard(pages: httpx.Client) -> None:
     fields = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
     for path in ("/", "/docs", "/?from=wiki"):
@@ -108,6 +122,8 @@ def test_a_link_from_anywhere_leads_to_the_dashboard(pages: httpx.Client) -> Non
     [
         *("/static/none.js", "/static/index.html", "/static/", "/static", "/static/../v1/modules"),
         *("/static/%2e%2e/main.py", "/static/..%2fmain.py", "/static/a/b", "/index.html"),
+        *("/guides/", "/guides", "/guides/none", "/guides/index.md", "/guides/../main.py"),
+        *("/guides/files/", "/guides/files/README.md", "/guides/files/..%2freading.py"),
         *("/static//etc/passwd", "/redoc", "/docs/oauth2-redirect", "/docs/"),
     ],
 )
@@ -117,6 +133,6 @@ def test_nothing_else_is_served(pages: httpx.Client, path: str) -> None:
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-@pytest.mark.parametrize("path", ["/", "/docs", "/static/none.js"])
+@pytest.mark.parametrize("path", ["/", "/docs", "/static/none.js", "/guides/index"])
 def test_pages_are_only_read(pages: httpx.Client, path: str) -> None:
     assert pages.post(path).status_code == 405

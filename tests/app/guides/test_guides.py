@@ -1,0 +1,176 @@
+"""What guides and the README show works when it is pasted, and prints what they show."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import core as mx
+from app.client import Client
+from app.client.local_server import ServerProcess, running_server
+from app.demo.tour import LENET, MNIST
+from app.guides.reading import guide_names
+from served import lenet
+from served.archives import MANIFEST, files_of_model, write_archive
+from served.guide_blocks import Block, blocks_of, difference
+from served.guide_shells import Shells, open_shells
+from served.processes import ENVIRONMENT
+
+ROOT = Path(__file__).parents[3]
+GUIDES = ROOT / "app" / "guides"
+
+SHORTER: Mapping[str, list[tuple[str, str]]] = {
+    "README": [
+        ('"epochs": 12', '"epochs": 1'),
+        ('mnist["train_images"]', 'mnist["train_images"][:640]'),
+        ('mnist["train_labels"]', 'mnist["train_labels"][:640]'),
+    ],
+    "lenet": [('"epochs": 12', '"epochs": 1'), ("/12/", "/1/"), ("lenet-0012", "lenet-0001")],
+    "jobs": [('"epochs": 40', '"epochs": 2')],
+    "python": [
+        ("num_epoch=12", "num_epoch=1"),
+        ('mnist["train_images"]', 'mnist["train_images"][:640]'),
+        ('mnist["train_labels"]', 'mnist["train_labels"][:640]'),
+    ],
+    "command-line": [("--epochs 3", "--epochs 1")],
+}
+"""Trainings that take long, in a form that does not."""
+
+BY_HAND = {
+    "README": "installs, serves for good, or is this test",
+    "operations": "installs, serves for good, or needs Docker",
+    "keys": "needs certificates",
+}
+
+
+def bring_model(client: Client, folder: Path) -> None:
+    """Write what the reader is said to have."""
+    module = mx.mod.Module(mx.sym.load(str(LENET)))
+    module.bind([("data", (1, 1, 28, 28))], [("softmax_label", (1,))])
+    module.init_params(mx.init.Xavier())
+    module.save_checkpoint(str(folder / "my"), 10)
+
+
+def bring_models(client: Client, folder: Path) -> None:
+    bring_model(client, folder)
+    manifest = {**MANIFEST, "model": {**MANIFEST["model"], "modelName": "squeezenet"}}
+    write_archive(folder / "squeezenet.mar", files_of_model(), manifest)
+
+
+def bring_digits(client: Client, folder: Path) -> None:
+    """Leave what the guide of LeNet leaves."""
+    shutil.copy(MNIST, folder)
+    shutil.copy(LENET, folder)
+    digits, _ = lenet.digits(3)
+    np.save(folder / "digits.npy", digits)
+
+
+def train_lenet(client: Client, folder: Path) -> None:
+    """Leave what it leaves on the server as well: ``lenet`` with versions 11 and 12."""
+    bring_digits(client, folder)
+    client.put_dataset("mnist", MNIST)
+    client.create_module("lenet", LENET.read_text())
+    client.bind("lenet", [{"name": "data", "shape": [64, 1, 28, 28]}])
+    client.init_params("lenet", "xavier", seed=7)
+    for version in (11, 12):
+        client.save_checkpoint("lenet", version)
+
+
+def save_lenet(client: Client, folder: Path) -> None:
+    bring_digits(client, folder)
+    module = mx.mod.Module(mx.sym.load(str(LENET)))
+    module.bind([("data", (1, 1, 28, 28))], [("softmax_label", (1,))])
+    module.init_params(mx.init.Xavier())
+    module.save_checkpoint(str(folder / "lenet"), 12)
+
+
+PREPARED: Mapping[str, Callable[[Client, Path], None]] = {
+    "README": lambda client, folder: bring_model(client, folder / "app" / "demo" / "data"),
+    "python": bring_digits,
+    "models": bring_models,
+    "command-line": save_lenet,
+    **dict.fromkeys(("jobs", "versions", "formats", "rest", "instances"), train_lenet),
+    "inference-protocol": train_lenet,
+}
+OF_ITS_OWN: Mapping[str, Mapping[str, str]] = {
+    "README": {},
+    "instances": {"MODSERVE_DEVICES": '["cpu(0)", "cpu(1)"]'},
+}
+"""Guides that need a server of their own, and its settings."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server that guides share; the modules of one are deleted before the next."""
+    folder = tmp_path_factory.mktemp("guides")
+    with running_server(folder, environment=ENVIRONMENT) as server:
+        yield server
+
+
+def path_of(guide: str) -> Path:
+    return ROOT / "README.md" if guide == "README" else GUIDES / f"{guide}.md"
+
+
+def run_guide(guide: str, url: str, folder: Path, *, full: bool = False) -> None:
+    """Run all blocks of a guide in order, and compare what they print."""
+    path = path_of(guide)
+    blocks = [block for block in blocks_of(path) if not block.is_by_hand]
+    replaced = [] if full else list(SHORTER.get(guide, []))
+    for shown, _ in replaced:
+        assert any(shown in block.text for block in blocks), f"{path.name} has no {shown!r}"
+    with Client(url) as client:
+        for one in client.modules():
+            client.delete_module(one["name"])
+        PREPARED.get(guide, lambda client, folder: None)(client, folder)
+    with open_shells(folder, url) as shells:
+        for block in blocks:
+            run_block(block, shells, f"{path}:{block.line}", replaced, full)
+
+
+def run_block(
+    block: Block, shells: Shells, where: str, replaced: list[tuple[str, str]], full: bool
+) -> None:
+    text = block.text
+    for shown, shorter in replaced:
+        text = text.replace(shown, shorter)
+    status, printed = shells.run(block.language, text)
+    assert (status != 0) == block.fails, f"{where}: status {status}\n{printed}"
+    if block.shown and (full or not block.shown.only_full):
+        found = difference(block.shown, printed)
+        assert found is None, f"{where}: {found}"
+
+
+def run_anywhere(guide: str, server: ServerProcess, folder: Path, *, full: bool = False) -> None:
+    """Run a guide on the server that it needs."""
+    work = folder / "work"
+    work.mkdir()
+    own = OF_ITS_OWN.get(guide)
+    if guide == "README":  # it names files of the repository
+        shutil.copytree(MNIST.parent, work / "app" / "demo" / "data")
+    if own is None:
+        run_guide(guide, server.url, work, full=full)
+        return
+    with running_server(folder / "server", environment={**ENVIRONMENT, **own}) as other:
+        run_guide(guide, other.url, work, full=full)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+@pytest.mark.parametrize("guide", ["README", *guide_names()])
+def test_a_guide_works(guide: str, server: ServerProcess, tmp_path: Path) -> None:
+    run_anywhere(guide, server, tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("guide", sorted(SHORTER))
+def test_a_guide_works_as_it_is_written(guide: str, server: ServerProcess, tmp_path: Path) -> None:
+    run_anywhere(guide, server, tmp_path, full=True)
+
+
+def test_what_is_not_run_has_a_reason() -> None:
+    names = ["README", *guide_names()]
+    by_hand = {name for name in names if any(one.is_by_hand for one in blocks_of(path_of(name)))}
+    assert by_hand == BY_HAND.keys()

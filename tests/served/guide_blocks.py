@@ -1,0 +1,120 @@
+"""The blocks of a guide, and whether what one printed is what the guide shows.
+
+After the language of a fence stand words of ours:
+
+- ``bash fails``: the last command is refused, and the guide shows how.
+- ``bash by hand``: not run here; ``test_guides`` says which these are, and why.
+- ``output``: what the block before it prints. ``...`` stands for anything. Numbers are to be the
+  same, but with ``±5%`` or ``±0.02`` those with a decimal point may differ by as much.
+- ``output full``: compared where the guide runs as it is written, not where it is made shorter.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+
+__all__ = ["Block", "Shown", "blocks_of", "difference"]
+
+_NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
+_PIECES = re.compile(
+    rf"(?P<any>\s*\.\.\.\s*)|(?P<space>\s+)|(?P<number>{_NUMBER.pattern})|(?P<text>.)"
+)
+_TOLERANCE = re.compile(r"±([\d.]+)(%?)")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a guide says that a block prints.
+
+    Attributes:
+        relative, absolute: how far numbers with a decimal point may be from those shown.
+        only_full: it is of the guide as written, not of a shorter form.
+    """
+
+    text: str
+    relative: float = 0.0
+    absolute: float = 0.0
+    only_full: bool = False
+
+
+@dataclass(frozen=True)
+class Block:
+    """Code of a guide."""
+
+    language: str
+    text: str
+    line: int
+    words: frozenset[str] = frozenset()
+    shown: Shown | None = None
+
+    @property
+    def fails(self) -> bool:
+        return "fails" in self.words
+
+    @property
+    def is_by_hand(self) -> bool:
+        return "hand" in self.words
+
+
+def blocks_of(guide: Path) -> list[Block]:
+    """Return the blocks of bash and Python of a guide, in order, with the output shown of each."""
+    found: list[Block] = []
+    is_after_code = False
+    for token in MarkdownIt("commonmark").parse(guide.read_text(encoding="utf-8")):
+        if token.type != "fence":
+            is_after_code = False if token.type == "heading_open" else is_after_code
+            continue
+        line = token.map[0] + 1 if token.map else 0
+        where = f"{guide.name}:{line}"
+        assert token.info, f"{where}: say what it is; text, where it is nothing to run"
+        language, *words = token.info.split()
+        if language in ("bash", "python"):
+            assert set(words) <= {"fails", "by", "hand"}, f"{where}: {token.info}"
+            found.append(Block(language, token.content, line, frozenset(words)))
+        elif language == "output":
+            assert is_after_code, f"{where}: there is no code before this output"
+            found[-1] = replace(found[-1], shown=_shown(token.content, words, where))
+        is_after_code = language in ("bash", "python")
+    return found
+
+
+def _shown(text: str, words: list[str], where: str) -> Shown:
+    shown = Shown(text)
+    for word in words:
+        found = _TOLERANCE.fullmatch(word)
+        if found and found[2]:
+            shown = replace(shown, relative=float(found[1]) / 100)
+        elif found:
+            shown = replace(shown, absolute=float(found[1]))
+        else:
+            assert word == "full", f"{where}: {word!r} says nothing of an output"
+            shown = replace(shown, only_full=True)
+    return shown
+
+
+def difference(shown: Shown, printed: str) -> str | None:
+    """Return in what a printed text is not what is shown; None where it is."""
+    pattern, numbers = "", []
+    is_near = bool(shown.relative or shown.absolute)
+    for piece in _PIECES.finditer(shown.text.strip()):
+        text = piece[0]
+        if piece["any"]:
+            pattern += r"[\s\S]*?"
+        elif piece["space"]:
+            pattern += r"\s+"
+        elif piece["number"] and is_near and "." in text:
+            pattern += f"({_NUMBER.pattern})"
+            numbers.append(float(text))
+        else:
+            pattern += re.escape(text)
+    found = re.fullmatch(pattern, printed.strip())
+    if found is None:
+        return f"shown is\n{shown.text}\nprinted was\n{printed}"
+    for expected, text in zip(numbers, found.groups(), strict=True):
+        if abs(float(text) - expected) > shown.absolute + shown.relative * abs(expected):
+            return f"{expected} is shown, {text} was printed:\n{printed}"
+    return None
