@@ -3,18 +3,20 @@ the answer's."""
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 import numpy as np
 import orjson
 import structlog
 
+from app.api.bodies import FEW_BYTES
 from app.api.ragged_predictions import may_be_ragged, predict_ragged
 from app.api.raw_bodies import RawBody, holds_images, split_body
 from app.api.raw_inputs import RawInputs, kinds_of
@@ -28,7 +30,7 @@ from app.exchanges import Begin, Later, Opener, Pending, RequestHead, Respond
 from app.link.client import Outcome
 from app.link.signatures import Signature
 from app.link.slots import Piece
-from app.services.predict_calls import TensorRow
+from app.services.predict_calls import TensorRow, pieces_of, rows_of
 from app.services.predictions import Predictions
 from app.services.versions import Version, Versions
 from app.tensors.codec import NPY, Tensors, body_type, decode, encode_buffer, negotiate
@@ -44,6 +46,11 @@ _VERSION_PATH = re.compile(r"/v1/modules/([^/]+)/versions/([^/]+)/predict")
 _VERSION_QUERY = re.compile(r"version=([A-Za-z0-9._-]+)")
 _NPY_LENGTH = slice(8, 10)
 _MOST_KNOWN = 4096
+
+_Written: TypeAlias = tuple[bytes, bytes]
+"""The lines of an answer's head, and its body."""
+_Write: TypeAlias = Callable[[Outcome], _Written]
+_Refuse: TypeAlias = Callable[[Exception], None]
 
 
 class _Body(NamedTuple):
@@ -75,6 +82,7 @@ class PredictLane:
         self._most_unpacked_bytes = most_unpacked_bytes
         self._npy_rows: dict[bytes, tuple[Any, tuple[int, ...]]] = {}
         self._npy_heads: dict[Signature, bytes] = {}
+        self._writing: set[asyncio.Task[None]] = set()
 
     def openers(self) -> list[tuple[str, Opener]]:
         """Return what tells how requests with a head are answered, by route."""
@@ -119,15 +127,8 @@ class PredictLane:
             respond(*_problem(path, request_id, error))
 
         def ask(asked: _Body, version: Version) -> Pending:
-            def on_outcome(outcome: Outcome | Exception) -> None:
-                if not isinstance(outcome, Outcome):
-                    refuse(outcome)
-                    return
-                try:
-                    respond(200, *self._write(record, version, outcome, accept))
-                finally:
-                    outcome.release()
-
+            write = partial(self._write, record, version, accept)
+            on_outcome = partial(self._on_outcome, write, refuse, respond)
             target = self._predictions.target(record, version, asked.rows, asked.bucket, asked.part)
             return self._predictions.ask(record, version, target, asked.pieces, on_outcome)
 
@@ -211,9 +212,21 @@ class PredictLane:
             return None  # which is told by who reads it whole
         return _Body(((name, dtype, shape),), [piece])
 
+    def _on_outcome(
+        self, write: _Write, refuse: _Refuse, respond: Respond, outcome: Outcome | Exception
+    ) -> None:
+        if not isinstance(outcome, Outcome):
+            refuse(outcome)
+        elif outcome.outputs.nbytes > FEW_BYTES:  # a small body may have a large answer
+            task = asyncio.ensure_future(_write_beside(write, refuse, respond, outcome))
+            self._writing.add(task)
+            task.add_done_callback(self._writing.discard)
+        else:
+            _write_here(write, refuse, respond, outcome)
+
     def _write(
-        self, record: ModuleRecord, version: Version, outcome: Outcome, accept: str | None
-    ) -> tuple[bytes, bytes]:
+        self, record: ModuleRecord, version: Version, accept: str | None, outcome: Outcome
+    ) -> _Written:
         outputs = outcome.outputs
         line = b"x-model-version: %b\r\n" % version.name.encode()
         kind = negotiate(accept, single=len(outputs.rows) == 1)
@@ -241,15 +254,31 @@ class PredictLane:
             self._npy_heads[outputs] = head
 
 
+def _write_here(write: _Write, refuse: _Refuse, respond: Respond, outcome: Outcome) -> None:
+    try:
+        written = write(outcome)
+    except Exception as error:
+        refuse(error)
+    else:
+        respond(200, *written)
+    finally:
+        outcome.release()
+
+
+async def _write_beside(write: _Write, refuse: _Refuse, respond: Respond, outcome: Outcome) -> None:
+    try:
+        written = await asyncio.to_thread(write, outcome)
+    except Exception as error:
+        refuse(error)
+    else:
+        respond(200, *written)
+    finally:
+        outcome.release()
+
+
 def _as_body(tensors: Tensors, rest: dict[str, Any]) -> _Body:
     fields = from_plain(PredictFields, rest) if rest else PredictFields()
-    rows = tuple((name, array.dtype, array.shape) for name, array in tensors.items())
-    pieces: list[Piece] = [_bytes_of(array) for array in tensors.values()]
-    return _Body(rows, pieces, fields.bucket, fields.part)
-
-
-def _bytes_of(array: np.ndarray) -> bytes:
-    return np.asarray(array, array.dtype.newbyteorder("="), order="C").tobytes()
+    return _Body(rows_of(tensors), pieces_of(tensors), fields.bucket, fields.part)
 
 
 def _problem(path: str, request_id: str, error: Exception) -> tuple[int, bytes, bytes]:

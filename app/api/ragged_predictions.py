@@ -18,7 +18,7 @@ from app.domain.codec import from_plain
 from app.domain.module import ModuleKind, ModuleRecord
 from app.errors import Invalid
 from app.link.client import Reply
-from app.services.predict_calls import predict_call
+from app.services.predict_calls import pieces_of, rows_of
 from app.services.predictions import Predictions
 from app.services.services import Services
 from app.services.versions import Version
@@ -55,7 +55,7 @@ async def predict_ragged(
     parsed = load_json(body)
     groups = group_examples(take_inputs(parsed))
     outputs = await _ask(predictions, record, version, groups, from_plain(PredictFields, parsed))
-    return _encode(outputs, version, accept)
+    return await _encode(outputs, version, accept)
 
 
 async def answer_ragged(
@@ -77,7 +77,6 @@ async def answer_ragged(
     chosen = await services.versions.choose(record, version)
     asked = _ask(services.predictions, record, chosen, groups, fields)
     outputs = await unless_hung_up(request, asked)
-    size = sum(row.nbytes for rows in outputs.values() for row in rows)
     if top_k is not None:
         if not _are_alike(outputs):
             raise Invalid(
@@ -86,8 +85,7 @@ async def answer_ragged(
         reply = Reply({}, _stacked(outputs))
         response = await answer_ranked(reply, top_k, record.labels, {"version": chosen.name})
     else:
-        encode = partial(_encode, outputs, chosen, request.headers.get("accept"))
-        kind, content = await beside_the_loop(size, encode)
+        kind, content = await _encode(outputs, chosen, request.headers.get("accept"))
         response = Response(content, media_type=kind)
     response.headers["X-Model-Version"] = chosen.name
     return response
@@ -103,10 +101,11 @@ async def _ask(
     """Return the outputs by name, a row for each example."""
     if fields.part is not None:
         raise Invalid("inputs", "examples of differing lengths", "one length in a sequence's part")
-    call = predict_call(record, fields.bucket, None, version.key)
     outputs: dict[str, dict[int, HostArray]] = {}
     for group in groups:
-        reply = await predictions.call(record, version, call, group.tensors)
+        target = predictions.target(record, version, rows_of(group.tensors), fields.bucket)
+        pieces = pieces_of(group.tensors)
+        reply = (await predictions.outcome(record, version, target, pieces)).reply()
         try:
             axes = reply.result.get("batch_axes", {})
             for name, output in reply.tensors.items():
@@ -119,7 +118,12 @@ async def _ask(
     return {name: [rows[place] for place in sorted(rows)] for name, rows in outputs.items()}
 
 
-def _encode(outputs: _Outputs, version: Version, accept: str | None) -> tuple[str, bytes]:
+async def _encode(outputs: _Outputs, version: Version, accept: str | None) -> tuple[str, bytes]:
+    size = sum(row.nbytes for rows in outputs.values() for row in rows)
+    return await beside_the_loop(size, partial(_encoded, outputs, version, accept))
+
+
+def _encoded(outputs: _Outputs, version: Version, accept: str | None) -> tuple[str, bytes]:
     """Return a media type and the content; what differs in length can be said in JSON alone."""
     if _are_alike(outputs):
         kind = negotiate(accept, single=len(outputs) == 1)

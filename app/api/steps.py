@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api.bodies import read_body
+from app.api.bodies import beside_the_loop, read_body
 from app.api.conditional import IF_MATCH
 from app.api.dependencies import ModuleName, NamePattern, ServicesOf, VersionName, VersionQuery
 from app.api.fact_views import StepView, UpdateView
@@ -36,7 +37,7 @@ from app.domain.module import ModuleKind
 from app.domain.sequence import SequencePart
 from app.errors import HostError, Invalid
 from app.link import calls
-from app.services.predict_calls import predict_call
+from app.services.predict_calls import pieces_of, rows_of
 from app.services.services import Services
 from app.tensors.json_tensors import is_uneven
 
@@ -375,17 +376,16 @@ async def _predict(
         raise Invalid("sequence_id", "both", expected)
     part = part or fields.part
     version = await services.versions.choose(record, wanted, part)
-    call = predict_call(record, fields.bucket, part, version.key)
-    asked = services.predictions.call(record, version, call, tensors)
-    reply = await unless_hung_up(request, asked)
+    predictions = services.predictions
+    target = predictions.target(record, version, rows_of(tensors), fields.bucket, part)
+    size = sum(one.nbytes for one in tensors.values())
+    pieces = await beside_the_loop(size, partial(pieces_of, tensors))
+    asked = predictions.outcome(record, version, target, pieces)
+    reply = (await unless_hung_up(request, asked)).reply()
     extra = {"version": version.name}
     axes = reply.result.get("batch_axes", {})
     if record.kind is ModuleKind.BUCKETING:
         extra["bucket"] = reply.result["bucket"]
-        rows = tuple((name, one.dtype, one.shape) for name, one in tensors.items())
-        services.predictions.note_answered(
-            record, services.predictions.target(record, version, rows, fields.bucket)
-        )
     if top_k is not None:
         response = await answer_ranked(reply, top_k, record.labels, extra)
     else:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
 from app.link.packed_frames import BatchFacts
@@ -79,6 +80,19 @@ class Outcome:
     release: Callable[[], None]
     facts: BatchFacts
     queue_ns: int = 0
+
+    def reply(self) -> Reply:
+        """Return it as the answer to a call, which is to be released in its place."""
+        tensors = self.outputs.arrays(np.frombuffer(self.memory, np.uint8), 0)
+        return _ReplyOfOutcome(dict(self.result), tensors, outcome=self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ReplyOfOutcome(Reply):
+    outcome: Outcome
+
+    def release(self) -> None:
+        self.outcome.release()
 
 
 OnOutcome: TypeAlias = Callable[[Outcome | Exception], None]

@@ -129,13 +129,16 @@ def _write_here(write: Writer, request_id: str, respond: Respond, outcome: Outco
 
 
 async def _write_beside(write: Writer, request_id: str, respond: Respond, outcome: Outcome) -> None:
+    def make() -> tuple[bytes, bytes]:
+        written = write(outcome)
+        return written.lines, bytes(written.content)
+
     try:
-        written = await asyncio.to_thread(write, outcome)
-        content = bytes(written.content)
+        lines, content = await asyncio.to_thread(make)
     except Exception as error:
         _refuse(request_id, respond, error)
     else:
-        respond(200, written.lines, content)
+        respond(200, lines, content)
     finally:
         outcome.release()
 

@@ -5,13 +5,14 @@ The fast lane and the router differ in how bytes come and go; what is done with 
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
+from typing import TypedDict
 
 from app.domain.module import ModuleRecord
 from app.errors import Invalid, Malformed, ServiceError
 from app.link.client import Asked, OnOutcome, Outcome
+from app.link.signatures import Target
 from app.link.slots import Piece
 from app.oip.codings import compress
 from app.oip.infer_answer import Answers, Written
@@ -28,6 +29,11 @@ _MOST_KNOWN = 4096
 _LONGEST_LENGTH = 18
 
 Writer = Callable[[Outcome], Written]
+
+
+class _Urgency(TypedDict):
+    deadline: float
+    priority: int
 
 
 class Inferences:
@@ -78,37 +84,24 @@ class Inferences:
         on_outcome: OnOutcome,
     ) -> Asked:
         """Ask for it; raise what keeps it from being asked for."""
-        pieces: list[Piece] = header.pieces(behind)
-        target = self._predictions.target(
-            record, version, header.rows, part=header.part, is_strict=True
-        )
-        deadline = time.monotonic() + header.timeout_us * 1e-6 if header.timeout_us else 0.0
-        return self._predictions.ask(
-            *(record, version, target, pieces, on_outcome),
-            deadline=deadline,
-            priority=header.priority,
-        )
+        wanted = self._wanted(record, version, header, behind)
+        return self._predictions.ask(*wanted, on_outcome, **_urgency(header))
 
     async def outcome(
         self, record: ModuleRecord, version: Version, header: InferHeader, behind: memoryview
     ) -> Outcome:
-        """Ask for it and wait for its outcome, which is to be released; raise what it ends with."""
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        """Return its outcome, which is to be released; raise what it ends with."""
+        wanted = self._wanted(record, version, header, behind)
+        return await self._predictions.outcome(*wanted, **_urgency(header))
 
-        def on_outcome(outcome: Outcome | Exception) -> None:
-            if isinstance(outcome, Outcome):
-                future.set_result(outcome)
-            else:
-                future.set_exception(outcome)
-
-        asked = self.ask(record, version, header, behind, on_outcome)
-        try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            asked.withdraw()
-            if future.done() and future.exception() is None:
-                future.result().release()
-            raise
+    def _wanted(
+        self, record: ModuleRecord, version: Version, header: InferHeader, behind: memoryview
+    ) -> tuple[ModuleRecord, Version, Target, list[Piece]]:
+        pieces = header.pieces(behind)
+        target = self._predictions.target(
+            record, version, header.rows, part=header.part, is_strict=True
+        )
+        return record, version, target, pieces
 
     def writer(
         self,
@@ -132,6 +125,11 @@ class Inferences:
             return Written(compress(written.content, coding), written.header_bytes, coding)
 
         return write
+
+
+def _urgency(header: InferHeader) -> _Urgency:
+    deadline = time.monotonic() + header.timeout_us * 1e-6 if header.timeout_us else 0.0
+    return {"deadline": deadline, "priority": header.priority}
 
 
 def header_bytes_of(text: str | None) -> int | None:

@@ -5,16 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from app.domain.module import ModuleRecord
 from app.domain.ragged_axes import batch_axis
 from app.domain.sequence import SequencePart, SequenceStates
 from app.errors import Invalid, Unavailable
 from app.link import calls
+from app.link.slots import Piece
+from app.link.specs import Tensors
 
-__all__ = ["TensorRow", "examples_of", "predict_call", "unloaded"]
+__all__ = ["TensorRow", "examples_of", "pieces_of", "predict_call", "rows_of", "unloaded"]
 
 TensorRow: TypeAlias = tuple[str, Any, tuple[int, ...]]
 """Name, dtype and shape of one tensor."""
+
+
+def rows_of(tensors: Tensors) -> tuple[TensorRow, ...]:
+    """Return what tensors are."""
+    return tuple((name, one.dtype, one.shape) for name, one in tensors.items())
+
+
+def pieces_of(tensors: Tensors) -> list[Piece]:
+    """Return the bytes of tensors; those that lie as they are sent are not copied."""
+    return [_bytes_of(one) for one in tensors.values()]
+
+
+def _bytes_of(array: npt.NDArray[Any]) -> memoryview:
+    native = np.asarray(array, array.dtype.newbyteorder("="), order="C")
+    return native.reshape(-1).view(np.uint8).data
 
 
 def predict_call(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import enum
-import itertools
 import time
 from collections import Counter
 from collections.abc import Coroutine, Hashable, Sequence
@@ -17,8 +16,7 @@ from app.domain.sequence import SequencePart
 from app.error_table import error_code
 from app.errors import ExecutorGone, HostError, Unavailable
 from app.link import calls
-from app.link.client import Asked, OnOutcome, Outcome, Reply, Tensors
-from app.link.packed_frames import BatchFacts
+from app.link.client import Asked, OnOutcome, Outcome
 from app.link.signatures import Signature, Target
 from app.link.slots import Piece
 from app.services.executors import Executors
@@ -153,56 +151,40 @@ class Predictions:
         self._under_way[record.name] += 1
         return asked
 
-    async def call(
-        self, record: ModuleRecord, version: Version, call: calls.Predict, tensors: Tensors
-    ) -> Reply:
-        """Make a call that is not among those that are computed together."""
-        statistics = self._statistics.of(record, version.name)
-        began_ns = time.perf_counter_ns()
-        try:
-            reply = await self._ask_one(record, version, call, tensors)
-        except Exception:
-            statistics.add_failure(time.perf_counter_ns() - began_ns)
-            raise
-        if call.part is not None:
-            self._versions.note_part(record, call.part, version)
-        rows = examples_of(record, [(name, one.dtype, one.shape) for name, one in tensors.items()])
-        ended_ns = time.perf_counter_ns()
-        statistics.add_success(rows, ended_ns - began_ns, ended_ns, 0, BatchFacts(0))
-        return reply
+    async def outcome(
+        self,
+        record: ModuleRecord,
+        version: Version,
+        target: Target,
+        pieces: Sequence[Piece],
+        *,
+        deadline: float = 0.0,
+        priority: int = 0,
+    ) -> Outcome:
+        """Ask for a prediction and return its outcome, which is to be released.
 
-    async def _ask_one(
-        self, record: ModuleRecord, version: Version, call: calls.Predict, tensors: Tensors
-    ) -> Reply:
-        """Make a call at one of the module's instances."""
-        rows = examples_of(record, [(name, one.dtype, one.shape) for name, one in tensors.items()])
-        part = call.part
-        for attempt in itertools.count():
-            instance = self._choose(record, version, part)
-            executor = record.executor if instance is None else instance.executor
-            self._instances.begin(executor, rows)
-            try:
-                if instance is None or instance.is_home:
-                    reply = await self._versions.ask(record, version, call, tensors)
-                else:
-                    own = dataclasses.replace(call, module=instance.module, version=version.key)
-                    reply = await instance.client.call(*calls.to_call(own), tensors)
-                self._statistics.add_answer(record, executor)
-                if part is not None and instance is not None:
-                    self._sequences.note(record, part, instance)
-                return reply
-            except (HostError, ExecutorGone) as error:
-                if instance is None or instance.is_home:
-                    raise
-                what = self._after(error, record, version, part, instance)
-                if what is _Next.END or (what is _Next.LOAD and attempt >= _MOST_RESTORES):
-                    raise instance.told(error) from error
-            finally:
-                self._instances.end(executor, rows)
-            if what is _Next.LOAD:
-                assert version.key is not None
-                await self._instances.give(instance, record, version.name, version.key)
-        raise AssertionError("unreachable")
+        Who gives the waiting up gives the prediction up.
+
+        Raises:
+            Exception: what it ends with; see ``ask``.
+        """
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+        def on_outcome(outcome: Outcome | Exception) -> None:
+            if isinstance(outcome, Outcome):
+                future.set_result(outcome)
+            else:
+                future.set_exception(outcome)
+
+        wanted = record, version, target, pieces, on_outcome
+        asked = self.ask(*wanted, deadline=deadline, priority=priority)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            asked.withdraw()
+            if future.done() and future.exception() is None:
+                future.result().release()
+            raise
 
     def _after(
         self,

@@ -4,7 +4,6 @@ promoted, rolled back, labelled and tried."""
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import random
 import time
 from collections import OrderedDict
@@ -18,7 +17,7 @@ from app.domain.sequence import SequencePart
 from app.domain.versions import LATEST, LIVE, Canary, Chosen, VersionSpec, check_label
 from app.errors import Damaged, HostError, Invalid, NotFound, ServiceError
 from app.link import calls
-from app.link.client import Asked, Reply, Tensors
+from app.link.client import Asked
 from app.services.checkpoints import CheckpointService
 from app.services.instances import Instances
 from app.services.module_access import ModuleAccess
@@ -226,21 +225,6 @@ class Versions:
         return Version(str(chosen), place.key)
 
     # -- on the device ------------------------------------------------------------------------
-
-    async def ask(
-        self, record: ModuleRecord, version: Version, call: calls.Predict, tensors: Tensors
-    ) -> Reply:
-        """Make a prediction with a version, which is loaded where it is not."""
-        for _ in range(_MOST_LOADS):
-            try:
-                call = dataclasses.replace(call, version=version.key)
-                return await self._access.ask(record, call, tensors)
-            except HostError as error:
-                if error.code != "version_not_loaded":
-                    raise
-            version = await self.load(record, version)
-        call = dataclasses.replace(call, version=version.key)
-        return await self._access.ask(record, call, tensors)
 
     async def load(self, record: ModuleRecord, version: Version, *, warm: bool = False) -> Version:
         """Bring a version to its module's device; those who ask at the same time share one load.

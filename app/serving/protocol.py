@@ -34,6 +34,7 @@ _SPARE_CONNECTIONS = 64  # over the limit, they are told so; beyond, they are cl
 _SECONDS_TO_READ_REFUSAL = 2.0
 _SECONDS_TO_END = 2.0
 _MOST_DISCARDED_BYTES = 1 << 26
+_MOST_JOINED = 1 << 16  # bytes of a body that goes out in one piece with its head
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
@@ -142,18 +143,18 @@ class LimitedProtocol(HttpToolsProtocol):
         self.server_state.total_requests += 1
         is_last = self._ends_after_exchange or self.config.counts.is_ending
         if not self.transport.is_closing():
-            self.transport.write(
-                b"".join(
-                    [
-                        *(STATUS_LINE[status], self._common_fields(), lines),
-                        b"connection: close\r\n" if is_last else b"",
-                        _trace_line(exchange.head.trace),
-                        b"x-request-id: %b\r\ncontent-length: %d\r\n\r\n"
-                        % (exchange.request_id.encode(), len(body)),
-                        body,
-                    ]
-                )
-            )
+            head_lines = [
+                *(STATUS_LINE[status], self._common_fields(), lines),
+                b"connection: close\r\n" if is_last else b"",
+                _trace_line(exchange.head.trace),
+                b"x-request-id: %b\r\ncontent-length: %d\r\n\r\n"
+                % (exchange.request_id.encode(), len(body)),
+            ]
+            if len(body) <= _MOST_JOINED:
+                self.transport.write(b"".join([*head_lines, body]))
+            else:  # a copy of it would keep others waiting
+                self.transport.write(b"".join(head_lines))
+                self.transport.write(body)
         seconds = time.perf_counter() - exchange.started
         count_answer(exchange.head.route, status, seconds)
         head, request_id = exchange.head, exchange.request_id

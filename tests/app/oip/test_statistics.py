@@ -62,6 +62,24 @@ def test_each_version_has_its_own_numbers(client: Client, http: httpx.Client) ->
     assert http.get(f"{MODEL}/versions/9/stats").status_code == 404
 
 
+@pytest.mark.parametrize("rows", [1, 3000])
+@pytest.mark.parametrize("query", ["", "?top_k=1"])
+def test_predictions_over_v1_have_their_times_too(
+    client: Client, http: httpx.Client, rows: int, query: str
+) -> None:
+    body = {"data": np.ones((rows, FEATURES)).tolist()}
+    path = f"/v1/modules/counted/predict{query}"
+    before = statistics(http).get("0")
+    assert http.post(path, json=body).status_code == 200
+    after = statistics(http)["0"]
+    assert after["inference_count"] == rows + (before["inference_count"] if before else 0)
+    times = [one["inference_stats"] for one in (before, after) if one is not None]
+    spent = {part: times[-1][part]["ns"] for part in PARTS}
+    if before is not None:
+        spent = {part: ns - times[0][part]["ns"] for part, ns in spent.items()}
+    assert min(spent["compute_infer"], spent["queue"]) > 0, spent
+
+
 def test_a_canary_is_counted_by_what_it_answered(client: Client, http: httpx.Client) -> None:
     client.promote("counted", 1)
     client.set_canary("counted", 2, weight=0.5)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from app.client import Client
@@ -49,6 +50,40 @@ def test_large_answers_keep_nobody_waiting(ticking: tuple[ServerProcess, Gaps]) 
             "POST /v1/modules/net/predict", f"Content-Length: {len(body)}", f"Accept: {kind}"
         )
         assert shortest_gap(*ticking, request + body, check) < LONGEST_SECONDS, kind
+
+
+WIDE = {
+    "nodes": [
+        {"op": "null", "name": "data", "inputs": []},
+        {
+            "op": "broadcast_axis",
+            "name": "wide",
+            "attrs": {"axis": "1", "size": "2500000"},
+            "inputs": [[0, 0, 0]],
+        },
+    ],
+    "arg_nodes": [0],
+    "heads": [[1, 0, 0]],
+    "attrs": {"mxnet_version": ["int", 10901]},
+}
+SMALL_BODIES = {
+    "/v1/modules/wide/predict": b'{"data": [[0.3]]}',
+    "/v2/models/wide/infer": b'{"inputs": [{"name": "data", "shape": [1, 1], "datatype": "FP32", '
+    b'"data": [0.3]}]}',
+}
+
+
+def test_large_answers_to_small_bodies_keep_nobody_waiting(
+    ticking: tuple[ServerProcess, Gaps],
+) -> None:
+    with Client(ticking[0].url) as client:
+        client.create_module("wide", WIDE)
+        client.bind("wide", [{"name": "data", "shape": [1, 1]}], for_training=False)
+        client.init_params("wide")
+        client.predict("wide", data=np.zeros((1, 1), "f"))  # from here on the fast lane takes it
+    for path, body in SMALL_BODIES.items():
+        request = head(f"POST {path}", f"Content-Length: {len(body)}") + body
+        assert shortest_gap(*ticking, request, check) < LONGEST_SECONDS, path
 
 
 async def test_the_ticker_sees_what_blocks(tmp_path: Path) -> None:
