@@ -108,6 +108,16 @@ def on_reference(page: Page) -> None:
     expect(page.get_by_text("Queue a training over a dataset")).to_be_visible()
 
 
+def on_guides(page: Page) -> None:
+    expect(page.get_by_role("heading", name="Guides", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name="LeNet on MNIST")).to_be_visible()
+
+
+def on_guide(page: Page) -> None:
+    expect(page.get_by_role("heading", name="LeNet on MNIST")).to_be_visible()
+    expect(page.get_by_role("button", name="Copy").first).to_be_visible()
+
+
 def on_nothing(page: Page) -> None:
     expect(page.get_by_text("There is no such page")).to_be_visible()
 
@@ -124,6 +134,8 @@ def screens(lab: Any) -> list[Screen]:
         ("modules", "/#/modules", on_modules),
         ("module", "/#/modules/lenet", on_module),
         ("buckets", "/#/modules/sentences", on_buckets),
+        ("guides", "/#/guides", on_guides),
+        ("guide", "/#/guides/lenet", on_guide),
         ("reference", "/docs#fit_module", on_reference),
         ("nothing", "/#/nothing/here", on_nothing),
     ]
@@ -412,3 +424,29 @@ def test_the_reference_is_searched(chromium: Browser, lab: Any) -> None:
         expect(rows.filter(has_text="/v1/jobs/{job}/retry")).to_have_count(1)
         rows.filter(has_text="/v1/jobs/{job}/retry").locator("summary").click()
         expect(page.get_by_text("curl -X POST")).to_be_visible()
+
+
+def test_guides_are_read_below_a_path_and_copied(chromium: Browser, lab: Any) -> None:
+    with (
+        below_path(lab.server.url, "/tools/serving/") as proxy,
+        browsing(chromium, proxy.url.rstrip("/"), lab.admin) as context,
+    ):
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page = context.new_page()
+        faults = faults_of(page, proxy.url)
+        page.goto(f"{proxy.url}#/guides")
+        page.get_by_role("link", name="LeNet on MNIST").click()
+        on_guide(page)
+        page.get_by_role("button", name="Copy").first.click()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert copied.startswith(f"curl -O {proxy.url}guides/files/mnist_5k.npz\n")
+        page.get_by_role("navigation", name="Sections").get_by_role(
+            "link", name="Train", exact=True
+        ).click()
+        expect(page.get_by_role("heading", name="Train", exact=True)).to_be_in_viewport()
+        page.goto(f"{proxy.url}#/guides/operations?at=backups")
+        expect(page.get_by_role("heading", name="Backups")).to_be_in_viewport()
+        assert faults == []
+        page.goto(f"{proxy.url}#/guides/none")
+        expect(page.get_by_role("alert")).to_contain_text("'none' does not exist")

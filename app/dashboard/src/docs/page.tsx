@@ -37,7 +37,7 @@ export function DocsPage() {
     <>
       <header class="bar">
         <a class="brand" href="./" aria-label="modserve"><Brand /></a>
-        <nav aria-label="Screens"><a href="./#/">Overview</a><a href="./#/jobs">Jobs</a><a href="./#/modules">Modules</a><a href="./docs" aria-current="page">API</a></nav>
+        <nav aria-label="Screens"><a href="./#/">Overview</a><a href="./#/jobs">Jobs</a><a href="./#/modules">Modules</a><a href="./#/guides">Guides</a><a href="./docs" aria-current="page">API</a></nav>
         <button class="plain small push" onClick={nextTheme}><span class="wide">Theme: </span>{theme}</button>
       </header>
       <main id="main">

@@ -2,6 +2,7 @@
 import { useEffect } from "preact/hooks";
 import { isLoggedOut, loadSession, logOut, session } from "../api/session";
 import { clock } from "../format";
+import { Guides } from "../guides/lazy";
 import { JobsScreen } from "../jobs/screen";
 import { followEvents, leaveEvents, linkSince, linkState, startEvents } from "../live/events";
 import { ModulesScreen } from "../modules/list";
@@ -73,6 +74,7 @@ function Screen() {
   }
   if (noun === "modules" && name === undefined) return <ModulesScreen />;
   if (noun === "modules" && name !== undefined && parts.length === 2) return <ModuleScreen key={name} name={name} />;
+  if (noun === "guides" && parts.length <= 2) return <Guides {...(name ? { name } : {})} />;
   document.title = "Not found · modserve";
   return <p class="empty">There is no such page. <a href={link([])}>Overview</a></p>;
 }
@@ -88,6 +90,7 @@ function Bar() {
         <a href={link([])} {...current(noun === undefined)}>Overview</a>
         <a href={link(["jobs"])} {...current(noun === "jobs")}>Jobs</a>
         <a href={link(["modules"])} {...current(noun === "modules")}>Modules</a>
+        <a href={link(["guides"])} {...current(noun === "guides")}>Guides</a>
         <a href="./docs">API</a>
       </nav>
       <span class="push link-state" role="status" title={`Since ${clock(linkSince.value)}`}>

@@ -6,6 +6,7 @@ const KEYS: [string, string][] = [
   ["g o", "Overview"],
   ["g j", "Jobs"],
   ["g m", "Modules"],
+  ["g g", "Guides"],
   ["t", "Light, dark or the system's theme"],
   ["?", "This help"],
   ["Esc", "Close"],

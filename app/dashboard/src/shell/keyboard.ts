@@ -24,6 +24,7 @@ function press(key: string): boolean {
   if (wasAfterG && key === "o") go(link([]));
   else if (wasAfterG && key === "j") go(link(["jobs"]));
   else if (wasAfterG && key === "m") go(link(["modules"]));
+  else if (wasAfterG && key === "g") go(link(["guides"]));
   else if (key === "/") search();
   else if (key === "?") isHelpOpen.value = true;
   else if (key === "t") nextTheme();
