@@ -58,6 +58,7 @@ from app.services.model_repository import ModelRepository
 from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
 from app.services.observed_lengths import ObservedLengths
+from app.services.param_summaries import ParamSummaries
 from app.services.predictions import Predictions
 from app.services.recovery_report import RecoveryReport
 from app.services.restoration import Restoration
@@ -310,6 +311,7 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
         maker=maker,
         models=models,
         statistics=statistics,
+        summaries=ParamSummaries(access, storage.checkpoints),
         versions=versions,
         recovered=recovered,
     )

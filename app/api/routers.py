@@ -9,6 +9,7 @@ from app.api import (
     error_codes,
     events,
     health,
+    insights,
     jobs,
     labels,
     models,
@@ -26,6 +27,7 @@ __all__ = ["ROUTERS"]
 ROUTERS = (
     modules.router,
     bucket_plans.router,
+    insights.router,
     params.router,
     steps.router,
     serving.router,

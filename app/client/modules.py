@@ -97,6 +97,14 @@ class ModuleCalls(Connection):
         params = {} if key is None else {"key": str(key)}
         return self._json("GET", f"/v1/modules/{name}/symbol", params=params)
 
+    def graph(self, name: str, bucket: str | None = None) -> dict[str, Any]:
+        """Return nodes and outputs of a bucket's graph, with inferred shapes."""
+        return self._json("GET", f"/v1/modules/{name}/graph", params=_given(bucket=bucket))
+
+    def profile(self, name: str, **options: Any) -> dict[str, Any]:
+        """Measure what each step takes; options are ``bucket``, ``batch`` and ``runs``."""
+        return self._json("POST", f"/v1/modules/{name}/profile", json=options)
+
     def bind(
         self,
         name: str,
@@ -168,6 +176,13 @@ class ModuleCalls(Connection):
     def param(self, name: str, parameter: str) -> npt.NDArray[Any]:
         """Return one parameter."""
         return self._tensors(f"/v1/modules/{name}/params/{parameter}", NPY)["data"]
+
+    def param_summary(
+        self, name: str, checkpoint: int | str = "live", against: int | str | None = None
+    ) -> dict[str, Any]:
+        """Return figures of all parameters, beside those of a checkpoint if one is named."""
+        params = _given(checkpoint=checkpoint, against=against)
+        return self._json("GET", f"/v1/modules/{name}/param_summary", params=params)
 
     def init_optimizer(self, name: str, optimizer: str = "sgd", **options: Any) -> dict[str, Any]:
         """Install an optimizer."""
@@ -241,6 +256,10 @@ class ModuleCalls(Connection):
                 _part_of(file): (file.name, stack.enter_context(file.open("rb"))) for file in files
             }
             return self._json("POST", path, data=texts, files=opened)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _part_of(file: Path) -> str:

@@ -27,11 +27,13 @@ from app.executor.modules.engine_optimizer import (
     set_learning_rate,
     states_of,
 )
+from app.executor.modules.graph_description import bucket_of, describe_graph
 from app.executor.modules.hosted_module import HostedModule, parse_context
 from app.executor.modules.inspection import inspect_model
 from app.executor.modules.memory_limits import available_bytes, default_budget
 from app.executor.modules.module_files import load_module, read_base, save_module
 from app.executor.modules.module_params import get_params, init_params, set_params
+from app.executor.modules.param_summaries import summarize_params
 from app.executor.modules.process_memory import resident_bytes, return_free_memory
 from app.executor.modules.randomness import RandomStreams
 from app.executor.modules.residents import Residents
@@ -40,6 +42,7 @@ from app.executor.modules.shape_proposals import propose_shapes
 from app.executor.modules.stepping import Stepper
 from app.executor.modules.version_loading import load_version
 from app.executor.predict.batching import Batching
+from app.executor.predict.profiling import profile_module
 from app.executor.room import Make, Room
 from app.executor.step_calls import StepCalls
 from app.link import calls
@@ -263,6 +266,19 @@ class ModuleHost:
     def _describe_module(self, call: calls.DescribeModule, tensors: Arrays) -> Answer:
         module = self._get(call.module)
         return describe_module(module) | {"sequence": self._stepper(module.name).sequence}, {}
+
+    def _describe_graph(self, call: calls.DescribeGraph, tensors: Arrays) -> Computation:
+        module = self._get(call.module)
+        key = bucket_of(module, call.bucket)
+        describe = partial(describe_graph, module, key)
+        return Computation({}, lambda outputs: awaited(in_background(describe)))
+
+    def _profile_module(self, call: calls.ProfileModule, tensors: Arrays) -> Computation:
+        run = partial(profile_module, self._get(call.module), call)
+        return self._room.in_steps(call, run, is_exclusive=False)
+
+    def _summarize_params(self, call: calls.SummarizeParams, tensors: Arrays) -> Computation:
+        return Computation({}, lambda outputs: summarize_params(self._get, call))
 
     def _cut_symbols(self, call: calls.CutSymbols, tensors: Arrays) -> Answer:
         return self._get(call.module).derive(call.output, call.head), {}

@@ -19,7 +19,8 @@ Make: TypeAlias = Callable[[], Waits[Mapping[str, Any] | None]]
 """Begins what a call does in steps."""
 
 _CHANGE_NO_MEMORY = (
-    *(calls.CutSymbols, calls.DeleteModule, calls.GetOptimizer, calls.GetOutputs),
+    *(calls.CutSymbols, calls.DeleteModule, calls.DescribeGraph, calls.GetOptimizer),
+    *(calls.GetOutputs, calls.SummarizeParams),
     *(calls.GetParams, calls.GetStates, calls.ProposeShapes, calls.SaveCheckpoint),
 )
 

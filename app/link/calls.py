@@ -28,6 +28,7 @@ from app.domain.sequence import SequencePart, SequenceStates
 from app.domain.serving import Batches
 from app.link.call_base import OfModule, Strict
 from app.link.file_calls import LoadCheckpoint, LoadVersion, SaveCheckpoint
+from app.link.insight_calls import DescribeGraph, ProfileModule, SummarizeParams
 from app.link.job_messages import JobControl, JobStart
 from app.link.step_calls import (
     Backward,
@@ -53,6 +54,7 @@ __all__ = [
     "CreateModule",
     "CutSymbols",
     "DeleteModule",
+    "DescribeGraph",
     "DescribeModule",
     "ExecutorInfo",
     "Forward",
@@ -71,6 +73,7 @@ __all__ = [
     "OfModule",
     "PassCall",
     "Predict",
+    "ProfileModule",
     "ProposeShapes",
     "Reshape",
     "ResidentModules",
@@ -81,6 +84,7 @@ __all__ = [
     "SetParams",
     "SetStates",
     "StepCall",
+    "SummarizeParams",
     "Update",
     "WarmUp",
     "to_call",
@@ -376,6 +380,9 @@ CALL_NAMES: Mapping[type[Any], str] = {
     CheckJob: "check_job",
     DeleteModule: "delete_module",
     DescribeModule: "describe_module",
+    DescribeGraph: "describe_graph",
+    ProfileModule: "profile_module",
+    SummarizeParams: "summarize_params",
     GetOptimizer: "get_optimizer",
     ProposeShapes: "propose_shapes",
     Bind: "bind",

@@ -15,6 +15,7 @@ from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
 from app.services.modules import ModuleService
 from app.services.observed_lengths import ObservedLengths
+from app.services.param_summaries import ParamSummaries
 from app.services.predictions import Predictions
 from app.services.recovery_report import RecoveryReport
 from app.services.restore_log import RestoreLog
@@ -46,5 +47,6 @@ class Services:
     maker: ModelMaker
     models: ModelRepository
     statistics: Statistics
+    summaries: ParamSummaries
     versions: Versions
     recovered: RecoveryReport

@@ -7,8 +7,9 @@ from __future__ import annotations
 from core.executor.binding import ExecutorBinder, bind, simple_bind
 from core.executor.executor import Executor
 from core.executor.flat import FlatBuffer
+from core.executor.timing import StepTime
 from core.symbol.symbol import set_binder
 
-__all__ = ["Executor", "FlatBuffer", "bind", "simple_bind"]
+__all__ = ["Executor", "FlatBuffer", "StepTime", "bind", "simple_bind"]
 
 set_binder(ExecutorBinder())

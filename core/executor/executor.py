@@ -25,6 +25,7 @@ from core.executor.observe import MonitorCallback, OperatorHook, hook_of, observ
 from core.executor.outputs import Outputs
 from core.executor.plan import Plan, PlanMemory
 from core.executor.reshape import reshape_bound
+from core.executor.timing import StepTime, timed_steps
 from core.executor.trace import Graph, SpecOf
 from core.garbage import collector_paused
 from core.ndarray import NDArray
@@ -327,6 +328,12 @@ class Executor:
         self._monitor_all = bool(monitor_all)
         self._plans = {mode: plan for mode, plan in self._plans.items() if not mode.is_watched}
         self._fast.clear()
+
+    def timed_forward(self) -> list[StepTime]:
+        """Run an inference pass; return what each of its steps took, and computed."""
+        plan = self._plan(Mode(False, False))
+        taken = plan.timed_forward()
+        return timed_steps(self.graph, plan.compiled.program, taken)
 
     def debug_str(self) -> str:
         """Return the plan in words: its steps, what they read and write, and the memory."""

@@ -6,7 +6,8 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 from operator import length_hint
-from typing import TYPE_CHECKING
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
 from core.backends.kernels import Version
 from core.device import Context
@@ -114,12 +115,33 @@ class Plan:
 
     def forward(self) -> None:
         """Run the forward pass."""
+        self._begin_forward()
+        self._execute(self._forward_calls, self._steps)
+
+    def timed_forward(self) -> list[tuple[Step, float]]:
+        """Run the forward pass, waiting for each step; return the steps and the seconds of each."""
+        self._begin_forward()
+        seconds: list[float] = []
+        calls = [self._timed(call, seconds) for call in self._forward_calls]
+        self._execute(calls, self._steps)
+        return list(zip(self._steps, seconds, strict=False))
+
+    def _timed(self, call: Call, seconds: list[float]) -> Call:
+        def timed() -> Any:
+            start = perf_counter()
+            status = call()
+            self._arena.backend.synchronize()
+            seconds.append(perf_counter() - start)
+            return status
+
+        return timed
+
+    def _begin_forward(self) -> None:
         if self._generation != self._arena.generation:
             self._lower()
         self._arena.owner = self._token
         if self._clock != Version.clock:
             self._refresh()
-        self._execute(self._forward_calls, self._steps)
 
     def backward(self, head_gradients: Sequence[Array | None]) -> None:
         """Run the backward pass of the forward pass that ran last.

@@ -12,7 +12,7 @@ from core.executor.primitives import Reorder
 from core.profiler.recorder import Recorder
 from core.profiler.statistics import KERNEL
 
-__all__ = ["Label", "label_of", "recorded"]
+__all__ = ["OPERATOR", "Label", "label_of", "recorded"]
 
 OPERATOR, REORDER = "operator", "layout reorder"
 

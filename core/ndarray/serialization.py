@@ -9,8 +9,8 @@ from __future__ import annotations
 import io
 import os
 import struct
-from collections.abc import Sequence
-from typing import Any, BinaryIO
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO, TypeVar
 
 from core.device import Context
 from core.errors import MXNetError
@@ -20,7 +20,9 @@ from core.ndarray.np_shape import is_np_shape
 from core.ndarray.sparse_array import STORAGE_CLASSES
 from core.ndarray.stored import Source, StoredArray, read_array, write_array
 
-__all__ = ["dumps", "load", "load_frombuffer", "read_list", "save", "write_list"]
+__all__ = ["dumps", "load", "load_frombuffer", "read_entries", "read_list", "save", "write_list"]
+
+T = TypeVar("T")
 
 LIST_MAGIC = 0x112
 
@@ -92,6 +94,11 @@ def read_list(source: Source) -> tuple[list[StoredArray], list[str]]:
     Raises:
         FormatError: names the part, what was got and expected.
     """
+    return read_entries(source, read_array)
+
+
+def read_entries(source: Source, read: Callable[[Source], T]) -> tuple[list[T], list[str]]:
+    """Read a whole list, each array by a function; see ``read_list``."""
     magic, _, count = source.unpack("QQQ", "header")
     if magic != LIST_MAGIC:
         raise source.error(
@@ -100,7 +107,7 @@ def read_list(source: Source) -> tuple[list[StoredArray], list[str]]:
     arrays = []
     for index in range(count):
         source.part = f"array {index} of {count}"
-        arrays.append(read_array(source))
+        arrays.append(read(source))
     source.part = "names"
     (name_count,) = source.unpack("Q", "count")
     if name_count not in (0, count):

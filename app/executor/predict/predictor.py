@@ -25,7 +25,7 @@ from app.link.protocols import Arrays
 from core.backends import backend_of
 from core.device import Context
 from core.errors import ShapeError
-from core.executor import Executor
+from core.executor import Executor, StepTime
 from core.io import DataDesc
 from core.ndarray import NDArray
 from core.symbol import Symbol
@@ -208,7 +208,7 @@ class Predictor:
                 fewer in all.
         """
         rows = sum(count for _, count in batch)
-        size = next(size for size in self.sizes if size >= rows) if self.has_rows else rows
+        size = self._size_for(rows)
         bound = self._bound(size)
         began = time.perf_counter()
         self._gather(bound, batch, rows)
@@ -226,6 +226,17 @@ class Predictor:
             )
             start += count
         return BatchRun(found, rows, ready - began, ended - ready, ended)
+
+    def timed_run(self, rows: int) -> tuple[float, list[StepTime]]:
+        """Run a batch of ones as predictions do, and again step by step; return both times."""
+        bound, batch = self._bound(self._size_for(rows)), [(self._ones(rows), rows)]
+        self._gather(bound, batch, rows)
+        began = time.perf_counter()
+        self._forward(bound)
+        return time.perf_counter() - began, bound.executor.timed_forward()
+
+    def _size_for(self, rows: int) -> int:
+        return next(size for size in self.sizes if size >= rows) if self.has_rows else rows
 
     @property
     def can_join(self) -> bool:

@@ -188,6 +188,13 @@ CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
     ),
     (lambda c: c.apply_bucket_plan("m", 4), "POST /v1/modules/m/buckets/plan?k=4", None),
     (lambda c: c.warm_up_module("m"), "POST /v1/modules/m/warm_up", None),
+    (lambda c: c.graph("m", "20"), "GET /v1/modules/m/graph?bucket=20", None),
+    (lambda c: c.profile("m", runs=3), "POST /v1/modules/m/profile", {"runs": 3}),
+    (
+        lambda c: c.param_summary("m", 2, against=1),
+        "GET /v1/modules/m/param_summary?checkpoint=2&against=1",
+        None,
+    ),
     (lambda c: c.bucket_plan("m", 4), "GET /v1/modules/m/buckets/plan?k=4", None),
     (lambda c: c.jobs(module="m"), "GET /v1/jobs?module=m", None),
     (

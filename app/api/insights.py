@@ -1,0 +1,110 @@
+"""Looking into modules: their graphs, what their steps take, figures of their parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from fastapi import APIRouter, Query, Request
+from pydantic import ConfigDict, Field
+
+from app.api.bodies import read_object
+from app.api.conditional import IF_MATCH
+from app.api.dependencies import ModuleName, ServicesOf
+from app.api.insight_views import GraphView, ParamSummaryView, ProfileView
+from app.api.openapi import json_body, problems
+from app.domain.codec import STRICT_FIELDS
+from app.domain.names import BucketKey
+from app.domain.versions import LIVE
+from app.link import calls
+
+__all__ = ["ProfileBody", "router"]
+
+router = APIRouter(prefix="/v1/modules/{module}", tags=["modules"])
+
+_MOST_RUNS = 100
+_MOST_BINS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileBody:
+    """What to measure.
+
+    Attributes:
+        bucket: its key; the default one's if absent.
+        batch: examples of a pass; as many as bound if absent.
+        runs: passes at most.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT_FIELDS
+
+    bucket: BucketKey | None = None
+    batch: Annotated[int, Field(ge=1, le=1 << 16)] | None = None
+    runs: Annotated[int, Field(ge=1, le=_MOST_RUNS)] = 10
+
+
+@router.get("/graph", summary="Describe a module's graph", responses=problems(404, 422, 503))
+async def get_graph(
+    module: ModuleName,
+    services: ServicesOf,
+    bucket: Annotated[
+        str | None, Query(description="Key of a bucket; the default one's if absent.")
+    ] = None,
+) -> GraphView:
+    """Return a bucket's graph with inferred shapes; parameters stand at what reads them.
+
+    Without shapes bound there are those alone that the symbol says itself.
+    """
+    record = await services.access.record(module)
+    call = calls.DescribeGraph(module=record.name, bucket=bucket)
+    reply = await services.access.ask(record, call)
+    reply.release()
+    return GraphView(**reply.result)
+
+
+@router.post(
+    "/profile",
+    summary="Measure what each step takes",
+    openapi_extra=json_body(ProfileBody, {"runs": 10, "batch": 1}),
+    responses=problems(400, 404, 409, 412, 413, 415, 422, 503, 507),
+    dependencies=IF_MATCH,
+)
+async def profile_module(module: ModuleName, request: Request, services: ServicesOf) -> ProfileView:
+    """Run passes over ones as predictions do, and tell what each step took on the device.
+
+    Predictions and fits go on between two passes; nothing of the module changes. After five
+    seconds no further pass begins. Operators that ran as one have one time: `nodes` names them.
+    """
+    body = await read_object(request, ProfileBody)
+    await services.access.check_expected(module)
+    record = await services.access.record(module)
+    call = calls.ProfileModule(
+        module=record.name, bucket=body.bucket, batch=body.batch, runs=body.runs
+    )
+    reply = await services.access.ask_at(module, "predict", call)
+    reply.release()
+    return ProfileView(**reply.result)
+
+
+@router.get(
+    "/param_summary",
+    summary="Figures of the parameters",
+    responses=problems(404, 409, 422, 503),
+)
+async def summarize_params(
+    module: ModuleName,
+    services: ServicesOf,
+    checkpoint: Annotated[
+        str, Query(description="`live` for the parameters in training, or a checkpoint's tag.")
+    ] = LIVE,
+    against: Annotated[
+        str | None, Query(description="Tag of another checkpoint, to compare with.")
+    ] = None,
+    bins: Annotated[int, Query(ge=1, le=_MOST_BINS, description="Of the histograms.")] = 32,
+) -> ParamSummaryView:
+    """Return norm, moments, extremes and histogram of each parameter, beside those of another time.
+
+    Of parameters that train meanwhile, each is of one moment. Figures of checkpoints are kept.
+    """
+    found = await services.summaries.summarize(module, checkpoint, against, bins)
+    return ParamSummaryView(checkpoint=checkpoint, against=against, **found)

@@ -1,0 +1,95 @@
+"""Figures of one array, in little memory beside it: norm, moments, extremes, histogram."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["figures_of", "relative_change", "span_of"]
+
+_CHUNK = 1 << 18
+
+Values = npt.NDArray[Any]
+Span = tuple[float, float]
+
+
+def span_of(values: Values) -> Span | None:
+    """Return the least and the largest finite value; None where there is none."""
+    low, high = math.inf, -math.inf
+    for chunk in _finite_chunks(values):
+        if chunk.size:
+            low, high = min(low, float(chunk.min())), max(high, float(chunk.max()))
+    return None if low > high else (low, high)
+
+
+def figures_of(values: Values, bins: int, span: Span | None) -> dict[str, Any]:
+    """Return the figures of an array.
+
+    Args:
+        values: of any numbers.
+        bins: of the histogram.
+        span: from where to where it goes; None for no histogram.
+
+    Returns:
+        ``nan`` and ``infinite``: how many elements are no numbers; of the others ``norm``,
+        ``mean``, ``std``, ``min``, ``max`` (None where there are none) and ``histogram``.
+    """
+    own = span_of(values)
+    facts: dict[str, Any] = {
+        "nan": sum(int(np.isnan(chunk).sum()) for chunk in _chunks(values)),
+        "infinite": sum(int(np.isinf(chunk).sum()) for chunk in _chunks(values)),
+        "histogram": None if span is None else _histogram(values, bins, span),
+    }
+    if own is None:
+        return facts | dict.fromkeys(("norm", "mean", "std", "min", "max"))
+    count = values.size - facts["nan"] - facts["infinite"]
+    mean = math.fsum(float(chunk.sum()) for chunk in _finite_chunks(values)) / count
+    squares = math.fsum(float(np.dot(chunk, chunk)) for chunk in _finite_chunks(values))
+    spread = math.fsum(float(((chunk - mean) ** 2).sum()) for chunk in _finite_chunks(values))
+    return facts | {
+        "norm": math.sqrt(squares),
+        "mean": mean,
+        "std": math.sqrt(spread / count),
+        "min": own[0],
+        "max": own[1],
+    }
+
+
+def relative_change(values: Values, before: Values) -> float | None:
+    """Return the norm of the difference by the norm before, where both are finite.
+
+    None where the shapes differ, or there was nothing but zeros.
+    """
+    if values.shape != before.shape:
+        return None
+    moved = total = 0.0
+    for new, old in zip(_chunks(values), _chunks(before), strict=True):
+        both = np.isfinite(new) & np.isfinite(old)
+        difference, old = new[both] - old[both], old[both]
+        moved += float(np.dot(difference, difference))
+        total += float(np.dot(old, old))
+    return math.sqrt(moved / total) if total > 0 else None
+
+
+def _histogram(values: Values, bins: int, span: Span) -> dict[str, Any]:
+    counts = np.zeros(bins, np.int64)
+    edges = np.histogram_bin_edges(np.asarray(span), bins, span)
+    for chunk in _finite_chunks(values):
+        counts += np.histogram(chunk, bins, (edges[0], edges[-1]))[0]
+    return {"low": float(edges[0]), "high": float(edges[-1]), "counts": counts.tolist()}
+
+
+def _chunks(values: Values) -> Iterator[npt.NDArray[np.float64]]:
+    flat = values.reshape(-1)
+    for start in range(0, flat.size, _CHUNK):
+        yield flat[start : start + _CHUNK].astype(np.float64)
+
+
+def _finite_chunks(values: Values) -> Iterator[npt.NDArray[np.float64]]:
+    for chunk in _chunks(values):
+        finite = np.isfinite(chunk)
+        yield chunk if finite.all() else chunk[finite]

@@ -1,0 +1,127 @@
+"""How long each step of a plan takes, and which nodes of the graph it computes.
+
+The compiler makes one step of several nodes, drops nodes that leave nothing to compute, and adds
+steps of its own. Values keep the names that the graph gives them, which tells what became of each
+node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from typing import NamedTuple
+
+from core.executor.ir import Program, Step
+from core.executor.profile import OPERATOR, label_of
+from core.executor.trace import Graph
+from core.profiler.statistics import KERNEL
+from core.symbol.graph import Node
+
+__all__ = ["StepTime", "nodes_of_steps", "timed_steps"]
+
+
+class StepTime(NamedTuple):
+    """What one step of a pass took.
+
+    Attributes:
+        operator: as profiles call it; ``layout reorder`` for a copy into another order of memory.
+        kernel: what computed it; ``reference`` for the operator's own.
+        copied: name of the value that a layout reorder copies, else empty.
+        nodes: names of the graph's nodes that it computes, together; none for a step that the
+            compiler added.
+        seconds: until the device was done.
+    """
+
+    operator: str
+    kernel: str
+    copied: str
+    nodes: tuple[str, ...]
+    seconds: float
+
+
+def timed_steps(
+    graph: Graph, program: Program, taken: Sequence[tuple[Step, float]]
+) -> list[StepTime]:
+    """Return what the steps of a forward pass are, and took.
+
+    Args:
+        graph: what the program computes.
+        program: the program.
+        taken: the steps that ran, in order, with their seconds.
+    """
+    nodes = nodes_of_steps(graph, program)
+    return [_described(step, nodes[step], seconds) for step, seconds in taken]
+
+
+def nodes_of_steps(graph: Graph, program: Program) -> dict[Step, tuple[str, ...]]:
+    """Return the names of the nodes that each forward step computes, in the graph's order.
+
+    A node whose output no step writes is computed with those that read from it, unless it only
+    gives a value another shape. Steps that hand on what the graph has no name for do together
+    what the nodes of all of them do.
+    """
+    known = {name: node for node in graph.nodes for name in _output_names(node)}
+    steps = [step for step in program.forward_steps if not _is_added(step)]
+    parts = _joined(steps, program, known.keys())
+    writers = _writers(steps, program, known.keys())
+    views = {value.name for value in program.values if value.is_view}
+    found: dict[Step, list[str]] = {step: [] for step in program.forward_steps}
+    steps_of: dict[Node, list[Step]] = {}
+    readers: dict[Node, list[Node]] = {}
+    order = {step: position for position, step in enumerate(steps)}
+    for node in reversed(graph.nodes):  # those that read from a node come before it
+        outputs = list(_output_names(node))
+        own = [step for name in outputs for step in writers.get(name, ())]
+        later = [step for reader in readers.get(node, ()) for step in steps_of[reader]]
+        steps_of[node] = own or later
+        for source, _ in node.inputs:
+            readers.setdefault(source, []).append(node)
+        is_view = not own and any(name in views for name in outputs)
+        if steps_of[node] and not (node.is_variable or is_view):
+            for step in parts[min(steps_of[node], key=order.__getitem__)]:
+                found[step].append(node.name)
+    return {step: tuple(reversed(names)) for step, names in found.items()}
+
+
+def _is_added(step: Step) -> bool:
+    """Tell whether a step only copies into another order of memory."""
+    return label_of(step).category != OPERATOR
+
+
+def _output_names(node: Node) -> Iterator[str]:
+    if not node.is_variable:
+        yield from (node.output_name(index) for index in range(node.output_count()))
+
+
+def _writers(steps: Iterable[Step], program: Program, known: Set[str]) -> dict[str, list[Step]]:
+    """Return the steps by the name of what they write, under any name that the graph has for it."""
+    writer = {value: step for step in steps for value in step.writes()}
+    found: dict[str, list[Step]] = {}
+    for value in program.values:
+        data = program.data(value.id)
+        is_own = data == value.id or program.values[data].name not in known
+        if data in writer and is_own and value.name in known:
+            found.setdefault(value.name, []).append(writer[data])
+    return found
+
+
+def _joined(steps: Sequence[Step], program: Program, known: Set[str]) -> dict[Step, list[Step]]:
+    """Return for each step it and those that it hands nameless values to, or gets them from."""
+    writer = {value: step for step in steps for value in step.writes()}
+    together = {step: [step] for step in steps}
+    for step in steps:
+        for value in step.reads():
+            source = writer.get(value)
+            if source is None or program.values[value].name in known:
+                continue
+            one, other = together[source], together[step]
+            if one is not other:
+                one += other
+                together |= dict.fromkeys(other, one)
+    return together
+
+
+def _described(step: Step, nodes: tuple[str, ...], seconds: float) -> StepTime:
+    label = label_of(step)
+    if label.category != OPERATOR:
+        return StepTime(label.category, "copy", step.node, nodes, seconds)
+    return StepTime(label.name, label.detail[KERNEL], "", nodes, seconds)

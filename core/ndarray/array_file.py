@@ -1,0 +1,96 @@
+"""A ``.params`` file whose arrays are read one at a time, when they are asked for."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from core.device import Context
+from core.errors import FormatError, MXNetError
+from core.ndarray.serialization import read_entries
+from core.ndarray.sparse_array import STORAGE_CLASSES
+from core.ndarray.stored import Source, StoredArray, read_array
+from core.types import Shape
+
+__all__ = ["ArrayFile"]
+
+
+class ArrayFile:
+    """The arrays of a file by name.
+
+    Attributes:
+        names: in the order of the file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Look where each array begins; none is read.
+
+        Raises:
+            FormatError: truncated, damaged, no such file format, or no names.
+            MXNetError: the file cannot be read.
+        """
+        self._path = os.fspath(path)
+        try:
+            with open(self._path, "rb") as stream:
+                size = os.fstat(stream.fileno()).st_size
+                source = _Passing(stream, size, self._path)
+                places: list[int] = []
+
+                def pass_over(source: Source) -> None:
+                    places.append(stream.tell())
+                    read_array(source)
+
+                _, names = read_entries(source, pass_over)
+        except OSError as error:
+            raise MXNetError(f"cannot read {self._path!r}: {error}") from error
+        if places and not names:
+            raise FormatError(f"{self._path}: the arrays have no names")
+        self._places = dict(zip(names, places, strict=True))
+        self._size = size
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the arrays, in the order of the file."""
+        return list(self._places)
+
+    def read(self, name: str) -> np.ndarray[Any, Any]:
+        """Return one array, sparse ones in full.
+
+        Raises:
+            FormatError: it is damaged.
+            MXNetError: the file cannot be read.
+        """
+        try:
+            with open(self._path, "rb") as stream:
+                stream.seek(self._places[name])
+                left = self._size - self._places[name]
+                source = Source(stream, left, f"{self._path}: {name}")
+                return _in_full(read_array(source))
+        except OSError as error:
+            raise MXNetError(f"cannot read {self._path!r}: {error}") from error
+
+
+class _Passing(Source):
+    """Passes over elements, and reads all else."""
+
+    def __init__(self, stream: BinaryIO, size: int, name: str) -> None:
+        super().__init__(stream, size, name)
+        self._passed = stream
+
+    def array(self, shape: Shape, dtype: np.dtype[Any], what: str) -> np.ndarray[Any, Any]:
+        if what != "elements":
+            return super().array(shape, dtype, what)  # indices, which are compared
+        outline = np.broadcast_to(np.zeros((), dtype), shape)
+        self._need(outline.size * dtype.itemsize, what)
+        self._passed.seek(outline.size * dtype.itemsize, os.SEEK_CUR)
+        return outline
+
+
+def _in_full(stored: StoredArray) -> np.ndarray[Any, Any]:
+    if stored.stype == "default":
+        return stored.data
+    array = STORAGE_CLASSES[stored.stype]()
+    array.restore(stored, Context("cpu", 0))
+    return array.asnumpy()
