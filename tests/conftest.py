@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,16 @@ import pytest
 from oracle.shared import SHARED
 
 pytest_plugins = ["workers"]
+
+
+def pytest_configure() -> None:
+    """Let a client of httpx be made in no time, here and in processes begun by tests.
+
+    To read the certificates of the whole world takes 20 ms, and tests make thousands of clients.
+    A folder is read only when a certificate is looked for.
+    """
+    os.environ.pop("SSL_CERT_FILE", None)
+    os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 
 
 @pytest.fixture(scope="session")
