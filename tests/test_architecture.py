@@ -33,6 +33,7 @@ CORE_LAYERS = [
         "monitor",
         "callback",
         "visualization",
+        "onnx_export",
     },
     {"module", "gluon", "model", "executor_manager", "image", "misc"},
     {"testing", "test_utils"},

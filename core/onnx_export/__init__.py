@@ -1,0 +1,43 @@
+"""Write a symbol with its parameters as an ONNX model.
+
+Needs the package ``onnx``. Each operator's form is a small function, in the file of its family;
+what ONNX cannot say is a ``ConversionError`` that names the node, its operator and why.
+"""
+
+from __future__ import annotations
+
+from core.onnx_export import (
+    constants,
+    convolution,
+    dense,
+    elementwise,
+    indexing,
+    normalization,
+    outputs,
+    pooling,
+    recurrent,
+    reductions,
+    sequences,
+    shaping,
+)
+from core.onnx_export.conversion import ConversionError
+from core.onnx_export.export import Export, export_onnx
+from core.onnx_export.graph import OPSET
+
+__all__ = ["OPSET", "ConversionError", "Export", "export_onnx"]
+
+# Imported for the converters that they declare.
+_FAMILIES = (
+    constants,
+    convolution,
+    dense,
+    elementwise,
+    indexing,
+    normalization,
+    outputs,
+    pooling,
+    recurrent,
+    reductions,
+    sequences,
+    shaping,
+)

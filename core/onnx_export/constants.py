@@ -1,0 +1,48 @@
+"""Tensors that follow from shapes alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.device import cpu
+from core.ndarray.execute import execute
+from core.onnx_export.conversion import Call, converts
+from core.ops.contrib.multibox import MultiBoxPrior
+from core.ops.identity import ShapeArray, SizeArray
+from core.ops.init import ArangeLike, Full, Ones, Zeros
+
+
+@converts(Zeros, Ones, Full)
+def _filled(call: Call, op: Zeros | Ones | Full) -> str:
+    # One value is repeated: the shape may depend on the batch, which none of the three reads.
+    values = {Zeros: 0.0, Ones: 1.0}
+    value = op.value if isinstance(op, Full) else values[type(op)]
+    return call.expanded(call.number(value), call.output)
+
+
+@converts(ShapeArray, reads=(0,))
+def _shape_array(call: Call, op: ShapeArray) -> str:
+    return call.shape_vector(call.data)
+
+
+@converts(SizeArray, reads=(0,))
+def _size_array(call: Call, op: SizeArray) -> str:
+    return call.emit("ReduceProd", call.shape_vector(call.data), axes=[0], keepdims=1)
+
+
+@converts(ArangeLike, reads=(0,))
+def _arange_like(call: Call, op: ArangeLike) -> str:
+    return _computed(call, op)
+
+
+@converts(MultiBoxPrior, reads=(0,))
+def _multi_box_prior(call: Call, op: MultiBoxPrior) -> str:
+    return _computed(call, op)
+
+
+def _computed(call: Call, op: ArangeLike | MultiBoxPrior) -> str:
+    """Return what the operator makes of any data of this shape, as a constant."""
+    if not call.output.is_static:
+        raise call.cannot("its length depends on the batch size")
+    (out,) = execute(op, cpu(), [np.zeros(call.data.shape, call.data.dtype)])
+    return call.constant(out, out.dtype)

@@ -1,0 +1,200 @@
+"""An ONNX graph while it is made: nodes, constants, and what is known of each tensor."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from core.types import DType, Shape
+
+__all__ = ["INT64", "OPSET", "Graph", "Tensor", "onnx_type"]
+
+OPSET = 17
+"""The first with LayerNormalization; ONNX Runtime reads it since 1.12."""
+
+_IR_VERSION = 8
+INT64 = np.dtype("int64")
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensor:
+    """What is known of a tensor.
+
+    Attributes:
+        name: in the ONNX graph; empty for one that is yet to be made.
+        shape: at the batch size of the export.
+        dynamic: for each axis whether its length is a multiple of a batch size known only when the
+            model runs.
+        dtype: of the elements.
+        values: those of a constant.
+    """
+
+    name: str
+    shape: Shape
+    dynamic: tuple[bool, ...]
+    dtype: DType
+    values: np.ndarray[Any, Any] | None = None
+
+    @property
+    def rank(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        """True where every length is known."""
+        return not any(self.dynamic)
+
+
+@dataclasses.dataclass
+class _Node:
+    kind: str
+    inputs: Sequence[str]
+    outputs: list[str]
+    attributes: Mapping[str, Any]
+
+
+class Graph:
+    """Collects nodes in the order in which they run.
+
+    Args:
+        batch: the batch size that the shapes of tensors are given for.
+        batch_source: an input and its axis whose length is the batch size; None where it is fixed.
+        names: those that inputs and parameters have already.
+    """
+
+    def __init__(
+        self, batch: int, batch_source: tuple[str, int] | None, names: Iterable[str]
+    ) -> None:
+        self._batch = batch
+        self._source = batch_source
+        self._batch_size: str | None = None
+        self._nodes: list[_Node] = []
+        self._constants: dict[str, np.ndarray[Any, Any]] = {}
+        self._small: dict[tuple[str, Shape, bytes], str] = {}
+        self._names = set(names)
+        self._made: set[str] = set()
+        self._renamed: dict[str, str] = {}
+
+    def emit(
+        self, kind: str, *inputs: str, hint: str, outputs: int = 1, **attributes: Any
+    ) -> list[str]:
+        """Add a node; return the names of its outputs."""
+        names = [self._fresh(f"{hint}_{kind.lower()}") for _ in range(outputs)]
+        self._made.update(names)
+        self._nodes.append(_Node(kind, inputs, names, attributes))
+        return names
+
+    def constant(self, values: Any, dtype: Any, hint: str) -> str:
+        """Return the name of a constant; equal small ones are one."""
+        array = np.ascontiguousarray(np.asarray(values, dtype)).reshape(np.shape(values))
+        key = (array.dtype.str, array.shape, array.tobytes() if array.size <= 16 else b"")
+        if array.size <= 16 and key in self._small:
+            return self._small[key]
+        name = self._fresh(f"{hint}_constant")
+        self._constants[name] = array
+        if array.size <= 16:
+            self._small[key] = name
+        return name
+
+    def parameter(self, name: str, values: np.ndarray[Any, Any]) -> None:
+        """Give a parameter its values; it becomes part of the model where a node reads it."""
+        self._constants[name] = values
+
+    def as_output(self, name: str, wanted: str) -> str:
+        """Return the name that a tensor has as an output of the model: the one wanted if it can.
+
+        What is no node's, or is an output already, is copied.
+        """
+        if name in self._renamed or name not in self._made:
+            (name,) = self.emit("Identity", name, hint=wanted)
+        self._renamed[name] = wanted if wanted not in self._names else self._fresh(wanted)
+        self._names.add(wanted)
+        return name
+
+    def shape_vector(self, tensor: Tensor, hint: str) -> str:
+        """Return the name of the tensor's shape, as a vector of int64."""
+        if tensor.is_static:
+            return self.constant(list(tensor.shape), INT64, hint)
+        parts = []
+        for length, dynamic in zip(tensor.shape, tensor.dynamic, strict=True):
+            factor = self.constant([length // self._batch if dynamic else length], INT64, hint)
+            if dynamic:
+                (factor,) = self.emit("Mul", self._size_of_batch(hint), factor, hint=hint)
+            parts.append(factor)
+        return self.emit("Concat", *parts, hint=hint, axis=0)[0]
+
+    def _size_of_batch(self, hint: str) -> str:
+        assert self._source is not None
+        if self._batch_size is None:
+            name, axis = self._source
+            (self._batch_size,) = self.emit("Shape", name, hint=hint, start=axis, end=axis + 1)
+        return self._batch_size
+
+    def _fresh(self, wanted: str) -> str:
+        name, number = wanted, 1
+        while name in self._names:
+            number += 1
+            name = f"{wanted}_{number}"
+        self._names.add(name)
+        return name
+
+    def to_model(
+        self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], producer: tuple[str, str]
+    ) -> ModelProto:
+        """Return the model of everything emitted; producer is a name and a version."""
+
+        def final(name: str) -> str:
+            return self._renamed.get(name, name)
+
+        nodes = [
+            helper.make_node(
+                node.kind,
+                [final(one) for one in node.inputs],
+                [final(one) for one in node.outputs],
+                name=final(node.outputs[0]),
+                **node.attributes,
+            )
+            for node in self._nodes
+        ]
+        read = {name for node in self._nodes for name in node.inputs}
+        initializers = [
+            numpy_helper.from_array(values, name)
+            for name, values in self._constants.items()
+            if name in read
+        ]
+        graph = helper.make_graph(
+            nodes,
+            "modserve",
+            [self._value_info(one) for one in inputs],
+            [self._value_info(one) for one in outputs],
+            initializer=initializers,
+        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
+        model.ir_version = _IR_VERSION
+        model.producer_name, model.producer_version = producer
+        return model
+
+    def _value_info(self, tensor: Tensor) -> ValueInfoProto:
+        lengths: list[int | str] = [
+            self._symbolic(length) if dynamic else length
+            for length, dynamic in zip(tensor.shape, tensor.dynamic, strict=True)
+        ]
+        return helper.make_tensor_value_info(
+            self._renamed.get(tensor.name, tensor.name), onnx_type(tensor.dtype), lengths
+        )
+
+    def _symbolic(self, length: int) -> str:
+        factor = length // self._batch
+        return "batch" if factor == 1 else f"{factor}*batch"
+
+
+def onnx_type(dtype: DType) -> int:
+    """Return ONNX's number of a dtype."""
+    if dtype.name == "bfloat16":
+        return int(TensorProto.BFLOAT16)
+    return int(helper.np_dtype_to_tensor_dtype(dtype))

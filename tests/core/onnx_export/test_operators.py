@@ -1,0 +1,89 @@
+"""Every operator that has a form in ONNX against ONNX Runtime, on the cases made for MXNet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+import pytest
+
+from core.device import cpu
+from core.ndarray.execute import execute
+from core.onnx_export import ConversionError, export_onnx
+from core.ops import Operator
+from core.symbol import Symbol
+from core.symbol.graph import Entry, Node
+from oracle.case import Case, cases_of, families
+from oracle.run_operator import parse
+from served.onnx_models import run_onnx
+
+_PARAMETERS = ("weight", "bias", "gamma", "beta", "moving_mean", "moving_var", "parameters")
+
+_NAN_DIFFERS = {
+    "max_nan",  # reductions pass NaN over, as MXNet's do
+    "sign_special",  # the sign of NaN is 0
+}
+
+
+def _arrays(case: Case) -> dict[str, np.ndarray]:
+    """Return inputs and states; float32 for float64, of which ONNX Runtime has few kernels."""
+    made = {**case.make_inputs(), **case.make_aux()}
+    return {
+        name: one.astype("float32") if one.dtype == "float64" else one for name, one in made.items()
+    }
+
+
+def _symbol(op: Operator, names: list[str]) -> Symbol:
+    node = Node(op, "node", {}, [Entry(Node(None, name), 0) for name in names])
+    return Symbol([Entry(node, one) for one in range(node.visible_outputs())])
+
+
+def _is_comparable(case: Case) -> bool:
+    return case.id not in _NAN_DIFFERS and not any(
+        "float64" in str(value) for value in case.attrs.values()
+    )
+
+
+def _compared(family: str) -> Iterator[tuple[Case, str | None]]:
+    """Yield the cases that can be exported, each with what is wrong with its numbers."""
+    for case in filter(_is_comparable, cases_of(family)):
+        op, arrays = parse(case), _arrays(case)
+        names = list(arrays) if case.positional else list(op.input_names())
+        parameters = {name: arrays[name] for name in names if name in _PARAMETERS}
+        inputs = {name: arrays[name] for name in names if name not in parameters}
+        try:
+            made = export_onnx(
+                _symbol(op, names),
+                parameters,
+                {name: one.shape for name, one in inputs.items()},
+                dtypes={name: one.dtype for name, one in inputs.items()},
+                batch_axes=dict.fromkeys(inputs, -1),
+            )
+        except ConversionError:
+            continue
+        onnx.checker.check_model(made.model, full_check=True)
+        with np.errstate(all="ignore"):
+            expected = execute(op, cpu(), [arrays[name] for name in names])
+        yield case, _difference(run_onnx(made.model, arrays), expected)
+
+
+def _difference(got: list[np.ndarray], expected: list[np.ndarray]) -> str | None:
+    for one, other in zip(got, expected, strict=False):
+        if (one.shape, one.dtype) != (other.shape, other.dtype):
+            return f"{one.dtype} {one.shape}, expected {other.dtype} {other.shape}"
+        finite = np.isfinite(other)
+        if not (np.isfinite(one) == finite).all():
+            return f"{one}, expected {other}"
+        tolerance = 2e-3 if other.dtype == "float16" else 1e-5
+        wide = other[finite].astype("float64")
+        most = float(np.abs(one[finite] - wide).max(initial=0))
+        if most > tolerance * max(1e-6, np.abs(wide).max(initial=0)):
+            return f"differs by {most}"
+    return None
+
+
+@pytest.mark.parametrize("family", families())
+def test_equals_our_engine(family: str) -> None:
+    wrong = {case.id: fault for case, fault in _compared(family) if fault is not None}
+    assert wrong == {}
