@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.commands.asking import LOCAL, AsJson, Key, Url, asking, fail
+from app.commands.onnx_files import write_onnx
 from app.commands.printing import Column, age, number, print_rows, print_value, size
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Form(StrEnum):
     MXNET = "mxnet"
     SAFETENSORS = "safetensors"
     NPZ = "npz"
+    ONNX = "onnx"
 
 
 def _metrics(checkpoint: Mapping[str, Any]) -> str:
@@ -88,7 +90,10 @@ def export_checkpoint(
     tag: Annotated[str, typer.Argument(help="Of the checkpoint: 12, or newest.")] = "newest",
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path(),
     form: Annotated[
-        Form, typer.Option("--format", help="MXNet's files, or the parameters alone.")
+        Form,
+        typer.Option(
+            "--format", help="MXNet's files, the parameters alone, or the whole as an ONNX model."
+        ),
     ] = Form.MXNET,
     url: Url = LOCAL,
     key: Key = None,
@@ -101,6 +106,8 @@ def export_checkpoint(
             for name in found["files"]:
                 client.get_checkpoint_file(module, found["tag"], name, out / name)
                 typer.echo(out / name)
+        elif form is Form.ONNX:
+            typer.echo(write_onnx(client, module, found, out))
         else:
             typer.echo(_convert(client, module, found, out, form))
 

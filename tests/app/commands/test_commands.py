@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from safetensors.numpy import load_file
 from typer.testing import CliRunner, Result
 
+import core as mx
 from app.cli import app
 from app.client import Client
 from app.client.local_server import ServerProcess, running_server
 from core.ndarray import load
+from served.onnx_models import run_onnx
 from served.perceptron import BATCH, perceptron
 from served.processes import ENVIRONMENT, wait_until
 from served.trainings import examples
@@ -133,6 +136,33 @@ def test_a_checkpoint_goes_out_and_in_again(trained: Any, tmp_path: Path) -> Non
     moved.write_bytes(params.read_bytes())
     assert trained("checkpoints", "import", "copy", moved, "--load").stdout
     assert json.loads(trained("modules", "show", "copy").stdout)["checkpoint"] == "7"
+
+
+def test_a_checkpoint_goes_out_as_an_onnx_model(
+    trained: Any, server: ServerProcess, tmp_path: Path
+) -> None:
+    arguments = ("checkpoints", "export", "net", "--out", tmp_path, "--format", "onnx")
+    path = Path(trained(*arguments).stdout.strip())
+    assert path == tmp_path / "net-2.onnx"
+    rows = examples()["data"][:5].astype("f")
+    with Client(server.url) as client:
+        expected = client.predict("net", data=rows)["softmax_output"]
+    (got,) = run_onnx(onnx.load(path), {"data": rows})
+    np.testing.assert_allclose(got, expected, atol=1e-6)
+
+
+def test_what_onnx_cannot_say_is_a_line(ask: Any, server: ServerProcess, tmp_path: Path) -> None:
+    pooled = mx.sym.Pooling(
+        mx.sym.Variable("data"), kernel=(2, 2), pool_type="lp", p_value=2, name="pool"
+    )
+    net = mx.sym.FullyConnected(pooled, num_hidden=2, name="fc")
+    with Client(server.url) as client:
+        client.create_module("net", net.tojson(), label_names=[])
+        client.bind("net", [{"name": "data", "shape": [2, 1, 4, 4]}])
+        client.init_params("net", initializer="xavier")
+        client.save_checkpoint("net", 1)
+    arguments = ("checkpoints", "export", "net", "--out", tmp_path, "--format", "onnx")
+    assert "Pooling 'pool' cannot be written as ONNX" in ask(*arguments, status=3).stderr
 
 
 def test_predictions_are_printed_and_written(
