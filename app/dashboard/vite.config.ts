@@ -1,9 +1,19 @@
-import { defineConfig } from "vite";
+import { defineConfig, type Plugin } from "vite";
+
+/** Leaves out of uPlot what no chart here draws: it hangs all its kinds of lines on one object. */
+function withoutUnusedLines(): Plugin {
+  const unused = /\(paths\.(stepped|bars|spline) .*;/g;
+  return {
+    name: "without-unused-lines",
+    transform: (code, id) => (id.includes("uPlot.esm") ? code.replace(unused, "") : null),
+  };
+}
 
 // Pages are served at `/` and `/docs`, what they load at `/static/`: all by relative addresses, so
 // that a proxy may put the server below any path.
 export default defineConfig({
   base: "./",
+  plugins: [withoutUnusedLines()],
   build: {
     outDir: "../static",
     emptyOutDir: true,
@@ -11,7 +21,11 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     target: ["chrome123", "firefox120", "safari17.5"],
-    rolldownOptions: { input: ["index.html", "docs.html"] },
+    rolldownOptions: {
+      input: ["index.html", "docs.html"],
+      // One file for what leads from a model's files to its answers: they share their parts.
+      output: { codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: "models", test: /src.(upload|train|try|api.upload)./ }] } },
+    },
   },
   worker: { format: "es" },
   experimental: {

@@ -121,6 +121,22 @@ def ask(url: str, key: str, ending: threading.Event) -> None:
 
 
 @pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server that asks for no key, and has nothing yet."""
+    with running_server(tmp_path_factory.mktemp("server"), environment=ENVIRONMENT) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: ServerProcess) -> Iterator[Client]:
+    """A client of that server, which has no modules afterwards."""
+    with Client(server.url) as client:
+        yield client
+        for module in client.modules():
+            client.delete_module(module["name"])
+
+
+@pytest.fixture(scope="module")
 def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where screenshots go: SCREENSHOTS, else a temporary folder."""
     named = os.environ.get("SCREENSHOTS")

@@ -3,64 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from app.client import Client
 from served import lenet
+from served.browser import MOST_SHIFT, NARROW, SHIFTS, WIDE, browsing, faults_of, serious
 from served.processes import wait_until
 from served.subpath_proxy import below_path
 
 pytestmark = pytest.mark.slow
-expect.set_options(timeout=30_000)  # other tests may have the processors
-
-SHIFTS = """() => new Promise(resolve => {
-  let sum = 0;
-  new PerformanceObserver(list => {
-    for (const one of list.getEntries()) sum += one.value;
-  }).observe({type: 'layout-shift', buffered: true});
-  setTimeout(() => resolve(sum), 100);
-})"""
-"""How much of what was on the screen has moved since the page was opened."""
-MOST_SHIFT = 0.1
-"""What is called good."""
-
-WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-
-
-@contextmanager
-def browsing(chromium: Browser, url: str, key: str) -> Iterator[BrowserContext]:
-    """A browser whose user has logged in."""
-    context = chromium.new_context(viewport=WIDE)
-    context.set_default_timeout(30_000)
-    answer = context.request.post(f"{url}/session", data={"key": key})
-    assert answer.status == 200, answer.text()
-    yield context
-    context.close()
-
-
-def faults_of(page: Page, url: str) -> list[str]:
-    """Return a list to which whatever goes wrong in a page is added."""
-    found: list[str] = []
-    page.on("pageerror", lambda error: found.append(f"error: {error}"))
-    page.on(
-        "console",
-        lambda line: found.append(line.text) if line.type in ("error", "warning") else None,
-    )
-    page.on(
-        "request",
-        lambda asked: (
-            None
-            if asked.url.startswith((url, "data:", "blob:"))
-            else found.append(f"foreign: {asked.url}")
-        ),
-    )
-    return found
 
 
 def on_overview(page: Page) -> None:
@@ -138,18 +94,6 @@ def screens(lab: Any) -> list[Screen]:
         ("guide", "/#/guides/lenet", on_guide),
         ("reference", "/docs#fit_module", on_reference),
         ("nothing", "/#/nothing/here", on_nothing),
-    ]
-
-
-def serious(page: Page, axe: str) -> list[str]:
-    """Return what axe-core finds to be serious or worse."""
-    page.evaluate(axe)
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    return [
-        f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
-        for one in found["violations"]
-        if one["impact"] in ("serious", "critical")
-        for node in one["nodes"]
     ]
 
 

@@ -11,14 +11,18 @@ export type Module = Schemas["ModuleView"];
 export type Versions = Schemas["VersionsView"];
 export type Plan = Schemas["BucketPlanView"];
 export type Session = Schemas["SessionView"];
+/** A field that was refused: what was sent, what it can be, and what to do. */
+export type Fault = Schemas["FieldFault"];
 
 type Answer<P extends keyof paths, Verb extends string> =
   paths[P] extends Record<Verb, { responses: infer R }>
     ? R extends { 200: { content: { "application/json": infer T } } }
       ? T
-      : R extends { 202: { content: { "application/json": infer T } } }
+      : R extends { 201: { content: { "application/json": infer T } } }
         ? T
-        : null
+        : R extends { 202: { content: { "application/json": infer T } } }
+          ? T
+          : null
     : never;
 
 /** Names of a path's query parameters, as its GET has them. */
@@ -30,7 +34,11 @@ export interface Options<Query = Record<never, never>> {
   /** Values of the path's parameters in braces. */
   path?: Record<string, string | number>;
   query?: Query;
+  /** Sent as JSON. */
   body?: unknown;
+  /** Sent as it is, in the place of `body`. */
+  raw?: string | Blob | FormData;
+  headers?: Record<string, string>;
   /** Statuses beside 2xx whose answers are no problems. */
   accepted?: number[];
   signal?: AbortSignal;
@@ -42,6 +50,7 @@ export class Refused extends Error {
     readonly status: number,
     readonly code: string,
     message: string,
+    readonly faults: readonly Fault[] = [],
   ) {
     super(message);
   }
@@ -65,8 +74,8 @@ export async function post<P extends keyof paths>(path: P, options: Options<Quer
   return (await (await send("POST", path, options)).json()) as Answer<P, "post">;
 }
 
-export async function put(path: keyof paths, options: Options = {}): Promise<void> {
-  await send("PUT", path, options);
+export async function put<P extends keyof paths>(path: P, options: Options = {}) {
+  return (await (await send("PUT", path, options)).json()) as Answer<P, "put">;
 }
 
 export async function remove(path: keyof paths, options: Options = {}): Promise<void> {
@@ -78,7 +87,7 @@ export function address<P extends keyof paths>(path: P, options: Options<QueryOf
   return filled(path, options);
 }
 
-function filled(path: string, options: Options): string {
+export function filled(path: string, options: Options): string {
   const place = path.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = options.path?.[name];
     if (value === undefined) throw new Error(`${path} needs ${name}`);
@@ -95,8 +104,10 @@ function filled(path: string, options: Options): string {
 export async function send(verb: string, path: string, options: Options = {}): Promise<Response> {
   const request: RequestInit = { method: verb };
   if (options.signal) request.signal = options.signal;
+  if (options.headers) request.headers = options.headers;
+  if (options.raw !== undefined) request.body = options.raw;
   if (options.body !== undefined) {
-    request.headers = { "Content-Type": "application/json" };
+    request.headers = { ...options.headers, "Content-Type": "application/json" };
     request.body = JSON.stringify(options.body);
   }
   let response: Response;
@@ -107,17 +118,17 @@ export async function send(verb: string, path: string, options: Options = {}): P
     throw new Refused(0, "unreachable", "The server cannot be reached.");
   }
   if (response.ok || options.accepted?.includes(response.status)) return response;
-  const refused = await refusal(response);
-  if (refused.status === 401 && path !== "/session") onLoggedOut();
-  throw refused;
+  throw refusal(path, response.status, await response.text());
 }
 
-async function refusal(response: Response): Promise<Refused> {
+/** Return what a refusal says; who has to log in is told so. */
+export function refusal(path: string, status: number, text: string): Refused {
+  if (status === 401 && path !== "/session") onLoggedOut();
   try {
-    const problem = (await response.json()) as Schemas["ProblemView"];
-    return new Refused(response.status, problem.code, problem.detail);
+    const problem = JSON.parse(text) as Schemas["ProblemView"];
+    return new Refused(status, problem.code, problem.detail, problem.errors);
   } catch {
     // A proxy on the way answers in its own form.
-    return new Refused(response.status, "unknown", `The server answered ${response.status}.`);
+    return new Refused(status, "unknown", `The server answered ${status}.`);
   }
 }

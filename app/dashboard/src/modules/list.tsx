@@ -22,10 +22,10 @@ export function ModulesScreen() {
   const next = loaded.data?.next_cursor;
   return (
     <>
-      <div class="title"><h1>Modules</h1><Stale of={loaded} what="Modules" /></div>
+      <div class="title"><h1>Modules</h1><Stale of={loaded} what="Modules" /><a class="button push" href={link(["upload"])}>Upload a model</a></div>
       <section class="panel" aria-label="Modules">
         {!loaded.data ? <Missing of={loaded} what="Modules" /> : modules.length === 0 ? (
-          <p class="empty">There are no modules yet. <code>POST v1/modules</code> makes one; <a href="./docs#create_module">see how</a>.</p>
+          <p class="empty">There are no modules yet. <a href={link(["upload"])}>Upload</a> the files of a model, or see how <a href="./docs#create_module"><code>POST v1/modules</code></a> makes one.</p>
         ) : (
           <div class="scroll" tabIndex={0} role="region" aria-label="Modules, table">
             <table>

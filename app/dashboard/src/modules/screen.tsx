@@ -7,6 +7,7 @@ import { Missing, Stale } from "../parts/stale";
 import { State } from "../parts/state";
 import { link } from "../router";
 import { Buckets } from "./buckets";
+import { Labels } from "./labels";
 import { Parameters } from "./parameters";
 import { residenceOf, STAGES, stateOf, toneOf } from "./states";
 import { VersionsPanel } from "./versions";
@@ -25,13 +26,26 @@ export function ModuleScreen({ name }: { name: string }) {
         <h1>{name}</h1>
         <State tone={toneOf(module)}>{stateOf(module)}</State>
         <Stale of={loaded} what="State" />
-        <a class="push" href={link(["jobs"], { module: name })}>Its jobs</a>
+        <Ways module={module} />
       </div>
       <Facts module={module} />
       <VersionsPanel name={name} />
       {Object.keys(module.live?.buckets ?? {}).length > 1 && <Buckets name={name} bound={Object.keys(module.live?.buckets ?? {}).length} />}
+      <Labels module={module} onChange={() => resource.refresh()} />
       <Parameters module={module} />
     </>
+  );
+}
+
+/** What can be done with it, each on a screen of its own. */
+function Ways({ module }: { module: Module }) {
+  const { name } = module;
+  return (
+    <span class="push row">
+      <a class="button" href={link(["modules", name, "train"])}>Train</a>
+      <a class="button" href={link(["modules", name, "setup"])}>{module.bind ? "Shapes" : "Set up"}</a>
+      <a class="button" href={link(["jobs"], { module: name })}>Its jobs</a>
+    </span>
   );
 }
 

@@ -2,12 +2,12 @@
 import { useEffect } from "preact/hooks";
 import { isLoggedOut, loadSession, logOut, session } from "../api/session";
 import { clock } from "../format";
-import { Guides } from "../guides/lazy";
 import { JobsScreen } from "../jobs/screen";
 import { followEvents, leaveEvents, linkSince, linkState, startEvents } from "../live/events";
 import { ModulesScreen } from "../modules/list";
 import { ModuleScreen } from "../modules/screen";
 import { OverviewScreen } from "../overview/screen";
+import { lazily } from "../parts/lazy";
 import { link, place } from "../router";
 import { RunScreen } from "../run/screen";
 import { Brand } from "./brand";
@@ -19,6 +19,11 @@ import { nextTheme, theme } from "./theme";
 const LINK_SAYS = { connecting: "Connecting", live: "Live", broken: "Disconnected", logged_out: "Logged out" };
 const LINK_DOT = { connecting: "warn", live: "good", broken: "bad", logged_out: "warn" };
 const RETRY_MS = 3000;
+
+const GuidesScreen = lazily(async () => (await import("../guides/screen")).GuidesScreen);
+const UploadScreen = lazily(async () => (await import("../upload/screen")).UploadScreen);
+const SetupScreen = lazily(async () => (await import("../upload/setup")).SetupScreen);
+const TrainScreen = lazily(async () => (await import("../train/screen")).TrainScreen);
 
 export function App() {
   useEffect(() => {
@@ -65,7 +70,7 @@ function skip(event: Event): void {
 
 function Screen() {
   const { parts } = place.value;
-  const [noun, name] = parts;
+  const [noun, name, what] = parts;
   useEffect(() => scrollTo(0, 0), [parts.join("/")]);
   if (noun === undefined) return <OverviewScreen />;
   if (noun === "jobs" && name === undefined) return <JobsScreen />;
@@ -74,7 +79,12 @@ function Screen() {
   }
   if (noun === "modules" && name === undefined) return <ModulesScreen />;
   if (noun === "modules" && name !== undefined && parts.length === 2) return <ModuleScreen key={name} name={name} />;
-  if (noun === "guides" && parts.length <= 2) return <Guides {...(name ? { name } : {})} />;
+  if (noun === "guides" && parts.length <= 2) return <GuidesScreen {...(name ? { name } : {})} />;
+  if (noun === "upload" && name === undefined) return <UploadScreen />;
+  if (noun === "modules" && name !== undefined && parts.length === 3) {
+    if (what === "setup") return <SetupScreen key={name} name={name} />;
+    if (what === "train") return <TrainScreen key={name} name={name} />;
+  }
   document.title = "Not found · modserve";
   return <p class="empty">There is no such page. <a href={link([])}>Overview</a></p>;
 }
@@ -90,6 +100,7 @@ function Bar() {
         <a href={link([])} {...current(noun === undefined)}>Overview</a>
         <a href={link(["jobs"])} {...current(noun === "jobs")}>Jobs</a>
         <a href={link(["modules"])} {...current(noun === "modules")}>Modules</a>
+        <a class="wide" href={link(["upload"])} {...current(noun === "upload")}>Upload</a>
         <a href={link(["guides"])} {...current(noun === "guides")}>Guides</a>
         <a href="./docs">API</a>
       </nav>

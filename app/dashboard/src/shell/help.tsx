@@ -7,6 +7,7 @@ const KEYS: [string, string][] = [
   ["g j", "Jobs"],
   ["g m", "Modules"],
   ["g g", "Guides"],
+  ["g u", "Upload a model"],
   ["t", "Light, dark or the system's theme"],
   ["?", "This help"],
   ["Esc", "Close"],

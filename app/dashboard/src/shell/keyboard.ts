@@ -25,6 +25,7 @@ function press(key: string): boolean {
   else if (wasAfterG && key === "j") go(link(["jobs"]));
   else if (wasAfterG && key === "m") go(link(["modules"]));
   else if (wasAfterG && key === "g") go(link(["guides"]));
+  else if (wasAfterG && key === "u") go(link(["upload"]));
   else if (key === "/") search();
   else if (key === "?") isHelpOpen.value = true;
   else if (key === "t") nextTheme();

@@ -1,0 +1,188 @@
+/** A training, from a dataset to its run. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { get, type Module, type Schemas } from "../api/client";
+import { mayTrain } from "../api/session";
+import { usePolling } from "../live/resource";
+import { Faults } from "../parts/faults";
+import { Field, Wrong } from "../parts/field";
+import { Missing, Stale } from "../parts/stale";
+import { go, link } from "../router";
+import { BeginChoice } from "./begin";
+import { DatasetChoice } from "./dataset";
+import { type Graph, hasLoss, metricsOf } from "./graph";
+import { Mapping } from "./mapping";
+import { fitBody, HAS_MOMENTUM, OPTIMIZERS, type Plan, train } from "./plan";
+import { type Dataset, proposed, type Source } from "./sources";
+
+const BATCH = 32;
+const MOST_CHECKPOINTS = 100;
+
+interface Known {
+  module: Module;
+  graph: Graph;
+  checkpoints: string[];
+}
+
+export function TrainScreen({ name }: { name: string }) {
+  document.title = `Train ${name} · modserve`;
+  const resource = usePolling((signal) => knownOf(name, signal), 30, [name]);
+  const loaded = resource.state.value;
+  return (
+    <>
+      <div class="title">
+        <h1>Train <a href={link(["modules", name])}>{name}</a></h1>
+        <Stale of={loaded} what="Module" />
+      </div>
+      {!loaded.data ? <Missing of={loaded} what={`Module ${name}`} /> : <Form known={loaded.data} />}
+    </>
+  );
+}
+
+async function knownOf(name: string, signal: AbortSignal): Promise<Known> {
+  const path = { module: name };
+  const [module, graph, page] = await Promise.all([
+    get("/v1/modules/{module}", { path, signal }),
+    get("/v1/modules/{module}/symbol", { path, signal }),
+    get("/v1/modules/{module}/checkpoints", { path, query: { limit: MOST_CHECKPOINTS }, signal }),
+  ]);
+  return { module, graph: graph as unknown as Graph, checkpoints: page.items.map((one) => one.tag) };
+}
+
+function firstPlan({ module, graph, checkpoints }: Known): Plan {
+  const bound = module.bind?.data_shapes[0]?.shape[0] ?? 0;
+  return {
+    begin: module.params ? "present" : "anew",
+    checkpoint: checkpoints[0] ?? "",
+    copy: `${module.name}-tuned`,
+    classes: "",
+    cut: "",
+    isHeadAlone: false,
+    initializer: "xavier",
+    optimizer: module.optimizer ? "" : "sgd",
+    rate: module.params ? "0.01" : "0.05",
+    momentum: "0.9",
+    decay: "",
+    epochs: "5",
+    batch: String(bound > 1 ? bound : BATCH),
+    metrics: metricsOf(graph),
+  };
+}
+
+function Form({ known }: { known: Known }) {
+  const { module, graph } = known;
+  const plan = useSignal(firstPlan(known));
+  const dataset = useSignal<Dataset | null>(null);
+  const sources = useSignal<Source[]>([]);
+  const validated = useSignal<Dataset | null>(null);
+  const held = useSignal<Source[]>([]);
+  const isValidated = useSignal(false);
+  const error = useSignal<Error | null>(null);
+  const isBusy = useSignal(false);
+  useEffect(() => {
+    sources.value = proposed(module, dataset.value, "train");
+  }, [dataset.value]);
+  useEffect(() => {
+    held.value = proposed(module, validated.value, "test");
+  }, [validated.value]);
+  const change = (changes: Partial<Plan>): void => {
+    plan.value = { ...plan.value, ...changes };
+  };
+  const run = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    isBusy.value = true;
+    error.value = null;
+    try {
+      const validation = isValidated.value && validated.value ? { dataset: validated.value.name, sources: held.value } : null;
+      const body = fitBody(plan.value, { dataset: dataset.value?.name ?? "", sources: sources.value }, validation);
+      const job = await train(module, plan.value, graph, body);
+      go(link(["jobs", job.id]));
+    } catch (fault) {
+      error.value = fault as Error;
+      isBusy.value = false;
+    }
+  };
+  const faults = new Faults(error.value);
+  const { value: now } = plan;
+  const shown = ["dataset", "inputs", "validation", "optimizer", "epochs", "batch_size", "metrics", "initializer", "name", "output", "head"];
+  return (
+    <form onSubmit={(event) => void run(event)}>
+      {!hasLoss(graph) && <p class="notice block" role="status">Its graph ends with no loss (such as SoftmaxOutput): what is trained so may learn nothing. A new last layer brings one.</p>}
+      <section class="panel block" aria-labelledby="data">
+        <header><h2 id="data">Data</h2></header>
+        <div class="inside stack">
+          <DatasetChoice chosen={dataset.value} faults={faults.at("dataset")} onChoose={(chosen) => (dataset.value = chosen)} />
+          {dataset.value && <Mapping label="training" dataset={dataset.value} sources={sources.value} field="inputs" faults={faults} onChange={(next) => (sources.value = next)} />}
+          <label><input type="checkbox" checked={isValidated} onChange={(event) => { isValidated.value = event.currentTarget.checked; validated.value ??= dataset.value; }} /> Score it after every epoch on examples that it does not learn</label>
+          {isValidated.value && (
+            <>
+              <DatasetChoice chosen={validated.value} faults={faults.at("validation.dataset")} onChoose={(chosen) => (validated.value = chosen)} />
+              {validated.value && <Mapping label="validation" dataset={validated.value} sources={held.value} field="validation.inputs" faults={faults} onChange={(next) => (held.value = next)} />}
+            </>
+          )}
+        </div>
+      </section>
+      <BeginChoice known={known} plan={now} faults={faults} onChange={change} />
+      <section class="panel block" aria-labelledby="steps">
+        <header><h2 id="steps">Steps</h2></header>
+        <div class="inside fields">
+          <Field label="Epochs" faults={faults.at("epochs")}>
+            {(its) => <input {...its} type="number" min={1} required value={now.epochs} onInput={(event) => change({ epochs: event.currentTarget.value })} />}
+          </Field>
+          <Field label="Batch size" faults={faults.at("batch_size")}>
+            {(its) => <input {...its} type="number" min={1} required value={now.batch} onInput={(event) => change({ batch: event.currentTarget.value })} />}
+          </Field>
+          <OptimizerFields own={module.optimizer} plan={now} faults={faults} onChange={change} />
+          <Field label="Metrics" hint="Names between commas; options behind them: top_k_accuracy top_k=5" faults={faults.at("metrics")}>
+            {(its) => <input {...its} value={now.metrics} spellcheck={false} onInput={(event) => change({ metrics: event.currentTarget.value })} />}
+          </Field>
+        </div>
+      </section>
+      <Wrong faults={faults.elsewhere(...shown)} />
+      <div class="row">
+        <button class="primary" disabled={!mayTrain.value || isBusy.value || !dataset.value}>Train</button>
+        {!dataset.value && <span class="quiet">Choose a dataset first.</span>}
+        {!mayTrain.value && <span class="quiet">This needs a key of scope train.</span>}
+      </div>
+    </form>
+  );
+}
+
+interface Part {
+  own: Schemas["OptimizerSpec"] | null;
+  plan: Plan;
+  faults: Faults;
+  onChange: (changes: Partial<Plan>) => void;
+}
+
+function OptimizerFields({ own, plan, faults, onChange }: Part) {
+  const at = (name: string): string[] => faults.at(`optimizer.options.${name}`, `optimizer.${name}`);
+  const wrong = faults.at("optimizer").filter((one) => !["learning_rate", "momentum", "wd"].flatMap(at).includes(one));
+  return (
+    <>
+      <Field label="Optimizer" faults={wrong}>
+        {(its) => (
+          <select {...its} value={plan.optimizer} onChange={(event) => onChange({ optimizer: event.currentTarget.value, rate: event.currentTarget.value === "sgd" ? "0.01" : "0.001" })}>
+            {own && <option value="">the module's own, {own.name}</option>}
+            {OPTIMIZERS.map((one) => <option key={one} value={one}>{one}</option>)}
+          </select>
+        )}
+      </Field>
+      {plan.optimizer !== "" && (
+        <>
+          <Field label="Learning rate" faults={at("learning_rate")}>
+            {(its) => <input {...its} inputMode="decimal" value={plan.rate} onInput={(event) => onChange({ rate: event.currentTarget.value })} />}
+          </Field>
+          {HAS_MOMENTUM.has(plan.optimizer) && (
+            <Field label="Momentum" faults={at("momentum")}>
+              {(its) => <input {...its} inputMode="decimal" value={plan.momentum} onInput={(event) => onChange({ momentum: event.currentTarget.value })} />}
+            </Field>
+          )}
+          <Field label="Weight decay" faults={at("wd")}>
+            {(its) => <input {...its} inputMode="decimal" placeholder="0" value={plan.decay} onInput={(event) => onChange({ decay: event.currentTarget.value })} />}
+          </Field>
+        </>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,91 @@
+"""What tests of the dashboard do with a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+__all__ = [
+    "MOST_SHIFT",
+    "NARROW",
+    "SHIFTS",
+    "WIDE",
+    "browsing",
+    "faults_of",
+    "look",
+    "serious",
+]
+
+expect.set_options(timeout=30_000)  # other tests may have the processors
+
+SHIFTS = """() => new Promise(resolve => {
+  let sum = 0;
+  new PerformanceObserver(list => {
+    for (const one of list.getEntries()) sum += one.value;
+  }).observe({type: 'layout-shift', buffered: true});
+  setTimeout(() => resolve(sum), 100);
+})"""
+"""How much of what was on the screen has moved since the page was opened."""
+MOST_SHIFT = 0.1
+"""What is called good."""
+
+WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+
+
+@contextmanager
+def browsing(chromium: Browser, url: str, key: str | None = None) -> Iterator[BrowserContext]:
+    """A browser whose user has logged in, where the server asks for a key."""
+    context = chromium.new_context(viewport=WIDE)
+    context.set_default_timeout(30_000)
+    if key is not None:
+        answer = context.request.post(f"{url}/session", data={"key": key})
+        assert answer.status == 200, answer.text()
+    yield context
+    context.close()
+
+
+def faults_of(page: Page, url: str) -> list[str]:
+    """Return a list to which whatever goes wrong in a page is added."""
+    found: list[str] = []
+    page.on("pageerror", lambda error: found.append(f"error: {error}"))
+    page.on(
+        "console",
+        lambda line: found.append(line.text) if line.type in ("error", "warning") else None,
+    )
+    page.on(
+        "request",
+        lambda asked: (
+            None
+            if asked.url.startswith((url, "data:", "blob:"))
+            else found.append(f"foreign: {asked.url}")
+        ),
+    )
+    return found
+
+
+def serious(page: Page, axe: str) -> list[str]:
+    """Return what axe-core finds to be serious or worse."""
+    page.evaluate(axe)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
+
+
+def look(page: Page, axe: str, screenshots: Path, name: str) -> None:
+    """Take pictures of a screen in all its forms, and look for what some people cannot use."""
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+        page.screenshot(path=screenshots / f"{name}-{theme}.png", full_page=True)
+        assert serious(page, axe) == [], f"{name}, {theme}"
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.screenshot(path=screenshots / f"{name}-narrow.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+    page.set_viewport_size({"width": 1280, "height": 900})
