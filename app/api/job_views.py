@@ -11,9 +11,19 @@ from app.api.timestamps import Timestamp, with_timestamps
 from app.domain.codec import to_plain
 from app.domain.events import EventRow, EventType
 from app.domain.job import Job, JobAction, JobKind, JobStatus
-from app.services.jobs import JobOutlook, Series
+from app.domain.named_arrays import ArrayKind
+from app.services.jobs import Histograms, JobOutlook, Series
 
-__all__ = ["EventView", "JobView", "SeriesView", "event_view", "job_view", "series_view"]
+__all__ = [
+    "EventView",
+    "HistogramsView",
+    "JobView",
+    "SeriesView",
+    "event_view",
+    "histograms_view",
+    "job_view",
+    "series_view",
+]
 
 
 class JobView(BaseModel):
@@ -73,6 +83,27 @@ class SeriesView(BaseModel):
     values: list[float | None] = Field(description="Null for NaN and infinity.")
 
 
+class NamedArrayView(BaseModel):
+    """A parameter, or its gradient."""
+
+    of: ArrayKind = Field(description="What it is.")
+    name: str = Field(description="Of the parameter.", examples=["fc1_weight"])
+
+
+class HistogramsView(BaseModel):
+    """Histograms of one array over the batches of a fit, in bins of equal width."""
+
+    arrays: list[NamedArrayView] = Field(description="All that the fit has histograms of.")
+    array: NamedArrayView = Field(description="The one that these are of.")
+    total: int = Field(description="Histograms there are.")
+    epochs: list[int] = Field(description="Where in the training each was taken, from 0.")
+    batches: list[int] = Field(description="Within the epoch, from 0.")
+    lows: list[float] = Field(description="Least element of each.")
+    highs: list[float] = Field(description="Greatest element of each.")
+    nonfinite: list[int] = Field(description="Elements of each that are NaN or infinite.")
+    counts: list[list[int]] = Field(description="Elements in each bin, of each histogram.")
+
+
 class EventView(BaseModel):
     """Something that happened to a job, a module or an executor."""
 
@@ -115,6 +146,21 @@ def series_view(name: str, series: Series) -> SeriesView:
         epochs=series.epochs.tolist(),
         batches=series.batches.tolist(),
         values=[value if math.isfinite(value) else None for value in series.values.tolist()],
+    )
+
+
+def histograms_view(found: Histograms) -> HistogramsView:
+    """Return the view of histograms."""
+    return HistogramsView(
+        arrays=[NamedArrayView(of=of, name=name) for of, name in found.arrays],
+        array=NamedArrayView(of=found.array.of, name=found.array.name),
+        total=found.total,
+        epochs=found.epochs.tolist(),
+        batches=found.batches.tolist(),
+        lows=found.lows.tolist(),
+        highs=found.highs.tolist(),
+        nonfinite=found.nonfinite.tolist(),
+        counts=found.counts.tolist(),
     )
 
 

@@ -28,11 +28,21 @@ from app.api.filters import (
     ModuleNames,
     seconds_of,
 )
-from app.api.job_views import EventView, JobView, SeriesView, event_view, job_view, series_view
+from app.api.job_views import (
+    EventView,
+    HistogramsView,
+    JobView,
+    SeriesView,
+    event_view,
+    histograms_view,
+    job_view,
+    series_view,
+)
 from app.api.openapi import json_body, problems
 from app.api.views import PageView
 from app.domain.job import Job, JobKind
 from app.domain.job_params import FitParams, PredictParams, ScoreParams
+from app.domain.named_arrays import ArrayKind, NamedArray
 from app.services.jobs import JobFilter
 from app.services.preconditions import is_expected
 from app.services.services import Services
@@ -237,10 +247,20 @@ def retry_job(job: JobId, services: ServicesOf) -> JobView:
 
 SeriesName = Annotated[
     str | None,
-    Query(max_length=256, description="A metric, or `loss`: its values over all batches of a fit."),
+    Query(
+        max_length=256,
+        description="A metric, `loss` or `learning_rate`: its values over all batches of a fit.",
+    ),
 ]
 Points = Annotated[
     int, Query(ge=2, le=100_000, description="Most batches of a series; the extremes stay.")
+]
+ArrayName = Annotated[
+    str | None, Query(max_length=256, description="Name of a parameter.", examples=["fc1_weight"])
+]
+ArrayOf = Annotated[ArrayKind, Query(description="The parameter's values, or its gradient.")]
+HistogramPoints = Annotated[
+    int, Query(ge=2, le=1000, description="Most histograms, evenly chosen among all.")
 ]
 
 
@@ -255,10 +275,31 @@ def get_job_metrics(
 ) -> PageView[EventView] | SeriesView:
     """Return a page of the metrics of all epochs, of training and validation, oldest first.
 
-    With `series`, one metric over all batches: the loss of each, or a metric's value since its
-    epoch began.
+    With `series`, one metric over all batches: the loss of each, the learning rate of each, or a
+    metric's value since its epoch began.
     """
     if series is not None:
         return series_view(series, services.jobs.series(job, series, points))
     page = services.jobs.metrics(job, cursor, limit)
     return PageView(items=[event_view(row) for row in page.items], next_cursor=page.next_cursor)
+
+
+@router.get(
+    "/v1/jobs/{job}/histograms",
+    summary="Histograms of weights and gradients",
+    responses=problems(404, 422),
+)
+def get_job_histograms(
+    job: JobId,
+    services: ServicesOf,
+    array: ArrayName = None,
+    of: ArrayOf = "parameter",
+    points: HistogramPoints = 200,
+) -> HistogramsView:
+    """Return the histograms that a fit with a `monitor` took, of one parameter or its gradient.
+
+    Without `array` it is the first; `arrays` lists them all. Weights are those before a batch's
+    update, gradients those of the batch.
+    """
+    chosen = None if array is None else NamedArray(of, array)
+    return histograms_view(services.jobs.histograms(job, chosen, points))

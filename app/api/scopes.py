@@ -126,6 +126,7 @@ SCOPES: Mapping[tuple[str, str], Needed] = {
     ("POST", "/v1/jobs/{job}/resume"): _TRAIN,
     ("POST", "/v1/jobs/{job}/retry"): _TRAIN,
     ("GET", "/v1/jobs/{job}/metrics"): _READ,
+    ("GET", "/v1/jobs/{job}/histograms"): _READ,
     ("GET", "/v1/jobs/{job}/events"): _READ,
     # The Open Inference Protocol.
     ("GET", "/v2"): _READ_OR_INFER,

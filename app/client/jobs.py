@@ -88,6 +88,19 @@ class JobCalls(Connection):
         where = {"series": series, "points": points}
         return self._json("GET", f"/v1/jobs/{job_id}/metrics", params=where)
 
+    def job_histograms(
+        self, job_id: int, array: str | None = None, of: str = "parameter", points: int = 200
+    ) -> dict[str, Any]:
+        """Return histograms that a fit with a monitor took of a parameter, or of its gradient.
+
+        Args:
+            array: name of the parameter; None takes the first.
+            of: ``parameter`` or ``gradient``.
+            points: how many at most.
+        """
+        where = {"of": of, "points": points} | ({} if array is None else {"array": array})
+        return self._json("GET", f"/v1/jobs/{job_id}/histograms", params=where)
+
     def job_events(self, job_id: int, after: int = 0) -> Iterator[dict[str, Any]]:
         """Yield a job's events after an id until it ends.
 

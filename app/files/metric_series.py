@@ -1,35 +1,21 @@
-"""Every batch's loss and metrics of a fit: one append-only file a job.
-
-The first line is JSON: the format and the names of the values. Records of equal size follow: epoch,
-batch, and a float64 for each name. A record that a death cut off is left out; a fit that goes on
-from a checkpoint first leaves out what came after it, so that no batch appears twice.
-"""
+"""Every batch's loss, metrics and learning rate of a fit: one file a job, see ``batch_records``."""
 
 from __future__ import annotations
 
-import json
-import logging
-import os
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from app.errors import Damaged, NotFound
-from app.files.durable_files import hidden_sibling
+from app.errors import NotFound
+from app.files.batch_records import RecordKind, RecordWriter, read_names, read_records
 
 __all__ = ["Series", "SeriesWriter", "read_series", "series_names", "series_path"]
 
-_log = logging.getLogger(__name__)
-
-_FORMAT = 1
-_LONGEST_HEADER = 1 << 16
-_FLUSH_SECONDS = 0.5
+_KIND = RecordKind("series", "a fit writes one from its first batch", "<f8", np.nan)
 
 
 def series_path(module_directory: Path, job_id: int) -> Path:
@@ -55,56 +41,20 @@ class Series:
     values: npt.NDArray[np.float64]
 
 
-class SeriesWriter:
-    """Appends records. An attempt writes a file of its own, in the place of the one before: what a
-    dead attempt may still write goes nowhere."""
+class SeriesWriter(RecordWriter):
+    """Appends the values of batches."""
 
     def __init__(self, path: Path, names: Sequence[str], before: tuple[int, int]) -> None:
-        """Begin, with the records of earlier attempts before a place.
-
-        Args:
-            names: of the values of a record.
-            before: (epoch, batch) of the first batch that is to come.
-        """
-        self._form = _form(names)
-        path.parent.mkdir(exist_ok=True)  # without its parent: the module may have been deleted
-        part = hidden_sibling(path, "part")
-        try:
-            with part.open("wb") as file:
-                header = {"format": _FORMAT, "names": list(names)}
-                file.write(json.dumps(header).encode() + b"\n")
-                _copy_before(path, names, before, file)
-            os.replace(part, path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-        self._file = path.open("ab")
-        self._flushed_at = time.monotonic()
+        super().__init__(path, _KIND, names, before)
 
     def add(self, epoch: int, batch: int, values: Sequence[float | None]) -> None:
         """Append the values of a batch; None where there is none."""
-        numbers = [np.nan if value is None else value for value in values]
-        self._file.write(np.array([(epoch, batch, numbers)], self._form).tobytes())
-        if time.monotonic() - self._flushed_at > _FLUSH_SECONDS:
-            self.flush()
-
-    def flush(self) -> None:
-        """Let readers, and a fit that goes on after this process died, find all of it."""
-        self._file.flush()
-        self._flushed_at = time.monotonic()
-
-    def close(self) -> None:
-        """Write what is left, where there is room for it."""
-        try:
-            self._file.close()
-        except OSError as error:
-            _log.warning("the end of %s could not be written: %s", self._file.name, error)
+        super().add(epoch, batch, [np.nan if value is None else value for value in values])
 
 
 def series_names(path: Path) -> list[str]:
     """Return the names of the series in a file; raise NotFound or Damaged."""
-    with _opened(path) as file:
-        return _read_names(file, path)
+    return read_names(path, _KIND)
 
 
 def read_series(path: Path, name: str, points: int) -> Series:
@@ -116,62 +66,13 @@ def read_series(path: Path, name: str, points: int) -> Series:
         NotFound: there is no such file or series.
         Damaged: it is no such file.
     """
-    with _opened(path) as file:
-        names = _read_names(file, path)
-        if name not in names:
-            raise NotFound("series", name, f"the job has {', '.join(names)}")
-        records = _read_records(file, names)
+    names, records = read_records(path, _KIND)
+    if name not in names:
+        raise NotFound("series", name, f"the job has {', '.join(names)}")
     values = records["values"][:, names.index(name)]
     steps = _extremes(values, points)
     chosen = records[steps]
     return Series(len(records), steps, chosen["epoch"], chosen["batch"], values[steps])
-
-
-def _form(names: Sequence[str]) -> np.dtype[Any]:
-    return np.dtype([("epoch", "<u4"), ("batch", "<u4"), ("values", "<f8", (len(names),))])
-
-
-def _opened(path: Path) -> BinaryIO:
-    try:
-        return path.open("rb")
-    except FileNotFoundError:
-        raise NotFound(
-            "series of job", path.stem, "a fit writes one from its first batch"
-        ) from None
-
-
-def _read_names(file: BinaryIO, path: Path) -> list[str]:
-    try:
-        header = json.loads(file.readline(_LONGEST_HEADER))
-        if header["format"] != _FORMAT:
-            raise ValueError(f"format {header['format']}")
-        return [str(name) for name in header["names"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise Damaged(f"file {path.name}", error, "a series of metrics") from None
-
-
-def _read_records(file: BinaryIO, names: Sequence[str]) -> npt.NDArray[Any]:
-    form = _form(names)
-    content = file.read()
-    return np.frombuffer(content, form, len(content) // form.itemsize)
-
-
-def _copy_before(
-    path: Path, names: Sequence[str], before: tuple[int, int], target: BinaryIO
-) -> None:
-    try:
-        with _opened(path) as file:
-            if _read_names(file, path) != list(names):
-                return
-            records = _read_records(file, names)
-            epoch, batch = before
-            is_later = (records["epoch"] > epoch) | (
-                (records["epoch"] == epoch) & (records["batch"] >= batch)
-            )
-            count = int(is_later.argmax()) if is_later.any() else len(records)
-            target.write(records[:count].tobytes())
-    except (NotFound, Damaged):
-        return
 
 
 def _extremes(values: npt.NDArray[np.float64], points: int) -> npt.NDArray[np.intp]:

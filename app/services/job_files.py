@@ -5,7 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.domain.job import Job
+from app.domain.named_arrays import NamedArray
 from app.files.durable_files import discard
+from app.files.histogram_series import (
+    Histograms,
+    histograms_path,
+    read_histograms,
+)
 from app.files.metric_series import Series, read_series, series_path
 from app.services.checkpoints import CheckpointService
 from app.services.resume_points import ResumePoints
@@ -24,9 +30,14 @@ class JobFiles:
         """Return a series of a job's metrics; see ``read_series``."""
         return read_series(self._series_path(job), name, points)
 
+    def histograms(self, job: Job, array: NamedArray | None, points: int) -> Histograms:
+        """Return the histograms of a weight or gradient; see ``read_histograms``."""
+        return read_histograms(histograms_path(self._series_path(job)), array, points)
+
     def discard(self, job: Job) -> None:
         """Remove all of a job that was deleted."""
         discard(self._series_path(job))
+        discard(histograms_path(self._series_path(job)))
         self._resume_points.discard(job)
 
     def _series_path(self, job: Job) -> Path:

@@ -12,7 +12,9 @@ from sqlalchemy import Connection
 from app.domain.events import EventRow, EventType
 from app.domain.job import TERMINAL, Job, JobEvent, JobKind, JobStatus
 from app.domain.job_estimates import remaining_seconds
+from app.domain.named_arrays import NamedArray
 from app.errors import Invalid, NotFound, ServiceError
+from app.files.histogram_series import Histograms
 from app.files.metric_series import Series
 from app.services.bell import Bells
 from app.services.followers import Followers
@@ -44,6 +46,7 @@ from app.store.store import Store
 __all__ = [
     "Clock",
     "EventFilter",
+    "Histograms",
     "JobFilter",
     "JobOutlook",
     "JobService",
@@ -75,6 +78,10 @@ class FilesOfJobs(Protocol):
 
     def series(self, job: Job, name: str, points: int) -> Series:
         """Return one metric over all batches."""
+        ...
+
+    def histograms(self, job: Job, array: NamedArray | None, points: int) -> Histograms:
+        """Return the histograms of a weight or gradient over time."""
         ...
 
     def discard(self, job: Job) -> None:
@@ -271,6 +278,13 @@ class JobService:
         if self._files is None:
             raise NotFound("series", name)
         return self._files.series(job, name, points)
+
+    def histograms(self, job_id: int, array: NamedArray | None, points: int) -> Histograms:
+        """Return those that a fit with a monitor took of an array; raise NotFound."""
+        job = self.get(job_id)
+        if self._files is None:
+            raise NotFound("histograms", job_id)
+        return self._files.histograms(job, array, points)
 
     def newest_event_id(self) -> int:
         """Return the id of the newest event of all: where to follow from, to see only new ones."""

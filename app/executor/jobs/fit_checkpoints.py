@@ -20,6 +20,7 @@ from app.executor.jobs.job_context import JobContext
 from app.executor.modules.snapshot import Snapshot
 from app.files.checkpoint_files import write_checkpoint
 from app.files.durable_files import sync_file
+from app.files.histogram_series import histograms_path
 from app.link.job_messages import JobCheckpoint
 
 __all__ = ["FitCheckpoints"]
@@ -109,7 +110,10 @@ def _write(context: JobContext, snapshot: Snapshot, fit: FitSnapshot) -> None:
     epoch, batch = fit.state["epoch"], fit.state["batch"]
     snapshot.check_finite(f"after epoch {epoch}, batch {batch}", "optimizer")
     if context.start.series_path is not None:
-        sync_file(Path(context.start.series_path))
+        series = Path(context.start.series_path)
+        for path in (series, histograms_path(series)):
+            if path.exists():
+                sync_file(path)
     with write_checkpoint(
         Path(context.start.checkpoint_root),
         CheckpointTag(epoch, batch),

@@ -20,6 +20,7 @@ from app.executor.background import Waits, awaited, in_background
 from app.executor.jobs.epoch_plan import EpochPlan, PlannedBatch, plan_epoch
 from app.executor.jobs.examples import Examples
 from app.executor.jobs.fit_checkpoints import FitCheckpoints
+from app.executor.jobs.fit_curves import FitCurves
 from app.executor.jobs.fit_setup import (
     bind_for_fit,
     bucket_lengths,
@@ -48,7 +49,6 @@ from app.executor.modules.optimizer_specs import get_position, set_position
 from app.executor.modules.randomness import RandomStreams
 from app.executor.modules.statistics import parameter_statistics, watched
 from app.files.checkpoint_files import verify_checkpoint
-from app.files.metric_series import SeriesWriter
 from app.link.job_messages import (
     ExecutorEvent,
     JobDone,
@@ -86,7 +86,8 @@ class FitJob:
         self._validation: Examples | None = None
         self._checkpoints = FitCheckpoints(context)
         self._watch = FitWatch(params)
-        self._series: SeriesWriter | None = None
+        monitor = params.monitor
+        self._curves = FitCurves(self._module, None if monitor is None else monitor.pattern)
         self._clock = time.monotonic()
 
     def run(self) -> Waits[ExecutorEvent]:
@@ -99,8 +100,7 @@ class FitJob:
             return (yield from self._run())
         finally:
             self._checkpoints.end()
-            if self._series is not None:
-                self._series.close()
+            self._curves.close()
 
     def _run(self) -> Waits[ExecutorEvent]:
         context, params = self._context, self._params
@@ -150,7 +150,9 @@ class FitJob:
             init = None
         else:
             init = yield from self._begin()
-        self._begin_series()
+        if context.start.series_path is not None:
+            place = (self._state.epoch, self._state.batch)
+            self._curves.begin(Path(context.start.series_path), self._metric_names(), place)
         optimizer = module.record.optimizer
         assert module.record.bind is not None
         assert optimizer is not None
@@ -169,17 +171,10 @@ class FitJob:
         yield None
         return None
 
-    def _begin_series(self) -> None:
-        path, state = self._context.start.series_path, self._state
-        if path is not None:
-            names = self._metric_names()
-            self._series = SeriesWriter(Path(path), names, (state.epoch, state.batch))
-
-    def _add_to_series(self) -> None:
-        if self._series is not None:
-            metrics = finite(self._metric.get_global_name_value())
-            values = [*metrics.values(), *([self._loss.last] if self._loss.is_known else [])]
-            self._series.add(self._state.epoch, self._state.batch - 1, values)
+    def _add_to_curves(self) -> None:
+        metrics = finite(self._metric.get_global_name_value())
+        values = [*metrics.values(), *([self._loss.last] if self._loss.is_known else [])]
+        self._curves.add(self._state.epoch, self._state.batch - 1, values)
 
     def _load(self) -> Waits[None]:
         context, params = self._context, self._params
@@ -249,7 +244,7 @@ class FitJob:
         context.begin_stretch(state.samples)
         for batch in plan.batches[state.batch :]:
             self._train(batch, len(plan.batches))
-            self._add_to_series()
+            self._add_to_curves()
             for callback in callbacks:
                 callback(BatchEndParam(state.epoch, state.batch - 1, self._metric, None))
             self._report(len(plan.batches))
@@ -346,6 +341,7 @@ class FitJob:
         with watched(self._module.engine, monitor.pattern) as rows:
             self._module.engine.forward_backward(batch)
         rows += parameter_statistics(self._module, monitor.pattern)
+        self._curves.add_histograms(state.epoch, state.batch)
         context.send(
             JobStatistics(
                 job_id=context.job_id,
@@ -425,8 +421,7 @@ class FitJob:
         state.metric, state.loss = self._metric.get_state(), self._loss.get_state()
         state.seconds = self._seconds()
         self._clock = time.monotonic()
-        if self._series is not None:
-            self._series.flush()  # what a fit goes on from is never ahead of it
+        self._curves.flush()  # what a fit goes on from is never ahead of it
         yield from self._checkpoints.save(state)
 
     def _seconds(self) -> float:

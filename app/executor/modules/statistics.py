@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from app.domain.named_arrays import NamedArray
 from app.executor.modules.engine_optimizer import Engine, main_module
 from app.executor.modules.hosted_module import HostedModule
 from core.executor import Executor
 from core.ndarray import NDArray
 
-__all__ = ["Row", "parameter_statistics", "watched"]
+__all__ = ["Row", "parameter_arrays", "parameter_statistics", "watched"]
 
 Row = dict[str, Any]
 """``name``, ``of`` (output, backward, parameter, gradient or auxiliary), ``device``, ``shape``, and
@@ -67,6 +68,23 @@ def parameter_statistics(module: HostedModule, pattern: str) -> list[Row]:
             if matches(name) and (gradient := gradients.get(name)) is not None
         ]
     return rows
+
+
+def parameter_arrays(module: HostedModule, pattern: str) -> dict[NamedArray, list[NDArray]]:
+    """Return a bound module's parameters whose names match, and their gradients.
+
+    A parameter is on one device here; a gradient is on each.
+    """
+    matches = _matcher(pattern)
+    arguments = {name: one for name, one in module.on_device().arguments.items() if matches(name)}
+    found = {NamedArray("parameter", name): [value] for name, value in arguments.items()}
+    executors = main_module(module.engine).executor_group.execs
+    for name in arguments:
+        gradients = [executor.grad_dict.get(name) for executor in executors]
+        present = [one for one in gradients if one is not None]
+        if present:
+            found[NamedArray("gradient", name)] = present
+    return found
 
 
 class _Observer:

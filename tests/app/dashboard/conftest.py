@@ -86,7 +86,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         padded_sums.create(client, "sentences")
         padded_sums.ask(client, {3: 12, 5: 4, 7: 3, 8: 1}, "sentences")
         held_out = {name: images("test")[name] for name in ("dataset", "inputs")}
-        finished = lenet.fit(client, "lenet", validation=held_out)
+        monitor = {"interval": 5, "pattern": "*"}
+        finished = lenet.fit(client, "lenet", validation=held_out, monitor=monitor)
         client.wait(finished)
         running = lenet.fit(client, "lenet", epochs=10_000, validation=held_out)
         others = [lenet.fit(client, "lenet-small", epochs=10_000) for _ in range(2)]

@@ -36,6 +36,8 @@ def on_run(page: Page) -> None:
     expect(page.get_by_role("heading", name="cross-entropy")).to_be_visible()
     expect(page.get_by_text("validation").first).to_be_visible()
     expect(page.get_by_text("checkpoint 1 saved").first).to_be_visible()
+    expect(page.get_by_role("figure", name="learning rate").get_by_text("0.0500")).to_be_visible()
+    expect(page.get_by_role("figure", name="Weights and gradients")).to_contain_text("most near")
 
 
 def on_comparison(page: Page) -> None:
@@ -271,6 +273,29 @@ def test_a_run_is_followed_without_a_reload(chromium: Browser, lab: Any) -> None
         where = page.locator(".where").first
         before = where.inner_text()
         expect(where).not_to_have_text(before)
+
+
+def test_histograms_are_of_the_array_that_is_chosen(chromium: Browser, lab: Any) -> None:
+    with (
+        Client(lab.server.url, key=lab.admin) as client,
+        browsing(chromium, lab.server.url, lab.admin) as context,
+    ):
+        found = client.job_histograms(lab.finished, "f1_weight", of="gradient")
+        page = context.new_page()
+        page.goto(f"{lab.server.url}/#/jobs/{lab.finished}")
+        figure = page.get_by_role("figure", name="Weights and gradients")
+        figure.get_by_label("Parameter", exact=True).select_option("f1_weight")
+        figure.get_by_role("button", name="Gradient").click()
+        figure.get_by_text("Table").click()
+        rows = figure.locator("tbody tr")
+        expect(rows).to_have_count(found["total"])
+        shown = [float(cell) for cell in rows.last.locator("td.number").all_inner_texts()]
+        assert shown[0] == pytest.approx(found["lows"][0], rel=0.01, abs=5e-5)
+        assert shown[2] == pytest.approx(found["highs"][0], rel=0.01, abs=5e-5)
+        box = figure.locator("canvas").bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + 1, box["y"] + 1)
+        expect(figure.locator(".legend")).to_contain_text("epoch 0, batch 0")
 
 
 def test_curves_are_drawn_as_asked_and_saved(chromium: Browser, lab: Any, tmp_path: Path) -> None:

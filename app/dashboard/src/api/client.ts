@@ -4,6 +4,7 @@ import type { components, paths } from "./schema";
 export type Schemas = components["schemas"];
 export type Job = Schemas["JobView"];
 export type EventView = Schemas["EventView"];
+export type Histograms = Schemas["HistogramsView"];
 export type Series = Schemas["SeriesView"];
 export type Executor = Schemas["ExecutorView"];
 export type Status = Schemas["StatusView"];

@@ -7,6 +7,8 @@ import { pastEvents } from "../live/past";
 import { throttled } from "../live/resource";
 
 const POINTS = 2000;
+/** The name of the series of learning rates; older servers wrote none. */
+export const RATE = "learning_rate";
 const TYPES = ["progress", "metric", "checkpoint", "claimed"];
 /** So often the curves of a run that goes on are fetched again. */
 const CURVES_SECONDS = 2;
@@ -60,7 +62,7 @@ export class RunFeed {
     const { signal } = this.leaving;
     try {
       const job = await get("/v1/jobs/{job}", { path, signal });
-      const names = job.kind === "fit" ? Object.keys(job.progress.metrics ?? {}) : [];
+      const names = job.kind === "fit" ? [...Object.keys(job.progress.metrics ?? {}), RATE] : [];
       const found = await Promise.all(names.map((name) => this.fetchSeries(name)));
       this.job = job; // with its curves: without them something else would be shown for a moment
       this.series = new Map(found.flatMap((one) => (one ? [[one.series, one]] : [])));

@@ -1,7 +1,7 @@
 /** Which curves are drawn for which metric, of all runs that are shown. */
 import { type Curve, type Marker, smoothed } from "../charts/curves";
 import { Axis, type AxisKind, numberOf } from "./axes";
-import type { Run } from "./data";
+import { RATE, type Run } from "./data";
 
 export const SPEED = "samples per second";
 
@@ -25,7 +25,8 @@ export function panelsOf(shown: Shown[], kind: AxisKind, weight: number): Panel[
     const label = shown.length > 1 ? `job ${one.run.job.id}` : "training";
     for (const [name, series] of one.run.series) {
       const base = { label, colour: one.colour, xs: axis.of(series) };
-      if (weight === 0) add(name, { ...base, ys: series.values });
+      if (name === RATE) add("learning rate", { ...base, ys: series.values });
+      else if (weight === 0) add(name, { ...base, ys: series.values });
       else add(name, { ...base, ys: series.values, isFaint: true }, { ...base, ys: smoothed(series.values, weight) });
     }
     for (const [name, curve] of validation(one, axis, shown.length > 1)) add(name, curve);

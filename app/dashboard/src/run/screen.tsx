@@ -13,6 +13,7 @@ import type { AxisKind } from "./axes";
 import { Controls } from "./controls";
 import { RunFeed } from "./data";
 import { Facts } from "./facts";
+import { HistogramPanel } from "./histograms";
 import { markersOf, panelsOf, type Shown, SPEED } from "./panels";
 
 const MOST_RUNS = 8;
@@ -69,6 +70,7 @@ export function RunScreen({ id }: { id: number }) {
         </div>
       )}
       {panels.length > 0 && <p class="quiet block">{shown.length === 1 ? "▲ is a checkpoint, with a line up to the top the best one. " : ""}Drag over a chart to look closer, click twice to go back.</p>}
+      {job.kind === "fit" && "monitor" in job.params && job.params.monitor && <HistogramPanel job={job} />}
       <section class="panel tall-log" aria-labelledby="log">
         <header><h2 id="log">Log</h2></header>
         <Log job={id} />

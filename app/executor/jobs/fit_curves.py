@@ -1,0 +1,65 @@
+"""What a fit writes of its batches for whoever looks at its curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from app.executor.modules.engine_optimizer import optimizer_of
+from app.executor.modules.hosted_module import HostedModule
+from app.executor.modules.statistics import parameter_arrays
+from app.files.histogram_series import HistogramWriter, histogram_of, histograms_path
+from app.files.metric_series import SeriesWriter
+
+__all__ = ["FitCurves"]
+
+_RATE = "learning_rate"
+
+
+class FitCurves:
+    """Writes metrics and learning rate of every batch, and histograms where they are wanted."""
+
+    def __init__(self, module: HostedModule, pattern: str | None) -> None:
+        """Prepare.
+
+        Args:
+            pattern: of the names of parameters that have histograms; None for none at all.
+        """
+        self._module = module
+        self._pattern = pattern
+        self._series: SeriesWriter | None = None
+        self._histograms: HistogramWriter | None = None
+
+    def begin(self, path: Path, metrics: Sequence[str], before: tuple[int, int]) -> None:
+        """Begin, with what was written of the batches before a place, (epoch, batch)."""
+        self._series = SeriesWriter(path, [*metrics, _RATE], before)
+        if self._pattern is not None:
+            arrays = list(parameter_arrays(self._module, self._pattern))
+            self._histograms = HistogramWriter(histograms_path(path), arrays, before)
+
+    def add(self, epoch: int, batch: int, metrics: Sequence[float | None]) -> None:
+        """Note the metrics of a batch and the learning rate that it was trained with."""
+        if self._series is not None:
+            optimizer = optimizer_of(self._module.engine)
+            rate = None if optimizer is None else float(optimizer.learning_rate)
+            self._series.add(epoch, batch, [*metrics, rate])
+
+    def add_histograms(self, epoch: int, batch: int) -> None:
+        """Note the weights before, and the gradients of, a batch that is being trained."""
+        if self._histograms is None or self._pattern is None or not self._histograms.is_due():
+            return
+        arrays = parameter_arrays(self._module, self._pattern).values()
+        made = [histogram_of([one.asnumpy() for one in copies]) for copies in arrays]
+        self._histograms.add(epoch, batch, made)
+
+    def flush(self) -> None:
+        """Let readers, and a fit that goes on from now after this process died, find all of it."""
+        for one in (self._series, self._histograms):
+            if one is not None:
+                one.flush()
+
+    def close(self) -> None:
+        """Write what is left."""
+        for one in (self._series, self._histograms):
+            if one is not None:
+                one.close()

@@ -1,0 +1,137 @@
+"""Histograms of a fit's weights and gradients over time: one file a job, see ``batch_records``.
+
+<data>/modules/<module>/metrics/<job>.histograms
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from app.domain.named_arrays import NamedArray
+from app.errors import NotFound
+from app.files.batch_records import RecordKind, RecordWriter, read_records
+
+__all__ = [
+    "HistogramWriter",
+    "Histograms",
+    "histogram_of",
+    "histograms_path",
+    "read_histograms",
+]
+
+BINS = 32
+_MOST_BYTES = 32 << 20
+_HISTOGRAM = [("low", "<f4"), ("high", "<f4"), ("nonfinite", "<u4"), ("counts", "<u4", (BINS,))]
+_KIND = RecordKind("histograms", "a fit with a monitor takes them", _HISTOGRAM, 0)
+
+HostArray: TypeAlias = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Histograms:
+    """Those of one array over the batches of a fit, in bins of equal width.
+
+    Attributes:
+        arrays: all that the fit has histograms of.
+        array: the one these are of.
+        total: histograms there are.
+        epochs, batches: where in the training each was taken, from 0.
+        lows, highs: least and greatest finite element of each.
+        nonfinite: number of the other elements of each.
+        counts: (histograms, bins), of the finite elements.
+    """
+
+    arrays: list[NamedArray]
+    array: NamedArray
+    total: int
+    epochs: HostArray
+    batches: HostArray
+    lows: HostArray
+    highs: HostArray
+    nonfinite: HostArray
+    counts: HostArray
+
+
+class HistogramWriter(RecordWriter):
+    """Appends histograms. A file never grows beyond 32 MiB: one of two is left out then, and of
+    those to come as well."""
+
+    def __init__(self, path: Path, arrays: Sequence[NamedArray], before: tuple[int, int]) -> None:
+        super().__init__(path, _KIND, [f"{of}:{name}" for of, name in arrays], before)
+        self._every = 1
+        self._passed = 0
+
+    def is_due(self) -> bool:
+        """Tell whether a histogram is wanted of this collection."""
+        self._passed += 1
+        return (self._passed - 1) % self._every == 0
+
+    def add(self, epoch: int, batch: int, values: Sequence[HostArray]) -> None:
+        """Append the histograms of a batch, of each array the one that ``histogram_of`` made."""
+        super().add(epoch, batch, np.array(values, _HISTOGRAM))
+        if self.count > 2 and self.count * self.bytes_of_record > _MOST_BYTES:
+            self.thin_out()
+            self._every *= 2
+
+
+def histograms_path(series: Path) -> Path:
+    """Return where the histograms of a job lie, beside its series of metrics."""
+    return series.with_suffix(".histograms")
+
+
+def histogram_of(arrays: Sequence[HostArray]) -> HostArray:
+    """Return the histogram of all elements of arrays, as a record."""
+    finite = [one[np.isfinite(one)].astype(np.float32, copy=False) for one in arrays]
+    made = np.zeros((), _HISTOGRAM)
+    made["nonfinite"] = sum(one.size for one in arrays) - sum(one.size for one in finite)
+    finite = [one for one in finite if one.size]
+    if finite:
+        low, high = min(one.min() for one in finite), max(one.max() for one in finite)
+        made["low"], made["high"] = low, high
+        if low == high:
+            made["counts"][0] = sum(one.size for one in finite)
+        else:
+            bounds = float(low), float(high)
+            made["counts"] = sum(np.histogram(one, BINS, bounds)[0] for one in finite)
+    return made
+
+
+def read_histograms(path: Path, array: NamedArray | None, points: int) -> Histograms:
+    """Return the histograms of an array, so many at most, evenly chosen.
+
+    Args:
+        array: None takes the first.
+
+    Raises:
+        NotFound: there is no such file or array.
+        Damaged: it is no such file.
+    """
+    names, records = read_records(path, _KIND)
+    arrays = [NamedArray(*name.split(":", 1)) for name in names]  # type: ignore[arg-type]
+    if array is None and arrays:
+        array = arrays[0]
+    if array is None or array not in arrays:
+        shown = ", ".join(f"{of} {name}" for of, name in arrays) or "none"
+        raise NotFound(
+            "histograms", "" if array is None else " ".join(array), f"there are: {shown}"
+        )
+    places = np.unique(np.linspace(0, max(0, len(records) - 1), points).astype(np.intp))
+    chosen = records[places[: len(records)]]
+    values = chosen["values"][:, arrays.index(array)]
+    return Histograms(
+        arrays,
+        array,
+        len(records),
+        chosen["epoch"],
+        chosen["batch"],
+        values["low"],
+        values["high"],
+        values["nonfinite"],
+        values["counts"],
+    )

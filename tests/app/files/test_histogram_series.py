@@ -1,0 +1,110 @@
+"""Histograms of arrays over time: what is counted, what is kept, what a file may grow to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.domain.named_arrays import NamedArray
+from app.errors import NotFound
+from app.files import histogram_series
+from app.files.histogram_series import (
+    BINS,
+    HistogramWriter,
+    histogram_of,
+    histograms_path,
+    read_histograms,
+)
+from app.files.metric_series import series_path
+
+WEIGHT, GRADIENT = NamedArray("parameter", "fc:weight"), NamedArray("gradient", "fc:weight")
+
+
+def random(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape).astype("f")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return histograms_path(series_path(tmp_path, 7))
+
+
+def write(path: Path, steps: range, before: tuple[int, int] = (0, 0)) -> None:
+    writer = HistogramWriter(path, [WEIGHT, GRADIENT], before)
+    for step in steps:
+        made = [histogram_of([random(step, 9)]), histogram_of([random(step + 1000, 5)])]
+        writer.add(step // 4, step % 4, made)
+    writer.close()
+
+
+def test_elements_are_counted_as_numpy_counts_them() -> None:
+    one, other = random(1, 40, 50), random(2, 1000)
+    one[0, :3] = np.nan, np.inf, -np.inf
+    found = histogram_of([one, other])
+    finite = np.concatenate([one[np.isfinite(one)], other])
+    counts, edges = np.histogram(finite, BINS)
+    assert found["counts"].tolist() == counts.tolist()
+    assert (found["low"], found["high"]) == (edges[0].astype("f"), edges[-1].astype("f"))
+    assert found["nonfinite"] == 3
+
+
+@pytest.mark.parametrize(
+    ("values", "count", "nonfinite"),
+    [([], 0, 0), ([np.nan], 0, 1), ([2.0, 2.0, np.inf], 2, 1)],
+)
+def test_elements_that_are_none_or_all_alike(
+    values: list[float], count: int, nonfinite: int
+) -> None:
+    found = histogram_of([np.array(values, "f")])
+    assert (found["counts"].sum(), found["nonfinite"]) == (count, nonfinite)
+    assert found["low"] == found["high"] == (2.0 if count else 0.0)
+
+
+def test_what_was_written_is_read(path: Path) -> None:
+    write(path, range(10))
+    found = read_histograms(path, GRADIENT, 100)
+    assert found.arrays == [WEIGHT, GRADIENT]
+    assert found.total == 10
+    assert list(zip(found.epochs, found.batches, strict=True))[-1] == (2, 1)
+    assert found.counts.shape == (10, BINS)
+    for step, low in enumerate(found.lows):
+        assert low == random(step + 1000, 5).min()
+    assert read_histograms(path, None, 100).array == WEIGHT
+    few = read_histograms(path, WEIGHT, 4)
+    assert few.total == 10
+    assert len(few.epochs) == 4
+    assert few.lows.tolist() == [random(step, 9).min() for step in (0, 3, 6, 9)]
+
+
+def test_a_fit_that_goes_on_shows_no_batch_twice(path: Path) -> None:
+    write(path, range(10))
+    write(path, range(6, 12), before=(1, 2))
+    found = read_histograms(path, WEIGHT, 100)
+    assert found.lows.tolist() == [random(step, 9).min() for step in range(12)]
+
+
+def test_a_file_grows_to_its_limit_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(histogram_series, "_MOST_BYTES", 20 * 300)
+    writer = HistogramWriter(path, [WEIGHT, GRADIENT], (0, 0))
+    for step in range(1000):
+        if writer.is_due():
+            writer.add(0, step, [histogram_of([random(step, 9)])] * 2)
+            writer.flush()
+            assert path.stat().st_size < 23 * 300
+    writer.close()
+    batches = read_histograms(path, WEIGHT, 1000).batches
+    assert len(batches) > 8
+    assert batches[0] == 0
+    assert len(set(np.diff(batches).tolist())) == 1  # evenly, to the end
+    assert batches[-1] > 1000 - 2 * np.diff(batches)[0]
+
+
+def test_what_is_not_there_is_said(path: Path) -> None:
+    with pytest.raises(NotFound, match="with a monitor"):
+        read_histograms(path, None, 10)
+    write(path, range(0))
+    assert read_histograms(path, None, 10).total == 0
+    with pytest.raises(NotFound, match="parameter fc:weight, gradient fc:weight"):
+        read_histograms(path, NamedArray("parameter", "fc"), 10)
