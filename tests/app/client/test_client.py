@@ -209,6 +209,11 @@ CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
         None,
     ),
     (lambda c: c.job_metrics(7), "GET /v1/jobs/7/metrics", None),
+    (
+        lambda c: c.job_histograms(7, "fc_weight", of="gradient"),
+        "GET /v1/jobs/7/histograms?of=gradient&points=200&array=fc_weight",
+        None,
+    ),
     (lambda c: list(c.job_events(7)), "GET /v1/jobs/7/events", None),
     (lambda c: list(c.events()), "GET /v1/events", None),
     (lambda c: c.executors(), "GET /v1/executors", None),
