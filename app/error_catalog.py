@@ -28,6 +28,7 @@ _REMEDIES = {
     "precondition_failed": "Read it again; `present` is the ETag, or the number, that it has now.",
     "too_large": "Send less, or let the operator raise the setting named.",
     "unsupported_media_type": "Send one of the content types named.",
+    "range_not_satisfiable": "Ask for bytes before the length that Content-Range names.",
     "misdirected": "Use a name of the server's, or let the operator add this one to "
     "MODSERVE_ALLOWED_HOSTS.",
     "idempotency_mismatch": "Use a new Idempotency-Key for a new request.",
@@ -40,7 +41,6 @@ _REMEDIES = {
     "out_of_memory": "Send fewer examples at once, or put modules away.",
     "executor_gone": "Try again after Retry-After; whether the call took effect is not known.",
     "not_resident": "Try again after Retry-After.",
-    "timed_out": "Try again after Retry-After, with a longer timeout, or with fewer examples.",
     "internal": "Give the request_id to the operator: the log has the details under it.",
 }
 

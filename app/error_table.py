@@ -31,6 +31,7 @@ from app.errors import (
     OutOfMemory,
     ParamsLost,
     PreconditionFailed,
+    RangeBeyondEnd,
     SequenceLost,
     ServiceError,
     StorageFull,
@@ -68,6 +69,8 @@ class ErrorKind:
     Attributes:
         status, code, title: as answered.
         expected, hint: of a field that the engine refuses, whose message says what it got.
+        is_listed: False for what no answer under /v1 has: executors and services see to it among
+            themselves, or the Open Inference Protocol tells it in words.
     """
 
     status: int
@@ -75,6 +78,7 @@ class ErrorKind:
     title: str
     expected: str = ""
     hint: str = ""
+    is_listed: bool = True
 
 
 ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
@@ -94,10 +98,11 @@ ERROR_TABLE: Mapping[type[BaseException], ErrorKind] = {
     SequenceLost: ErrorKind(409, "sequence_lost", "The states of the sequence are lost"),
     ModuleFailed: ErrorKind(409, "module_failed", "The module cannot be restored"),
     IllegalTransition: ErrorKind(409, "illegal_transition", "The job's status does not allow it"),
-    Superseded: ErrorKind(409, "superseded", "Another attempt holds the job"),
+    Superseded: ErrorKind(409, "superseded", "Another attempt holds the job", is_listed=False),
     PreconditionFailed: ErrorKind(412, "precondition_failed", "The state has moved on"),
     TooLarge: ErrorKind(413, "too_large", "Over the limit"),
     UnsupportedMedia: ErrorKind(415, "unsupported_media_type", "The content type is not read"),
+    RangeBeyondEnd: ErrorKind(416, "range_not_satisfiable", "Beyond the end of the file"),
     Invalid: ErrorKind(
         *(422, "invalid", "A field has a value it cannot take"),
         expected="a value that the field can take",
@@ -155,7 +160,11 @@ ENGINE_KINDS: tuple[ErrorKind, ...] = (
         expected="a whole file, as MXNet writes it",
         hint="write it anew with MXNet or modserve, and upload it again",
     ),
-    ErrorKind(422, "invalid_device", "The device does not exist"),
+    ErrorKind(
+        *(422, "invalid_device", "The device is not there, or refuses to compute it"),
+        expected="what the device can compute",
+        hint="use smaller shapes, or another device",
+    ),
 )
 """What the engine refuses; ``app.executor.faults`` says which of its errors is which."""
 
@@ -163,8 +172,8 @@ HOST_KINDS: tuple[ErrorKind, ...] = (
     ErrorKind(503, "not_resident", "The module is being moved"),
     ErrorKind(503, "version_not_loaded", "The version is being loaded"),
     ErrorKind(503, "version_replaced", "The version's checkpoint was just replaced"),
-    ErrorKind(503, "timed_out", "Not computed in time"),
-    ErrorKind(409, "would_change", "The module must be marked first"),
+    ErrorKind(503, "timed_out", "Not computed in time", is_listed=False),
+    ErrorKind(409, "would_change", "The module must be marked first", is_listed=False),
 )
 """What executors refuse and the services see to; clients see it when that goes wrong."""
 
@@ -182,8 +191,8 @@ class Problem:
 
 
 def all_kinds() -> list[ErrorKind]:
-    """Return each kind of answer once, by status."""
-    kinds = {kind.code: kind for kind in (*_BY_CODE.values(), _INTERNAL)}
+    """Return each kind of answer under /v1 once, by status."""
+    kinds = {kind.code: kind for kind in (*_BY_CODE.values(), _INTERNAL) if kind.is_listed}
     return sorted(kinds.values(), key=lambda kind: kind.status)
 
 

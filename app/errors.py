@@ -19,6 +19,7 @@
     ├── PreconditionFailed     412  another generation or version than the caller named
     ├── TooLarge               413  more bytes, elements or files than allowed
     ├── UnsupportedMedia       415  a content type this path does not read
+    ├── RangeBeyondEnd         416  bytes of a file that it does not have
     ├── Invalid                422  a field has a value it cannot take
     │   ├── Damaged                 a file is truncated, altered or of another format
     │   └── IdempotencyMismatch     an Idempotency-Key came back with another request
@@ -65,6 +66,7 @@ __all__ = [
     "OutOfMemory",
     "ParamsLost",
     "PreconditionFailed",
+    "RangeBeyondEnd",
     "SequenceLost",
     "ServiceError",
     "StartError",
@@ -357,13 +359,28 @@ class UnsupportedMedia(ServiceError):
         super().__init__(f"content type {got!r} is not read here; use {', '.join(supported)}")
 
 
+class RangeBeyondEnd(ServiceError):
+    """``Range`` asks for bytes that a file does not have.
+
+    Args:
+        size: of the file, in bytes.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"Range asks for what is beyond the end: the file has {size:,} bytes")
+        self.size = size
+
+    def headers(self) -> dict[str, str]:
+        """Return ``Content-Range``, which tells the length."""
+        return {"Content-Range": f"bytes */{self.size}"}
+
+
 class UnsupportedCoding(ServiceError):
     """The body has a content coding that is not read."""
 
-    def __init__(self, got: str, supported: Iterable[str]) -> None:
-        super().__init__(
-            f"content encoding {brief(got)} is not read here; use {', '.join(supported)} or none"
-        )
+    def __init__(self, got: str, supported: Sequence[str] = ()) -> None:
+        known = f"{', '.join(supported)} or none" if supported else "none"
+        super().__init__(f"content encoding {brief(got)} is not read here; use {known}")
 
 
 class Invalid(ServiceError):

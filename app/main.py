@@ -19,7 +19,7 @@ from app.api.audit import Audit
 from app.api.body_memory import BodyMemory
 from app.api.conditional import ConditionalGet
 from app.api.decoder_pool import DecoderPool
-from app.api.dependencies import refuse_unknown_query
+from app.api.dependencies import refuse_coding, refuse_unknown_query
 from app.api.key_guard import KeyGuard, require_scope
 from app.api.lane_keys import LaneKeys
 from app.api.locations import PrefixedLocations
@@ -119,7 +119,7 @@ def create_app(settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        dependencies=[Depends(require_scope), Depends(refuse_unknown_query)],
+        dependencies=[Depends(one) for one in (require_scope, refuse_coding, refuse_unknown_query)],
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.settings = settings

@@ -122,7 +122,7 @@ def delete_checkpoint(module: ModuleName, epoch: Epoch, services: ServicesOf) ->
     "/checkpoints/{epoch}/files/{file}",
     summary="Fetch a file",
     response_class=FileResponse,
-    responses={**file_answer("The file"), **problems(404, 422)},
+    responses={**file_answer("The file"), **problems(404, 416, 422)},
 )
 def get_checkpoint_file(
     module: ModuleName, epoch: Epoch, file: FileName, services: ServicesOf

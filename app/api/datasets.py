@@ -117,7 +117,7 @@ def preview_dataset(
     "/{dataset}/file",
     summary="Fetch a dataset's file",
     response_class=FileResponse,
-    responses={**file_answer("The file"), **problems(404, 422)},
+    responses={**file_answer("The file"), **problems(404, 416, 422)},
 )
 def get_dataset_file(dataset: DatasetName, services: ServicesOf) -> OpenFileResponse:
     """Return the file as it was uploaded."""

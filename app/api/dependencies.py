@@ -8,7 +8,7 @@ from fastapi import Depends, Header, Path, Query, Request, Response
 
 from app.domain.names import NAME_PATTERN, Pattern
 from app.error_answers import is_of_protocol
-from app.errors import Invalid
+from app.errors import Invalid, UnsupportedCoding
 from app.services.replays import Replay
 from app.services.services import Services
 
@@ -23,6 +23,7 @@ __all__ = [
     "ServicesOf",
     "VersionName",
     "VersionQuery",
+    "refuse_coding",
     "refuse_unknown_query",
     "tell_replay",
 ]
@@ -42,6 +43,16 @@ async def refuse_unknown_query(request: Request) -> None:
         if name not in known:
             expected = f"one of {', '.join(known)}" if known else "no query parameters"
             raise Invalid(name, request.query_params[name], expected)
+
+
+async def refuse_coding(request: Request) -> None:
+    """Refuse a body that is compressed, for it would be read as it comes.
+
+    The Open Inference Protocol has codings, and refuses others in its own words.
+    """
+    coding = request.headers.get("content-encoding", "").strip()
+    if coding.lower() not in ("", "identity") and not is_of_protocol(request.scope["path"]):
+        raise UnsupportedCoding(coding)
 
 
 async def _services(request: Request) -> Services:

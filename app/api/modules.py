@@ -29,7 +29,7 @@ from app.api.module_views import shown, shown_all
 from app.api.openapi import json_body, problems
 from app.api.requests import BucketBody, ModuleBody
 from app.api.views import ModuleView, PageView
-from app.domain.module import SINGLE, BindSpec, BucketShapes, ModuleRecord, require
+from app.domain.module import SINGLE, BindSpec, BucketShapes, ModuleKind, ModuleRecord, require
 from app.errors import NotFound
 from app.services.modules import ModuleFilter
 from app.services.replays import begin_replay
@@ -264,10 +264,14 @@ async def reshape_module(module: ModuleName, request: Request, services: Service
 
 @router.get("/{module}/buckets", summary="List bound buckets", responses=problems(404, 409, 422))
 def list_buckets(module: ModuleName, services: ServicesOf) -> PageView[str]:
-    """Return the keys of the buckets that are bound."""
+    """Return the keys of the buckets that are bound, of the default one first; a module without
+    buckets has none.
+    """
     record = services.modules.get(module)
     require(record, "bind_bucket")
     assert record.bind is not None
+    if record.kind is not ModuleKind.BUCKETING:
+        return PageView(items=[])
     return PageView(items=[record.default_bucket_key, *record.bind.buckets])
 
 

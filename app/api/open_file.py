@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import BinaryIO
 
 from fastapi.responses import FileResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from app.api.conditional import is_known
+from app.errors import RangeBeyondEnd
 
 __all__ = ["OpenFileResponse"]
 
@@ -37,9 +38,19 @@ class OpenFileResponse(FileResponse):
             if is_known(scope, self.headers["etag"]):  # before anything of it is read
                 await Response(None, 304, {"ETag": self.headers["etag"]})(scope, receive, send)
             else:
-                await super().__call__(_with_sound_ranges(scope), receive, send)
+                await super().__call__(_with_sound_ranges(scope), receive, self._checked(send))
         finally:
             self._file.close()
+
+    def _checked(self, send: Send) -> Send:
+        """Return what sends, and raises RangeBeyondEnd where Starlette would answer by itself."""
+
+        async def send_unless_beyond(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] == 416:
+                raise RangeBeyondEnd(os.fstat(self._file.fileno()).st_size)
+            await send(message)
+
+        return send_unless_beyond
 
 
 def _with_sound_ranges(scope: Scope) -> Scope:

@@ -36,6 +36,7 @@ _DESCRIPTIONS = {
     412: "The state has moved on",
     413: "Over the limit",
     415: "The content type is not read",
+    416: "`Range` asks for what is beyond the end",
     422: "A field has a value it cannot take",
     503: "Not available at present; Retry-After says when to try again",
     507: "The server's disk is full",

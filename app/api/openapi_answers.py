@@ -102,10 +102,9 @@ def file_answer(description: str) -> Answers:
     content = {"application/octet-stream": BINARY}
     return {
         200: {"description": description, "content": content},
-        206: {"description": "The part that `Range` asks for", "content": content},
-        416: {
-            "description": "`Range` asks for what is beyond the end",
-            "content": {"text/plain": {"schema": {"type": "string", "maxLength": 0}}},
+        206: {
+            "description": "The parts that `Range` asks for",
+            "content": {**content, "multipart/byteranges": BINARY},
         },
     }
 

@@ -110,10 +110,10 @@ def _declare(verb: str, operation: dict[str, Any], moved_on: dict[str, Any]) -> 
             _add(answer, "Retry-After")
         if status == "default":
             _add(answer, "Allow")
-        if status in ("200", "206", "416") and "206" in responses:
+        if status in ("200", "206") and "206" in responses:
             _add(answer, *_OF_FILES)
-            if status != "200":
-                _add(answer, "Content-Range")
+        if status in ("206", "416"):
+            _add(answer, "Content-Range")
         if "text/event-stream" in answer.get("content", {}):
             _add(answer, "Cache-Control", "X-Accel-Buffering")
         if status == "200" and name in _ARE_INFERENCES:

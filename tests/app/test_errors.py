@@ -22,7 +22,7 @@ from app.errors import (
     UnsupportedMedia,
     WrongStage,
 )
-from app.executor.faults import ENGINE_CODES, to_host_error
+from app.executor.faults import ENGINE_CODES, client_fault, to_host_error
 from core import errors as engine
 
 
@@ -143,3 +143,23 @@ def test_wrong_stage_tells_programs_what_to_call() -> None:
 def test_retry_after_is_whole_seconds_and_never_zero() -> None:
     assert Unavailable("x", retry_after_seconds=0.2).headers() == {"Retry-After": "1"}
     assert Unavailable("x", retry_after_seconds=2.6).headers() == {"Retry-After": "3"}
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (engine.MXNetError("the graph has no outputs"), "engine"),
+        (engine.DeviceError("oneDNN failed to run a primitive: out_of_memory"), "invalid_device"),
+    ],
+)
+def test_what_the_engine_refuses_names_the_field_and_what_to_do(
+    error: engine.MXNetError, code: str
+) -> None:
+    with pytest.raises(HostError) as refused, client_fault("data_shapes"):
+        raise error
+    problem = to_problem(refused.value, "1", "/v1/modules/net/bind")
+    assert (problem.status, problem.body["code"]) == (422, code)
+    (row,) = problem.body["errors"]
+    assert (row["field"], row["got"]) == ("data_shapes", str(error))
+    assert row["expected"]
+    assert row["hint"]

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from app.client.local_server import ServerProcess, running_server
+from app.error_catalog import CATALOG
 from app.main import openapi_text
 from served.declared import check_declared, undeclared
 from served.keys import add_key
@@ -70,9 +72,13 @@ async def test_whatever_can_be_read_is_as_declared(trained: httpx.AsyncClient) -
 
 
 async def test_parts_of_files_are_as_declared(trained: httpx.AsyncClient) -> None:
-    path = f"{MODULE}/checkpoints/1/files/net-0001.params"
-    for value, status in (("bytes=0-3", 206), ("bytes=999999-", 416)):
-        assert (await trained.get(path, headers={"Range": value})).status_code == status
+    for path in (f"{MODULE}/checkpoints/1/files/net-0001.params", "/v1/datasets/examples/file"):
+        for value, status in (("bytes=0-3", 206), ("bytes=0-1,4-5", 206), ("bytes=999999-", 416)):
+            part = await trained.get(path, headers={"Range": value})
+            assert part.status_code == status
+        whole = await trained.get(path)
+        assert part.headers["content-range"] == f"bytes */{len(whole.content)}"
+        assert part.json()["code"] == "range_not_satisfiable"
 
 
 async def test_every_form_of_an_answer_is_as_declared(trained: httpx.AsyncClient) -> None:
@@ -122,6 +128,19 @@ def _as_page(event: dict[str, Any]) -> httpx.Response:
     return httpx.Response(200, json=page, request=request)
 
 
+def changed_network(**members: Any) -> dict[str, Any]:
+    """Return the creation of a module whose third node, the layer, is another."""
+    nodes = [*NETWORK["nodes"]]
+    nodes[3] = nodes[3] | members
+    return {"json": {"name": "odd", "symbol": NETWORK | {"nodes": nodes}}}
+
+
+def other_bind(dtype: str, labels: int) -> dict[str, Any]:
+    data = {"name": "data", "shape": [BATCH, FEATURES], "dtype": dtype}
+    label = {"name": "softmax_label", "shape": [labels]}
+    return {"json": {"data_shapes": [data], "label_shapes": [label]}}
+
+
 Ask = tuple[str, str, dict[str, Any]]
 REFUSED: dict[str, Ask] = {
     "malformed": ("POST", "/v1/modules", {"content": b"{", "headers": JSON}),
@@ -144,6 +163,20 @@ REFUSED: dict[str, Ask] = {
         *("POST", "/v1/modules"),
         {"json": {"name": "two", "symbol": NETWORK}, "headers": {"Idempotency-Key": "once"}},
     ),
+    "range_not_satisfiable": (
+        *("GET", f"{MODULE}/checkpoints/1/files/net-0001.params"),
+        {"headers": {"Range": "bytes=999999-"}},
+    ),
+    "headers_too_large": ("GET", "/v1/modules", {"headers": {"X-Long": "x" * (1 << 17)}}),
+    "unsupported_coding": (
+        *("PUT", "/v1/datasets/packed"),
+        {"content": b"x", "headers": {"Content-Encoding": "gzip"}},
+    ),
+    "invalid_graph": ("POST", "/v1/modules", changed_network(inputs=[[5, 0, 0]])),
+    "unknown_operator": ("POST", "/v1/modules", changed_network(op="FullyConected")),
+    "invalid_attribute": ("POST", "/v1/modules", changed_network(attrs={"num_hidden": "x"})),
+    "invalid_shape": ("POST", "/v1/modules/new/bind", other_bind("float32", BATCH + 1)),
+    "invalid_dtype": ("POST", "/v1/modules/new/bind", other_bind("int32", BATCH)),
     "misdirected": ("GET", "/v1/modules", {"headers": {"Host": "elsewhere.example"}}),
     "foreign_origin": ("POST", f"{MODULE}/warm_up", {"headers": {"Origin": "http://evil.example"}}),
 }
@@ -161,6 +194,38 @@ async def test_what_is_refused_is_as_declared(trained: httpx.AsyncClient) -> Non
         refused = await trained.request(verb, path.format(job=job), **options)
         codes[code] = refused.json()["code"]
     assert codes == {code: code for code in REFUSED}
+
+
+ELSEWHERE = {
+    "unauthorized": "api/test_keys.py",
+    "forbidden": "api/test_keys.py",
+    "too_many_requests": "api/test_keys.py",
+    "too_slow": "serving/test_protocol.py",
+    "params_lost": "e2e/test_params_lost.py",
+    "sequence_lost": "e2e/test_sequences.py",
+    "module_failed": "e2e/test_restores.py",
+    "engine": "test_errors.py",
+    "invalid_device": "test_errors.py",
+    "internal": "api/test_problems.py",
+    "unavailable": "e2e/test_sequences.py",
+    "version_damaged": "e2e/test_versions.py",
+    "executor_gone": "e2e/test_deaths.py",
+    "storage_full": "e2e/test_disk_full.py",
+    "out_of_memory": "e2e/test_memory_budget.py",
+    # Clients see these only where others have a module put away again and again.
+    "not_resident": "services/test_instances.py",
+    "version_not_loaded": "executor/predict/test_loaded_versions.py",
+    "version_replaced": "executor/predict/test_loaded_versions.py",
+}
+"""Tests that provoke what takes more than a request."""
+
+
+def test_every_code_is_provoked() -> None:
+    answered = {code for code, entry in CATALOG.items() if entry.status is not None}
+    assert answered == REFUSED.keys() | ELSEWHERE.keys()
+    assert not REFUSED.keys() & ELSEWHERE.keys()
+    for code, path in ELSEWHERE.items():
+        assert f'"{code}"' in (Path(__file__).parents[1] / path).read_text(), code
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ import app
 from app.error_table import ENGINE_KINDS, ERROR_TABLE, HOST_KINDS
 from app.main import openapi_text
 
-CODES = {kind.code for kind in (*ERROR_TABLE.values(), *ENGINE_KINDS, *HOST_KINDS)} | {"internal"}
+KINDS = (*ERROR_TABLE.values(), *ENGINE_KINDS, *HOST_KINDS)
+CODES = {kind.code for kind in KINDS if kind.is_listed} | {"internal"}
 CODE_OF_A_JOB = re.compile(r'"code": "([a-z_]+)"')
 
 

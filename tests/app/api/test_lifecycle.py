@@ -282,3 +282,8 @@ async def test_operations(api: httpx.AsyncClient) -> None:
     assert [one["name"] for one in executors] == ["cpu(0)"]
     metrics = (await api.get("/metrics")).text
     assert 'modserve_http_requests_total{method="GET",route="/livez"' in metrics
+
+
+async def test_a_module_without_buckets_has_none(initialized: httpx.AsyncClient) -> None:
+    answer = await initialized.get("/v1/modules/net/buckets")
+    assert (answer.status_code, answer.json()["items"]) == (200, [])
