@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -80,12 +79,12 @@ def _extremes(values: npt.NDArray[np.float64], points: int) -> npt.NDArray[np.in
     count = len(values)
     if count <= points:
         return np.arange(count)
-    bounds = np.linspace(0, count, max(1, points // 2) + 1).astype(np.intp)
-    chosen: set[int] = set()
-    for start, end in pairwise(bounds):
-        stretch = values[start:end]
-        if not len(stretch) or np.isnan(stretch).all():
-            chosen.update([int(start)] if len(stretch) else [])
-        else:
-            chosen.update((int(start + np.nanargmin(stretch)), int(start + np.nanargmax(stretch))))
-    return np.array(sorted(chosen), dtype=np.intp)
+    size = -(-count // max(1, points // 2))
+    starts = np.arange(0, count, size)
+    filled = np.full(len(starts) * size, np.nan)
+    filled[:count] = values
+    stretches = filled.reshape(-1, size)
+    is_none = np.isnan(stretches)
+    least = starts + np.where(is_none, np.inf, stretches).argmin(axis=1)
+    greatest = starts + np.where(is_none, -np.inf, stretches).argmax(axis=1)
+    return np.unique(np.concatenate([least, greatest]))
