@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 from jsonschema_rs import Validator, validator_for
 
-from app.main import openapi_text
+from served.document import openapi_document
 
 __all__ = ["check_declared", "undeclared"]
 
@@ -95,12 +95,12 @@ def _is_valid(schema: dict[str, Any], value: Any) -> bool:
 @cache
 def _validator(schema: str) -> Validator:
     """Return what checks values against a schema of the document, made once: that takes 10 ms."""
-    return validator_for(json.loads(schema) | {"components": _document()["components"]})
+    return validator_for(json.loads(schema) | {"components": openapi_document()["components"]})
 
 
 def _resolved(reference: str) -> dict[str, Any]:
     _, components, kind, name = reference.split("/")
-    found: dict[str, Any] = _document()[components][kind][name]
+    found: dict[str, Any] = openapi_document()[components][kind][name]
     return found
 
 
@@ -113,12 +113,7 @@ def _operation(verb: str, path: str) -> dict[str, Any] | None:
 
 
 @cache
-def _document() -> dict[str, Any]:
-    return dict(json.loads(openapi_text()))
-
-
-@cache
 def _paths() -> list[tuple[re.Pattern[str], dict[str, Any]]]:
     """Return the paths, those with fewer parameters first."""
-    paths = sorted(_document()["paths"].items(), key=lambda one: one[0].count("{"))
+    paths = sorted(openapi_document()["paths"].items(), key=lambda one: one[0].count("{"))
     return [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), found) for path, found in paths]

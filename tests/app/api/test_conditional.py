@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import httpx
 import pytest
 
-from app.main import openapi_text
+from served.document import openapi_document
 from served.network import BIND, examples_npz, fit_body
 
 MODULE = "/v1/modules/net"
@@ -169,7 +168,7 @@ async def test_jobs(saved: httpx.AsyncClient) -> None:
 
 
 def test_the_document_declares_headers_and_what_they_bring_about() -> None:
-    document = json.loads(openapi_text())
+    document = openapi_document()
     for path, operations in document["paths"].items():
         for verb, operation in operations.items():
             takes = {one["name"].lower() for one in operation.get("parameters", ())}
@@ -192,7 +191,7 @@ def changes() -> list[tuple[str, str, dict[str, Any]]]:
     """Return verb, path and operation of each route that changes what has an ETag."""
     return [
         (verb.upper(), path, operation)
-        for path, operations in json.loads(openapi_text())["paths"].items()
+        for path, operations in openapi_document()["paths"].items()
         for verb, operation in operations.items()
         if path.startswith("/v1/") and verb != "get"
         if operation["operationId"] not in CREATES | CHANGES_NOTHING | OF_NO_RESOURCE

@@ -17,8 +17,8 @@ import pytest
 
 from app.client.local_server import ServerProcess, running_server
 from app.error_catalog import CATALOG
-from app.main import openapi_text
 from served.declared import check_declared, undeclared
+from served.document import openapi_document
 from served.keys import add_key
 from served.network import BATCH, FEATURES, NETWORK, examples_npz, fit_body
 from served.processes import ENVIRONMENT
@@ -55,7 +55,7 @@ async def trained(ready: httpx.AsyncClient) -> httpx.AsyncClient:
 
 def get_routes() -> list[str]:
     """Return the paths that can be read, but for streams without an end."""
-    paths = json.loads(openapi_text())["paths"]
+    paths = openapi_document()["paths"]
     return [path for path, verbs in paths.items() if "get" in verbs and path != "/v1/events"]
 
 

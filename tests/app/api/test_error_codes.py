@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 import app
 from app.error_table import ENGINE_KINDS, ERROR_TABLE, HOST_KINDS
-from app.main import openapi_text
+from served.document import openapi_document
 
 KINDS = (*ERROR_TABLE.values(), *ENGINE_KINDS, *HOST_KINDS)
 CODES = {kind.code for kind in KINDS if kind.is_listed} | {"internal"}
@@ -48,7 +47,7 @@ async def test_a_code_that_is_none_is_not_found(api: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize("code", sorted(CODES))
 def test_the_document_has_an_example_of_each(code: str) -> None:
-    document = json.loads(openapi_text())
+    document = openapi_document()
     reference = {"$ref": f"#/components/examples/{code}"}
     example = document["components"]["examples"][code]["value"]
     assert example["code"] == code

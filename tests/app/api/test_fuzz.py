@@ -14,15 +14,15 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from app.client import Client
-from app.main import openapi_text
 from app.settings import Settings
 from app.tensors.codec import JSON, NPY, NPZ, SAFETENSORS
+from served.document import openapi_document
 from served.keys import add_key
 from served.malformed import malformed_request
 from served.network import BIND, NETWORK, examples_npz, fit_body
 from served.threaded import served
 
-DOCUMENT = json.loads(openapi_text())
+DOCUMENT = openapi_document()
 
 
 def operations(document: dict[str, Any]) -> list[Any]:

@@ -1,19 +1,19 @@
 """The OpenAPI document: committed, complete, and about errors as they are."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 
 from app.main import openapi_text
+from served.document import openapi_document
 
 COMMITTED = Path(__file__).parents[3] / "openapi" / "openapi.json"
 
 
 @pytest.fixture(scope="module")
 def document() -> dict:
-    return json.loads(openapi_text())
+    return openapi_document()
 
 
 def test_committed_document_is_current() -> None:

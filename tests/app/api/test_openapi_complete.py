@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.api.scopes import OPEN_PATHS
-from app.main import openapi_text
+from served.document import openapi_document
 
 ENUMERATED = {"kind", "level", "requested", "role", "stage", "state", "status"}
 NAMES = {("StateLink", "state"), ("ProblemView", "status"), ("ErrorCodeView", "status")}
@@ -22,7 +21,7 @@ OF_PYTHON = re.compile(r"(?<=\w )(None|True|False)\b|``|Attributes:|Args:|Return
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    return dict(json.loads(openapi_text()))
+    return openapi_document()
 
 
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import httpx
 import pytest
 from jsonschema_rs import validator_for
 
-from app.main import openapi_text
+from served.document import openapi_document
 from served.network import examples_npz, fit_body
 
 FREE = {
@@ -24,7 +23,7 @@ FREE = {
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    return dict(json.loads(openapi_text()))
+    return openapi_document()
 
 
 def is_bare(schema: Any) -> bool:

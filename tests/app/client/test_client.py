@@ -16,10 +16,10 @@ import pytest
 
 from app.client import Client, ClientError
 from app.client import jobs as client_jobs
-from app.main import openapi_text
 from app.settings import Settings
 from app.tensors.codec import NPY, NPZ
 from app.tensors.npy import read_npz, write_npy, write_npz
+from served.document import openapi_document
 from served.network import BATCH, BIND, FEATURES, NETWORK, examples_npz, fit_body
 from served.threaded import served
 
@@ -250,7 +250,7 @@ def test_each_method_is_one_request(call: Callable[[Client], Any], line: str, bo
 
 def test_every_verb_of_the_server_has_a_method() -> None:
     lines = [line.partition("?")[0] for _, line, _ in CALLS]
-    for path, operations in json.loads(openapi_text())["paths"].items():
+    for path, operations in openapi_document()["paths"].items():
         for method in operations.keys() - {"parameters"}:
             pattern = f"{method.upper()} {re.sub('{[a-z]+}', '[^/]+', path)}"
             if path.startswith("/v1/"):

@@ -1,0 +1,18 @@
+"""The OpenAPI document, made once for all tests of a process: that takes a second."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from app.main import openapi_text
+
+__all__ = ["openapi_document"]
+
+
+@cache
+def openapi_document() -> dict[str, Any]:
+    """Return the document; nobody may change it."""
+    document: dict[str, Any] = json.loads(openapi_text())
+    return document
