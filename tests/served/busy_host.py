@@ -1,17 +1,18 @@
 """A host whose device may be in the middle of a long batch when a job comes; jobs end at once.
 
-``BUSY`` names the device that is, ``BUSY_SECONDS`` how long it takes.
+``BUSY`` names the device that is, ``BUSY_UNTIL`` a file: when it is there, the batch is over.
 """
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from app.link.job_messages import JobDone, start_from_wire, to_wire
 from app.link.protocols import Arrays, Emit, Priority
+from served.processes import wait_until
 from served.single_predictions import SinglePredictions
 
 __all__ = ["BusyHost"]
@@ -22,7 +23,7 @@ class BusyHost(SinglePredictions):
 
     def __init__(self, device: str, emit: Emit, wake: Callable[[], None]) -> None:
         self._emit = emit
-        self._seconds = float(os.environ["BUSY_SECONDS"]) if device == os.environ["BUSY"] else 0.0
+        self._is_busy = device == os.environ["BUSY"]
 
     def priority(self, method: str) -> Priority:
         return Priority.CONTROL
@@ -30,7 +31,8 @@ class BusyHost(SinglePredictions):
     def handle(
         self, method: str, params: dict[str, Any], tensors: Arrays
     ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        time.sleep(self._seconds)
+        if self._is_busy:
+            wait_until(Path(os.environ["BUSY_UNTIL"]).exists, "the end of the batch", seconds=240)
         if method == "start_job":
             start = start_from_wire(params)
             self._emit(to_wire(JobDone(job_id=start.job_id, attempt=start.attempt)))

@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -262,13 +261,12 @@ async def _take(executor: ProcessClient, count: int):
 
 
 async def test_killing_the_process_fails_its_calls_at_once(executor):
-    calls = [asyncio.create_task(executor.call("sleep", {"seconds": 30})) for _ in range(3)]
+    calls = [asyncio.create_task(executor.call("sleep", {"seconds": 300})) for _ in range(3)]
     while not executor.running_works():
         await asyncio.sleep(0.01)
-    started = time.monotonic()
     os.kill(executor.pid, signal.SIGKILL)
-    results = await asyncio.gather(*calls, return_exceptions=True)
-    assert time.monotonic() - started < 15
+    async with asyncio.timeout(60):
+        results = await asyncio.gather(*calls, return_exceptions=True)
     killed, *waited = results
     assert [type(result) for result in results] == [ExecutorKilled, ExecutorGone, ExecutorGone]
     assert "while it ran this call (sleep)" in str(killed)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +14,7 @@ from app.domain.api_key import ApiKey, KeyScope, digest_of, key_id_of, new_key_t
 from app.errors import StartError
 from app.files.key_file import KeyFile
 from app.refusals import Unauthorized
+from app.services import key_ring
 from app.services.key_ring import KeyRing
 
 
@@ -43,7 +44,7 @@ async def ring(file: KeyFile) -> AsyncIterator[KeyRing]:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(1.0):  # as the server promises
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.005)
 
@@ -56,6 +57,7 @@ def is_known(ring: KeyRing, text: str) -> bool:
 
 
 async def test_what_the_file_says_holds_within_a_second(file: KeyFile, ring: KeyRing) -> None:
+    assert ring._seconds_to_look() <= 0.5
     changes: list[int] = []
     ring.on_change(lambda: changes.append(1))
     texts = [new_key_text(), new_key_text()]
@@ -90,12 +92,18 @@ async def test_a_key_that_others_come_beside_stays_the_one_it_was(
     await until(lambda: not ring.is_valid(key))
 
 
-async def test_a_key_ends_and_listeners_are_told(file: KeyFile, ring: KeyRing) -> None:
+async def test_a_key_ends_and_listeners_are_told(
+    file: KeyFile, ring: KeyRing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(key_ring, "time", SimpleNamespace(time=lambda: now))
     changes: list[int] = []
     ring.on_change(lambda: changes.append(1))
     text = new_key_text()
-    file.change(lambda keys: (make(text, expires_at=time.time() + 0.7),))
+    file.change(lambda keys: (make(text, expires_at=1000.1),))
     await until(lambda: is_known(ring, text))
+    assert ring._seconds_to_look() == pytest.approx(0.1)
+    now = 1000.2
     await until(lambda: len(changes) == 2)
     assert not is_known(ring, text)
     assert ring.is_in_force

@@ -72,6 +72,10 @@ def test_a_second_server_with_the_same_executors_does_not_start(tmp_path: Path) 
             assert client.is_ready()
 
 
+PATIENT = ENVIRONMENT | {"MODSERVE_DRAIN_SECONDS": "600"}
+"""Who waits for it at the end waits too long for any test."""
+
+
 def test_the_end_does_not_wait_for_those_who_follow_events(tmp_path: Path) -> None:
     lines: list[str] = []
     is_following = threading.Event()
@@ -82,28 +86,24 @@ def test_the_end_does_not_wait_for_those_who_follow_events(tmp_path: Path) -> No
             lines.extend(answer.iter_lines())  # the stream ends whole, or this raises
         lines.append("the end")
 
-    with running_server(tmp_path, environment=ENVIRONMENT) as server:
+    with running_server(tmp_path, environment=PATIENT) as server:
         follower = threading.Thread(target=follow, args=(server.url,))
         follower.start()
         assert is_following.wait(timeout=30)
-        began = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
-        server.process.wait(timeout=30)
-        assert time.monotonic() - began < 8.0
+        server.process.wait(timeout=60)
         follower.join()
     assert lines[-1:] == ["the end"]
     assert "Traceback" not in server.log.read_text()
 
 
 def test_it_says_where_it_listens_and_does_not_wait_for_idle_connections(tmp_path: Path) -> None:
-    with running_server(tmp_path, environment=ENVIRONMENT) as server:
+    with running_server(tmp_path, environment=PATIENT) as server:
         assert f"INFO app.serving.server: listening on {server.url} " in server.log.read_text()
         with httpx.Client(base_url=server.url) as idle:
             assert idle.get("/livez").status_code == 200
-            began = time.monotonic()
             server.process.send_signal(signal.SIGTERM)
-            server.process.wait(timeout=30)
-        assert time.monotonic() - began < 8.0
+            server.process.wait(timeout=60)
 
 
 def test_the_end_does_not_wait_for_uploads_that_stall(tmp_path: Path) -> None:
@@ -113,16 +113,14 @@ def test_the_end_does_not_wait_for_uploads_that_stall(tmp_path: Path) -> None:
         head("POST /v1/modules", "Content-Length: 1000", "Content-Type: multipart/form-data"),
         b"POST /v1/modules HTTP/1.1",
     )
-    with running_server(tmp_path, environment=ENVIRONMENT) as server, ExitStack() as stack:
+    with running_server(tmp_path, environment=PATIENT) as server, ExitStack() as stack:
         stalled = [stack.enter_context(connect(server.url)) for _ in begun]
         for sock, request in zip(stalled, begun, strict=True):
             sock.sendall(request)
         with Client(server.url) as client:
             wait_until(lambda: (tmp_path / "datasets").exists() and client.is_ready(), "all came")
-        began = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
-        server.process.wait(timeout=30)
-        assert time.monotonic() - began < 8.0
+        server.process.wait(timeout=60)
         assert [read_answer(sock).status for sock in stalled] == [503, 503, 400, 0]
     assert "Traceback" not in server.log.read_text()
 

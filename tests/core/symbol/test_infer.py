@@ -278,24 +278,23 @@ def test_knowledge_reaches_everything_in_any_order(
     assert set(arguments) == set(outputs) == {shape}
 
 
-@pytest.mark.serial
 def test_speed() -> None:
-    """ResNet-sized graphs take a few milliseconds; the limit leaves room for a busy machine."""
+    """ResNet-sized graphs take a few milliseconds of the processor."""
     net = networks.resnet20(mx)
     taken = []
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         net.infer_shape(data=(1, 3, 32, 32))
-        taken.append(time.perf_counter() - start)
+        taken.append(time.process_time() - start)
     assert min(taken) < 0.05
 
 
-@pytest.mark.serial
 def test_long_chains_are_linear() -> None:
+    """A pass over all nodes for each of them would take minutes."""
     v = mx.sym.var("a")
     for _ in range(3000):
         v = mx.sym.Activation(v, act_type="relu")
-    start = time.perf_counter()
+    start = time.process_time()
     arguments, _, _ = (v + mx.sym.var("b")).infer_shape(b=(2, 3))
     assert arguments == [(2, 3), (2, 3)]
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 10.0
