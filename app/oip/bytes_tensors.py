@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -15,10 +15,9 @@ __all__ = ["pack", "pack_json", "unpack"]
 _LENGTH = struct.Struct("<I")
 
 
-def pack(elements: Sequence[str]) -> bytes:
+def pack(elements: Iterable[bytes]) -> bytes:
     """Return the bytes of a tensor."""
-    encoded = [element.encode() for element in elements]
-    return b"".join(_LENGTH.pack(len(one)) + one for one in encoded)
+    return b"".join(_LENGTH.pack(len(one)) + one for one in elements)
 
 
 def pack_json(data: Any, count: int, field: str) -> bytes:
@@ -33,7 +32,7 @@ def pack_json(data: Any, count: int, field: str) -> bytes:
         raise Invalid(field, data, "a list of strings")
     if len(data) != count:
         raise Invalid(field, f"{len(data)} strings", f"{count}, as in shape")
-    return pack(data)
+    return pack(one.encode() for one in data)
 
 
 def unpack(content: Piece, count: int, name: str) -> list[bytes]:

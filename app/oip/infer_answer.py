@@ -131,7 +131,7 @@ class Answers:
                 names = labels.get(plain["name"], ())
                 plain["shape"], elements = classified(plain["name"], array, one.classes, names)
                 plain["datatype"] = "BYTES"
-                octets: Piece = pack(elements) if one.is_binary else b""
+                octets: Piece = pack(text.encode() for text in elements) if one.is_binary else b""
                 text = b"" if one.is_binary else orjson.dumps(elements)
             elif one.is_binary:
                 begin, end = _place(outcome.outputs, one.number)

@@ -13,8 +13,9 @@ from app.api.dependencies import ServicesOf
 from app.api.hangup import unless_hung_up
 from app.domain.module import ModuleRecord
 from app.errors import Invalid, Malformed
+from app.oip.bytes_tensors import pack
 from app.oip.codings import chosen_coding
-from app.oip.datatypes import dtype_of
+from app.oip.datatypes import BYTES, dtype_of
 from app.oip.infer_request import InferHeader, Wish
 from app.oip.inference import FEW_BYTES, LENGTH_FIELD, Inferences, header_bytes_of, split
 from app.oip.interfaces import TensorDesc, interface_of
@@ -130,8 +131,8 @@ async def infer_model(named: NamedModel, request: Request, services: ServicesOf)
     """Compute the outputs of examples, as `predict` does, in the form of the protocol.
 
     Texts, and files of images, are taken as tensors of BYTES by inputs that have a transform; in
-    JSON an image is a string of Base64. Bodies may be compressed by gzip or deflate, and answers
-    are where Accept-Encoding names one of them.
+    JSON an image is a string of Base64, and a raw body is one text or file. Bodies may be
+    compressed by gzip or deflate, and answers are where Accept-Encoding names one of them.
     """
     inferences: Inferences = request.app.state.inferences
     record = await known_model(services, named.model)
@@ -141,7 +142,7 @@ async def infer_model(named: NamedModel, request: Request, services: ServicesOf)
     body = await read_content(request)
     text, behind = split(body, header_bytes)
     if header_bytes == 0:
-        header = await _raw(services, named.model, len(body))
+        header, behind = await _raw(services, named.model, body)
     elif len(text) > _LARGEST_JSON_HERE:
         header = await read_large(decoders(request), text)
     else:
@@ -161,8 +162,8 @@ async def infer_model(named: NamedModel, request: Request, services: ServicesOf)
         outcome.release()
 
 
-async def _raw(services: Services, model: str, size: int) -> InferHeader:
-    """Return the header of a body that is the one input of batch 1."""
+async def _raw(services: Services, model: str, body: bytes) -> tuple[InferHeader, memoryview]:
+    """Return the header and the tensor of a body that is the one input of batch 1."""
     record: ModuleRecord = await model_now(services, model)
     inputs = (await interface_of(services, record)).inputs
     if len(inputs) != 1:
@@ -170,8 +171,12 @@ async def _raw(services: Services, model: str, size: int) -> InferHeader:
         raise Malformed(f"a raw body is of a model with one input; {model!r} has {names}")
     desc = inputs[0]
     dtype = dtype_of(desc.datatype, desc.name)
-    row = desc.name, dtype, _raw_shape(desc, size, dtype.itemsize)
-    return InferHeader((row,), (size,), {}, Wish(is_binary=True), 0, 0)
+    if dtype == BYTES:
+        body = pack([body])
+    shape = (1, 1) if dtype == BYTES else _raw_shape(desc, len(body), dtype.itemsize)
+    row = desc.name, dtype, shape
+    header = InferHeader((row,), (len(body),), {}, Wish(is_binary=True), 0, 0)
+    return header, memoryview(body)
 
 
 def _raw_shape(desc: TensorDesc, size: int, itemsize: int) -> tuple[int, ...]:

@@ -15,6 +15,9 @@ from app.services.services import Services
 
 __all__ = ["Interface", "TensorDesc", "interface_of"]
 
+_ONE_ELEMENT_EACH = (-1, 1)
+"""Shape of examples that are a text or the file of an image, as Triton's configurations have it."""
+
 
 @dataclass(frozen=True, slots=True)
 class TensorDesc:
@@ -22,7 +25,8 @@ class TensorDesc:
 
     Attributes:
         name: of it.
-        datatype: the protocol's name of its dtype.
+        datatype: the protocol's name of its dtype; ``BYTES`` of an input that is made from texts
+            or images.
         shape: -1 for an axis whose length is not the same in all requests.
         batch_axis: of an input, the axis of the examples; -1 for none.
     """
@@ -60,10 +64,16 @@ async def interface_of(services: Services, record: ModuleRecord) -> Interface:
     reply.release()
     plain = reply.result["interface"]
     return Interface(
-        tuple(_desc(one) for one in plain["inputs"]),
+        tuple(_input(record, one) for one in plain["inputs"]),
         tuple(_desc(one) for one in plain["outputs"]),
         plain["has_rows"],
     )
+
+
+def _input(record: ModuleRecord, plain: dict[str, Any]) -> TensorDesc:
+    if plain["name"] in record.transforms:
+        return TensorDesc(plain["name"], "BYTES", _ONE_ELEMENT_EACH)
+    return _desc(plain)
 
 
 def _desc(plain: dict[str, Any]) -> TensorDesc:

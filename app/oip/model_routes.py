@@ -62,7 +62,11 @@ _READY = {"name": "mlp", "ready": True}
     responses=answers(ModelMetadata, _METADATA, 404, 503),
 )
 async def get_model_metadata(named: NamedModel, services: ServicesOf) -> dict[str, Any]:
-    """Return names, datatypes and shapes; -1 for the number of examples and for ragged axes."""
+    """Return names, datatypes and shapes; -1 for the number of examples and for ragged axes.
+
+    An input that has a transform is of BYTES, an element for each example: a text, or the file of
+    an image. What it is bound with, numbers, is taken as well.
+    """
     record = await _record(services, named)
     interface = await interface_of(services, record)
     return {
@@ -159,7 +163,8 @@ def _most_rows(record: ModuleRecord, interface: Interface) -> int:
 
 def _dims(desc: TensorDesc, most_rows: int) -> dict[str, Any]:
     dims = desc.shape[1:] if most_rows else desc.shape
-    return {"name": desc.name, "data_type": f"TYPE_{desc.datatype}", "dims": dims}
+    kind = "STRING" if desc.datatype == "BYTES" else desc.datatype
+    return {"name": desc.name, "data_type": f"TYPE_{kind}", "dims": dims}
 
 
 def _instances(record: ModuleRecord, names: Sequence[str]) -> dict[str, Any]:

@@ -41,4 +41,4 @@ def test_too_many_are_refused() -> None:
 
 
 def test_strings_are_packed_with_their_lengths() -> None:
-    assert pack(["a", "é"]) == b"\x01\0\0\0a\x02\0\0\0\xc3\xa9"
+    assert pack([b"a", "é".encode()]) == b"\x01\0\0\0a\x02\0\0\0\xc3\xa9"

@@ -56,6 +56,28 @@ def infer(models: Client, name: str, content: Any) -> np.ndarray:
     return np.reshape(output["data"], output["shape"])
 
 
+@pytest.mark.parametrize("name", ["words", "eye"])
+def test_the_metadata_says_what_to_send(models: Client, name: str) -> None:
+    told = models.request("GET", f"/v2/models/{name}").json()
+    assert told["inputs"] == [{"name": "data", "datatype": "BYTES", "shape": [-1, 1]}]
+    assert told["outputs"][0]["datatype"] == "FP32"
+    config = models.request("GET", f"/v2/models/{name}/config").json()
+    assert config["input"] == [{"name": "data", "data_type": "TYPE_STRING", "dims": [1]}]
+    content = [base64.b64encode(picture(9, 9)).decode()] if name == "eye" else ["the cat"]
+    infer(models, name, body(content, [1, 1]))
+
+
+def test_a_raw_body_is_one_text_or_file(models: Client) -> None:
+    one = picture(40, 30)
+    wanted = {"eye": (one, seen(one)), "words": (b"the cat", np.array([[1, 2, 0]], "f"))}
+    for name, (content, expected) in wanted.items():
+        headers = {"Inference-Header-Content-Length": "0"}
+        answer = models.request("POST", INFER.format(name), content=content, headers=headers)
+        at = int(answer.headers["Inference-Header-Content-Length"])
+        found = np.frombuffer(answer.content[at:], "f").reshape(expected.shape)
+        np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("is_binary", [True, False])
 def test_tritons_client_sends_texts(server: ServerProcess, models: Client, is_binary: bool) -> None:
     triton = pytest.importorskip("tritonclient.http")
