@@ -118,8 +118,10 @@ def _file(name: str) -> _File:
 
 @cache
 def _read(path: Path) -> _File:
-    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    return _made(kind, path.read_bytes())
+    kind, packing = mimetypes.guess_type(path.name)
+    if packing is not None:
+        kind = f"application/{packing}"
+    return _made(kind or "application/octet-stream", path.read_bytes())
 
 
 @cache

@@ -27,7 +27,7 @@ EPOCHS = 30
 OPTIMIZER = {"learning_rate": 0.3, "momentum": 0.9}
 """For ``sgd``; the initializer is ``Xavier()``."""
 
-_FILE = Path(__file__).resolve().parents[1] / "data" / "japanese_vowels.npz"
+_FILE = Path(__file__).resolve().parents[2] / "app" / "guides" / "files" / "japanese_vowels.npz"
 
 
 class Batch(NamedTuple):

@@ -9,12 +9,13 @@ import pytest
 
 from app.client import Client, ClientError
 from app.client.local_server import ServerProcess
+from app.guides.reading import FILES
 from oracle import golden_file, networks
 from oracle.compare import assert_close
 from oracle.topics.models import make_inputs
 from oracle.vowels import BATCH_SIZE, BUCKETS, EPOCHS, OPTIMIZER, load
 
-DATA = Path(__file__).parents[2] / "data" / "japanese_vowels.npz"
+DATA = FILES["japanese_vowels.npz"]
 
 
 def source(part: str) -> dict[str, Any]:

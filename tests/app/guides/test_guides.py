@@ -14,6 +14,10 @@ from app.client import Client
 from app.client.local_server import ServerProcess, running_server
 from app.demo.tour import LENET, MNIST
 from app.guides.reading import guide_names
+from oracle import golden_file
+from oracle.networks import make_parameters
+from oracle.shared import SHARED
+from oracle.topics.models import make_inputs
 from served import lenet
 from served.archives import MANIFEST, files_of_model, write_archive
 from served.guide_blocks import Block, blocks_of, difference
@@ -30,6 +34,12 @@ SHORTER: Mapping[str, list[tuple[str, str]]] = {
         ('mnist["train_labels"]', 'mnist["train_labels"][:640]'),
     ],
     "lenet": [('"epochs": 12', '"epochs": 1'), ("/12/", "/1/"), ("lenet-0012", "lenet-0001")],
+    "word-language-model": [
+        ("encoded[:cut]", "encoded[: cut // 10]"),
+        ("encoded[cut:]", "encoded[cut : cut + 200]"),
+        ("num_epoch=4", "num_epoch=1"),
+    ],
+    "utterances": [("epochs=30", "epochs=2")],
     "jobs": [('"epochs": 40', '"epochs": 2')],
     "python": [
         ("num_epoch=12", "num_epoch=1"),
@@ -57,8 +67,7 @@ def bring_model(client: Client, folder: Path) -> None:
 
 def bring_models(client: Client, folder: Path) -> None:
     bring_model(client, folder)
-    manifest = {**MANIFEST, "model": {**MANIFEST["model"], "modelName": "squeezenet"}}
-    write_archive(folder / "squeezenet.mar", files_of_model(), manifest)
+    bring_archive(client, folder)
 
 
 def bring_digits(client: Client, folder: Path) -> None:
@@ -88,9 +97,51 @@ def save_lenet(client: Client, folder: Path) -> None:
     module.save_checkpoint(str(folder / "lenet"), 12)
 
 
+def bring_archive(client: Client, folder: Path) -> None:
+    manifest = {**MANIFEST, "model": {**MANIFEST["model"], "modelName": "squeezenet"}}
+    write_archive(folder / "squeezenet.mar", files_of_model(), manifest)
+
+
+def bring_old_model(client: Client, folder: Path) -> None:
+    """Write a checkpoint, and what MXNet 1.9.1 answered with it."""
+    shutil.copyfile(golden_file.GOLDEN / "models" / "lenet-symbol.json", folder / "old-symbol.json")
+    symbol = mx.sym.load(str(folder / "old-symbol.json"))
+    inputs = make_inputs("lenet")
+    shapes, _, _ = symbol.infer_shape(data=inputs["data"].shape)
+    arguments = dict(zip(symbol.list_arguments(), shapes, strict=True))
+    named = {name: one for name, one in arguments.items() if name not in ("data", "softmax_label")}
+    parameters = make_parameters(named)
+    arrays = {f"arg:{name}": mx.nd.array(value) for name, value in parameters.items()}
+    mx.nd.save(str(folder / "old-0010.params"), arrays)
+    output = golden_file.topic("models")["lenet"]
+    np.savez(folder / "answers.npz", data=inputs["data"], output=output)
+
+
+def bring_faces(client: Client, folder: Path) -> None:
+    for number in (1, 2, 3):
+        bring_checkpoint(f"mtcnn_det{number}", folder / f"det{number}", 1)
+
+
+def bring_digit_reader(client: Client, folder: Path) -> None:
+    bring_checkpoint("lenet_miraclewkf", folder / "digits", 10)
+
+
+def bring_checkpoint(name: str, prefix: Path, epoch: int) -> None:
+    """Copy a checkpoint that somebody published; they are not part of the project."""
+    published = SHARED / "checkpoints" / name / "model"
+    if not published.parent.is_dir():
+        pytest.skip("no ../shared beside the repository")
+    for ending in ("-symbol.json", f"-{epoch:04d}.params"):
+        shutil.copyfile(f"{published}{ending}", f"{prefix}{ending}")
+
+
 PREPARED: Mapping[str, Callable[[Client, Path], None]] = {
     "README": lambda client, folder: bring_model(client, folder / "app" / "demo" / "data"),
     "python": bring_digits,
+    "from-mxnet": bring_old_model,
+    "from-mxnet-model-server": bring_archive,
+    "fine-tuning": bring_digit_reader,
+    "face-detection": bring_faces,
     "models": bring_models,
     "command-line": save_lenet,
     **dict.fromkeys(("jobs", "versions", "formats", "rest", "instances"), train_lenet),
