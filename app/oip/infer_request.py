@@ -217,7 +217,7 @@ def _row(tensor: dict[str, Any], field: str) -> TensorRow:
 
 def _binary_size(tensor: dict[str, Any], field: str) -> int | None:
     """Return the bytes of a tensor behind the header, None for one with ``data``."""
-    parameters = _object(tensor.get("parameters", {}), f"{field}.parameters")
+    parameters = _tensor_parameters(tensor, f"{field}.parameters")
     size = parameters.get("binary_data_size")
     if size is None:
         return None
@@ -270,7 +270,7 @@ def _outputs(header: dict[str, Any], is_binary: bool) -> tuple[WishedOutput, ...
 
 
 def _wished(output: dict[str, Any], name: str, field: str, is_binary: bool) -> WishedOutput:
-    parameters = _object(output.get("parameters", {}), field)
+    parameters = _tensor_parameters(output, field)
     is_binary = _flag(parameters, "binary_data", field, is_binary)
     classes = parameters.get("classification", 0)
     if type(classes) is not int or not 0 <= classes < 1 << 31:
@@ -278,6 +278,19 @@ def _wished(output: dict[str, Any], name: str, field: str, is_binary: bool) -> W
     if "classification" in parameters and not classes:
         raise Invalid(f"{field}.classification", classes, "how many classes, at least 1")
     return WishedOutput(name, is_binary, classes)
+
+
+def _tensor_parameters(tensor: dict[str, Any], field: str) -> dict[str, Any]:
+    """Return the parameters of an input or output; raise Invalid for memory shared with clients.
+
+    Who asks for an output there would wait for it in vain.
+    """
+    parameters = _object(tensor.get("parameters", {}), field)
+    region = parameters.get("shared_memory_region")
+    if region is not None:
+        expected = "none, for clients share no memory with this server; send tensors in bodies"
+        raise Invalid(f"{field}.shared_memory_region", region, expected)
+    return parameters
 
 
 def _object(value: Any, field: str) -> dict[str, Any]:
