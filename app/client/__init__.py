@@ -1,8 +1,51 @@
-"""A Python client of the server."""
+"""Python clients of the server: ``Client``, which waits, and ``AsyncClient``, which is awaited."""
 
 from __future__ import annotations
 
-from app.client.client import Client
-from app.client.connection import ClientError
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Client", "ClientError"]
+from app.client.client import Client
+from app.client.errors import (
+    BadRequest,
+    ClientError,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    PreconditionFailed,
+    ServerError,
+    TooLarge,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+    UnsupportedMedia,
+)
+
+if TYPE_CHECKING:
+    from app.client.async_client import AsyncClient
+
+__all__ = [
+    "AsyncClient",
+    "BadRequest",
+    "Client",
+    "ClientError",
+    "Conflict",
+    "Forbidden",
+    "Invalid",
+    "NotFound",
+    "PreconditionFailed",
+    "ServerError",
+    "TooLarge",
+    "TooManyRequests",
+    "Unauthorized",
+    "Unavailable",
+    "UnsupportedMedia",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "AsyncClient":  # asyncio takes as long to load as the rest
+        from app.client.async_client import AsyncClient
+
+        return AsyncClient
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

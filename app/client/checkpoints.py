@@ -6,56 +6,95 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from app.client.modules import ModuleCalls
+from app.client.bodies import File, Json, Progress, checkpoint_form
+from app.client.follow import Download
+from app.client.methods import method
+from app.client.module_results import CheckpointView, ModuleView
+from app.client.request import AsJson, Pages, Request, at, nothing
 
 __all__ = ["CheckpointCalls"]
 
 
-class CheckpointCalls(ModuleCalls):
+class CheckpointCalls:
     """Calls on the checkpoints of modules. An epoch may be a tag, too: ``"3.120"``."""
 
-    def save_checkpoint(self, name: str, epoch: int) -> dict[str, Any]:
+    @method
+    def save_checkpoint(self, name: str, epoch: int) -> Request[CheckpointView]:
         """Save the present state as the checkpoint of an epoch."""
-        return self._json("POST", f"/v1/modules/{name}/checkpoints", json={"epoch": epoch})
+        path, body = at("modules", name, "checkpoints"), Json({"epoch": epoch})
+        return Request("POST", path, AsJson(CheckpointView), body=body)
 
-    def add_checkpoint(self, name: str, files: Sequence[Path], **fields: Any) -> dict[str, Any]:
+    @method
+    def add_checkpoint(
+        self,
+        /,
+        name: str,
+        files: Sequence[Path],
+        *,
+        progress: Progress | None = None,
+        **fields: Any,
+    ) -> Request[CheckpointView]:
         """Add a checkpoint that MXNet wrote, for ``load``.
 
         Args:
             name: of the module.
             files: the parameters and, if there are some, symbol and optimizer states.
+            progress: is called with the bytes sent so far, and with those in all.
             **fields: ``epoch``, unless the name of the parameters says it.
         """
-        return self._send_files(f"/v1/modules/{name}/checkpoints", files, fields)
+        path, body = at("modules", name, "checkpoints"), checkpoint_form(files, fields)
+        return Request("POST", path, AsJson(CheckpointView), body=body, progress=progress)
 
-    def checkpoints(self, name: str, **filters: Any) -> list[dict[str, Any]]:
+    @method
+    def checkpoints(self, /, name: str, **filters: Any) -> Pages[CheckpointView]:
         """Return the checkpoints, newest first.
 
         Args:
             name: of the module.
             filters: ``job`` (one, or a list of several), ``created_after``, ``created_before``.
         """
-        return self._items(f"/v1/modules/{name}/checkpoints", **filters)
+        return Pages(at("modules", name, "checkpoints"), CheckpointView, filters)
 
-    def checkpoint(self, name: str, epoch: int | str) -> dict[str, Any]:
+    @method
+    def checkpoint(self, name: str, epoch: int | str) -> Request[CheckpointView]:
         """Return what a checkpoint has: files with their sizes and digests, metrics."""
-        return self._json("GET", f"/v1/modules/{name}/checkpoints/{epoch}")
+        return Request("GET", _of(name, epoch), AsJson(CheckpointView))
 
-    def delete_checkpoint(self, name: str, epoch: int | str) -> None:
+    @method
+    def delete_checkpoint(self, name: str, epoch: int | str) -> Request[None]:
         """Delete a checkpoint."""
-        self.request("DELETE", f"/v1/modules/{name}/checkpoints/{epoch}")
+        return Request("DELETE", _of(name, epoch), nothing)
 
-    def get_checkpoint_file(self, name: str, epoch: int | str, file: str, target: Path) -> None:
+    @method
+    def get_checkpoint_file(
+        self,
+        name: str,
+        epoch: int | str,
+        file: str,
+        target: Path,
+        *,
+        progress: Progress | None = None,
+    ) -> Download:
         """Fetch a file of a checkpoint, as ``checkpoint`` names it, and write it to a path."""
-        self._download(f"/v1/modules/{name}/checkpoints/{epoch}/files/{file}", target)
+        return Download(_of(name, epoch, "files", file), target, progress)
 
-    def put_checkpoint_file(self, name: str, epoch: int, file: Path) -> dict[str, Any]:
+    @method
+    def put_checkpoint_file(
+        self, name: str, epoch: int, file: Path, *, progress: Progress | None = None
+    ) -> Request[CheckpointView]:
         """Upload a file of a checkpoint that MXNet wrote, for ``load``."""
-        return self._upload(f"/v1/modules/{name}/checkpoints/{epoch}/files/{file.name}", file)
+        path = _of(name, epoch, "files", file.name)
+        return Request("PUT", path, AsJson(CheckpointView), body=File(file), progress=progress)
 
-    def load(self, name: str, epoch: int | str, **options: bool) -> dict[str, Any]:
+    @method
+    def load(self, /, name: str, epoch: int | str, **options: bool) -> Request[ModuleView]:
         """Load a checkpoint; with ``optimizer_states=True`` these too.
 
         Other options are ``allow_missing`` and ``allow_extra``.
         """
-        return self._json("POST", f"/v1/modules/{name}/load", json={"epoch": epoch, **options})
+        path, body = at("modules", name, "load"), Json({"epoch": epoch, **options})
+        return Request("POST", path, AsJson(ModuleView), body=body)
+
+
+def _of(name: str, epoch: int | str, *parts: str) -> str:
+    return at("modules", name, "checkpoints", epoch, *parts)

@@ -1,19 +1,123 @@
-"""The REST surface as Python calls (httpx), one method per verb."""
+"""The client that waits for its answers."""
 
 from __future__ import annotations
 
+import copy
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self, TypedDict, TypeVar, Unpack
+
+import httpx
+
 from app.client.checkpoints import CheckpointCalls
 from app.client.datasets import DatasetCalls
+from app.client.exchange import Exchange
+from app.client.inspection import InspectionCalls
 from app.client.jobs import JobCalls
-from app.client.models import ModelCalls
+from app.client.methods import Call, Followed
+from app.client.modules import ModuleCalls
+from app.client.predictions import PredictionCalls
+from app.client.server import ServerCalls
 from app.client.steps import StepCalls
+from app.client.transport import Blocking, finished, iterated
+from app.client.versions import VersionCalls
 
-__all__ = ["Client"]
+__all__ = ["Caller", "Calls", "Client", "Options", "http_options"]
+
+T = TypeVar("T")
+
+_KEY_VARIABLE = "MODSERVE_API_KEY"
 
 
-class Client(CheckpointCalls, StepCalls, JobCalls, DatasetCalls, ModelCalls):
-    """Calls a modserve server; see ``Connection`` for its arguments.
+class Options(TypedDict, total=False):
+    """What may differ from call to call; see ``Client``."""
 
-    Calls raise ``ClientError`` where the server refuses them, and httpx's errors where it is not
-    reached.
+    timeout_seconds: float | None
+    retries: int
+
+
+class Calls(
+    ModuleCalls,
+    CheckpointCalls,
+    VersionCalls,
+    StepCalls,
+    InspectionCalls,
+    PredictionCalls,
+    JobCalls,
+    DatasetCalls,
+    ServerCalls,
+):
+    """All calls, for both clients."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    def with_options(self, **options: Unpack[Options]) -> Self:
+        """Return it with other options, over the same connections."""
+        other = copy.copy(self)
+        other._exchange = replace(self._exchange, **options)
+        return other
+
+
+class Caller:
+    """Makes calls and waits for their answers."""
+
+    _exchange: Exchange
+
+    def _made(self, call: Call[T]) -> T:
+        return finished(call.make(self._exchange))
+
+    def _followed(self, call: Followed[T]) -> Iterator[T]:
+        return iterated(call.follow(self._exchange))
+
+
+class Client(Calls, Caller):
+    """Calls a modserve server, a method for each thing that it does.
+
+    Calls raise ``ClientError``, or what ``app.client.errors`` has of it, where the server refuses
+    them, and ``httpx.TransportError`` where it is not reached. Those that may be made twice are
+    made again where the connection broke or the server says that it cannot at present.
+
+    Args:
+        base_url: for example ``http://127.0.0.1:8000``.
+        timeout_seconds: for an answer to begin, and for each part of it; not of streams.
+        transport: replaces the network, in tests.
+        key: the API key to ask with; None takes that of MODSERVE_API_KEY, if there is one.
+        retries: how often a call is made again.
     """
+
+    def __init__(
+        self,
+        base_url: str = "http://127.0.0.1:8000",
+        timeout_seconds: float | None = 60.0,
+        transport: httpx.BaseTransport | None = None,
+        *,
+        key: str | None = None,
+        retries: int = 2,
+    ) -> None:
+        self._http = httpx.Client(transport=transport, **http_options(base_url, key))
+        super().__init__(Exchange(Blocking(self._http), timeout_seconds, retries))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def http_options(base_url: str, key: str | None) -> dict[str, Any]:
+    """Return the arguments of httpx's clients."""
+    key = os.environ.get(_KEY_VARIABLE) if key is None else key
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    return {"base_url": base_url, "headers": headers}

@@ -5,44 +5,76 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from app.client.connection import Connection
+from app.client.bodies import File, Json, Progress
+from app.client.follow import Download
+from app.client.methods import method
+from app.client.request import AsJson, Pages, Request, at, nothing
+from app.client.results import DatasetView
 
 __all__ = ["DatasetCalls"]
 
 
-class DatasetCalls(Connection):
+class DatasetCalls:
     """Calls on datasets."""
 
-    def put_dataset(self, name: str, file: Path, kind: str = "npz") -> dict[str, Any]:
-        """Upload a file as a dataset."""
-        return self._upload(f"/v1/datasets/{name}", file, params={"kind": kind})
+    @method
+    def put_dataset(
+        self, name: str, file: Path, kind: str = "npz", *, progress: Progress | None = None
+    ) -> Request[DatasetView]:
+        """Upload a file as a dataset.
 
-    def add_dataset(self, name: str, path: str, kind: str = "npz") -> dict[str, Any]:
+        Args:
+            name: of the dataset.
+            file: to upload.
+            kind: of the file.
+            progress: is called with the bytes sent so far, and with those in all.
+        """
+        path, kinds = at("datasets", name), {"kind": kind}
+        return Request(
+            "PUT", path, AsJson(DatasetView), body=File(file), query=kinds, progress=progress
+        )
+
+    @method
+    def add_dataset(self, name: str, path: str, kind: str = "npz") -> Request[DatasetView]:
         """Make a file of the server's a dataset where it lies; its operator allows the folder."""
-        body = {"name": name, "path": path, "kind": kind}
-        return self._json("POST", "/v1/datasets", json=body)
+        body = Json({"name": name, "path": path, "kind": kind})
+        return Request("POST", at("datasets"), AsJson(DatasetView), body=body)
 
-    def datasets(self, **filters: Any) -> list[dict[str, Any]]:
+    @method
+    def datasets(self, /, **filters: Any) -> Pages[DatasetView]:
         """Return the descriptions of all datasets, or of some.
 
         Args:
             filters: ``kind`` (one, or a list of several), ``prefix`` of the name,
                 ``created_after``, ``created_before``.
         """
-        return self._items("/v1/datasets", **filters)
+        return Pages(at("datasets"), DatasetView, filters)
 
-    def dataset(self, name: str) -> dict[str, Any]:
+    @method
+    def dataset(self, name: str) -> Request[DatasetView]:
         """Return a dataset's description: its kind, arrays and size."""
-        return self._json("GET", f"/v1/datasets/{name}")
+        return Request("GET", at("datasets", name), AsJson(DatasetView))
 
-    def preview_dataset(self, name: str, rows: int = 10) -> dict[str, Any]:
+    @method
+    def preview_dataset(self, name: str, rows: int = 10) -> Request[dict[str, list[Any]]]:
         """Return the first rows of every array, or lines of a text."""
-        return self._json("GET", f"/v1/datasets/{name}/preview", params={"rows": rows})
+        path, where = at("datasets", name, "preview"), {"rows": rows}
+        return Request("GET", path, AsJson(dict[str, list[Any]]), query=where)
 
-    def get_dataset_file(self, name: str, target: Path) -> None:
-        """Fetch a dataset as it was uploaded, and write it to a path."""
-        self._download(f"/v1/datasets/{name}/file", target)
+    @method
+    def get_dataset_file(
+        self, name: str, target: Path, *, progress: Progress | None = None
+    ) -> Download:
+        """Fetch a dataset as it was uploaded, and write it to a path.
 
-    def delete_dataset(self, name: str) -> None:
+        Args:
+            name: of the dataset.
+            target: the path.
+            progress: is called with the bytes fetched so far, and with those in all.
+        """
+        return Download(at("datasets", name, "file"), target, progress)
+
+    @method
+    def delete_dataset(self, name: str) -> Request[None]:
         """Delete a dataset."""
-        self.request("DELETE", f"/v1/datasets/{name}")
+        return Request("DELETE", at("datasets", name), nothing)

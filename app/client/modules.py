@@ -1,32 +1,38 @@
-"""Modules: created, bound, initialized, their parameters and optimizers exchanged."""
+"""Modules: created, bound, initialized, their parameters exchanged."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy.typing as npt
+from app.client.bodies import Body, Form, Json, Progress, checkpoint_form
+from app.client.methods import method
+from app.client.module_results import ModuleView
+from app.client.request import AsJson, Items, Pages, Request, at, nothing
+from app.client.tensor_calls import NPY, NPZ, Tensors, array, arrays
 
-from app.client.connection import Arrays, Connection
-from app.tensors.codec import NPY
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from app.client.tensors import Arrays
 
 __all__ = ["ModuleCalls"]
 
 
-class ModuleCalls(Connection):
+class ModuleCalls:
     """Calls on modules."""
 
-    def create_module(self, name: str, symbol: Any, **options: Any) -> dict[str, Any]:
+    @method
+    def create_module(self, /, name: str, symbol: Any, **options: Any) -> Request[ModuleView]:
         """Create a module from its symbol (parsed JSON or text)."""
-        body = {"name": name, "symbol": _parsed(symbol), **options}
-        return self._json("POST", "/v1/modules", json=body)
+        return _created(Json({"name": name, "symbol": _parsed(symbol), **options}))
 
+    @method
     def create_bucketing_module(
-        self, name: str, symbols: Mapping[int, Any], default_bucket_key: int, **options: Any
-    ) -> dict[str, Any]:
+        self, /, name: str, symbols: Mapping[int, Any], default_bucket_key: int, **options: Any
+    ) -> Request[ModuleView]:
         """Create a module from a symbol (parsed JSON or text) per bucket key."""
         body = {
             "name": name,
@@ -34,32 +40,45 @@ class ModuleCalls(Connection):
             "default_bucket_key": str(default_bucket_key),
             **options,
         }
-        return self._json("POST", "/v1/modules", json=body)
+        return _created(Json(body))
 
-    def create_from_files(self, name: str, files: Sequence[Path], **fields: Any) -> dict[str, Any]:
+    @method
+    def create_from_files(
+        self,
+        /,
+        name: str,
+        files: Sequence[Path],
+        *,
+        progress: Progress | None = None,
+        **fields: Any,
+    ) -> Request[ModuleView]:
         """Create a module from a checkpoint that MXNet wrote; its parameters are loaded.
 
         Args:
             name: of the module.
             files: the symbol, the parameters and, if there are some, the optimizer's states.
+            progress: is called with the bytes sent so far, and with those in all.
             **fields: ``epoch``, ``allow_extra``, ``data_names`` and other names, as of the form.
         """
-        return self._send_files("/v1/modules", files, {"name": name, **fields})
+        return _created(checkpoint_form(files, {"name": name, **fields}), progress)
 
-    def create_from_archive(self, file: Path, **fields: Any) -> dict[str, Any]:
+    @method
+    def create_from_archive(
+        self, /, file: Path, *, progress: Progress | None = None, **fields: Any
+    ) -> Request[ModuleView]:
         """Create a module from an archive of mxnet-model-server, bound and loaded.
 
         Args:
             file: a ``.mar`` or ``.model`` file; its Python code is not run.
+            progress: is called with the bytes sent so far, and with those in all.
             **fields: ``name``, where it is not to be the archive's, and ``executor``.
         """
-        with file.open("rb") as stream:
-            files = {"archive": (file.name, stream)}
-            return self._json("POST", "/v1/modules", data=fields, files=files)
+        return _created(Form(fields, [("archive", file)]), progress)
 
+    @method
     def create_from_module(
-        self, name: str, source: str, epoch: int | str | None = None, **options: Any
-    ) -> dict[str, Any]:
+        self, /, name: str, source: str, epoch: int | str | None = None, **options: Any
+    ) -> Request[ModuleView]:
         """Create a module that begins with a checkpoint of another one.
 
         Args:
@@ -68,209 +87,115 @@ class ModuleCalls(Connection):
             epoch: of its checkpoint; the newest where None.
             **options: ``output`` to cut the symbol at, ``head`` to put there, and others.
         """
-        body = {"name": name, "from": {"module": source, "epoch": epoch}, **options}
-        return self._json("POST", "/v1/modules", json=body)
+        origin = {"module": source, "epoch": epoch}
+        return _created(Json({"name": name, "from": origin, **options}))
 
-    def modules(self, **filters: Any) -> list[dict[str, Any]]:
+    @method
+    def modules(self, /, **filters: Any) -> Pages[ModuleView]:
         """Return the descriptions of all modules, or of some.
 
         Args:
             filters: ``kind``, ``stage``, ``state``, ``executor`` (one, or a list of several) and
                 ``prefix`` of the name.
         """
-        return self._items("/v1/modules", **filters)
+        return Pages(at("modules"), ModuleView, filters)
 
-    def module(self, name: str) -> dict[str, Any]:
+    @method
+    def module(self, name: str) -> Request[ModuleView]:
         """Return a module's description."""
-        return self._json("GET", f"/v1/modules/{name}")
+        return Request("GET", at("modules", name), AsJson(ModuleView))
 
-    def restore_module(self, name: str) -> dict[str, Any]:
+    @method
+    def restore_module(self, name: str) -> Request[ModuleView]:
         """Bring a module to its device now, also one that failed before."""
-        return self._json("POST", f"/v1/modules/{name}/restore")
+        return Request("POST", at("modules", name, "restore"), AsJson(ModuleView))
 
-    def delete_module(self, name: str) -> None:
+    @method
+    def delete_module(self, name: str) -> Request[None]:
         """Delete a module with its checkpoints."""
-        self.request("DELETE", f"/v1/modules/{name}")
+        return Request("DELETE", at("modules", name), nothing)
 
-    def symbol(self, name: str, key: str | int | None = None) -> dict[str, Any]:
+    @method
+    def symbol(self, name: str, key: str | int | None = None) -> Request[dict[str, Any]]:
         """Return a module's symbol as parsed JSON: the default bucket's, unless a key is given."""
-        params = {} if key is None else {"key": str(key)}
-        return self._json("GET", f"/v1/modules/{name}/symbol", params=params)
+        path, where = at("modules", name, "symbol"), {"key": key}
+        return Request("GET", path, AsJson(dict[str, Any]), query=where)
 
-    def graph(self, name: str, bucket: str | None = None) -> dict[str, Any]:
-        """Return nodes and outputs of a bucket's graph, with inferred shapes."""
-        return self._json("GET", f"/v1/modules/{name}/graph", params=_given(bucket=bucket))
-
-    def profile(self, name: str, **options: Any) -> dict[str, Any]:
-        """Measure what each step takes; options are ``bucket``, ``batch`` and ``runs``."""
-        return self._json("POST", f"/v1/modules/{name}/profile", json=options)
-
+    @method
     def bind(
         self,
+        /,
         name: str,
         data_shapes: Sequence[Mapping[str, Any]] = (),
         label_shapes: Sequence[Mapping[str, Any]] = (),
         **options: Any,
-    ) -> dict[str, Any]:
+    ) -> Request[ModuleView]:
         """Bind a module; inputs may be left out whose shapes its parameters tell."""
         body = {"data_shapes": data_shapes, "label_shapes": label_shapes, **options}
-        return self._json("POST", f"/v1/modules/{name}/bind", json=body)
+        return _changed(name, "bind", body)
 
+    @method
     def reshape(
         self,
         name: str,
         data_shapes: Sequence[Mapping[str, Any]],
         label_shapes: Sequence[Mapping[str, Any]] = (),
-    ) -> dict[str, Any]:
+    ) -> Request[ModuleView]:
         """Change the input shapes of a bound module."""
-        body = {"data_shapes": data_shapes, "label_shapes": label_shapes}
-        return self._json("POST", f"/v1/modules/{name}/reshape", json=body)
+        return _changed(name, "reshape", {"data_shapes": data_shapes, "label_shapes": label_shapes})
 
-    def buckets(self, name: str) -> list[str]:
+    @method
+    def buckets(self, name: str) -> Request[list[str]]:
         """Return the keys of the bound buckets, that of the default one first."""
-        keys: list[str] = self._json("GET", f"/v1/modules/{name}/buckets")["items"]
-        return keys
+        return Request("GET", at("modules", name, "buckets"), Items(str))
 
+    @method
     def bind_bucket(
         self,
         name: str,
         key: str | int,
         data_shapes: Sequence[Mapping[str, Any]],
         label_shapes: Sequence[Mapping[str, Any]] = (),
-    ) -> dict[str, Any]:
+    ) -> Request[ModuleView]:
         """Bind one more bucket of a bucketing module."""
         body = {"key": key, "data_shapes": data_shapes, "label_shapes": label_shapes}
-        return self._json("POST", f"/v1/modules/{name}/buckets", json=body)
+        return _changed(name, "buckets", body)
 
-    def bucket_plan(self, name: str, most: int) -> dict[str, Any]:
-        """Return the buckets, so many at most, that pad the predictions so far the least."""
-        return self._json("GET", f"/v1/modules/{name}/buckets/plan", params={"k": most})
-
-    def apply_bucket_plan(self, name: str, most: int) -> dict[str, Any]:
-        """Bind the buckets of ``bucket_plan``, and drop the others."""
-        return self._json("POST", f"/v1/modules/{name}/buckets/plan", params={"k": most})
-
-    def warm_up_module(self, name: str) -> None:
-        """Make what the first predictions of each batch size would have to wait for."""
-        self.request("POST", f"/v1/modules/{name}/warm_up")
-
+    @method
     def init_params(
-        self, name: str, initializer: str = "uniform", **options: Any
-    ) -> dict[str, Any]:
+        self, /, name: str, initializer: str = "uniform", **options: Any
+    ) -> Request[ModuleView]:
         """Initialize the parameters."""
-        body = {"initializer": initializer, **options}
-        return self._json("POST", f"/v1/modules/{name}/params/init", json=body)
+        body = Json({"initializer": initializer, **options})
+        return Request("POST", at("modules", name, "params", "init"), AsJson(ModuleView), body=body)
 
-    def params(self, name: str) -> Arrays:
+    @method
+    def params(self, name: str) -> Request[Arrays]:
         """Return all parameters by name."""
-        return self._tensors(f"/v1/modules/{name}/params")
+        return Request("GET", at("modules", name, "params"), arrays, accept=NPZ)
 
+    @method
     def set_params(
-        self, name: str, params: Mapping[str, npt.ArrayLike], **flags: bool
-    ) -> dict[str, Any]:
+        self, /, name: str, params: Mapping[str, npt.ArrayLike], **flags: bool
+    ) -> Request[ModuleView]:
         """Set parameters by name; flags are ``allow_missing``, ``allow_extra`` and others."""
-        path = f"/v1/modules/{name}/params"
-        answer: dict[str, Any] = self._send_tensors("PUT", path, params, params=flags).json()
-        return answer
+        path, body = at("modules", name, "params"), Tensors(params)
+        return Request("PUT", path, AsJson(ModuleView), body=body, query=flags)
 
-    def param(self, name: str, parameter: str) -> npt.NDArray[Any]:
+    @method
+    def param(self, name: str, parameter: str) -> Request[npt.NDArray[Any]]:
         """Return one parameter."""
-        return self._tensors(f"/v1/modules/{name}/params/{parameter}", NPY)["data"]
-
-    def param_summary(
-        self, name: str, checkpoint: int | str = "live", against: int | str | None = None
-    ) -> dict[str, Any]:
-        """Return figures of all parameters, beside those of a checkpoint if one is named."""
-        params = _given(checkpoint=checkpoint, against=against)
-        return self._json("GET", f"/v1/modules/{name}/param_summary", params=params)
-
-    def init_optimizer(self, name: str, optimizer: str = "sgd", **options: Any) -> dict[str, Any]:
-        """Install an optimizer."""
-        body = {"name": optimizer, "options": options}
-        return self._json("POST", f"/v1/modules/{name}/optimizer", json=body)
-
-    def optimizer(self, name: str) -> dict[str, Any]:
-        """Return what a module's optimizer is, with its learning rate and count of updates."""
-        return self._json("GET", f"/v1/modules/{name}/optimizer")
-
-    def set_learning_rate(self, name: str, learning_rate: float) -> dict[str, Any]:
-        """Change the learning rate."""
-        body = {"learning_rate": learning_rate}
-        return self._json("PATCH", f"/v1/modules/{name}/optimizer", json=body)
-
-    def serving(self, name: str) -> dict[str, Any]:
-        """Return how predictions of a module are served."""
-        return self._json("GET", f"/v1/modules/{name}/serving")
-
-    def set_serving(self, name: str, **fields: Any) -> dict[str, Any]:
-        """Change how they are served: ``max_batch_size``, ``batches``, ``max_delay_us``,
-        ``instances``; of sequences ``states``, ``max_sequences``, ``max_sequence_idle_seconds``.
-        """
-        return self._json("PATCH", f"/v1/modules/{name}/serving", json=fields)
-
-    def versions(self, name: str) -> dict[str, Any]:
-        """Return which versions are promoted, labelled and tried, and the newest of all."""
-        return self._json("GET", f"/v1/modules/{name}/versions")
-
-    def promote(self, name: str, version: int | str) -> dict[str, Any]:
-        """Let a version answer predictions that name none."""
-        return self._json("POST", f"/v1/modules/{name}/versions/{version}/promote")
-
-    def roll_back(self, name: str) -> dict[str, Any]:
-        """Promote the version that was promoted before."""
-        return self._json("POST", f"/v1/modules/{name}/rollback")
-
-    def set_version_label(self, name: str, label: str, version: int | str) -> dict[str, Any]:
-        """Give a version another name."""
-        path = f"/v1/modules/{name}/version_labels/{label}"
-        return self._json("PUT", path, json={"version": version})
-
-    def remove_version_label(self, name: str, label: str) -> None:
-        """Take a label away."""
-        self.request("DELETE", f"/v1/modules/{name}/version_labels/{label}")
-
-    def set_canary(self, name: str, version: int | str, weight: float) -> dict[str, Any]:
-        """Let a version answer a share of the predictions that name none."""
-        body = {"version": version, "weight": weight}
-        return self._json("PUT", f"/v1/modules/{name}/canary", json=body)
-
-    def remove_canary(self, name: str) -> None:
-        """Let no canary answer any more."""
-        self.request("DELETE", f"/v1/modules/{name}/canary")
-
-    def optimizer_states(self, name: str) -> bytes:
-        """Return the optimizer's states as MXNet's ``.states`` file has them."""
-        return self.request("GET", f"/v1/modules/{name}/optimizer/states").content
-
-    def set_optimizer_states(self, name: str, states: bytes) -> None:
-        """Set the optimizer's states from the bytes of a ``.states`` file."""
-        self.request("PUT", f"/v1/modules/{name}/optimizer/states", content=states)
-
-    def _send_files(
-        self, path: str, files: Sequence[Path], fields: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Post a form with files of a checkpoint, each under the name that its ending tells."""
-        texts = {key: _form_value(value) for key, value in fields.items()}
-        with ExitStack() as stack:
-            opened = {
-                _part_of(file): (file.name, stack.enter_context(file.open("rb"))) for file in files
-            }
-            return self._json("POST", path, data=texts, files=opened)
+        return Request("GET", at("modules", name, "params", parameter), array, accept=NPY)
 
 
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
+def _created(body: Body, progress: Progress | None = None) -> Request[ModuleView]:
+    return Request(
+        "POST", at("modules"), AsJson(ModuleView), body=body, has_key=True, progress=progress
+    )
 
 
-def _part_of(file: Path) -> str:
-    return {".params": "params", ".states": "states"}.get(file.suffix, "symbol")
-
-
-def _form_value(value: Any) -> Any:
-    """Return a field of a form: a list repeats it, a flag is a word."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
+def _changed(name: str, what: str, body: Mapping[str, Any]) -> Request[ModuleView]:
+    return Request("POST", at("modules", name, what), AsJson(ModuleView), body=Json(body))
 
 
 def _parsed(symbol: Any) -> Any:

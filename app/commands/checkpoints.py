@@ -16,6 +16,7 @@ from app.commands.printing import Column, age, number, print_rows, print_value, 
 
 if TYPE_CHECKING:
     from app.client import Client
+    from app.client.module_results import CheckpointView
 
 __all__ = ["checkpoints"]
 
@@ -121,17 +122,15 @@ def _tag(client: Client, module: str, tag: str) -> str:
     return str(found[0]["tag"])
 
 
-def _convert(client: Client, module: str, found: dict[str, object], out: Path, form: Form) -> Path:
+def _convert(client: Client, module: str, found: CheckpointView, out: Path, form: Form) -> Path:
     """Write the parameters of a checkpoint, auxiliary states among them, in another form."""
     from app.tensors.codec import NPZ, SAFETENSORS, encode
     from core.ndarray import load
 
-    files = found["files"]
-    assert isinstance(files, dict)
-    name = next(one for one in files if one.endswith(".params"))
+    name = next(one for one in found["files"] if one.endswith(".params"))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
-        client.get_checkpoint_file(module, str(found["tag"]), name, path)
+        client.get_checkpoint_file(module, found["tag"], name, path)
         arrays = load(str(path))
     assert isinstance(arrays, dict)
     named = {key.partition(":")[2]: one.asnumpy() for key, one in arrays.items()}

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from app.client import Client
 from app.client.local_server import ServerProcess, running_server
+from app.client.results import EventView
 from app.demo.curl_lines import curl_lines
 from app.demo.drawing import draw_digit
 
@@ -145,12 +146,14 @@ def _train(client: Client, console: Console) -> float:
     if job["status"] != "succeeded":
         raise SystemExit(f"the training job ended as {job['status']}: {job['error']}")
     score = client.wait(client.score("lenet", **images("test"), batch_size=100)["id"])
+    if score["result"] is None:
+        raise SystemExit(f"the scoring job ended as {score['status']}: {score['error']}")
     accuracy = float(score["result"]["metrics"]["accuracy"])
     console.print(f"   Accuracy on the 1,000 test digits: [bold]{accuracy:.1%}[/]")
     return accuracy
 
 
-def _show(progress: Progress, task: TaskID, event: dict[str, Any]) -> None:
+def _show(progress: Progress, task: TaskID, event: EventView) -> None:
     data = event["data"]
     if event["type"] == "progress" and data.get("batches"):
         figures = "  ".join(

@@ -12,7 +12,7 @@ import httpx
 import numpy as np
 
 from app.client import Client, ClientError
-from app.client.connection import Arrays, decoded
+from app.client.tensors import Arrays, decoded
 from app.tensors.codec import SAFETENSORS, encode
 
 __all__ = ["StepPipeline"]

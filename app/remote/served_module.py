@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from app.client.connection import Arrays
+from app.client.tensors import Arrays
 from app.remote.graph import Graph, host
 from app.remote.optimizers import optimizer_spec
 from app.remote.session import Session

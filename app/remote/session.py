@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from app.client import Client, ClientError
-from app.client.connection import Arrays, decoded
+from app.client.tensors import Arrays, decoded
 from app.remote.pipeline import StepPipeline
 from app.tensors.codec import SAFETENSORS, encode
 
@@ -51,7 +51,8 @@ class Session:
     def resume(self) -> None:
         """Ask where the module stands; the calls go on from there, whatever failed before."""
         view = self.client.module(self.name)
-        self._pipeline.begin(view["generation"], (view["live"] or {}).get("sequence", 0))
+        live = view.get("live")
+        self._pipeline.begin(view["generation"], (live and live.get("sequence")) or 0)
         self._last = None
 
     def step(self, verb: str, tensors: Mapping[str, Any], **fields: Any) -> None:

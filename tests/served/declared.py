@@ -12,7 +12,7 @@ from jsonschema_rs import Validator, validator_for
 
 from served.document import openapi_document
 
-__all__ = ["check_declared", "undeclared"]
+__all__ = ["check_declared", "declared_path", "undeclared"]
 
 _OF_TRANSPORT = frozenset(
     {"connection", "content-length", "content-type", "date", "server", "transfer-encoding"}
@@ -104,8 +104,13 @@ def _resolved(reference: str) -> dict[str, Any]:
     return found
 
 
+def declared_path(path: str) -> str | None:
+    """Return a path as the document has it, with the names of its parameters."""
+    return next((text for pattern, text, _ in _paths() if pattern.fullmatch(path)), None)
+
+
 def _operation(verb: str, path: str) -> dict[str, Any] | None:
-    for pattern, operations in _paths():
+    for pattern, _, operations in _paths():
         if pattern.fullmatch(path):
             found: dict[str, Any] | None = operations.get(verb.lower())
             return found
@@ -113,7 +118,7 @@ def _operation(verb: str, path: str) -> dict[str, Any] | None:
 
 
 @cache
-def _paths() -> list[tuple[re.Pattern[str], dict[str, Any]]]:
-    """Return the paths, those with fewer parameters first."""
+def _paths() -> list[tuple[re.Pattern[str], str, dict[str, Any]]]:
+    """Return (pattern, path, operations), those with fewer parameters first."""
     paths = sorted(openapi_document()["paths"].items(), key=lambda one: one[0].count("{"))
-    return [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), found) for path, found in paths]
+    return [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), path, found) for path, found in paths]

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.client import Client
-from app.client.connection import ClientError
+from app.client import Client, ClientError
 from app.client.local_server import running_server
 from app.demo.tour import MNIST
 from served import lenet

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.client import Client
-from app.client.connection import ClientError
+from app.client import Client, ClientError
 from app.client.local_server import ServerProcess, running_server
 from served.perceptron import FEATURES as INPUTS
 from served.perceptron import perceptron

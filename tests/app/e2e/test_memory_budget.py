@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.client import Client
-from app.client.connection import ClientError
+from app.client import Client, ClientError
 from app.client.local_server import running_server
 from served.network import BATCH, BIND, CLASSES, FEATURES, NETWORK
 from served.processes import ENVIRONMENT, executor_pid

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.client import Client
-from app.client.connection import ClientError
+from app.client import Client, ClientError
 from app.client.local_server import ServerProcess, running_server
 from served.network import (
     BATCH,

@@ -9,8 +9,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.client import Client
-from app.client.connection import ClientError
+from app.client import Client, ClientError
 from app.client.local_server import running_server
 from served.network import BATCH, BIND, FEATURES, NETWORK, examples_npz, fit_body
 from served.processes import ENVIRONMENT

@@ -12,8 +12,7 @@ import numpy as np
 import orjson
 import pytest
 
-from app.client import Client
-from app.client.connection import ClientError
+from app.client import Client, ClientError
 from app.client.local_server import ServerProcess, running_server
 from served.processes import ENVIRONMENT, end_executor, wait_until
 from served.recurrent import FEATURES, FUSED, UNROLLED, fused, links, long_pass, unrolled

@@ -10,8 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.client import Client
-from app.client.connection import ClientError
+from app.client import Client, ClientError
 from app.client.local_server import ServerProcess, running_server
 from served.processes import ENVIRONMENT, end_executor
 from served.recurrent import FEATURES, UNROLLED, links, unrolled

@@ -1,0 +1,108 @@
+"""The client whose answers are awaited."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from app.client.client import Calls, http_options
+from app.client.exchange import Exchange
+from app.client.methods import Call, Followed
+
+__all__ = ["AsyncCaller", "AsyncClient", "Awaited"]
+
+T = TypeVar("T")
+
+
+class Awaited:
+    """Lets the event loop go on meanwhile; a ``Transport``."""
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self.http = http
+
+    def carried(self, pieces: Iterable[bytes]) -> httpx.AsyncByteStream:
+        """Return the stream of a body that is read from files, in a thread."""
+        return _Carried(pieces)
+
+    async def send(self, request: httpx.Request, *, is_streamed: bool) -> httpx.Response:
+        """Send a request; return the answer, read to its end unless it is streamed."""
+        return await self.http.send(request, stream=is_streamed)
+
+    async def lines(self, response: httpx.Response) -> AsyncGenerator[str]:
+        """Yield the lines of a streamed answer."""
+        async for line in response.aiter_lines():
+            yield line
+
+    async def pieces(self, response: httpx.Response) -> AsyncGenerator[bytes]:
+        """Yield the bytes of a streamed answer."""
+        async for piece in response.aiter_bytes():
+            yield piece
+
+    async def read(self, response: httpx.Response) -> None:
+        """Read a streamed answer to its end."""
+        await response.aread()
+
+    async def end(self, response: httpx.Response) -> None:
+        """End a streamed answer."""
+        await response.aclose()
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        await asyncio.sleep(seconds)
+
+
+class _Carried(httpx.AsyncByteStream):
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = pieces
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        pieces = iter(self._pieces)
+        while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+            yield piece
+
+
+class AsyncCaller:
+    """Makes calls that are awaited."""
+
+    _exchange: Exchange
+
+    def _made(self, call: Call[T]) -> Coroutine[Any, Any, T]:
+        return call.make(self._exchange)
+
+    def _followed(self, call: Followed[T]) -> AsyncGenerator[T]:
+        return call.follow(self._exchange)
+
+
+class AsyncClient(Calls, AsyncCaller):
+    """Calls a modserve server with ``await``; otherwise as ``Client``, whose arguments it takes."""
+
+    def __init__(
+        self,
+        base_url: str = "http://127.0.0.1:8000",
+        timeout_seconds: float | None = 60.0,
+        transport: httpx.AsyncBaseTransport | None = None,
+        *,
+        key: str | None = None,
+        retries: int = 2,
+    ) -> None:
+        self._http = httpx.AsyncClient(transport=transport, **http_options(base_url, key))
+        super().__init__(Exchange(Awaited(self._http), timeout_seconds, retries))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()

@@ -1,0 +1,101 @@
+"""Methods that are described once and made by both clients.
+
+A description returns the call as a value. As a method of ``Client`` it makes the call and returns
+its result; as a method of ``AsyncClient`` it returns what is to be awaited for it::
+
+    class JobCalls:
+        @method
+        def job(self, job_id: int) -> Request[JobView]:
+            return Request("GET", at("jobs", job_id), AsJson(JobView))
+
+    client.job(7)               # a JobView
+    await async_client.job(7)   # a JobView
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+
+if TYPE_CHECKING:
+    from app.client.async_client import AsyncCaller
+    from app.client.client import Caller
+    from app.client.exchange import Exchange
+
+__all__ = ["Call", "Followed", "iterator", "method"]
+
+P = ParamSpec("P")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Call(Protocol[T_co]):
+    """A call with a result."""
+
+    async def make(self, exchange: Exchange) -> T_co:
+        """Make it; return the result."""
+
+
+class Followed(Protocol[T_co]):
+    """A call with results that come one after the other."""
+
+    def follow(self, exchange: Exchange) -> AsyncGenerator[T_co]:
+        """Make it; yield the results as they come."""
+
+
+class _Described:
+    """Binds a description to a client, which makes what it returns."""
+
+    _makes: str
+
+    def __init__(self, describe: Callable[..., Any]) -> None:
+        self.describe = describe
+        makes = self._makes
+
+        @functools.wraps(describe)
+        def bound(client: Any, /, *args: Any, **options: Any) -> Any:
+            return getattr(client, makes)(describe(client, *args, **options))
+
+        self._bound = bound
+
+    def _of(self, client: Any) -> Any:
+        return self._bound if client is None else MethodType(self._bound, client)
+
+
+class method(_Described, Generic[P, T_co]):
+    """Makes the description of a call a method of both clients."""
+
+    _makes = "_made"
+
+    def __init__(self, describe: Callable[Concatenate[Any, P], Call[T_co]]) -> None:
+        super().__init__(describe)
+
+    @overload
+    def __get__(self, client: Caller, owner: Any) -> Callable[P, T_co]: ...
+    @overload
+    def __get__(
+        self, client: AsyncCaller, owner: Any
+    ) -> Callable[P, Coroutine[Any, Any, T_co]]: ...
+    @overload
+    def __get__(self, client: None, owner: Any) -> Callable[..., Any]: ...
+    def __get__(self, client: Any, owner: Any) -> Any:
+        return self._of(client)
+
+
+class iterator(_Described, Generic[P, T_co]):
+    """Makes the description of what is followed a method of both clients."""
+
+    _makes = "_followed"
+
+    def __init__(self, describe: Callable[Concatenate[Any, P], Followed[T_co]]) -> None:
+        super().__init__(describe)
+
+    @overload
+    def __get__(self, client: Caller, owner: Any) -> Callable[P, Iterator[T_co]]: ...
+    @overload
+    def __get__(self, client: AsyncCaller, owner: Any) -> Callable[P, AsyncIterator[T_co]]: ...
+    @overload
+    def __get__(self, client: None, owner: Any) -> Callable[..., Any]: ...
+    def __get__(self, client: Any, owner: Any) -> Any:
+        return self._of(client)

@@ -1,0 +1,117 @@
+"""The types of results are those of the OpenAPI document."""
+
+from __future__ import annotations
+
+import types
+import typing
+from typing import Any, get_args, get_origin, get_type_hints, is_typeddict
+
+import pytest
+
+from app.client import inspection_results, module_results, results
+from served.document import openapi_document
+
+SCHEMAS = openapi_document()["components"]["schemas"]
+TYPES = {
+    name: getattr(module, name)
+    for module in (results, module_results, inspection_results)
+    for name in module.__all__
+    if is_typeddict(getattr(module, name))
+}
+NAMED = {
+    name: getattr(module, name)
+    for module in (results, module_results, inspection_results)
+    for name in module.__all__
+    if name not in TYPES
+}
+PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+ANYTHING = "anything"
+OBJECT = ("object", ANYTHING)
+
+
+def of_type(kind: Any) -> Any:
+    """Return a type in a form that one of a schema can be compared with."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return ANYTHING
+    if kind in PLAIN:
+        return PLAIN[kind]
+    if is_typeddict(kind):
+        return kind.__name__
+    if origin is typing.Literal:
+        return ("enum", *sorted(inner))
+    if origin is list:
+        return ("array", of_type(inner[0]))
+    if origin is dict:
+        return ("object", of_type(inner[1]))
+    assert origin in (typing.Union, types.UnionType), kind
+    return union(of_type(one) for one in inner)
+
+
+def of_schema(schema: Any) -> Any:
+    """Return what a schema says of a type; anything that is an object is one without a name."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return name if name in TYPES else of_schema(SCHEMAS[name])
+    for word in ("anyOf", "oneOf"):
+        if word in schema:
+            return union(of_schema(one) for one in schema[word])
+    if "const" in schema:
+        return ("enum", schema["const"])
+    if "enum" in schema:
+        return ("enum", *sorted(schema["enum"]))
+    kind = schema.get("type", ANYTHING)
+    if isinstance(kind, list):
+        return union(of_schema({**schema, "type": one}) for one in kind)
+    if kind == "array":
+        return ("array", of_schema(schema.get("items") or {}))
+    if kind == "object":
+        values = schema.get("additionalProperties")
+        return ("object", of_schema(values) if isinstance(values, dict) else ANYTHING)
+    return kind
+
+
+def union(parts: Any) -> Any:
+    """Return a union, in which one of enumerations is an enumeration."""
+    found: set[Any] = set()
+    words: set[str] = set()
+    for part in parts:
+        if isinstance(part, tuple) and part[0] == "enum":
+            words |= set(part[1:])
+        elif isinstance(part, frozenset):
+            found |= part
+        else:
+            found.add(part)
+    if words:
+        found.add(("enum", *sorted(words)))
+    return next(iter(found)) if len(found) == 1 else frozenset(found)
+
+
+def parted(form: Any) -> tuple[Any, set[str]]:
+    """Return a form in which objects have no names, and the names."""
+    if isinstance(form, frozenset):
+        parts = [parted(one) for one in form]
+        return union(one for one, _ in parts), {name for _, names in parts for name in names}
+    if isinstance(form, tuple):
+        parts = [parted(one) for one in form]
+        return tuple(one for one, _ in parts), {name for _, names in parts for name in names}
+    return (OBJECT, {form}) if form in TYPES else (form, set())
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_members_are_as_declared(name: str) -> None:
+    """But that ``dict[str, Any]`` may stand for an object that has a name."""
+    schema, hints = SCHEMAS[name], get_type_hints(TYPES[name], include_extras=True)
+    assert hints.keys() == schema["properties"].keys()
+    for member, hint in hints.items():
+        may_be_absent = get_origin(hint) is typing.NotRequired
+        assert may_be_absent == (member not in schema.get("required", ())), member
+        got, names = parted(of_type(get_args(hint)[0] if may_be_absent else hint))
+        expected, declared = parted(of_schema(schema["properties"][member]))
+        assert got == expected, member
+        assert names <= declared, member
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_words_are_as_declared(name: str) -> None:
+    assert sorted(get_args(NAMED[name])) == sorted(SCHEMAS[name]["enum"])
