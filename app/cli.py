@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app import commands
+from app.command_output import AsJson, error_as_json
 from app.errors import StartError
 from app.garbage import collector_paused
 
@@ -20,12 +22,22 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
+_GROUPS = ("modules", "datasets", "checkpoints", "jobs")
+
+# Else typer loads pydantic, a tenth of a second, to learn that a group's --help was not given.
+_NO_HELP = {"help": False} | {name: {"help": False} for name in ("keys", *_GROUPS)}
+
 app = typer.Typer(
     name="modserve",
     no_args_is_help=True,
+    add_completion=False,  # the command completion prints the script
     rich_markup_mode=None,  # plain text: help and errors come in half the time, and as one line
-    context_settings={"max_content_width": 120},
+    context_settings={"max_content_width": 120, "default_map": _NO_HELP},
 )
+
+_CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
+"""Base of all errors of the command line, which typer gives no name."""
+_INTERRUPTED = 130
 
 _OPTIONS = {"models_dir": "models", "devices": "device"}
 """Settings whose options have names of their own."""
@@ -33,7 +45,6 @@ keys = typer.Typer(help="API keys of a server.", no_args_is_help=True)
 app.add_typer(keys, name="keys")
 
 DataDir = Annotated[Path | None, typer.Option(help="Where everything durable lies.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 def _show_version(wanted: bool) -> None:
@@ -180,7 +191,7 @@ def demo(
 def bench(
     cases: Annotated[list[str] | None, typer.Argument(help="Cases to run; all by default.")] = None,
     seconds: Annotated[float, typer.Option(help="Measuring time of each case.")] = 3.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: AsJson = False,
     profile: Annotated[
         bool, typer.Option("--profile", help="Show where the time goes; write Chrome traces.")
     ] = False,
@@ -328,11 +339,12 @@ def keys_ls(data_dir: DataDir = None, as_json: AsJson = False) -> None:
 def keys_revoke(
     key: Annotated[list[str], typer.Argument(help="Ids, or names.")],
     data_dir: DataDir = None,
+    as_json: AsJson = False,
 ) -> None:
     """Revoke keys. A running server refuses them within a second."""
     from app.maintenance import run_keys_revoke
 
-    raise typer.Exit(run_keys_revoke(_data_dir(data_dir), key))
+    raise typer.Exit(run_keys_revoke(_data_dir(data_dir), key, as_json=as_json))
 
 
 def _data_dir(given: Path | None) -> Path:
@@ -349,10 +361,24 @@ def openapi(path: Annotated[Path, typer.Argument(help="File to write.")]) -> Non
 
 app.command()(commands.train)
 app.command()(commands.predict)
-for _name in ("modules", "datasets", "checkpoints", "jobs"):
+app.command()(commands.health)
+app.command()(commands.completion)
+for _name in _GROUPS:
     app.add_typer(getattr(commands, _name), name=_name)
 
 
 def main() -> None:
     """Entry point of the installed command."""
-    app()
+    if commands.COMPLETE_VARIABLE in os.environ:
+        from typer.completion import completion_init  # type: ignore[attr-defined]
+
+        completion_init()
+    if "--json" not in sys.argv[1:]:
+        app()
+    try:
+        sys.exit(app(standalone_mode=False))
+    except _CLICK_ERROR as error:
+        typer.echo(error_as_json(error.format_message()), err=True)
+        sys.exit(error.exit_code)
+    except typer.Abort:
+        sys.exit(_INTERRUPTED)

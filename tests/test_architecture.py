@@ -44,6 +44,7 @@ MODULE_NAME = re.compile(r"((?:app|core)(?:\.\w+)+)(?::\w+)?")
 NAMED_BY_MXNET = {"core/contrib/text/utils.py", "core/gluon/utils.py"}
 # Each part of the service, and the parts it may import; services and executor stand side by side.
 APP_ARROWS: dict[str, set[str]] = {
+    "command_output": set(),
     "garbage": set(),
     "logs": set(),
     "traces": set(),
@@ -95,7 +96,7 @@ APP_ARROWS: dict[str, set[str]] = {
     },
     "client": {"tensors"},
     "remote": {"client", "core", "tensors"},
-    "commands": {"client", "core", "tensors"},
+    "commands": {"client", "command_output", "core", "tensors"},
     "demo": {"client"},
     "bench": {"client", "core", "demo", "errors", "quoting", "tensors"},
     "doctor": {"core", "errors", "executor", "quoting"},
@@ -103,7 +104,7 @@ APP_ARROWS: dict[str, set[str]] = {
         *("api", "errors", "executor", "files", "link", "logs", "oip", "redaction", "services"),
         *("settings", "store"),
     },
-    "maintenance": {"domain", "errors", "files", "services", "store"},
+    "maintenance": {"command_output", "domain", "errors", "files", "services", "store"},
     "serving": {
         *("api", "error_answers", "errors", "exchanges", "garbage", "link", "main", "settings"),
         "traces",
@@ -111,6 +112,7 @@ APP_ARROWS: dict[str, set[str]] = {
     "__main__": {"cli"},
     "cli": {
         "bench",
+        "command_output",
         "commands",
         "demo",
         "doctor",

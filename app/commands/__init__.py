@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from app.commands.checkpoints import checkpoints
+from app.commands.completion import COMPLETE_VARIABLE, completion
 from app.commands.datasets import datasets
+from app.commands.health import health
 from app.commands.jobs import jobs
 from app.commands.modules import modules
 from app.commands.predicting import predict
 from app.commands.training import train
 
-__all__ = ["checkpoints", "datasets", "jobs", "modules", "predict", "train"]
+__all__ = [
+    "COMPLETE_VARIABLE",
+    "checkpoints",
+    "completion",
+    "datasets",
+    "health",
+    "jobs",
+    "modules",
+    "predict",
+    "train",
+]

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from app.command_output import say_error
+
 if TYPE_CHECKING:
     from app.client import Client
 
-__all__ = ["LOCAL", "REFUSED", "AsJson", "Key", "Url", "asking", "fail", "parsed"]
+__all__ = ["LOCAL", "REFUSED", "Key", "Url", "asking", "fail", "parsed"]
 
 LOCAL = "http://127.0.0.1:8000"
 
@@ -24,7 +26,6 @@ Key = Annotated[
     str | None,
     typer.Option("--key", envvar="MODSERVE_API_KEY", help="API key."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 @contextmanager
@@ -38,17 +39,17 @@ def asking(url: str, key: str | None) -> Iterator[Client]:
         with Client(url, key=key) as client:
             yield client
     except ClientError as error:
-        hint = error.problem.get("hint")
-        fail(f"{error.problem.get('detail') or error}" + (f" ({hint})" if hint else ""))
+        told = {name: error.problem.get(name) for name in ("status", "code", "hint", "errors")}
+        fail(str(error.problem.get("detail") or error), **told)
     except (httpx.TransportError, httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         fail(f"no server answers at {url}: {error}; start one with 'modserve serve', or give --url")
     except OSError as error:
         fail(str(error))
 
 
-def fail(text: str) -> NoReturn:
+def fail(text: str, **more: Any) -> NoReturn:
     """Say what is wrong, and exit."""
-    typer.echo(f"Error: {text}", err=True)
+    say_error(text, **more)
     raise typer.Exit(REFUSED)
 
 

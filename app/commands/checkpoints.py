@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.commands.asking import LOCAL, AsJson, Key, Url, asking, fail
+from app.command_output import AsJson
+from app.commands.asking import LOCAL, Key, Url, asking, fail
 from app.commands.onnx_files import write_onnx
-from app.commands.printing import Column, age, number, print_rows, print_value, size
+from app.commands.printing import Column, age, number, print_json, print_row, print_rows, size
 
 if TYPE_CHECKING:
     from app.client import Client
@@ -82,7 +83,7 @@ def import_checkpoint(
         made = client.add_checkpoint(module, files)
         if load:
             client.load(module, made["tag"])
-        print_rows([made], _COLUMNS, False) if not as_json else print_value(made)
+        print_row(made, _COLUMNS, as_json)
 
 
 @checkpoints.command("export")
@@ -98,19 +99,30 @@ def export_checkpoint(
     ] = Form.MXNET,
     url: Url = LOCAL,
     key: Key = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write a checkpoint to files here; print their names."""
     with asking(url, key) as client:
         found = client.checkpoint(module, _tag(client, module, tag))
         out.mkdir(parents=True, exist_ok=True)
-        if form is Form.MXNET:
-            for name in found["files"]:
-                client.get_checkpoint_file(module, found["tag"], name, out / name)
-                typer.echo(out / name)
-        elif form is Form.ONNX:
-            typer.echo(write_onnx(client, module, found, out))
-        else:
-            typer.echo(_convert(client, module, found, out, form))
+        written = _written(client, module, found, out, form)
+    if as_json:
+        print_json({"tag": found["tag"], "files": [str(one) for one in written]})
+    else:
+        for one in written:
+            typer.echo(one)
+
+
+def _written(
+    client: Client, module: str, found: dict[str, Any], out: Path, form: Form
+) -> list[Path]:
+    if form is Form.ONNX:
+        return [write_onnx(client, module, found, out)]
+    if form is not Form.MXNET:
+        return [_convert(client, module, found, out, form)]
+    for name in found["files"]:
+        client.get_checkpoint_file(module, found["tag"], name, out / name)
+    return [out / name for name in found["files"]]
 
 
 def _tag(client: Client, module: str, tag: str) -> str:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.commands.asking import LOCAL, AsJson, Key, Url, asking
-from app.commands.printing import Column, age, dimensions, print_rows, print_value, size
+from app.command_output import AsJson
+from app.commands.asking import LOCAL, Key, Url, asking
+from app.commands.listing import add_listing, add_removal
+from app.commands.printing import Column, age, dimensions, print_facts, print_row, size
 
 if TYPE_CHECKING:
     from app.client import Client
@@ -38,16 +40,7 @@ def upload(client: Client, file: Path, name: str | None = None, kind: str | None
     return str(made["name"])
 
 
-@datasets.command("ls")
-def list_datasets(
-    prefix: Annotated[str | None, typer.Option(help="Only whose names begin so.")] = None,
-    url: Url = LOCAL,
-    key: Key = None,
-    as_json: AsJson = False,
-) -> None:
-    """List datasets."""
-    with asking(url, key) as client:
-        print_rows(client.datasets(prefix=prefix), _COLUMNS, as_json)
+add_listing(datasets, "datasets", _COLUMNS, lambda client, prefix: client.datasets(prefix=prefix))
 
 
 @datasets.command("add")
@@ -61,8 +54,7 @@ def add_dataset(
 ) -> None:
     """Upload a file as a dataset."""
     with asking(url, key) as client:
-        made = client.dataset(upload(client, file, name, kind))
-        print_rows([made], _COLUMNS, False) if not as_json else print_value(made)
+        print_row(client.dataset(upload(client, file, name, kind)), _COLUMNS, as_json)
 
 
 @datasets.command("preview")
@@ -71,19 +63,11 @@ def preview_dataset(
     rows: Annotated[int, typer.Option(help="How many of each array.")] = 3,
     url: Url = LOCAL,
     key: Key = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Print the first rows of every array, as JSON."""
+    """Print the first rows of every array."""
     with asking(url, key) as client:
-        print_value(client.preview_dataset(name, rows))
+        print_facts(client.preview_dataset(name, rows), as_json)
 
 
-@datasets.command("rm")
-def remove_dataset(
-    names: Annotated[list[str], typer.Argument(help="Of the datasets.")],
-    url: Url = LOCAL,
-    key: Key = None,
-) -> None:
-    """Delete datasets."""
-    with asking(url, key) as client:
-        for name in names:
-            client.delete_dataset(name)
+add_removal(datasets, "datasets", lambda client, name: client.delete_dataset(name))

@@ -6,8 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
-from app.commands.asking import LOCAL, AsJson, Key, Url, asking
-from app.commands.printing import Column, age, number, print_rows, print_value
+from app.command_output import AsJson
+from app.commands.asking import LOCAL, Key, Url, asking
+from app.commands.printing import (
+    Column,
+    age,
+    number,
+    print_facts,
+    print_json,
+    print_row,
+    print_rows,
+)
 from app.commands.watching import watch_job
 
 __all__ = ["jobs"]
@@ -15,6 +24,14 @@ __all__ = ["jobs"]
 jobs = typer.Typer(help="Jobs of a server: list, watch, steer.", no_args_is_help=True)
 
 JobNumber = Annotated[int, typer.Argument(metavar="JOB", help="Its number.")]
+
+
+def _attempt(job: Any) -> str | None:
+    """Return which attempt this is of those that may be lost in a row: after a checkpoint the next
+    is the first again."""
+    if not job["attempt"]:
+        return None
+    return f"{min(job['lost'] + 1, job['max_attempts'])}/{job['max_attempts']}"
 
 
 def _progress(job: Any) -> str | None:
@@ -36,6 +53,7 @@ _COLUMNS: tuple[Column, ...] = (
     ("KIND", lambda job: job["kind"]),
     ("MODULE", lambda job: job["module"]),
     ("STATUS", lambda job: job["status"]),
+    ("ATTEMPT", _attempt),
     ("PROGRESS", _progress),
     ("METRICS", _metrics),
     ("AGE", lambda job: age(job["created_at"])),
@@ -56,10 +74,10 @@ def list_jobs(
 
 
 @jobs.command("show")
-def show_job(job: JobNumber, url: Url = LOCAL, key: Key = None) -> None:
-    """Print all that is known of a job, as JSON."""
+def show_job(job: JobNumber, url: Url = LOCAL, key: Key = None, as_json: AsJson = False) -> None:
+    """Print all that is known of a job."""
     with asking(url, key) as client:
-        print_value(client.job(job))
+        print_facts(client.job(job), as_json)
 
 
 @jobs.command("watch")
@@ -69,38 +87,28 @@ def watch(job: JobNumber, url: Url = LOCAL, key: Key = None, as_json: AsJson = F
         raise typer.Exit(watch_job(client, job, as_json))
 
 
-def _steer(verb: str, job: int, url: str, key: str | None, as_json: bool) -> None:
-    with asking(url, key) as client:
-        found = getattr(client, verb)(job)
-        print_rows([found], _COLUMNS, as_json)
+def _add_steering(verb: str, text: str) -> None:
+    """Add the command that asks for an action on a job."""
+
+    @jobs.command(verb, help=text)
+    def steer(job: JobNumber, url: Url = LOCAL, key: Key = None, as_json: AsJson = False) -> None:
+        with asking(url, key) as client:
+            print_row(getattr(client, verb)(job), _COLUMNS, as_json)
 
 
-@jobs.command("cancel")
-def cancel(job: JobNumber, url: Url = LOCAL, key: Key = None, as_json: AsJson = False) -> None:
-    """Cancel a job."""
-    _steer("cancel", job, url, key, as_json)
-
-
-@jobs.command("pause")
-def pause(job: JobNumber, url: Url = LOCAL, key: Key = None, as_json: AsJson = False) -> None:
-    """Pause a job; one that runs saves a checkpoint first."""
-    _steer("pause", job, url, key, as_json)
-
-
-@jobs.command("resume")
-def resume(job: JobNumber, url: Url = LOCAL, key: Key = None, as_json: AsJson = False) -> None:
-    """Queue a paused job again."""
-    _steer("resume", job, url, key, as_json)
-
-
-@jobs.command("retry")
-def retry(job: JobNumber, url: Url = LOCAL, key: Key = None, as_json: AsJson = False) -> None:
-    """Queue a failed or cancelled job again."""
-    _steer("retry", job, url, key, as_json)
+for _verb, _text in (
+    ("cancel", "Cancel a job."),
+    ("pause", "Pause a job; one that runs saves a checkpoint first."),
+    ("resume", "Queue a paused job again."),
+    ("retry", "Queue a failed or cancelled job again."),
+):
+    _add_steering(_verb, _text)
 
 
 @jobs.command("rm")
-def remove(job: JobNumber, url: Url = LOCAL, key: Key = None) -> None:
+def remove(job: JobNumber, url: Url = LOCAL, key: Key = None, as_json: AsJson = False) -> None:
     """Delete a finished job with its events and metrics; its checkpoints stay."""
     with asking(url, key) as client:
         client.delete_job(job)
+    if as_json:
+        print_json({"deleted": [job]})

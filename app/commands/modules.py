@@ -7,8 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from app.commands.asking import LOCAL, AsJson, Key, Url, asking, parsed
-from app.commands.printing import Column, age, dimensions, print_rows, print_value
+from app.command_output import AsJson
+from app.commands.asking import LOCAL, Key, Url, asking, parsed
+from app.commands.listing import add_listing, add_removal
+from app.commands.printing import Column, age, dimensions, print_facts, print_row
 
 __all__ = ["modules"]
 
@@ -35,25 +37,19 @@ _COLUMNS: tuple[Column, ...] = (
 )
 
 
-@modules.command("ls")
-def list_modules(
-    prefix: Annotated[str | None, typer.Option(help="Only whose names begin so.")] = None,
-    url: Url = LOCAL,
-    key: Key = None,
-    as_json: AsJson = False,
-) -> None:
-    """List modules."""
-    with asking(url, key) as client:
-        print_rows(client.modules(prefix=prefix), _COLUMNS, as_json)
+add_listing(modules, "modules", _COLUMNS, lambda client, prefix: client.modules(prefix=prefix))
 
 
 @modules.command("show")
 def show_module(
-    name: Annotated[str, typer.Argument(help="Of the module.")], url: Url = LOCAL, key: Key = None
+    name: Annotated[str, typer.Argument(help="Of the module.")],
+    url: Url = LOCAL,
+    key: Key = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Print all that is known of a module, as JSON."""
+    """Print all that is known of a module."""
     with asking(url, key) as client:
-        print_value(client.module(name))
+        print_facts(client.module(name), as_json)
 
 
 @modules.command("add")
@@ -80,16 +76,9 @@ def add_module(
     """Make a module of MXNet's files as they are."""
     with asking(url, key) as client:
         made = client.create_from_files(name, files, **parsed(option, "--option"))
-        print_rows([made], _COLUMNS, False) if not as_json else print_value(made)
+        print_row(made, _COLUMNS, as_json)
 
 
-@modules.command("rm")
-def remove_module(
-    names: Annotated[list[str], typer.Argument(help="Of the modules.")],
-    url: Url = LOCAL,
-    key: Key = None,
-) -> None:
-    """Delete modules with their checkpoints."""
-    with asking(url, key) as client:
-        for name in names:
-            client.delete_module(name)
+add_removal(
+    modules, "modules with their checkpoints", lambda client, name: client.delete_module(name)
+)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.commands.asking import LOCAL, AsJson, Key, Url, asking, fail
-from app.commands.printing import dimensions, print_value
+from app.command_output import AsJson
+from app.commands.asking import LOCAL, Key, Url, asking, fail
+from app.commands.printing import dimensions, print_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,7 +79,7 @@ def _show(outputs: dict[str, np.ndarray], out: Path | None, as_json: bool) -> No
     if out is not None:
         np.savez(out, **outputs)  # type: ignore[arg-type]
     elif as_json:
-        print_value({name: one.tolist() for name, one in outputs.items()})
+        print_json({name: one.tolist() for name, one in outputs.items()})
         return
     for name, one in outputs.items():
         typer.echo(f"{name} {one.dtype} {dimensions(one.shape)}")
@@ -88,7 +89,7 @@ def _show(outputs: dict[str, np.ndarray], out: Path | None, as_json: bool) -> No
 
 def _print_ranked(outputs: dict[str, list[Any]], as_json: bool) -> None:
     if as_json:
-        print_value(outputs)
+        print_json(outputs)
         return
     for name, rows in outputs.items():
         for number, row in enumerate(rows):

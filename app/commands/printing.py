@@ -9,19 +9,30 @@ from typing import Any
 
 import typer
 
-__all__ = ["Column", "age", "dimensions", "number", "print_rows", "print_value", "size"]
+__all__ = [
+    "Column",
+    "age",
+    "dimensions",
+    "number",
+    "print_facts",
+    "print_json",
+    "print_row",
+    "print_rows",
+    "size",
+]
 
 Column = tuple[str, Callable[[Mapping[str, Any]], Any]]
 """A heading, and what a row has under it."""
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "m"))
 _GAP = "  "
+_LONGEST = 160
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], as_json: bool) -> None:
     """Print a line for each row under headings; nothing is cut, wherever the text goes."""
     if as_json:
-        print_value(list(rows))
+        print_json(list(rows))
         return
     cells = [[heading for heading, _ in columns]]
     cells += [
@@ -33,7 +44,49 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], as_
         typer.echo(_GAP.join(padded).rstrip())
 
 
-def print_value(value: Any) -> None:
+def print_row(row: Mapping[str, Any], columns: Sequence[Column], as_json: bool) -> None:
+    """Print one thing: the line it has in a list, or its JSON."""
+    if as_json:
+        print_json(row)
+    else:
+        print_rows([row], columns, False)
+
+
+def print_facts(facts: Mapping[str, Any], as_json: bool) -> None:
+    """Print all that is known of a thing, a line a fact; long values are cut, in JSON none is."""
+    if as_json:
+        print_json(facts)
+    else:
+        _print_indented(facts, "")
+
+
+def _print_indented(facts: Mapping[str, Any], indent: str) -> None:
+    width = max(map(len, facts), default=0)
+    for name, value in facts.items():
+        if isinstance(value, dict) and value:
+            typer.echo(f"{indent}{name}")
+            _print_indented(value, indent + _GAP)
+        elif isinstance(value, list) and any(isinstance(one, (dict, list)) for one in value):
+            typer.echo(f"{indent}{name}")
+            for one in value:
+                typer.echo(f"{indent}{_GAP}{_in_a_line(one)}")
+        else:
+            typer.echo(f"{indent}{name:<{width}}{_GAP}{_in_a_line(value)}")
+
+
+def _in_a_line(value: Any) -> str:
+    if value is None or value in ([], {}):
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        text = ", ".join(value)
+    else:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def print_json(value: Any) -> None:
     """Print JSON."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 

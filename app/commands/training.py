@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from app.commands.asking import LOCAL, AsJson, Key, Url, asking, parsed
+from app.command_output import AsJson
+from app.commands.asking import LOCAL, Key, Url, asking, parsed
 from app.commands.datasets import upload
-from app.commands.printing import print_value
+from app.commands.printing import print_json
 from app.commands.watching import watch_job
 
 __all__ = ["train"]
@@ -74,7 +75,7 @@ def train(
             fields["validation"] = source(validation)
         job = client.fit(module, **fields)
         if detach:
-            print_value(job) if as_json else typer.echo(job["id"])
+            print_json(job) if as_json else typer.echo(job["id"])
             return
         if not as_json:
             typer.echo(f"job {job['id']}", err=True)

@@ -1,4 +1,4 @@
-"""Follow a job in a terminal: a line an epoch, and a bar on stderr where somebody looks."""
+"""Follow a job: as a live picture on a terminal, as a line an event elsewhere."""
 
 from __future__ import annotations
 
@@ -20,24 +20,21 @@ __all__ = ["watch_job"]
 _INTERRUPTED = 130
 
 
-class _Bar(Protocol):
-    """Shows how far a job is."""
+class _Show(Protocol):
+    """Shows an event of the job that is followed."""
 
-    def __call__(self, done: float, total: float, text: str) -> None: ...
+    def __call__(self, event: Mapping[str, Any]) -> None: ...
 
 
 def watch_job(client: Client, job: int, as_json: bool) -> int:
-    """Print what happens to a job until it ends; return 0 if it succeeded, else 1.
+    """Show what happens to a job until it ends; return 0 if it succeeded, else 1.
 
     Ctrl-C ends the watching alone.
     """
     try:
-        with _bar(hidden=as_json) as show:
+        with _shower(client, job, as_json) as show:
             for event in client.job_events(job):
-                if as_json:
-                    typer.echo(json.dumps(event))
-                else:
-                    _tell(event, show)
+                show(event)
     except KeyboardInterrupt:
         typer.echo(
             f"job {job} goes on; 'modserve jobs watch {job}' follows it, 'modserve jobs cancel "
@@ -48,13 +45,33 @@ def watch_job(client: Client, job: int, as_json: bool) -> int:
     return 0 if client.job(job)["status"] == "succeeded" else 1
 
 
-def _tell(event: Mapping[str, Any], show: _Bar) -> None:
+@contextmanager
+def _shower(client: Client, job: int, as_json: bool) -> Iterator[_Show]:
+    if as_json:
+        yield lambda event: typer.echo(json.dumps(event))
+    elif sys.stdout.isatty():
+        from app.commands.live_job import LiveJob
+
+        with LiveJob(client.job(job)) as picture:
+            yield picture.show
+    else:
+        with _bar() as move:
+            yield lambda event: _print_line(event, move)
+
+
+class _Bar(Protocol):
+    """Shows how far a job is."""
+
+    def __call__(self, done: float, total: float, text: str) -> None: ...
+
+
+def _print_line(event: Mapping[str, Any], move: _Bar) -> None:
     kind, data = event["type"], event["data"]
     if kind == "progress" and "epochs" in data:
         done = data["epoch"] + (data["batch"] / data["batches"] if data.get("batches") else 0)
         rate = data.get("samples_per_second")
         text = f"{_metrics(data['metrics'])}  {rate:,.0f} samples/s" if rate else ""
-        show(done, data["epochs"], text)
+        move(done, data["epochs"], text)
     elif kind == "metric":
         part = f"epoch {data['epoch'] + 1} {data['part']}"
         typer.echo(f"{part:<20} {_metrics(data['metrics'])}  {data['seconds']:.1f} s")
@@ -72,8 +89,8 @@ def _metrics(found: Mapping[str, float | None]) -> str:
 
 
 @contextmanager
-def _bar(*, hidden: bool) -> Iterator[_Bar]:
-    if hidden or not sys.stderr.isatty():
+def _bar() -> Iterator[_Bar]:
+    if not sys.stderr.isatty():
         yield lambda done, total, text: None
         return
     from rich.console import Console

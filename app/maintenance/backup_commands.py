@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from app.command_output import say_error
 from app.errors import ServiceError, StartError, refined
 from app.maintenance.backing_up import make_backup
 from app.maintenance.backup_manifest import BackupManifest
@@ -60,7 +61,7 @@ def run_restore(source: Path, data_dir: Path, *, has_own_url: bool, as_json: boo
 
 
 def _fail(what: str, error: BaseException) -> int:
-    typer.echo(f"cannot {what}: {refined(error)}", err=True)
+    say_error(f"cannot {what}: {refined(error)}")
     return _FAILED
 
 

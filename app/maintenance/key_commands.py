@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 
+from app.command_output import say_error
 from app.domain.api_key import ApiKey, digest_of, key_id_of, new_key_text
 from app.domain.codec import from_plain
 from app.errors import Invalid, ServiceError, refined
@@ -84,7 +85,7 @@ def run_keys_ls(data_dir: Path, *, as_json: bool) -> int:
     return 0
 
 
-def run_keys_revoke(data_dir: Path, names: Sequence[str]) -> int:
+def run_keys_revoke(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
     """Remove keys, named by id, by name or by the key itself; return the exit status."""
     gone: list[ApiKey] = []
 
@@ -100,6 +101,9 @@ def run_keys_revoke(data_dir: Path, names: Sequence[str]) -> int:
         KeyFile(data_dir).change(without)
     except (ServiceError, OSError) as error:
         return _fail("revoke", error)
+    if as_json:
+        typer.echo(json.dumps([_row(key) for key in gone], indent=2))
+        return 0
     for key in gone:
         typer.echo(f"revoked {key.id} of {key.name!r}; running servers refuse it within a second")
     return 0
@@ -165,5 +169,5 @@ def _iso(seconds: float) -> str:
 
 
 def _fail(what: str, error: BaseException) -> int:
-    typer.echo(f"cannot {what}: {refined(error)}", err=True)
+    say_error(f"cannot {what}: {refined(error)}")
     return _FAILED

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import typer
 
+from app.command_output import say_error
 from app.errors import ServiceError, StartError
 from app.services.recovery_report import RecoveryReport
 from app.services.storage import StorageOptions, open_storage
@@ -27,12 +28,12 @@ def run_recover(options: StorageOptions, *, check: bool, as_json: bool) -> int:
         0; 1 where something needs a look; 3 where nothing could be done.
     """
     if not options.data_dir.is_dir():
-        typer.echo(f"there is no directory {options.data_dir}; give --data-dir", err=True)
+        say_error(f"there is no directory {options.data_dir}; give --data-dir")
         return 3
     try:
         report = _look(options) if check else _recover(options)
     except (StartError, ServiceError, OSError) as error:
-        typer.echo(f"cannot recover: {error}", err=True)
+        say_error(f"cannot recover: {error}")
         return 3
     if as_json:
         typer.echo(json.dumps(report.to_plain(), indent=2))

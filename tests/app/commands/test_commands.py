@@ -78,13 +78,22 @@ def trained(ask: Any, server: ServerProcess, toy: Path) -> Any:
 
 def test_jobs_are_listed_and_deleted(trained: Any) -> None:
     lines = trained("jobs", "ls").stdout.splitlines()
-    assert lines[0].split() == ["JOB", "KIND", "MODULE", "STATUS", "PROGRESS", "METRICS", "AGE"]
+    assert lines[0].split() == [
+        "JOB",
+        "KIND",
+        "MODULE",
+        "STATUS",
+        "ATTEMPT",
+        "PROGRESS",
+        "METRICS",
+        "AGE",
+    ]
     number, kind, module, status, *_ = lines[1].split()
     assert (kind, module, status) == ("fit", "net", "succeeded")
     assert "epoch 2/2" in lines[1]
     (row,) = json.loads(trained("jobs", "ls", "--module", "net", "--json").stdout)
     assert row["id"] == int(number)
-    assert json.loads(trained("jobs", "show", number).stdout)["status"] == "succeeded"
+    assert json.loads(trained("jobs", "show", number, "--json").stdout)["status"] == "succeeded"
     events = trained("jobs", "watch", number, "--json").stdout.splitlines()
     assert json.loads(events[-1])["type"] == "succeeded"
     trained("jobs", "rm", number)
@@ -113,7 +122,7 @@ def test_modules_are_listed_and_deleted(trained: Any) -> None:
     lines = trained("modules", "ls").stdout.splitlines()
     assert lines[1].split()[:3] == ["net", "ready", "ready"]
     assert "data:8x6" in lines[1]
-    assert json.loads(trained("modules", "show", "net").stdout)["name"] == "net"
+    assert json.loads(trained("modules", "show", "net", "--json").stdout)["name"] == "net"
     trained("modules", "rm", "net")
     assert len(trained("modules", "ls").stdout.splitlines()) == 1
 
@@ -135,7 +144,7 @@ def test_a_checkpoint_goes_out_and_in_again(trained: Any, tmp_path: Path) -> Non
     moved = tmp_path / "net-0007.params"
     moved.write_bytes(params.read_bytes())
     assert trained("checkpoints", "import", "copy", moved, "--load").stdout
-    assert json.loads(trained("modules", "show", "copy").stdout)["checkpoint"] == "7"
+    assert json.loads(trained("modules", "show", "copy", "--json").stdout)["checkpoint"] == "7"
 
 
 def test_a_checkpoint_goes_out_as_an_onnx_model(
@@ -187,7 +196,7 @@ def test_predictions_are_printed_and_written(
 def test_datasets_are_uploaded_shown_and_deleted(ask: Any, toy: Path) -> None:
     assert "data:400x6" in ask("datasets", "add", toy, "--name", "other").stdout
     assert "other" in ask("datasets", "ls", "--prefix", "oth").stdout
-    assert json.loads(ask("datasets", "preview", "other", "--rows", 1).stdout)
+    assert json.loads(ask("datasets", "preview", "other", "--rows", 1, "--json").stdout)
     ask("datasets", "rm", "other")
     assert "does not exist" in ask("datasets", "preview", "other", status=3).stderr
 

@@ -1,0 +1,60 @@
+"""``ls`` and ``rm``: the commands that every kind of thing with names on a server has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.command_output import AsJson
+from app.commands.asking import LOCAL, Key, Url, asking
+from app.commands.printing import Column, print_json, print_rows
+
+if TYPE_CHECKING:
+    from app.client import Client
+
+__all__ = ["add_listing", "add_removal"]
+
+
+def add_listing(
+    group: typer.Typer,
+    things: str,
+    columns: Sequence[Column],
+    listed: Callable[[Client, str | None], Sequence[Mapping[str, Any]]],
+) -> None:
+    """Give a group of commands ``ls``.
+
+    Args:
+        group: to which it is added.
+        things: what they are called.
+        columns: what is printed of each.
+        listed: asks a server for those whose names have a prefix.
+    """
+
+    @group.command("ls", help=f"List {things}.")
+    def list_things(
+        prefix: Annotated[str | None, typer.Option(help="Only whose names begin so.")] = None,
+        url: Url = LOCAL,
+        key: Key = None,
+        as_json: AsJson = False,
+    ) -> None:
+        with asking(url, key) as client:
+            print_rows(listed(client, prefix), columns, as_json)
+
+
+def add_removal(group: typer.Typer, things: str, delete: Callable[[Client, str], None]) -> None:
+    """Give a group of commands ``rm``; ``delete`` asks a server to delete the thing of a name."""
+
+    @group.command("rm", help=f"Delete {things}.")
+    def remove_things(
+        names: Annotated[list[str], typer.Argument(help="Their names.")],
+        url: Url = LOCAL,
+        key: Key = None,
+        as_json: AsJson = False,
+    ) -> None:
+        with asking(url, key) as client:
+            for name in names:
+                delete(client, name)
+        if as_json:
+            print_json({"deleted": names})

@@ -1,0 +1,234 @@
+"""The installed command in a real shell, against a real server."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.client import Client
+from app.client.local_server import ServerProcess, running_server
+from served.perceptron import BATCH, perceptron
+from served.processes import ENVIRONMENT
+from served.trainings import examples
+
+_BIN = Path(sys.executable).parent
+_WITHOUT_JSON = {
+    ("serve",),  # prints its log
+    ("demo",),  # is for people
+    ("openapi",),  # writes a file
+    ("completion",),  # prints a script
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with running_server(tmp_path_factory.mktemp("server"), environment=ENVIRONMENT) as one:
+        yield one
+
+
+@pytest.fixture
+def net(server: ServerProcess, tmp_path: Path) -> Iterator[Path]:
+    """A module ``net`` on the server; the file of what it can be trained with."""
+    np.savez(tmp_path / "toy.npz", **examples())
+    with Client(server.url) as client:
+        client.create_module("net", perceptron().tojson())
+        yield tmp_path / "toy.npz"
+        client.delete_module("net")
+
+
+def shell(line: str, server: ServerProcess | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a line in bash."""
+    environment = os.environ | {"PATH": f"{_BIN}:{os.environ['PATH']}"}
+    if server is not None:
+        environment["MODSERVE_URL"] = server.url
+    return subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, env=environment, timeout=120
+    )
+
+
+def _commands() -> dict[tuple[str, ...], Any]:
+    import typer.main
+
+    from app.cli import app
+
+    found: dict[tuple[str, ...], Any] = {}
+    for name, one in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        for inner, command in getattr(one, "commands", {"": one}).items():
+            found[(name, inner) if inner else (name,)] = command
+    return found
+
+
+def test_every_command_prints_json() -> None:
+    without = {
+        path
+        for path, command in _commands().items()
+        if not any("--json" in one.opts for one in command.params)
+    }
+    assert without == _WITHOUT_JSON
+
+
+def test_no_help_loads_what_it_does_not_need() -> None:
+    """Each takes less than 150 ms: pydantic alone is another hundred."""
+    code = (
+        "import sys\n"
+        "from app.cli import app\n"
+        f"for path in {list(_commands())!r}:\n"
+        "    app([*path, '--help'], standalone_mode=False)\n"
+        "print(sorted({'pydantic', 'rich', 'httpx', 'numpy', 'core'} & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "[]"
+
+
+def test_bash_completes() -> None:
+    complete = (
+        "COMP_WORDS=(modserve {}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); "
+        "_modserve_completion modserve; echo ${{COMPREPLY[@]}};"
+    )
+    done = shell(
+        "source <(modserve completion bash);"
+        + complete.format("check")
+        + complete.format("jobs wa")
+        + complete.format("checkpoints export --fo")
+    )
+    assert (done.stdout, done.stderr) == ("checkpoints\nwatch\n--format\n", "")
+
+
+@pytest.mark.parametrize(("name", "word"), [("zsh", "#compdef modserve"), ("fish", "complete ")])
+def test_other_shells_have_a_script(name: str, word: str) -> None:
+    done = shell(f"modserve completion {name}")
+    assert done.stdout.startswith(word)
+    assert "_MODSERVE_COMPLETE" in done.stdout
+
+
+def test_errors_are_json_where_json_is_asked_for(server: ServerProcess) -> None:
+    refused = shell("modserve modules show nothing --json", server)
+    assert (refused.returncode, refused.stdout) == (3, "")
+    error = json.loads(refused.stderr)["error"]
+    assert (error["status"], error["code"]) == (404, "not_found")
+    assert "nothing" in error["message"]
+    misused = shell("modserve modules shwo nothing --json", server)
+    assert misused.returncode == 2
+    assert "shwo" in json.loads(misused.stderr)["error"]["message"]
+    unreachable = shell("modserve jobs ls --json --url http://127.0.0.1:9")
+    assert unreachable.returncode == 3
+    assert "modserve serve" in json.loads(unreachable.stderr)["error"]["message"]
+
+
+def test_what_is_shown_is_text_or_json(server: ServerProcess, net: Path) -> None:
+    text = shell("modserve modules show net", server)
+    assert "state" in [line.split()[0] for line in text.stdout.splitlines()]
+    found = json.loads(shell("modserve modules show net --json", server).stdout)
+    assert found["state"] == "ready"
+    shell(f"modserve datasets add {net} --name gone", server)
+    rows = json.loads(shell("modserve datasets preview gone --rows 1 --json", server).stdout)
+    assert len(rows["data"]) == 1
+    assert "data" in shell("modserve datasets preview gone --rows 1", server).stdout
+    removed = shell("modserve datasets rm gone --json", server)
+    assert json.loads(removed.stdout) == {"deleted": ["gone"]}
+
+
+def test_a_pipe_gets_plain_lines_and_a_terminal_a_picture(server: ServerProcess, net: Path) -> None:
+    train = f"modserve train net {net} --epochs 2 --batch-size {BATCH} --optimizer sgd"
+    piped = shell(f"{train} --initializer xavier", server)
+    assert piped.returncode == 0, piped.stderr
+    assert "\x1b" not in piped.stdout + piped.stderr
+    assert piped.stdout.splitlines()[-1] == "succeeded"
+    job = json.loads(shell("modserve jobs ls --module net --json", server).stdout)[0]["id"]
+    picture = _on_a_terminal(["jobs", "watch", str(job), "--url", server.url])
+    assert "\x1b[" in picture
+    last = picture[picture.rindex(f"job {job}") :]
+    assert "succeeded" in last
+    assert "100 %" in last
+    assert "train accuracy" in last
+
+
+def _on_a_terminal(arguments: list[str]) -> str:
+    """Return what a command that succeeds writes on a terminal of 100 columns."""
+    main, other = pty.openpty()
+    environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40"}
+    with subprocess.Popen(
+        [_BIN / "modserve", *arguments], stdin=other, stdout=other, stderr=other, env=environment
+    ) as process:
+        os.close(other)
+        written = b""
+        try:
+            while part := os.read(main, 65536):
+                written += part
+        except OSError:
+            pass  # how Linux tells that nobody has the other end
+        os.close(main)
+        assert process.wait(60) == 0, written.decode()
+    return written.decode()
+
+
+def test_jobs_tell_which_attempt_they_are(server: ServerProcess, net: Path) -> None:
+    shell(
+        f"modserve train net {net} --batch-size {BATCH} --optimizer sgd --initializer xavier",
+        server,
+    )
+    heading, row, *_ = shell("modserve jobs ls --module net", server).stdout.splitlines()
+    assert row[heading.index("ATTEMPT") :].split()[0] == "1/3"
+
+
+def test_health(server: ServerProcess, net: Path) -> None:
+    ready = shell("modserve health net --json", server)
+    assert ready.returncode == 0
+    found = json.loads(ready.stdout)
+    assert (found["status"], found["modules"]) == ("ready", {"net": "ready"})
+    assert shell("modserve health", server).stdout.splitlines()[0].split() == ["status", "ready"]
+    missing = shell("modserve health other --wait --timeout 0.5 --json", server)
+    assert missing.returncode == 1
+    assert json.loads(missing.stdout)["modules"] == {"other": None}
+    nobody = shell("modserve health --url http://127.0.0.1:9 --json")
+    assert nobody.returncode == 3
+    assert json.loads(nobody.stdout)["status"] == "unreachable"
+
+
+def test_health_waits_for_what_is_not_ready_yet() -> None:
+    """Nobody listens at first; then the server is not ready; then there is no such module."""
+    readiness = [(503, {"status": "unready"})]
+    modules = [(404, {"code": "not_found"})] * 2
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path == "/readyz":
+                status, body = readiness.pop() if readiness else (200, {"status": "ready"})
+            else:
+                status, body = modules.pop() if modules else (200, {"state": "ready"})
+            text = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False) as server:
+        server.server_bind()  # the port is ours, and refuses
+        command = ["health", "net", "--wait", "--json", "--url"]
+        with subprocess.Popen(
+            [_BIN / "modserve", *command, f"http://127.0.0.1:{server.server_port}"],
+            stdout=subprocess.PIPE,
+        ) as waiting:
+            server.server_activate()
+            thread = threading.Thread(target=server.serve_forever)
+            thread.start()
+            written, _ = waiting.communicate(timeout=100)
+            server.shutdown()
+            thread.join()
+    assert waiting.returncode == 0
+    assert json.loads(written) == {"status": "ready", "modules": {"net": "ready"}}
+    assert (readiness, modules) == ([], [])
