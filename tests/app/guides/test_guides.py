@@ -145,7 +145,7 @@ PREPARED: Mapping[str, Callable[[Client, Path], None]] = {
     "models": bring_models,
     "command-line": save_lenet,
     **dict.fromkeys(("jobs", "versions", "formats", "rest", "instances"), train_lenet),
-    "inference-protocol": train_lenet,
+    **dict.fromkeys(("inference-protocol", "inputs"), train_lenet),
 }
 OF_ITS_OWN: Mapping[str, Mapping[str, str]] = {
     "README": {},
