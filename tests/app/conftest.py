@@ -10,12 +10,13 @@ import pytest
 from app.domain.module import SINGLE, ModuleRecord
 from app.store.modules import insert_module
 from app.store.store import Store
+from served.migrated import migrated_database
 
 
 @pytest.fixture
 def database_url(tmp_path: Path) -> str:
-    """Return the URL of an SQLite file that is not there yet."""
-    return f"sqlite:///{tmp_path / 'store.db'}"
+    """Return the URL of a database for ``store``."""
+    return migrated_database(tmp_path / "store.db")
 
 
 @pytest.fixture

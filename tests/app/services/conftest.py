@@ -25,6 +25,7 @@ from app.services.recovery import Recovery
 from app.services.resume_points import ResumePoints
 from app.services.submissions import JobDefaults
 from app.store.store import Store
+from served.migrated import migrated_database
 
 FIT = {
     "dataset": "digits",
@@ -156,8 +157,9 @@ def make_fresh(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
     def make(data_dir: Path | None = None, *, again: Bench | None = None) -> Bench:
         """Return the services; ``again`` is a server that died, whose store this one opens."""
         number = len(made)
-        store = Store(f"sqlite:///{tmp_path / f'fresh-{number}.db'}")
-        if again is not None:
+        if again is None:
+            store = Store(migrated_database(tmp_path / f"fresh-{number}.db"))
+        else:
             again.presence.leave()
             store, data_dir = Store(str(again.store._engine.url)), again.data_dir
         store.open()

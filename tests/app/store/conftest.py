@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import URL
 
 from app.store.store import Store
+from served.migrated import migrated_database
 from served.postgres import new_database, running_postgres
 
 
@@ -41,7 +42,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 def database_url(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """Return the URL of a database for ``store``."""
     if kind == "sqlite":
-        yield f"sqlite:///{tmp_path / 'store.db'}"
+        yield migrated_database(tmp_path / "store.db")
         return
     server = request.getfixturevalue("postgres")
     template = request.getfixturevalue("migrated_postgres").database

@@ -21,6 +21,7 @@ from app.store.filters import JobFilter
 from app.store.jobs import get_job, list_jobs
 from app.store.modules import insert_module
 from app.store.store import Store
+from served.migrated import migrated_database
 from served.stored_jobs import insert_job
 
 EXECUTORS = {"a": "cpu(0)", "b": "cpu(0)", "c": "cpu(1)"}
@@ -57,7 +58,7 @@ class QueueMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.directory = tempfile.TemporaryDirectory()
-        self.store = Store(f"sqlite:///{Path(self.directory.name) / 'store.db'}")
+        self.store = Store(migrated_database(Path(self.directory.name) / "store.db"))
         self.store.open()
         self.now = 1000.0
         self.jobs: list[int] = []
