@@ -114,7 +114,7 @@ def export_checkpoint(
 
 
 def _written(
-    client: Client, module: str, found: dict[str, Any], out: Path, form: Form
+    client: Client, module: str, found: CheckpointView, out: Path, form: Form
 ) -> list[Path]:
     if form is Form.ONNX:
         return [write_onnx(client, module, found, out)]
