@@ -116,8 +116,7 @@ def create_app(settings: Settings) -> FastAPI:
         openapi_tags=_TAGS,
         lifespan=_lifespan,
         root_path=settings.root_path,
-        docs_url=None,
-        redoc_url=None,
+        openapi_url=None,  # see app.api.document
         redirect_slashes=False,
         dependencies=[Depends(one) for one in (require_scope, refuse_coding, refuse_unknown_query)],
         generate_unique_id_function=lambda route: route.name,
@@ -140,7 +139,7 @@ def create_app(settings: Settings) -> FastAPI:
     for router in (*ROUTERS, *PROTOCOL_ROUTERS):
         app.include_router(router)
     install_pages(app)
-    app.openapi = lambda: _cached_openapi(app)  # type: ignore[method-assign]
+    app.openapi = lambda: build_openapi(app)  # type: ignore[method-assign]
     return app
 
 
@@ -163,12 +162,6 @@ def openapi_text() -> str:
     """Return the OpenAPI document as it stands in openapi/openapi.json."""
     document = build_openapi(create_app(Settings()))
     return json.dumps(document, indent=2, sort_keys=True) + "\n"
-
-
-def _cached_openapi(app: FastAPI) -> dict[str, Any]:
-    if app.openapi_schema is None:
-        app.openapi_schema = build_openapi(app)
-    return app.openapi_schema
 
 
 @asynccontextmanager

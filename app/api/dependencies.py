@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, cast
 
 from fastapi import Depends, Header, Path, Query, Request, Response
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.params import Param, ParamTypes
 
 from app.domain.names import NAME_PATTERN, Pattern
 from app.error_answers import is_of_protocol
@@ -36,9 +38,8 @@ async def refuse_unknown_query(request: Request) -> None:
     """
     if not request.scope["query_string"] or is_of_protocol(request.scope["path"]):
         return
-    path, verb = request.scope["route"].path, request.method.lower()
-    declared = request.app.openapi()["paths"][path][verb].get("parameters", ())
-    known = [one["name"] for one in declared if one["in"] == "query"]
+    declared = get_flat_params(request.scope["route"].dependant)
+    known = [one.alias for one in declared if cast(Param, one.field_info).in_ is ParamTypes.query]
     for name in request.query_params:
         if name not in known:
             expected = f"one of {', '.join(known)}" if known else "no query parameters"

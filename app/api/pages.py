@@ -1,7 +1,7 @@
 """The dashboard, the API reference and the guides: the same for everyone.
 
 Pages are what Vite built from app/dashboard. They hold no data: their scripts ask for it as any
-client does.
+client does. The reference shows the OpenAPI document, which is answered here as well.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from app.api.document import document_endpoint
 from app.errors import NotFound
 from app.guides.reading import FILES, read_guide
 
@@ -28,6 +29,7 @@ _FOLDER = Path(__file__).parents[1] / "static"
 _PAGES = {"/": "index.html", "/docs": "docs.html"}
 _FILES = "/static/{file}"
 _GUIDES, _GUIDE_FILES = "/guides/{guide}", "/guides/files/{file}"
+_DOCUMENT = "/openapi.json"
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; worker-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -63,6 +65,7 @@ def install_pages(app: FastAPI) -> None:
     """Add the routes."""
     endpoints = {path: _page(name) for path, name in _PAGES.items()}
     endpoints |= {_FILES: _static, _GUIDES: _guide, _GUIDE_FILES: _guide_file}
+    endpoints[_DOCUMENT] = document_endpoint(app)
     app.router.routes += [
         _PageRoute(path, endpoint, include_in_schema=False) for path, endpoint in endpoints.items()
     ]

@@ -156,14 +156,15 @@ def copy_checkpoint(source: Path, root: Path) -> None:
 
 def list_tags(root: Path) -> list[CheckpointTag]:
     """Return the tags of the checkpoints under a root, damaged ones included, in order."""
-    if not root.is_dir():
+    try:
+        with os.scandir(root) as entries:
+            names = [one.name for one in entries if one.name[0] != "." and one.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
         return []
     tags = []
-    for path in root.iterdir():
-        if path.name.startswith(".") or not path.is_dir():
-            continue
+    for name in names:
         try:
-            tags.append(CheckpointTag.parse(path.name))
+            tags.append(CheckpointTag.parse(name))
         except Invalid:
             continue  # not ours
     return sorted(tags)

@@ -21,6 +21,7 @@ __all__ = [
     "Hidden",
     "digest_file",
     "discard",
+    "has_hidden",
     "hidden_sibling",
     "is_locked",
     "list_hidden",
@@ -142,6 +143,14 @@ def replaced(path: Path, data: bytes) -> Iterator[None]:
 def hidden_sibling(path: Path, purpose: str) -> Path:
     """Return a path beside this one that no client can name: names have no leading dot."""
     return path.parent / f".{purpose}-{path.name}-{uuid.uuid4().hex[:12]}"
+
+
+def has_hidden(directory: Path) -> bool:
+    """Tell whether something may lie in a directory, if there is one, under a hidden name."""
+    try:
+        return any(name.startswith(".") for name in os.listdir(directory))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def list_hidden(directory: Path) -> list[Hidden]:

@@ -16,7 +16,7 @@ from app.files.checkpoint_files import (
     read_manifest,
     recover,
 )
-from app.files.durable_files import remove_unlocked
+from app.files.durable_files import has_hidden, remove_unlocked
 from app.services.checkpoints import CheckpointService
 from app.services.modules import ModuleService
 from app.services.recovery_report import Finding, Outcome
@@ -70,7 +70,8 @@ class CheckpointRecovery:
 
     def _on_disk(self, module: str) -> tuple[Manifests, list[Finding]]:
         for root in (self._checkpoints.root(module), self._checkpoints.versions_root(module)):
-            recover(root)
+            if has_hidden(root):
+                recover(root)
         return self._read(module)
 
     def _read(self, module: str) -> tuple[Manifests, list[Finding]]:

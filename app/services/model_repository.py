@@ -50,7 +50,7 @@ from app.services.incoming_checkpoint import IncomingCheckpoint
 from app.services.model_making import ModelMaker
 from app.services.module_access import ModuleAccess
 from app.services.module_commands import ModuleCommands
-from app.services.modules import ModuleService
+from app.services.modules import ModuleFilter, ModuleService
 from app.services.predictions import Predictions
 from app.services.versions import Version, Versions
 
@@ -246,11 +246,10 @@ class ModelRepository:
     def _loaded_before(self) -> Iterator[ModuleRecord]:
         """Yield the modules that this or an earlier server made of models, on its executors."""
         cursor = None
+        wanted = ModuleFilter(executors=self._executors.names, only_models=True)
         while True:
-            page = self._modules.list_modules(cursor, _PAGE)
-            for record in page.items:
-                if record.folder is not None and record.executor in self._executors.names:
-                    yield record
+            page = self._modules.list_modules(cursor, _PAGE, wanted)
+            yield from page.items
             if (cursor := page.next_cursor) is None:
                 return
 

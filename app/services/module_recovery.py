@@ -6,8 +6,10 @@ of an older modserve has no file yet and gets one from the database.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from dataclasses import dataclass
+from operator import attrgetter
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
@@ -179,8 +181,10 @@ def _agree(file: ModuleRecord, row: ModuleRecord) -> bool:
     return _essence(file) == _essence(row) and not is_newer
 
 
-def _essence(record: ModuleRecord) -> ModuleRecord:
-    return record.evolve(id=0, version=1, generation=1, updated_at=0.0, lost=False)
+_essence = attrgetter(
+    *{field.name for field in dataclasses.fields(ModuleRecord)}
+    - {"id", "version", "generation", "updated_at", "lost"}
+)
 
 
 def _finding(name: str, outcome: Outcome, detail: str = "") -> Finding:

@@ -18,10 +18,8 @@ from app.services.module_recovery import ModuleRecovery
 from app.services.modules import ModuleService
 from app.services.presence import Presence
 from app.services.recovery_report import RecoveryReport
-from app.store.checkpoints import all_checkpoints
-from app.store.datasets import all_datasets
+from app.store.data_directory import count_contents
 from app.store.jobs import get_job
-from app.store.modules import module_names
 from app.store.store import Store
 
 __all__ = ["Recovery"]
@@ -78,11 +76,7 @@ class Recovery:
 
     def _counts(self) -> dict[str, int]:
         with self._store.read() as connection:
-            return {
-                "modules": len(module_names(connection)),
-                "checkpoints": sum(map(len, all_checkpoints(connection).values())),
-                "datasets": len(all_datasets(connection)),
-            }
+            return count_contents(connection)
 
     def _is_running(self, job_id: int, attempt: int) -> bool:
         try:

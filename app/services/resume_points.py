@@ -113,7 +113,8 @@ class ResumePoints:
 
     def roots(self, module: str) -> list[Path]:
         """Return the directories of what a module's jobs go on from, named by the jobs' ids."""
-        found = self._modules.directories.path(module).glob("resume/*")
+        root = self._modules.directories.path(module) / "resume"
+        found = root.iterdir() if root.is_dir() else ()
         return sorted(path for path in found if path.name.isdecimal() and path.is_dir())
 
     def discard(self, job: Job) -> None:

@@ -116,14 +116,11 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application and accept connections."""
         with collector_paused():
-            # It takes as long as many requests: who asks for it first need not wait.
-            document = asyncio.create_task(asyncio.to_thread(self._app.openapi))
             await super().startup(sockets)
             if self.started:
                 self.config.lane = self._open_lane()
-            await document
         # What lives from here on to the end need not be looked through for garbage again and again.
-        gc.collect()
+        # Nor once before: a start leaves a thousand small objects, and the look takes 0.1 s.
         gc.freeze()
         for one in sockets or () if self.started else ():
             host, port = one.getsockname()[:2]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, func, insert, select
 
-from app.store.schema import data_directory, datasets, jobs, modules
+from app.store.schema import checkpoints, data_directory, datasets, jobs, modules
 
-__all__ = ["directory_of", "is_empty", "set_directory"]
+__all__ = ["count_contents", "directory_of", "is_empty", "set_directory"]
 
 
 def directory_of(connection: Connection) -> str | None:
@@ -18,6 +18,14 @@ def directory_of(connection: Connection) -> str | None:
 def set_directory(connection: Connection, directory: str) -> None:
     """Note which data directory the database belongs to; it has none yet."""
     connection.execute(insert(data_directory).values(number=1, directory=directory))
+
+
+def count_contents(connection: Connection) -> dict[str, int]:
+    """Return how many modules, checkpoints and datasets the database knows."""
+    return {
+        table.name: connection.scalar(select(func.count()).select_from(table)) or 0
+        for table in (modules, checkpoints, datasets)
+    }
 
 
 def is_empty(connection: Connection) -> bool:

@@ -22,17 +22,24 @@ Conditions = list[ColumnElement[bool]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleFilter:
-    """Which modules to list."""
+    """Which modules to list.
+
+    Attributes:
+        only_models: those alone that were made of models of the models folder.
+    """
 
     kinds: Collection[ModuleKind] = ()
     stages: Collection[Stage] = ()
     states: Collection[ModuleState] = ()
     executors: Collection[str] = ()
     prefix: str | None = None
+    only_models: bool = False
 
     def conditions(self) -> Conditions:
         """Return the filter as SQL."""
+        model = modules.c.spec["folder", "model"].as_string()
         return [
+            *([model.is_not(None)] if self.only_models else []),
             *_among(modules.c.kind, self.kinds),
             *_among(modules.c.executor, self.executors),
             *_begins(modules.c.name, self.prefix),

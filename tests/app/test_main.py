@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
-from app.main import create_app
+from app.api.openapi import build_openapi
+from app.main import create_app, openapi_text
 from app.settings import Settings
 
 
@@ -97,6 +102,26 @@ async def test_the_documentation_is_served(tmp_path: Path, path: str) -> None:
     transport = httpx.ASGITransport(create_app(settings(tmp_path)))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         assert (await client.get(path)).status_code == 200
+
+
+async def test_the_document_is_made_once_and_not_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = []
+
+    def build(app: FastAPI) -> dict[str, Any]:
+        threads.append(threading.current_thread())
+        return build_openapi(app)
+
+    monkeypatch.setattr("app.main.build_openapi", build)
+    async with served(tmp_path) as client:
+        assert (await client.get("/v1/modules?limit=5")).status_code == 200
+        assert threads == []
+        answers = await asyncio.gather(*(client.get("/openapi.json") for _ in range(3)))
+        answers.append(await client.get("/openapi.json"))
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread(), "the event loop waits"
+    assert all(one.json() == json.loads(openapi_text()) for one in answers)
 
 
 async def test_misspelt_query_parameters_are_refused(tmp_path: Path) -> None:

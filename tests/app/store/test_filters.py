@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from app.domain.declaration import FolderModel
 from app.domain.module import (
     BindSpec,
     InitSpec,
@@ -50,3 +51,13 @@ def test_rows_are_at_the_stages_that_records_are(store: Store, stage: Stage) -> 
     expected = [record.name for record in RECORDS if record.stage is stage]
     assert expected
     assert found == sorted(expected)
+
+
+def test_only_modules_made_of_models_are_found(store: Store) -> None:
+    model = FolderModel(model="lenet", signature="0" * 64)
+    with store.write() as connection:
+        insert_module(connection, ModuleRecord(name="made", symbols={"null": "{}"}))
+        insert_module(connection, ModuleRecord(name="of", symbols={"null": "{}"}, folder=model))
+    with store.read() as connection:
+        found = list_modules(connection, ModuleFilter(only_models=True), None, 200).items
+    assert [one.name for one in found] == ["of"]
