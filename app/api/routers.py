@@ -24,7 +24,9 @@ from app.api import (
 
 __all__ = ["ROUTERS"]
 
+# They are asked for a request's route in this order: first those with many small requests.
 ROUTERS = (
+    jobs.router,
     modules.router,
     bucket_plans.router,
     insights.router,
@@ -37,7 +39,6 @@ ROUTERS = (
     checkpoints.router,
     datasets.router,
     models.router,
-    jobs.router,
     events.router,
     health.router,
     session.router,

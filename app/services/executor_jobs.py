@@ -56,6 +56,8 @@ _log = logging.getLogger(__name__)
 _POLL_SECONDS = 1.0
 _SHORT_SECONDS = 0.25
 _SHORT_IN_A_ROW = 4
+_AHEAD = 8
+"""Short jobs claimed for each place: the store takes as long to claim ten as to claim one."""
 _LONGEST_AHEAD_SECONDS = 1.0
 
 
@@ -67,8 +69,8 @@ class _Assignment:
         start: what the executor is told to begin it; None while that is not known.
         wish: what the job is asked to do, once known.
         told: what of that the executor was told.
-        claimed_at: when, by the clock of the event loop.
         has_place: the executor may work on it.
+        placed_at: since when, by the clock of the event loop.
         is_started: the executor has taken it.
         is_over: its last message came; it is still to be entered.
         is_void: the job was taken from it.
@@ -78,8 +80,8 @@ class _Assignment:
     start: JobStart | None = None
     wish: JobAction | None = None
     told: JobAction | None = None
-    claimed_at: float = 0.0
     has_place: bool = False
+    placed_at: float = 0.0
     is_started: bool = False
     is_over: bool = False
     is_void: bool = False
@@ -202,13 +204,12 @@ class ExecutorJobs:
     async def _claim(self) -> None:
         self._is_claim_due = False
         async with self._claiming:
-            while (places := self._free_places()) > 0:
-                jobs = await in_thread(self._runs.claim, self.client.name, places)
+            while (count := self._claimable()) > 0:
+                jobs = await in_thread(self._runs.claim, self.client.name, count)
                 for job, start in jobs:
                     assignment = self._assignments[job.id] = _Assignment(job, start)
-                    assignment.claimed_at = asyncio.get_running_loop().time()
                     self._call(partial(self._begin, assignment))
-                if len(jobs) < places:
+                if len(jobs) < count:
                     return
 
     def _claim_soon(self) -> None:
@@ -217,13 +218,17 @@ class ExecutorJobs:
             self._is_claim_due = True
             self._spawn(self._claims, safely(self._claim))
 
-    def _free_places(self) -> int:
+    def _claimable(self) -> int:
+        """Return how many jobs to claim at present."""
         if self._is_stopping or not self.client.is_alive():
             return 0
+        unfinished = sum(not one.is_over for one in self._assignments.values())
+        if self._short_jobs < _SHORT_IN_A_ROW:
+            return self._places - unfinished
         # Where all jobs are short some are claimed ahead, that the executor need not wait for the
         # store between two; it works on no more of them at a time.
-        places = self._places * (2 if self._short_jobs >= _SHORT_IN_A_ROW else 1)
-        return places - sum(not one.is_over for one in self._assignments.values())
+        ahead = self._places * _AHEAD
+        return ahead - unfinished if 2 * unfinished <= ahead else 0
 
     async def _take_place(self, assignment: _Assignment) -> bool:
         """Wait for a place at the executor; False where the job was given back instead."""
@@ -241,6 +246,7 @@ class ExecutorJobs:
             self._place.release()
             return False
         assignment.has_place = True
+        assignment.placed_at = asyncio.get_running_loop().time()
         return True
 
     def _leave_place(self, assignment: _Assignment) -> None:
@@ -373,7 +379,7 @@ class ExecutorJobs:
         """Free a job's place before the store knows of its end."""
         assignment.is_over = True
         self._leave_place(assignment)
-        seconds = asyncio.get_running_loop().time() - assignment.claimed_at
+        seconds = asyncio.get_running_loop().time() - assignment.placed_at
         self._short_jobs = self._short_jobs + 1 if seconds < _SHORT_SECONDS else 0
         self._claim_soon()
 

@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
-from app.domain.job import JobAction, JobStatus
+from app.domain.job import Job, JobAction, JobKind, JobStatus
 from app.domain.module import SINGLE, ModuleRecord
 from app.link.job_messages import JobCancelled, JobDone
 from app.link.process import ProcessClient, ProcessOptions
 from app.services.dispatcher import Dispatcher
+from app.services.submissions import read_submission
 from served.scripted_executor import ScriptedExecutor, dispatching, of, until, until_status
 
 S = JobStatus
+FIT = {"dataset": "digits", "epochs": 1, "batch_size": 2, "optimizer": {"name": "sgd"}}
 
 
 @pytest.fixture
@@ -107,6 +109,41 @@ async def test_short_jobs_are_claimed_ahead_but_not_begun(bench: Any) -> None:
         assert dispatcher.jobs_by_executor == {"cpu(0)": [first.id]}
         executor.send(JobDone(job_id=first.id, attempt=1))
         await until(lambda: executor.starts[-1].job_id == ahead.id)
+
+
+async def test_short_jobs_that_wait_are_claimed_many_at_once(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"m{number:02}" for number in range(16)]
+    for name in names:
+        bench.modules.create(ModuleRecord(name=name, symbols={SINGLE: "{}"}))
+    claim, claimed = bench.queue.claim, []
+
+    def counted(executor: str, count: int) -> list[Job]:
+        found = claim(executor, count)
+        claimed.append(len(found))
+        return found
+
+    monkeypatch.setattr(bench.queue, "claim", counted)
+    for name in ("_SHORT_SECONDS", "_LONGEST_AHEAD_SECONDS"):  # however slow this machine is
+        monkeypatch.setattr(f"app.services.executor_jobs.{name}", 60.0)
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor, jobs_per_executor=1):
+        for name in names[:4]:
+            job = bench.fit(name)
+            await until(lambda job=job: executor.starts and executor.starts[-1].job_id == job.id)
+            executor.send(JobDone(**of(executor.starts[-1])))
+            await until_status(bench, job, S.SUCCEEDED)
+        claimed.clear()
+        asked = [read_submission(name, JobKind.FIT, FIT) for name in names]
+        jobs = [one.id for one in bench.jobs.submit_all(asked)]
+        for done, job_id in enumerate(jobs, 5):
+            await until(lambda done=done: len(executor.starts) == done)
+            assert executor.starts[-1].job_id == job_id, "in their order, one at a time"
+            executor.send(JobDone(**of(executor.starts[-1])))
+        await until_status(bench, bench.jobs.get(jobs[-1]), S.SUCCEEDED)
+    assert sum(claimed) == len(jobs)
+    assert len([count for count in claimed if count]) <= 5, claimed
 
 
 async def test_two_processes_of_which_one_is_in_a_long_batch(apart: Any, tmp_path: Path) -> None:
