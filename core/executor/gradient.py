@@ -120,9 +120,10 @@ class _Backward:
         if op.is_identity(program.is_train) and op.backward_reads().out_grads:
             pairs = ((0, 0),)
         views: dict[int, int] = {}
+        asked = set(wanted)  # a sum may have as many inputs as its file names
         for output, index in pairs:
             gradient = arrived[output]
-            if index in wanted and gradient is not None:
+            if index in asked and gradient is not None:
                 like = program.values[_id(step.inputs[index])]
                 views[index] = program.new_view(gradient, like, f"{step.node}_backward").id
         return views

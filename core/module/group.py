@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -87,9 +87,10 @@ class GroupSpec:
                 "arguments, or a dict by name"
             )
         default = self.grad_req if isinstance(self.grad_req, str) else "write"
+        trained = set(self.param_names).difference(self.fixed_param_names)
         requests = {}
         for name in self.arguments:
-            wanted = name in self.param_names and name not in self.fixed_param_names
+            wanted = name in trained
             wanted = wanted or (name in data_names and self.inputs_need_grad)
             requests[name] = default if wanted else "null"
         if isinstance(self.grad_req, Mapping):
@@ -295,13 +296,13 @@ class ExecutorGroup(GroupNames):
         dtypes = {name: _known(specs.dtype(entry)) for name, entry in variables.items()}
         requests = spec.gradient_requests([desc.name for desc in self.data_shapes])
         named = [*spec.arguments, *spec.auxiliary]
-        held = [*spec.param_names, *spec.auxiliary]
+        held = dict.fromkeys([*spec.param_names, *spec.auxiliary])  # in order, and found at once
         if shared is not None:
             parameters = shared.parameters[position]
             _check_shared(parameters, held, shapes)
         else:
             trained = [name for name in held if requests.get(name, "null") != "null"]
-            others = [name for name in held if name not in trained]
+            others = [name for name in held if requests.get(name, "null") == "null"]
             by_rows = self._stored_by_rows(held)
             parameters = DeviceParameters(context, shapes, dtypes, trained, others, *by_rows)
         arrays = {name: parameters.value(name) for name in held}
@@ -329,7 +330,7 @@ class ExecutorGroup(GroupNames):
             )
         )
 
-    def _stored_by_rows(self, held: Sequence[str]) -> tuple[list[str], list[str]]:
+    def _stored_by_rows(self, held: Iterable[str]) -> tuple[list[str], list[str]]:
         """Return the parameters that are row_sparse, and those whose gradients are."""
         found = declared_storages(Graph.of(self.spec.symbol.heads), {})
         variables, gradients = (
@@ -418,7 +419,7 @@ def _known(found: T | None) -> T:
 
 
 def _check_shared(
-    parameters: DeviceParameters, held: Sequence[str], shapes: Mapping[str, Shape]
+    parameters: DeviceParameters, held: Iterable[str], shapes: Mapping[str, Shape]
 ) -> None:
     for name in held:
         if name not in parameters:
