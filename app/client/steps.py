@@ -54,13 +54,15 @@ class StepCalls:
             **fields: ``generation`` and ``sequence``.
         """
         path, body = at("modules", name, "backward"), Tensors(out_grads)
-        return Request("POST", path, AsJson(StepView), body=body, query=fields)
+        return Request(
+            "POST", path, AsJson(StepView), body=body, query=fields, is_safe=_is_numbered(fields)
+        )
 
     @method
     def update(self, /, name: str, **fields: Any) -> Request[UpdateView]:
         """Update the parameters from the gradients of the last backward pass."""
         path = at("modules", name, "update")
-        return Request("POST", path, AsJson(UpdateView), query=fields)
+        return Request("POST", path, AsJson(UpdateView), query=fields, is_safe=_is_numbered(fields))
 
     @method
     def outputs(self, name: str) -> Request[Arrays]:
@@ -123,4 +125,10 @@ def _pass(
     name: str, verb: str, inputs: Mapping[str, npt.ArrayLike], fields: Mapping[str, Any]
 ) -> Request[Arrays]:
     path, body = at("modules", name, verb), Tensors(inputs)
-    return Request("POST", path, arrays, body=body, query=fields, accept=NPZ)
+    safe = _is_numbered(fields)
+    return Request("POST", path, arrays, body=body, query=fields, accept=NPZ, is_safe=safe)
+
+
+def _is_numbered(fields: Mapping[str, Any]) -> bool:
+    """Tell whether a step is done once however often it is sent, for it has a number."""
+    return fields.get("sequence") is not None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from app.client import Client
 from app.remote.graph import Graph
 from app.remote.module import device_options
+from app.remote.on_server import OnServer
 from app.remote.served_module import ServedModule
 from app.remote.session import Session
 from core.device import Context
@@ -21,7 +21,7 @@ from core.module.bucketing_module import SymGen
 __all__ = ["RemoteBucketingModule"]
 
 
-class RemoteBucketingModule(BucketingModule):
+class RemoteBucketingModule(OnServer, BucketingModule):
     """Inputs of various lengths, computed on a server; see ``RemoteModule``.
 
     The server is sent the symbols of all buckets with the first ``bind``, when their keys must be
@@ -52,7 +52,7 @@ class RemoteBucketingModule(BucketingModule):
         self._server, self._wanted_name = server, name
         self._options = device_options(context, executor, compression_params)
         self._keys = {_key_text(key): key for key in bucket_keys}
-        self._session: Session | None = None
+        self._served: Session | None = None
         super().__init__(
             sym_gen,
             default_bucket_key,
@@ -62,16 +62,6 @@ class RemoteBucketingModule(BucketingModule):
         )
         self._keys[_key_text(default_bucket_key)] = default_bucket_key
 
-    @property
-    def name(self) -> str:
-        """Its name on the server, which has it once it is bound."""
-        return self._of_server("name").name
-
-    @property
-    def client(self) -> Client:
-        """The client of the server, for all that ``BucketingModule`` has no call for."""
-        return self._of_server("client").client
-
     def fit(self, train_data: Any, *args: Any, **options: Any) -> None:
         """Train over an iterator; see ``BaseModule.fit``."""
         self._add_keys(getattr(train_data, "buckets", ()))
@@ -79,30 +69,14 @@ class RemoteBucketingModule(BucketingModule):
 
     def bind(self, data_shapes: Sequence[Any], *args: Any, **options: Any) -> None:
         """Bind the default bucket; the shapes are its."""
-        if self._session is None:
-            self._session = Session(self._server, self._wanted_name, self._body())
+        if self._served is None:
+            self._served = Session(self._server, self._wanted_name, self._body())
         super().bind(data_shapes, *args, **options)
-
-    def close(self) -> None:
-        """End the calls; delete the module there if it was given no name."""
-        if self._session is not None:
-            self._session.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     # -- inside -----------------------------------------------------------------------------
 
     def _add_keys(self, keys: Iterable[Any]) -> None:
-        if self._session is None:
+        if self._served is None:
             self._keys |= {_key_text(key): key for key in keys}
 
     def _body(self) -> dict[str, Any]:
@@ -121,17 +95,12 @@ class RemoteBucketingModule(BucketingModule):
     # The buckets of this one do all that a BucketingModule asks of a Module.
     def _new_module(self, bucket_key: Any) -> ServedModule:  # type: ignore[override]
         text = _key_text(bucket_key)
-        if self._session is not None and text not in self._keys:
+        if self._served is not None and text not in self._keys:
             raise UsageError(
                 f"bucket {bucket_key!r} is none of those that the server was sent: "
                 f"{', '.join(self._keys)}; name it in bucket_keys"
             )
-        return ServedModule(self._graph_of(bucket_key), self._session, text, self.logger)
-
-    def _of_server(self, what: str) -> Session:
-        if self._session is None:
-            raise UsageError(f"{what}: the server has no such module before bind()")
-        return self._session
+        return ServedModule(self._graph_of(bucket_key), self._served, text, self.logger)
 
 
 def _key_text(key: Any) -> str:

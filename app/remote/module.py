@@ -6,11 +6,11 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from app.client import Client
 from app.remote.graph import Graph
+from app.remote.on_server import OnServer
 from app.remote.served_module import ServedModule
 from app.remote.session import Session
 from core.checkpoint import load_checkpoint
@@ -20,7 +20,7 @@ from core.symbol import Symbol
 __all__ = ["RemoteModule", "device_options"]
 
 
-class RemoteModule(ServedModule):
+class RemoteModule(OnServer, ServedModule):
     """A symbol that is bound, trained and used on a server, by the calls of ``mx.mod.Module``.
 
     ``fit``, ``score``, ``predict`` and loops of the caller's own run here and compute there:
@@ -79,31 +79,6 @@ class RemoteModule(ServedModule):
         parameters.known, parameters.loaded = True, (arguments, auxiliary)
         parameters.loaded_states = states
         return module
-
-    @property
-    def name(self) -> str:
-        """Its name on the server."""
-        return self._session.name
-
-    @property
-    def client(self) -> Client:
-        """The client of the server, for all that ``mx.mod.Module`` has no call for."""
-        return self._session.client
-
-    def close(self) -> None:
-        """End the calls; delete the module there if it was given no name."""
-        self._session.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def device_options(

@@ -89,15 +89,6 @@ class ServedModule(BaseModule):
     # -- what it is -------------------------------------------------------------------------
 
     @property
-    def stage(self) -> Stage:
-        """How far the module is."""
-        if not self.binded:
-            return Stage.CREATED
-        if not self.params_initialized:
-            return Stage.BOUND
-        return Stage.READY if self.optimizer_initialized else Stage.INITIALIZED
-
-    @property
     def params_initialized(self) -> bool:  # type: ignore[override]
         """True once the parameters have values."""
         return self._parameters.known

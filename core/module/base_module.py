@@ -54,6 +54,15 @@ class BaseModule:
         self.logger = logger
 
     @property
+    def stage(self) -> Stage:
+        """How far the module is."""
+        if not self.binded:
+            return Stage.CREATED
+        if not self.params_initialized:
+            return Stage.BOUND
+        return Stage.READY if self.optimizer_initialized else Stage.INITIALIZED
+
+    @property
     def _total_exec_bytes(self) -> int:
         """Bytes of the executors; none where a module has none."""
         return 0

@@ -127,15 +127,6 @@ class Module(PrivateNames, BaseModule):
     # -- what it is -------------------------------------------------------------------------
 
     @property
-    def stage(self) -> Stage:
-        """How far the module is."""
-        if not self.binded:
-            return Stage.CREATED
-        if not self.params_initialized:
-            return Stage.BOUND
-        return Stage.READY if self.optimizer_initialized else Stage.INITIALIZED
-
-    @property
     def binded(self) -> bool:  # type: ignore[override]
         """True once shapes and memory are there."""
         return self._exec_group is not None

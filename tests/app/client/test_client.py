@@ -207,6 +207,9 @@ async def test_what_would_be_done_twice_is_sent_once(kind: str) -> None:
             with pytest.raises(httpx.ReadError):
                 await getattr(client, make)("m")
         assert len(server.requests) == 1
+    server = Recorder(httpx.ReadError("broken"), httpx.Response(200, json={"sequence": 3}))
+    async with either(kind, answer=server) as client:
+        assert (await client.update("m", sequence=3))["sequence"] == 3
     server = Recorder(busy())
     async with either(kind, answer=server) as client:
         with pytest.raises(Unavailable):
