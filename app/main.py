@@ -145,7 +145,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 _EXPOSED = [
     *("ETag", "Idempotency-Replayed", "Location", "Retry-After", "WWW-Authenticate"),
-    *("X-Model-Version", "X-Request-Id"),
+    *("Server-Timing", "X-Model-Version", "X-Request-Id"),
 ]
 
 

@@ -92,7 +92,9 @@ class RequestContext:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", ()), *own_fields]
+                milliseconds = (time.perf_counter() - started) * 1000
+                timing = (b"server-timing", b"app;dur=%.2f" % milliseconds)
+                message["headers"] = [*message.get("headers", ()), *own_fields, timing]
             await send(message)
 
         try:

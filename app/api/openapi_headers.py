@@ -13,6 +13,10 @@ _HEADERS = {
         "Names the request in the log; the client's own where that is a plain word.",
         "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
     ),
+    "Server-Timing": (
+        "Milliseconds from the request's head to the answer's, in the server.",
+        "app;dur=1.87",
+    ),
     "Idempotency-Replayed": (
         "`true`: an earlier request with the same `Idempotency-Key` did it; nothing was done now.",
         "true",
@@ -105,7 +109,7 @@ def _declare(verb: str, operation: dict[str, Any], moved_on: dict[str, Any]) -> 
         _add(responses["412"], "ETag")
     has_key = any(one["name"] == "idempotency-key" for one in parameters)
     for status, answer in list(responses.items()):
-        _add(answer, "X-Request-Id", "traceparent")
+        _add(answer, "X-Request-Id", "Server-Timing", "traceparent")
         if status == "503":
             _add(answer, "Retry-After")
         if status == "default":
@@ -131,7 +135,7 @@ def _declare(verb: str, operation: dict[str, Any], moved_on: dict[str, Any]) -> 
     if verb == "get" and name in _HAVE_ETAG:
         parameters.append(_IF_NONE_MATCH)
         responses["304"] = {"description": "The client has it already"}
-        _add(responses["304"], "ETag", "X-Request-Id")
+        _add(responses["304"], "ETag", "X-Request-Id", "Server-Timing")
     if not parameters:
         del operation["parameters"]
 

@@ -41,6 +41,11 @@ class FastExchange:
         self._is_over = False
 
     @property
+    def milliseconds(self) -> float:
+        """How long ago it came."""
+        return (time.perf_counter() - self.started) * 1000
+
+    @property
     def is_whole(self) -> bool:
         """True where the body has come and is being answered."""
         return self._pending is not None

@@ -147,8 +147,8 @@ class LimitedProtocol(HttpToolsProtocol):
                 *(STATUS_LINE[status], self._common_fields(), lines),
                 b"connection: close\r\n" if is_last else b"",
                 _trace_line(exchange.head.trace),
-                b"x-request-id: %b\r\ncontent-length: %d\r\n\r\n"
-                % (exchange.request_id.encode(), len(body)),
+                b"x-request-id: %b\r\nserver-timing: app;dur=%.2f\r\ncontent-length: %d\r\n\r\n"
+                % (exchange.request_id.encode(), exchange.milliseconds, len(body)),
             ]
             if len(body) <= _MOST_JOINED:
                 self.transport.write(b"".join([*head_lines, body]))

@@ -11,9 +11,11 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 __all__ = [
     "MOST_SHIFT",
     "NARROW",
+    "SEVEN",
     "SHIFTS",
     "WIDE",
     "browsing",
+    "draw",
     "faults_of",
     "look",
     "serious",
@@ -89,3 +91,20 @@ def look(page: Page, axe: str, screenshots: Path, name: str) -> None:
     page.screenshot(path=screenshots / f"{name}-narrow.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
     page.set_viewport_size({"width": 1280, "height": 900})
+
+
+SEVEN = [(90, 70), (190, 70), (130, 220)]
+"""Corners of a digit, in a drawing of 280 pixels each way."""
+
+
+def draw(page: Page, corners: list[tuple[int, int]]) -> None:
+    """Draw a line into the field for digits."""
+    field = page.get_by_role("img", name="Drawing for")
+    field.scroll_into_view_if_needed()
+    box = field.bounding_box()
+    assert box is not None
+    for at, (x, y) in enumerate(corners):
+        page.mouse.move(box["x"] + x, box["y"] + y, steps=8)
+        if at == 0:
+            page.mouse.down()
+    page.mouse.up()

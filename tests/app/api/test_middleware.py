@@ -35,6 +35,7 @@ async def test_a_request_without_an_id_is_given_one() -> None:
     assert len(first.text) == 32
     assert first.text != second.text
     assert first.headers["x-request-id"] == first.text
+    assert re.fullmatch(r"app;dur=\d+\.\d\d", first.headers["server-timing"])
 
 
 async def test_the_clients_id_is_kept() -> None:

@@ -17,7 +17,7 @@ from app.client.local_server import ServerProcess
 from app.demo.tour import LENET, MNIST
 from served.archives import files_of_model, write_archive
 from served.awkward_models import HIDDEN, reader, save
-from served.browser import browsing, faults_of, look, serious
+from served.browser import SEVEN, browsing, draw, faults_of, look, serious
 
 pytestmark = pytest.mark.slow
 
@@ -93,6 +93,13 @@ def test_a_folder_of_old_files_is_served_and_tuned(
     page.get_by_role("button", name="Bind").click()
     expect(page.get_by_text("it answers softmax_output (4, 10)")).to_be_visible()
     assert client.labels("digits", "softmax_output") == LABELS
+    page.get_by_role("link", name="Try it").click()
+    draw(page, SEVEN)
+    page.get_by_role("button", name="Predict").click()
+    answer = page.get_by_role("region", name="Answer")
+    expect(answer.get_by_role("row")).to_have_count(6)  # the names of the columns, too
+    expect(answer.get_by_role("cell", name=re.compile("|".join(LABELS)))).to_have_count(5)
+    page.goto(f"{server.url}/#/modules/digits")
     page.get_by_role("link", name="Train", exact=True).click()
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Upload a file").click()
@@ -103,12 +110,12 @@ def test_a_folder_of_old_files_is_served_and_tuned(
     page.get_by_label("Epochs").fill("1")
     page.get_by_label("Batch size").fill("64")
     look(page, axe, screenshots, "train")
+    assert faults == []
     page.get_by_role("button", name="Train", exact=True).click()
     expect(page).to_have_url(re.compile("#/jobs/[0-9]+$"))
     expect(page.get_by_text("succeeded").first).to_be_visible(timeout=60_000)
     result = client.job(int(page.url.rpartition("/")[2]))["result"]
     assert result["validation"]["accuracy"] > 0.5
-    assert faults == []
 
 
 def test_what_the_server_refuses_stands_at_its_field(

@@ -128,7 +128,9 @@ def test_each_answer_has_an_id_and_the_clients_own_is_kept(server: ServerProcess
         ids = []
         for _ in range(3):
             sock.sendall(request(npy(examples(1))))
-            ids.append(read_answer(sock).headers["x-request-id"])
+            answer = read_answer(sock)
+            ids.append(answer.headers["x-request-id"])
+            assert float(answer.headers["server-timing"].removeprefix("app;dur=")) > 0
         assert len(set(ids)) == 3
         sock.sendall(request(npy(examples(1)), "/v1/modules/net/predict", "X-Request-Id: mine-7"))
         assert read_answer(sock).headers["x-request-id"] == "mine-7"

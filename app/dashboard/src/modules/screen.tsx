@@ -42,6 +42,7 @@ function Ways({ module }: { module: Module }) {
   const { name } = module;
   return (
     <span class="push row">
+      <a class="button" href={link(["modules", name, "try"])}>Try it</a>
       <a class="button" href={link(["modules", name, "train"])}>Train</a>
       <a class="button" href={link(["modules", name, "setup"])}>{module.bind ? "Shapes" : "Set up"}</a>
       <a class="button" href={link(["jobs"], { module: name })}>Its jobs</a>

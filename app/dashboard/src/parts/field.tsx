@@ -2,11 +2,14 @@
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 
-interface Props {
+interface About {
   label: string;
   /** What may be there, in a few words. */
-  hint?: string;
-  faults?: readonly string[];
+  hint?: string | undefined;
+  faults?: readonly string[] | undefined;
+}
+
+interface Props extends About {
   /** Makes the field; gives it these. */
   children: (its: { id: string; "aria-describedby": string; "aria-invalid": boolean }) => ComponentChildren;
 }
@@ -23,6 +26,43 @@ export function Field({ label, hint = "", faults = [], children }: Props) {
       </div>
     </div>
   );
+}
+
+interface Filling extends About {
+  value: string;
+  type?: "text" | "number";
+  min?: number;
+  required?: boolean;
+  placeholder?: string;
+  /** The id of a list of proposals. */
+  list?: string;
+  onFill: (text: string) => void;
+}
+
+/** A line to be filled in. */
+export function Fill({ label, hint, faults, onFill, ...rest }: Filling) {
+  return <Field label={label} hint={hint} faults={faults}>{(its) => <input {...its} {...rest} onInput={(event) => onFill(event.currentTarget.value)} />}</Field>;
+}
+
+interface Choosing extends About {
+  value: string | number;
+  /** What is said of each value. */
+  options: readonly (readonly [value: string | number, says: string])[];
+  onChoose: (value: string) => void;
+}
+
+/** One of several values. */
+export function Choose({ label, hint, faults, value, options, onChoose }: Choosing) {
+  return (
+    <Field label={label} hint={hint} faults={faults}>
+      {(its) => <select {...its} value={value} onChange={(event) => onChoose(event.currentTarget.value)}>{options.map(([one, says]) => <option key={one} value={one}>{says}</option>)}</select>}
+    </Field>
+  );
+}
+
+/** Values that speak for themselves. */
+export function plain(values: readonly string[]): (readonly [string, string])[] {
+  return values.map((one) => [one, one]);
 }
 
 export function Wrong({ faults }: { faults: readonly string[] }) {

@@ -24,6 +24,7 @@ const GuidesScreen = lazily(async () => (await import("../guides/screen")).Guide
 const UploadScreen = lazily(async () => (await import("../upload/screen")).UploadScreen);
 const SetupScreen = lazily(async () => (await import("../upload/setup")).SetupScreen);
 const TrainScreen = lazily(async () => (await import("../train/screen")).TrainScreen);
+const TryScreen = lazily(async () => (await import("../try/screen")).TryScreen);
 
 export function App() {
   useEffect(() => {
@@ -84,6 +85,7 @@ function Screen() {
   if (noun === "modules" && name !== undefined && parts.length === 3) {
     if (what === "setup") return <SetupScreen key={name} name={name} />;
     if (what === "train") return <TrainScreen key={name} name={name} />;
+    if (what === "try") return <TryScreen key={name} name={name} />;
   }
   document.title = "Not found · modserve";
   return <p class="empty">There is no such page. <a href={link([])}>Overview</a></p>;

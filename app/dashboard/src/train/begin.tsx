@@ -1,7 +1,7 @@
 /** What a training begins with: parameters that there are, others, or a new last layer. */
 import type { Module } from "../api/client";
 import type { Faults } from "../parts/faults";
-import { Field } from "../parts/field";
+import { Choose, Fill, plain } from "../parts/field";
 import { cutsOf, type Graph } from "./graph";
 import { type Begin, INITIALIZERS, type Plan } from "./plan";
 
@@ -14,6 +14,7 @@ interface Props {
 
 export function BeginChoice({ known: { module, graph, checkpoints }, plan, faults, onChange }: Props) {
   const cuts = cutsOf(graph);
+  const isHead = plan.begin === "head";
   const ways: [Begin, string, boolean][] = [
     ["present", "with the parameters that it has", module.params !== null],
     ["checkpoint", "with those of a checkpoint", checkpoints.length > 0],
@@ -31,44 +32,18 @@ export function BeginChoice({ known: { module, graph, checkpoints }, plan, fault
           ))}
         </div>
         <div class="fields">
-          {(plan.begin === "checkpoint" || plan.begin === "head") && (
-            <Field label="Checkpoint">
-              {(its) => (
-                <select {...its} value={plan.checkpoint} onChange={(event) => onChange({ checkpoint: event.currentTarget.value })}>
-                  {checkpoints.map((one) => <option key={one} value={one}>{one}</option>)}
-                </select>
-              )}
-            </Field>
-          )}
-          {plan.begin === "head" && (
+          {(plan.begin === "checkpoint" || isHead) && <Choose label="Checkpoint" value={plan.checkpoint} options={plain(checkpoints)} onChoose={(checkpoint) => onChange({ checkpoint })} />}
+          {isHead && (
             <>
-              <Field label="Classes" faults={faults.at("head")}>
-                {(its) => <input {...its} type="number" min={1} required value={plan.classes} onInput={(event) => onChange({ classes: event.currentTarget.value })} />}
-              </Field>
-              <Field label="The old one is cut behind" faults={faults.at("output")}>
-                {(its) => (
-                  <>
-                    <input {...its} list="cuts" required value={plan.cut} spellcheck={false} onInput={(event) => onChange({ cut: event.currentTarget.value })} />
-                    <datalist id="cuts">{cuts.all.map((one) => <option key={one} value={one} />)}</datalist>
-                  </>
-                )}
-              </Field>
-              <Field label="Name of the new module" faults={faults.at("name")}>
-                {(its) => <input {...its} required value={plan.copy} onInput={(event) => onChange({ copy: event.currentTarget.value })} />}
-              </Field>
+              <Fill label="Classes" type="number" min={1} required value={plan.classes} faults={faults.at("head")} onFill={(classes) => onChange({ classes })} />
+              <Fill label="The old one is cut behind" list="cuts" required value={plan.cut} faults={faults.at("output")} onFill={(cut) => onChange({ cut })} />
+              <datalist id="cuts">{cuts.all.map((one) => <option key={one} value={one} />)}</datalist>
+              <Fill label="Name of the new module" required value={plan.copy} faults={faults.at("name")} onFill={(copy) => onChange({ copy })} />
             </>
           )}
-          {(plan.begin === "anew" || plan.begin === "head") && (
-            <Field label="First values" faults={faults.at("initializer")}>
-              {(its) => (
-                <select {...its} value={plan.initializer} onChange={(event) => onChange({ initializer: event.currentTarget.value })}>
-                  {INITIALIZERS.map((one) => <option key={one} value={one}>{one}</option>)}
-                </select>
-              )}
-            </Field>
-          )}
+          {(plan.begin === "anew" || isHead) && <Choose label="First values" value={plan.initializer} options={plain(INITIALIZERS)} faults={faults.at("initializer")} onChoose={(initializer) => onChange({ initializer })} />}
         </div>
-        {plan.begin === "head" && <label><input type="checkbox" checked={plan.isHeadAlone} onChange={(event) => onChange({ isHeadAlone: event.currentTarget.checked })} /> Train the new layer alone; all others stay as they are</label>}
+        {isHead && <label><input type="checkbox" checked={plan.isHeadAlone} onChange={(event) => onChange({ isHeadAlone: event.currentTarget.checked })} /> Train the new layer alone; all others stay as they are</label>}
       </div>
     </section>
   );

@@ -5,7 +5,7 @@ import { get, type Schemas } from "../api/client";
 import { type Sent, upload } from "../api/upload";
 import { bytes, plural } from "../format";
 import { usePolling } from "../live/resource";
-import { Field, Wrong } from "../parts/field";
+import { Choose, plain, Wrong } from "../parts/field";
 import { nameOf, stem } from "../upload/files";
 import { Sending } from "../upload/screen";
 import type { Dataset } from "./sources";
@@ -49,14 +49,13 @@ export function DatasetChoice({ chosen, faults, onChoose }: Props) {
   return (
     <div class="stack tight">
       <div class="row ends">
-        <Field label="Dataset" faults={faults}>
-          {(its) => (
-            <select {...its} value={chosen?.name ?? ""} onChange={(event) => onChoose(listed.find((one) => one.name === event.currentTarget.value) ?? null)}>
-              <option value="">{data || error ? (all.length ? "Choose one" : "There are none yet: upload one") : "Loading …"}</option>
-              {listed.map((one) => <option key={one.name} value={one.name}>{one.name}</option>)}
-            </select>
-          )}
-        </Field>
+        <Choose
+          label="Dataset"
+          value={chosen?.name ?? ""}
+          options={[["", data || error ? (all.length ? "Choose one" : "There are none yet: upload one") : "Loading …"], ...plain(listed.map((one) => one.name))]}
+          faults={faults}
+          onChoose={(name) => onChoose(listed.find((one) => one.name === name) ?? null)}
+        />
         <button type="button" onClick={() => field.current?.click()}>Upload a file</button>
         <input ref={field} type="file" hidden aria-label="Dataset file" onChange={(event) => { void send(event.currentTarget.files?.[0]); event.currentTarget.value = ""; }} />
         {chosen && <span class="quiet">{chosen.kind}, {bytes(chosen.size)}{chosen.examples == null ? "" : `, ${plural(chosen.examples, "example")}`}</span>}

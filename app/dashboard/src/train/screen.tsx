@@ -5,7 +5,7 @@ import { get, type Module, type Schemas } from "../api/client";
 import { mayTrain } from "../api/session";
 import { usePolling } from "../live/resource";
 import { Faults } from "../parts/faults";
-import { Field, Wrong } from "../parts/field";
+import { Choose, Fill, plain, Wrong } from "../parts/field";
 import { Missing, Stale } from "../parts/stale";
 import { go, link } from "../router";
 import { BeginChoice } from "./begin";
@@ -126,16 +126,10 @@ function Form({ known }: { known: Known }) {
       <section class="panel block" aria-labelledby="steps">
         <header><h2 id="steps">Steps</h2></header>
         <div class="inside fields">
-          <Field label="Epochs" faults={faults.at("epochs")}>
-            {(its) => <input {...its} type="number" min={1} required value={now.epochs} onInput={(event) => change({ epochs: event.currentTarget.value })} />}
-          </Field>
-          <Field label="Batch size" faults={faults.at("batch_size")}>
-            {(its) => <input {...its} type="number" min={1} required value={now.batch} onInput={(event) => change({ batch: event.currentTarget.value })} />}
-          </Field>
+          <Fill label="Epochs" type="number" min={1} required value={now.epochs} faults={faults.at("epochs")} onFill={(epochs) => change({ epochs })} />
+          <Fill label="Batch size" type="number" min={1} required value={now.batch} faults={faults.at("batch_size")} onFill={(batch) => change({ batch })} />
           <OptimizerFields own={module.optimizer} plan={now} faults={faults} onChange={change} />
-          <Field label="Metrics" hint="Names between commas; options behind them: top_k_accuracy top_k=5" faults={faults.at("metrics")}>
-            {(its) => <input {...its} value={now.metrics} spellcheck={false} onInput={(event) => change({ metrics: event.currentTarget.value })} />}
-          </Field>
+          <Fill label="Metrics" hint="Names between commas; options behind them: top_k_accuracy top_k=5" value={now.metrics} faults={faults.at("metrics")} onFill={(metrics) => change({ metrics })} />
         </div>
       </section>
       <Wrong faults={faults.elsewhere(...shown)} />
@@ -160,27 +154,18 @@ function OptimizerFields({ own, plan, faults, onChange }: Part) {
   const wrong = faults.at("optimizer").filter((one) => !["learning_rate", "momentum", "wd"].flatMap(at).includes(one));
   return (
     <>
-      <Field label="Optimizer" faults={wrong}>
-        {(its) => (
-          <select {...its} value={plan.optimizer} onChange={(event) => onChange({ optimizer: event.currentTarget.value, rate: event.currentTarget.value === "sgd" ? "0.01" : "0.001" })}>
-            {own && <option value="">the module's own, {own.name}</option>}
-            {OPTIMIZERS.map((one) => <option key={one} value={one}>{one}</option>)}
-          </select>
-        )}
-      </Field>
+      <Choose
+        label="Optimizer"
+        value={plan.optimizer}
+        options={[...(own ? [["", `the module's own, ${own.name}`] as const] : []), ...plain(OPTIMIZERS)]}
+        faults={wrong}
+        onChoose={(optimizer) => onChange({ optimizer, rate: optimizer === "sgd" ? "0.01" : "0.001" })}
+      />
       {plan.optimizer !== "" && (
         <>
-          <Field label="Learning rate" faults={at("learning_rate")}>
-            {(its) => <input {...its} inputMode="decimal" value={plan.rate} onInput={(event) => onChange({ rate: event.currentTarget.value })} />}
-          </Field>
-          {HAS_MOMENTUM.has(plan.optimizer) && (
-            <Field label="Momentum" faults={at("momentum")}>
-              {(its) => <input {...its} inputMode="decimal" value={plan.momentum} onInput={(event) => onChange({ momentum: event.currentTarget.value })} />}
-            </Field>
-          )}
-          <Field label="Weight decay" faults={at("wd")}>
-            {(its) => <input {...its} inputMode="decimal" placeholder="0" value={plan.decay} onInput={(event) => onChange({ decay: event.currentTarget.value })} />}
-          </Field>
+          <Fill label="Learning rate" value={plan.rate} faults={at("learning_rate")} onFill={(rate) => onChange({ rate })} />
+          {HAS_MOMENTUM.has(plan.optimizer) && <Fill label="Momentum" value={plan.momentum} faults={at("momentum")} onFill={(momentum) => onChange({ momentum })} />}
+          <Fill label="Weight decay" placeholder="0" value={plan.decay} faults={at("wd")} onFill={(decay) => onChange({ decay })} />
         </>
       )}
     </>

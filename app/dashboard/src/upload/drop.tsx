@@ -3,8 +3,16 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { dropped } from "./files";
 
-export function DropZone({ says, onFiles }: { says: string; onFiles: (files: File[]) => void }) {
+interface Props {
+  says: string;
+  /** Whether it takes one file, dropped on it; else any number, dropped anywhere on the page. */
+  isOfOne?: boolean;
+  onFiles: (files: File[]) => void;
+}
+
+export function DropZone({ says, isOfOne = false, onFiles }: Props) {
   const isOver = useSignal(false);
+  const zone = useRef<HTMLDivElement>(null);
   const files = useRef<HTMLInputElement>(null);
   const folder = useRef<HTMLInputElement>(null);
   useEffect(() => {
@@ -13,17 +21,18 @@ export function DropZone({ says, onFiles }: { says: string; onFiles: (files: Fil
       isOver.value = true;
     };
     const out = (event: DragEvent): void => {
-      if (event.relatedTarget === null) isOver.value = false;
+      if (isOfOne || event.relatedTarget === null) isOver.value = false;
     };
     const drop = (event: DragEvent): void => {
       event.preventDefault();
       isOver.value = false;
       if (event.dataTransfer) void dropped(event.dataTransfer).then(onFiles);
     };
-    const hears = [["dragover", over], ["dragleave", out], ["drop", drop]] as const;
-    for (const [type, call] of hears) addEventListener(type, call);
+    const target: EventTarget = (isOfOne && zone.current) || window;
+    const hears = [["dragover", over], ["dragleave", out], ["drop", drop]] as [string, (event: Event) => void][];
+    for (const [type, call] of hears) target.addEventListener(type, call);
     return () => {
-      for (const [type, call] of hears) removeEventListener(type, call);
+      for (const [type, call] of hears) target.removeEventListener(type, call);
     };
   }, [onFiles]);
   const take = (event: { currentTarget: HTMLInputElement }): void => {
@@ -31,13 +40,13 @@ export function DropZone({ says, onFiles }: { says: string; onFiles: (files: Fil
     event.currentTarget.value = "";
   };
   return (
-    <div class={`drop ${isOver.value ? "over" : ""}`}>
+    <div ref={zone} class={`drop ${isOver.value ? "over" : ""}`}>
       <p>{says}</p>
       <p class="row">
-        <button onClick={() => files.current?.click()}>Choose files</button>
-        <button onClick={() => folder.current?.click()}>Choose a folder</button>
+        <button type="button" onClick={() => files.current?.click()}>{isOfOne ? "Choose a file" : "Choose files"}</button>
+        {!isOfOne && <button type="button" onClick={() => folder.current?.click()}>Choose a folder</button>}
       </p>
-      <input ref={files} type="file" multiple hidden aria-label="Files" onChange={take} />
+      <input ref={files} type="file" multiple={!isOfOne} hidden aria-label="Files" onChange={take} />
       <input ref={(input) => { input?.setAttribute("webkitdirectory", ""); folder.current = input; }} type="file" multiple hidden aria-label="Folder" onChange={take} />
     </div>
   );

@@ -6,7 +6,7 @@ import { mayTrain } from "../api/session";
 import type { Sent } from "../api/upload";
 import { bytes, plural } from "../format";
 import { Faults } from "../parts/faults";
-import { Field, Wrong } from "../parts/field";
+import { Choose, Fill, Wrong } from "../parts/field";
 import { Meter } from "../parts/meter";
 import { go, link } from "../router";
 import { DropZone } from "./drop";
@@ -38,13 +38,7 @@ export function UploadScreen() {
           <DropZone says={SAYS} onFiles={take} />
           {found && found.models.length === 0 && <p class="bad" role="alert">There is no model among {plural(found.others.length, "file")}: a model has a prefix-symbol.json, or is a .mar archive.</p>}
           {found && found.models.length > 1 && (
-            <Field label="Model" hint={`${plural(found.models.length, "model")} were found; they are uploaded one at a time.`}>
-              {(its) => (
-                <select {...its} value={chosen.value} onChange={(event) => (chosen.value = Number(event.currentTarget.value))}>
-                  {found.models.map((one, at) => <option key={at} value={at}>{(one.symbol ?? one.archive)?.name}</option>)}
-                </select>
-              )}
-            </Field>
+            <Choose label="Model" hint={`${plural(found.models.length, "model")} were found; they are uploaded one at a time.`} value={chosen.value} options={found.models.map((one, at) => [at, (one.symbol ?? one.archive)?.name ?? ""])} onChoose={(at) => (chosen.value = Number(at))} />
           )}
         </div>
       </section>
@@ -88,18 +82,8 @@ function Upload({ model, others }: { model: Model; others: File[] }) {
       <div class="inside stack">
         <Files choice={choice} />
         <div class="fields">
-          <Field label="Name" faults={atName} hint="Calls name the module by it.">
-            {(its) => <input {...its} required value={name} onInput={(event) => (name.value = event.currentTarget.value)} />}
-          </Field>
-          {model.params.length > 1 && (
-            <Field label="Parameters" hint="Of several epochs the newest is proposed.">
-              {(its) => (
-                <select {...its} value={at.value} onChange={(event) => (at.value = Number(event.currentTarget.value))}>
-                  {model.params.map((one, index) => <option key={one.name} value={index}>{one.name}</option>)}
-                </select>
-              )}
-            </Field>
-          )}
+          <Fill label="Name" hint="Calls name the module by it." required value={name.value} faults={atName} onFill={(text) => (name.value = text)} />
+          {model.params.length > 1 && <Choose label="Parameters" hint="Of several epochs the newest is proposed." value={at.value} options={model.params.map((one, index) => [index, one.name])} onChoose={(index) => (at.value = Number(index))} />}
         </div>
         {model.symbol && !params && <p>There is no file of parameters with it: the module has none until it is trained.</p>}
         {others.length > 0 && <p class="quiet">Not sent, for it is of no model here: {others.slice(0, MOST_OTHERS).map((one) => one.name).join(", ")}{others.length > MOST_OTHERS ? ` and ${others.length - MOST_OTHERS} more` : ""}.</p>}

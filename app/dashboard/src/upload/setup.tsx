@@ -51,7 +51,10 @@ export function SetupScreen({ name }: { name: string }) {
 /** Where to go from here. */
 export function Next({ module }: { module: Module }) {
   return (
-    <a class={`button push ${module.bind ? "primary" : ""}`} href={link(["modules", module.name, "train"])}>Train</a>
+    <span class="push row">
+      {module.bind && module.params && <a class="button primary" href={link(["modules", module.name, "try"])}>Try it</a>}
+      <a class="button" href={link(["modules", module.name, "train"])}>Train</a>
+    </span>
   );
 }
 

@@ -1,0 +1,79 @@
+/** An image for an input, and how the server makes numbers of it. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { put } from "../api/client";
+import { mayTrain } from "../api/session";
+import { Choose, plain, Wrong } from "../parts/field";
+import { DropZone } from "../upload/drop";
+import { Boxed } from "./boxed";
+import { type Given, nothing } from "./given";
+import type { Input } from "./inputs";
+
+const NUMBERS: Record<string, object> = {
+  "0 to 255": {},
+  "0 to 1": { std: [255] },
+  "-1 to 1": { mean: [127.5], std: [127.5] },
+  "ImageNet's mean and deviation taken off": { mean: [123.675, 116.28, 103.53], std: [58.395, 57.12, 57.375] },
+};
+
+interface Props {
+  module: string;
+  input: Input;
+  given: Given;
+  onGive: (given: Given) => void;
+  onChange: () => Promise<void>;
+}
+
+export function Picture({ module, input, given, onGive, onChange }: Props) {
+  const isOpen = useSignal(input.transform === null);
+  const fault = useSignal("");
+  useEffect(() => onGive(nothing("choose an image")), [input.name]);
+  const take = ([file]: File[]): void => {
+    fault.value = file && !file.type.startsWith("image/") ? `${file.name} is no image.` : "";
+    if (file && !fault.value) onGive({ kind: "file", file });
+  };
+  if (isOpen.value) return <Transform module={module} input={input} onDone={async () => { await onChange(); isOpen.value = false; }} />;
+  return (
+    <div class="stack tight">
+      <DropZone says="Drop an image here." onFiles={take} isOfOne />
+      <Wrong faults={fault.value ? [fault.value] : []} />
+      {given.kind === "file" && <><p class="quiet hint">{given.file.name}</p><Boxed file={given.file} input={input} boxes={[]} /></>}
+      {mayTrain.value && <div><button type="button" class="small" onClick={() => (isOpen.value = true)}>How it becomes numbers</button></div>}
+    </div>
+  );
+}
+
+/** Says once, for all who send images, how one becomes this input. */
+function Transform({ module, input, onDone }: { module: string; input: Input; onDone: () => Promise<void> }) {
+  const isLast = input.sizes.length === 3 && (input.sizes[2] ?? 9) <= 3;
+  const [channels, height, width] = isLast ? [input.sizes[2], ...input.sizes] : input.sizes;
+  const color = useSignal(channels === 1 ? "gray" : "rgb");
+  const numbers = useSignal(Object.keys(NUMBERS)[input.dtype === "uint8" ? 0 : 1] ?? "");
+  const fit = useSignal("size");
+  const fault = useSignal("");
+  const size = [height, width];
+  const set = async (): Promise<void> => {
+    fault.value = "";
+    const how = fit.value === "size" ? { size } : { resize: Math.round(Math.min(height ?? 1, width ?? 1) * 1.143), crop: size };
+    const body = { color: color.value, layout: isLast ? "NHWC" : "NCHW", dtype: input.dtype === "uint8" ? "uint8" : "float32", ...NUMBERS[numbers.value], ...(height && width ? how : {}) };
+    try {
+      await put("/v1/modules/{module}/transforms/{input}", { path: { module, input: input.name }, body });
+      await onDone();
+    } catch (error) {
+      fault.value = (error as Error).message;
+    }
+  };
+  return (
+    <div class="stack tight">
+      <p>How an image becomes <code>{input.name}</code>: as the net was trained. The server keeps it for all who send images.</p>
+      <div class="fields">
+        <Choose label="Colours" value={color.value} options={[["rgb", "red, green, blue"], ["bgr", "blue, green, red (OpenCV)"], ["gray", "gray"]]} onChoose={(one) => (color.value = one)} />
+        <Choose label="Numbers" value={numbers.value} options={plain(Object.keys(NUMBERS))} onChoose={(one) => (numbers.value = one)} />
+        {height && width ? <Choose label={`Made ${height} by ${width} by`} value={fit.value} options={[["size", "squeezing"], ["crop", "cutting out the middle"]]} onChoose={(one) => (fit.value = one)} /> : null}
+      </div>
+      <Wrong faults={fault.value ? [fault.value] : []} />
+      <div><button type="button" class="primary" disabled={!mayTrain.value} onClick={() => void set()}>Set it</button></div>
+      {!mayTrain.value && <p class="quiet">This needs a key of scope train.</p>}
+    </div>
+  );
+}
