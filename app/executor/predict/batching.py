@@ -96,12 +96,13 @@ class Batching:
         if asked.is_strict:
             _check_strictly(asked, prediction, tensors)
         work = _Work(asked, inference, prediction)
+        prepared = _prepared(call, work)  # what this refuses is not known: it would be refused
         if call.target is not None and tensors is call.tensors:
             if len(module.learned) >= _MOST_KNOWN:
                 module.learned.clear()
             without = work._replace(prediction=prediction.of({}))
             module.learned[call.target] = _Known(module.record, without)
-        return _prepared(call, work)
+        return prepared
 
     def predict(self, batch: Sequence[Prepared]) -> tuple[list[Predicted], BatchFacts]:
         """Compute predictions of one predictor together."""

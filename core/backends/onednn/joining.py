@@ -37,6 +37,9 @@ _ALGORITHMS = {
     "elemwise_mul": Algorithm.BINARY_MULTIPLY,
     "elemwise_sub": Algorithm.BINARY_SUBTRACT,
 }
+_MOST_SOURCES = 1024
+"""Of a concatenation. The numbers of more would be those of other arguments, and oneDNN takes long
+to describe so many."""
 _COMMUTATIVE = (Algorithm.BINARY_ADD, Algorithm.BINARY_MULTIPLY)
 
 
@@ -91,7 +94,7 @@ def is_per_channel(narrow: Shape, wide: Shape) -> bool:
 def concatenation(request: KernelRequest) -> Kernel | None:
     """Prepare the concatenation, in the inputs' layouts or in one that they are brought into."""
     specs = [spec for spec in request.inputs if spec is not None]
-    if not are_float32(request):
+    if not are_float32(request) or len(specs) > _MOST_SOURCES:
         return None
     axis = request.operator.dim % len(specs[0].shape)
     for descs in _alike(specs):

@@ -11,6 +11,7 @@ import pytest
 
 import core as mx
 from app.client import Client
+from app.client.errors import Invalid
 from app.client.local_server import ServerProcess
 from served.awkward_models import save
 
@@ -73,3 +74,19 @@ def test_an_output_that_compares_the_examples_has_no_row_of_padding(
     expected = load(client, tmp_path, "alike", alike)[:3].reshape(3, 12)
     got = client.predict("alike", data=EXAMPLES[:3])["alike_output"]
     np.testing.assert_allclose(got, expected @ expected.T, rtol=1e-4)
+
+
+def test_a_net_that_refuses_numbers_answers_the_others(client: Client) -> None:
+    rows = mx.sym.Variable("rows_weight", shape=(5, 3))
+    net = mx.sym.take(rows, mx.sym.Variable("data"), mode="raise", name="take")
+    client.create_module("rows", net.tojson())
+    client.bind("rows", [{"name": "data", "shape": [4]}], for_training=False)
+    client.init_params("rows", "xavier")
+    executor = client.executors()[0]["pid"]
+    first = client.predict("rows", data=np.array([0, 4], "f"))["take_output"]
+    for _ in range(2):  # the second is prepared as one that is known
+        with pytest.raises(Invalid, match="outside an axis of size 5"):
+            client.predict("rows", data=np.array([1, 5], "f"))
+    again = client.predict("rows", data=np.array([0, 4], "f"))["take_output"]
+    np.testing.assert_array_equal(first, again)
+    assert client.executors()[0]["pid"] == executor

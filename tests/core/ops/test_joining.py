@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import core as mx
 from core.errors import AttributeValueError, ShapeError
 from oracle.apply import make
 
@@ -82,3 +83,14 @@ def test_half_precision_copies_are_summed_in_float32() -> None:
     run = type("Run", (), {"xp": np})()
     operator.backward(run, [np.full(4096, 8.0, "float16")], [None], [None], [gradient])
     assert gradient[0] == 32768
+
+
+def test_concat_of_more_than_a_library_can_number() -> None:
+    columns = np.arange(4000, dtype=np.float32)
+    data = mx.sym.Variable("data")
+    joined = mx.sym.Concat(*[data + float(add) for add in columns[:3]], *[data] * 3997, dim=1)
+    executor = joined.simple_bind(mx.cpu(), grad_req="null", data=(2, 1))
+    (output,) = executor.forward(is_train=False, data=mx.nd.ones((2, 1)))
+    expected = np.ones((2, 4000), np.float32)
+    expected[:, :3] += columns[:3]
+    np.testing.assert_array_equal(output.asnumpy(), expected)

@@ -35,6 +35,9 @@ DEPENDENT = {
     "reshape that mixes rows": mixed,
     "time-major recurrence": mx.sym.reshape(steps_first, shape=(0, -1)),
     "normalized over the batch": mx.sym.broadcast_div(data, mx.sym.norm(data, axis=0)),
+    "refuses numbers": mx.sym.take(
+        mx.sym.Variable("rows_weight", shape=(2, 3)), data, mode="raise", name="take"
+    ),
     "reversed rows": mx.sym.reverse(dense, axis=0),
 }
 STOCHASTIC = {
