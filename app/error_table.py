@@ -161,9 +161,14 @@ ENGINE_KINDS: tuple[ErrorKind, ...] = (
         hint="write it anew with MXNet or modserve, and upload it again",
     ),
     ErrorKind(
-        *(422, "invalid_device", "The device is not there, or refuses to compute it"),
-        expected="what the device can compute",
-        hint="use smaller shapes, or another device",
+        *(422, "invalid_device", "The device does not exist"),
+        expected="a device of this machine",
+        hint="GET /v1/executors lists those that there are",
+    ),
+    ErrorKind(
+        *(422, "kernel_failed", "The device's library refuses to compute it"),
+        expected="shapes that the library can compute",
+        hint="use smaller shapes, or fewer inputs of the operator that the message names",
     ),
 )
 """What the engine refuses; ``app.executor.faults`` says which of its errors is which."""

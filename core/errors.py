@@ -13,7 +13,8 @@
     ├── NotImplementedForSymbol   an NDArray method called on a symbol
     ├── NotSupportedForSparseNDArray   a method called on a sparse array that only dense ones have
     ├── OutOfRange            an index in the data that lies outside an axis
-    └── DeviceError           a device that is not there
+    ├── DeviceError           a device that is not there
+    └── KernelError           a device's library that refuses to run an operator
 
 Every message names the node or argument, what was got, what was expected and what to do.
 """
@@ -28,6 +29,7 @@ __all__ = [
     "DeviceError",
     "FormatError",
     "GraphError",
+    "KernelError",
     "MXNetError",
     "NotImplementedForSymbol",
     "NotSupportedForSparseNDArray",
@@ -117,6 +119,10 @@ class NotSupportedForSparseNDArray(MXNetError):
 
 class DeviceError(MXNetError):
     """The device asked for does not exist on this machine."""
+
+
+class KernelError(MXNetError):
+    """A device's library refuses to run an operator, which it could prepare."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -30,6 +30,7 @@ ENGINE_CODES: Mapping[type[MXNetError], str] = {
     errors.FormatError: "damaged",
     StageError: "wrong_stage",
     errors.DeviceError: "invalid_device",
+    errors.KernelError: "kernel_failed",
 }
 """The code of each error of the engine; a class without one takes that of its nearest base."""
 

@@ -22,6 +22,7 @@ from collections.abc import Callable, Hashable, MutableMapping, Sequence
 from typing import Any, ClassVar, Protocol
 from weakref import WeakValueDictionary
 
+from core.errors import KernelError
 from core.types import Array, DType, Shape
 
 __all__ = [
@@ -38,9 +39,21 @@ __all__ = [
     "TensorSpec",
     "Version",
     "kernels",
+    "library_failure",
 ]
 
 _log = logging.getLogger(__name__)
+
+
+_OUT_OF_MEMORY = 1
+"""Among the statuses of oneDNN."""
+
+
+def library_failure(status: int) -> KernelError | MemoryError:
+    """Return the error for the status that a library's call has returned."""
+    if status == _OUT_OF_MEMORY:
+        return MemoryError("the device's library has no memory for it")
+    return KernelError(f"the device's library refuses to compute it (status {status})")
 
 
 class KernelUnavailable(Exception):

@@ -9,9 +9,9 @@ from operator import length_hint
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from core.backends.kernels import Version
+from core.backends.kernels import Version, library_failure
 from core.device import Context
-from core.errors import DeviceError, StageError
+from core.errors import StageError
 from core.executor.arena import Arena, Scratch
 from core.executor.compile import Compiled
 from core.executor.ir import Step
@@ -187,7 +187,7 @@ class Plan:
                 for call in remaining:
                     status = call()
                     if status.__class__ is int and status:
-                        raise DeviceError(f"the library call failed with status {status}")
+                        raise library_failure(status)
         except Exception as error:
             error.add_note(f"while running {steps[len(calls) - length_hint(remaining) - 1]}")
             raise

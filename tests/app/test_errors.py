@@ -149,7 +149,8 @@ def test_retry_after_is_whole_seconds_and_never_zero() -> None:
     ("error", "code"),
     [
         (engine.MXNetError("the graph has no outputs"), "engine"),
-        (engine.DeviceError("oneDNN failed to run a primitive: out_of_memory"), "invalid_device"),
+        (engine.DeviceError("gpu(0) does not exist"), "invalid_device"),
+        (engine.KernelError("the device's library refuses to compute it"), "kernel_failed"),
     ],
 )
 def test_what_the_engine_refuses_names_the_field_and_what_to_do(

@@ -13,16 +13,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from core.backends.kernels import KernelResources, KernelUnavailable
+from core.backends.kernels import KernelResources, KernelUnavailable, library_failure
 from core.backends.onednn.constants import (
     Argument,
     DataType,
     Query,
     ScratchpadMode,
-    Status,
 )
 from core.backends.onednn.memory import Memory, MemoryDesc, dims_array, loaded
-from core.errors import DeviceError
 from core.types import Array
 
 __all__ = [
@@ -232,10 +230,10 @@ class Launch:
             self.call = api.on_one_thread(self.call)
 
     def __call__(self) -> None:
-        """Run it; raise DeviceError where that fails."""
+        """Run it; raise KernelError or MemoryError where that fails."""
         status = self.call()
         if status:
-            raise DeviceError(f"oneDNN failed to run a primitive: {Status(status).name.lower()}")
+            raise library_failure(status)
 
 
 class _Address(ctypes.c_void_p):

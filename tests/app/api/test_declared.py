@@ -206,6 +206,7 @@ ELSEWHERE = {
     "module_failed": "e2e/test_restores.py",
     "engine": "test_errors.py",
     "invalid_device": "test_errors.py",
+    "kernel_failed": "test_errors.py",
     "internal": "api/test_problems.py",
     "unavailable": "e2e/test_sequences.py",
     "version_damaged": "e2e/test_versions.py",

@@ -7,7 +7,7 @@ import pytest
 
 import core.symbol as sym
 from core.device import cpu
-from core.errors import MXNetError, ShapeError, StageError
+from core.errors import KernelError, MXNetError, ShapeError, StageError
 from core.executor import Executor
 from core.ndarray import NDArray
 
@@ -258,3 +258,13 @@ def test_memory_report_counts_bytes(layer):
     assert report.outputs == 64
     assert set(report.plans) == {"training", "inference"}
     assert report.plans["inference"].misses == 0
+
+
+@pytest.mark.parametrize(("status", "error"), [(1, MemoryError), (2, KernelError)])
+def test_a_library_that_refuses_is_told_with_its_step(status: int, error: type[Exception]) -> None:
+    executor = sym.relu(sym.Variable("x"), name="r").simple_bind(cpu(), x=(2, 2))
+    executor.forward()
+    executor._last._forward_calls = [lambda: status]
+    with pytest.raises(error) as refused:
+        executor.forward()
+    assert "'r'" in refused.value.__notes__[0]
