@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -20,6 +21,15 @@ def pytest_configure() -> None:
     """
     os.environ.pop("SSL_CERT_FILE", None)
     os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector pass over what was collected.
+
+    To look through 34,000 tests takes a third of a second each time that a test calls for it.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -14,11 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from app import main
-from app.cli import app
 from app.executor.host import ModuleHost
 from app.files import checkpoint_files
-from app.link.process import ProcessOptions
 
 __all__ = ["ExecutorDies", "ServerDies"]
 
@@ -61,6 +58,10 @@ class ServerDies(_DyingHost):
 
 
 if __name__ == "__main__":
+    from app import main
+    from app.cli import app
+    from app.link.process import ProcessOptions
+
     host = sys.argv.pop(1)
 
     def options(**given: object) -> ProcessOptions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from app.client import Client
 from app.demo.tour import LENET, MNIST, SCALE, images
 
-__all__ = ["create", "digits", "fit"]
+__all__ = ["create", "digits", "few_digits", "fit"]
 
 
 def create(client: Client, name: str) -> None:
@@ -29,6 +30,14 @@ def fit(client: Client, name: str, **changes: Any) -> int:
         "metrics": ["accuracy", "ce"],
     }
     return int(client.fit(name, **{**params, **changes})["id"])
+
+
+def few_digits(folder: Path, count: int) -> Path:
+    """Return a file of so many of the training digits, where a short training will do."""
+    file = folder / "few.npz"
+    with np.load(MNIST) as archive:
+        np.savez(file, **{name: archive[name][:count] for name in ("train_images", "train_labels")})
+    return file
 
 
 def digits(count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,6 @@ import pytest
 
 from app.client import Client
 from app.client.local_server import ServerProcess, running_server
-from app.demo.tour import MNIST
 from served import lenet
 from served.processes import ENVIRONMENT, kill, wait_until
 
@@ -27,12 +26,16 @@ def dying(data_dir: Path, host: str) -> Iterator[ServerProcess]:
 
 
 @pytest.fixture(scope="module")
-def expected(client: Client) -> dict[int, np.ndarray]:
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return lenet.few_digits(tmp_path_factory.mktemp("few"), 640)
+
+
+@pytest.fixture(scope="module")
+def expected(client: Client, few: Path) -> dict[int, np.ndarray]:
     """What undisturbed trainings of one and of two epochs predict."""
     found = {}
     for epochs in (1, 2):
-        lenet.create(client, "lenet")
-        assert client.wait(lenet.fit(client, "lenet", epochs=epochs))["status"] == "succeeded"
+        assert client.wait(begin(client, few, epochs))["status"] == "succeeded"
         found[epochs] = predicted(client)
         client.delete_module("lenet")
     return found
@@ -48,10 +51,10 @@ def pid(client: Client) -> int | None:
     return executor["pid"] if executor["state"] == "ready" else None
 
 
-def begin(client: Client, epochs: int) -> int:
-    client.put_dataset("mnist", MNIST)
+def begin(client: Client, few: Path, epochs: int) -> int:
+    client.put_dataset("few", few)
     lenet.create(client, "lenet")
-    return lenet.fit(client, "lenet", epochs=epochs)
+    return lenet.fit(client, "lenet", dataset="few", epochs=epochs)
 
 
 def check(client: Client, job: int, epochs: int, expected: np.ndarray) -> None:
@@ -70,15 +73,19 @@ def check(client: Client, job: int, epochs: int, expected: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("epochs", [1, 2])
-def test_an_executor_dies(tmp_path: Path, expected: dict[int, np.ndarray], epochs: int) -> None:
+def test_an_executor_dies(
+    tmp_path: Path, few: Path, expected: dict[int, np.ndarray], epochs: int
+) -> None:
     with dying(tmp_path, "ExecutorDies") as server, Client(server.url) as client:
-        check(client, begin(client, epochs), epochs, expected[epochs])
+        check(client, begin(client, few, epochs), epochs, expected[epochs])
 
 
 @pytest.mark.parametrize("epochs", [1, 2])
-def test_the_server_dies(tmp_path: Path, expected: dict[int, np.ndarray], epochs: int) -> None:
+def test_the_server_dies(
+    tmp_path: Path, few: Path, expected: dict[int, np.ndarray], epochs: int
+) -> None:
     with dying(tmp_path, "ServerDies") as server, Client(server.url) as client:
-        job = begin(client, epochs)
+        job = begin(client, few, epochs)
         server.process.wait(timeout=60)
     for _ in range(epochs - 1):
         with dying(tmp_path, "ServerDies") as server:

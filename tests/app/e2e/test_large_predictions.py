@@ -91,11 +91,26 @@ def test_others_are_answered_between_its_pieces_and_its_outputs_are_those_of_the
 
 @pytest.mark.serial
 def test_a_client_that_hangs_up_frees_its_place(server: ServerProcess) -> None:
+    """17 times as long as alone if they all went on; what else the machine does adds to some."""
     body = archive(COUNT)
+    found = []
+    for _ in range(4):
+        alone = timed(server.url, body)
+        found.append(after_hangups(server.url, body) / alone)
+        if found[-1] < 5:
+            break
+    assert min(found) < 5
+
+
+def timed(url: str, body: bytes) -> float:
     started = time.monotonic()
-    predict(server.url, body)
-    alone = time.monotonic() - started
-    address = urlsplit(server.url)
+    predict(url, body)
+    return time.monotonic() - started
+
+
+def after_hangups(url: str, body: bytes) -> float:
+    """Return how long a prediction takes after 16 clients have asked for it and hung up."""
+    address = urlsplit(url)
     clients = []
     for _ in range(16):
         client = socket.create_connection((address.hostname, address.port))
@@ -105,14 +120,12 @@ def test_a_client_that_hangs_up_frees_its_place(server: ServerProcess) -> None:
         clients.append(client)
 
     def is_busy() -> bool:
-        return httpx.get(f"{server.url}/v1/executors").json()["items"][0]["doing"] == "predict"
+        return httpx.get(f"{url}/v1/executors").json()["items"][0]["doing"] == "predict"
 
     wait_until(is_busy, "one of them is computed")
     for client in clients:
         client.close()
-    started = time.monotonic()
-    predict(server.url, body)
-    assert time.monotonic() - started < 5 * alone  # 17 times as long if they all went on
+    return timed(url, body)
 
 
 def test_outputs_over_the_limit_are_refused_at_once(server: ServerProcess) -> None:

@@ -174,15 +174,16 @@ def test_predictions_do_not_wait_for_a_training(
     job = lenet.fit(client, "long", epochs=50, batch_size=500, checkpoint={"epochs": 0})
     running = wait_for(client, job, "progress")
     data, _ = lenet.digits(1)
-    times = []
+    medians = []
     with Client(server.url) as other:
-        for _ in range(20):
-            times.append(timed(lambda: other.predict("lenet", data=data)))
+        for _ in range(3):  # what else the machine does adds to some
+            times = [timed(lambda: other.predict("lenet", data=data)) for _ in range(20)]
+            medians.append(float(np.median(times)))
     client.cancel(job)
     assert client.wait(job)["status"] == "cancelled"
     batch_seconds = 500 / client.job(job)["progress"]["samples_per_second"]
     assert running["data"]["samples_per_second"] > 0
-    assert np.median(times) < 2 * batch_seconds + 0.05, (times, batch_seconds)
+    assert min(medians) < 2 * batch_seconds + 0.05, (medians, batch_seconds)
 
 
 def timed(call) -> float:
