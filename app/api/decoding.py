@@ -84,18 +84,23 @@ def as_host_error(error: ServiceError) -> HostError:
     return HostError(error_code(error), error.message, errors=rows, extensions=error.extensions())
 
 
-def _tensors(body: bytes, needs_inputs: bool) -> Decoded:
+def _tensors(body: bytes, needs_inputs: bool, dtypes: dict[str, str]) -> Decoded:
     tensors, rest = decode(
-        JSON, body, names=(), limit=len(body), setting="", needs_inputs=needs_inputs
+        *(JSON, body),
+        names=(),
+        limit=len(body),
+        setting="",
+        dtypes=dtypes,
+        needs_inputs=needs_inputs,
     )
     return _as_pieces(tensors, rest)
 
 
-def _ragged(body: bytes) -> Decoded:
+def _ragged(body: bytes, dtypes: dict[str, str]) -> Decoded:
     parsed = load_json(body)
     groups: list[Any] = []
     pieces: list[bytes | memoryview] = []
-    for group in group_examples(take_inputs(parsed)):
+    for group in group_examples(take_inputs(parsed), dtypes):
         decoded = _as_pieces(group.tensors, {})
         groups.append((group.places, sum(map(len, decoded.pieces)), decoded.plain))
         pieces += decoded.pieces
@@ -103,10 +108,10 @@ def _ragged(body: bytes) -> Decoded:
     return Decoded({"groups": groups, "rest": rest.plain["rest"]}, pieces)
 
 
-def _raw(body: bytes, kinds: Kinds) -> Decoded:
+def _raw(body: bytes, kinds: Kinds, dtypes: dict[str, str]) -> Decoded:
     parsed = load_json(body)
     values: RawValues = take_raw(parsed, kinds) if isinstance(parsed, dict) else {}
-    decoded = _as_pieces(*read_members(parsed))
+    decoded = _as_pieces(*read_members(parsed, dtypes))
     table = [(name, [len(one) for one in examples]) for name, examples in values.items()]
     pieces = [one for examples in values.values() for one in examples]
     return Decoded(decoded.plain | {"values": table}, [*decoded.pieces, *pieces])

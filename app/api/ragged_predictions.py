@@ -18,7 +18,7 @@ from app.domain.codec import from_plain
 from app.domain.module import ModuleKind, ModuleRecord
 from app.errors import Invalid
 from app.link.client import Reply
-from app.services.predict_calls import pieces_of, rows_of
+from app.services.predict_calls import integer_dtypes, pieces_of, rows_of
 from app.services.predictions import Predictions
 from app.services.services import Services
 from app.services.versions import Version
@@ -53,7 +53,7 @@ async def predict_ragged(
         Invalid: an input, or an output that has not a row for each example.
     """
     parsed = load_json(body)
-    groups = group_examples(take_inputs(parsed))
+    groups = group_examples(take_inputs(parsed), integer_dtypes(record))
     outputs = await _ask(predictions, record, version, groups, from_plain(PredictFields, parsed))
     return await _encode(outputs, version, accept)
 
@@ -67,12 +67,13 @@ async def answer_ragged(
     top_k: int | None,
 ) -> Response:
     """Answer such a body of any size, in any form where the outputs are all of one shape."""
+    dtypes = integer_dtypes(record)
     if len(body) > FEW_BYTES:
-        decoded = await decoders(request).decode({"op": "ragged"}, body)
+        decoded = await decoders(request).decode({"op": "ragged", "dtypes": dtypes}, body)
         groups, rest = groups_of(decoded.plain, decoded.pieces[0])
     else:
         parsed = load_json(body)
-        groups, rest = group_examples(take_inputs(parsed)), parsed
+        groups, rest = group_examples(take_inputs(parsed), dtypes), parsed
     fields = from_plain(PredictFields, rest)
     chosen = await services.versions.choose(record, version)
     asked = _ask(services.predictions, record, chosen, groups, fields)

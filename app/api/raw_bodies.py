@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from app.api.raw_values import Kinds, RawValues, check_count, only_input, take_r
 from app.api.tensor_io import LARGEST_JSON_HERE, tensors_in
 from app.domain.module import ModuleRecord
 from app.errors import Invalid, UnsupportedMedia
+from app.services.predict_calls import integer_dtypes
 from app.tensors.codec import (
     JSON,
     MEDIA_TYPES,
@@ -67,27 +69,31 @@ async def inputs_in(
         UnsupportedMedia: a type that the module does not take.
     """
     content_type = request.headers.get("content-type")
+    dtypes = integer_dtypes(record)
     if not record.transforms and not holds_images(content_type):
-        return await tensors_in(request, body, record.data_names)
+        return await tensors_in(request, body, record.data_names, dtypes)
     kinds = kinds_of(record)
     is_json = body_type(content_type, body) == JSON and not _is_text(content_type, kinds)
     if is_json and len(body) > LARGEST_JSON_HERE:
-        found = await _split_elsewhere(request, body, kinds)
+        found = await _split_elsewhere(request, body, kinds, dtypes)
     else:
-        work = partial(split_body, content_type, body, kinds)
+        work = partial(split_body, content_type, body, kinds, dtypes)
         split = await beside_the_loop(len(body), work)
         if split is None:
-            return await tensors_in(request, body, record.data_names)
+            return await tensors_in(request, body, record.data_names, dtypes)
         found = split
     raw: RawInputs = request.app.state.raw_inputs
     return await raw.tensors(record, found.values) | found.tensors, found.rest
 
 
-def split_body(content_type: str | None, body: bytes, kinds: Kinds) -> RawBody | None:
+def split_body(
+    content_type: str | None, body: bytes, kinds: Kinds, dtypes: Mapping[str, str]
+) -> RawBody | None:
     """Return what a body with images or texts holds; None for one of tensors alone.
 
     Args:
         kinds: what the inputs with a transform are made from.
+        dtypes: of plain numbers in JSON, by name.
     """
     stated = media_type(content_type) if content_type else ""
     if stated.startswith("image/") or _shows_an_image(content_type, body, kinds):
@@ -103,7 +109,7 @@ def split_body(content_type: str | None, body: bytes, kinds: Kinds) -> RawBody |
         return None
     parsed = load_json(body)
     values = take_raw(parsed, kinds) if isinstance(parsed, dict) else {}
-    return RawBody(values, *read_members(parsed)) if values else None
+    return RawBody(values, *read_members(parsed, dtypes)) if values else None
 
 
 def _shows_an_image(content_type: str | None, body: bytes, kinds: Kinds) -> bool:
@@ -123,9 +129,12 @@ def _taken(kinds: Kinds) -> list[str]:
     return [*MEDIA_TYPES, *images, *([_TEXT] if "text" in kinds.values() else [])]
 
 
-async def _split_elsewhere(request: Request, body: bytes, kinds: Kinds) -> RawBody:
+async def _split_elsewhere(
+    request: Request, body: bytes, kinds: Kinds, dtypes: Mapping[str, str]
+) -> RawBody:
     """Split a large JSON body in another process."""
-    decoded = await decoders(request).decode({"op": "raw", "kinds": dict(kinds)}, body)
+    work = {"op": "raw", "kinds": dict(kinds), "dtypes": dict(dtypes)}
+    decoded = await decoders(request).decode(work, body)
     plain, data = decoded.plain, memoryview(decoded.pieces[0])
     tensors, rest = tensors_of(plain, data)
     values: RawValues = {}

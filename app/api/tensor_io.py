@@ -131,27 +131,37 @@ class PredictFields:
 
 
 async def read_tensors(
-    request: Request, names: Sequence[str], *, needs_inputs: bool = True
+    request: Request,
+    names: Sequence[str],
+    dtypes: Mapping[str, str] = _NOTHING,
+    *,
+    needs_inputs: bool = True,
 ) -> tuple[Tensors, dict[str, Any]]:
     """Return the tensors of a body by name, and a JSON body's other members.
 
     Args:
         names: expected names in order; a lone npy array is the first.
+        dtypes: of plain numbers in JSON, by name; float32 where absent.
         needs_inputs: refuse a JSON body that has only other members.
     """
     body = await read_body(request)
-    return await tensors_in(request, body, names, needs_inputs=needs_inputs)
+    return await tensors_in(request, body, names, dtypes, needs_inputs=needs_inputs)
 
 
 async def tensors_in(
-    request: Request, body: bytes, names: Sequence[str], *, needs_inputs: bool = True
+    request: Request,
+    body: bytes,
+    names: Sequence[str],
+    dtypes: Mapping[str, str] = _NOTHING,
+    *,
+    needs_inputs: bool = True,
 ) -> tuple[Tensors, dict[str, Any]]:
     """Return the same of a body that was read already."""
     settings: Settings = request.app.state.settings
     content_type = request.headers.get("content-type")
     kind = body_type(content_type, body)
     if kind == JSON and len(body) > LARGEST_JSON_HERE:
-        work = {"op": "tensors", "needs_inputs": needs_inputs}
+        work = {"op": "tensors", "needs_inputs": needs_inputs, "dtypes": dict(dtypes)}
         decoded = await decoders(request).decode(work, body)
         return tensors_of(decoded.plain, decoded.pieces[0])
     work_here = partial(
@@ -161,6 +171,7 @@ async def tensors_in(
         names=names,
         limit=settings.max_body_bytes,
         setting="MODSERVE_MAX_BODY_BYTES",
+        dtypes=dtypes,
         needs_inputs=needs_inputs,
     )
     few = _FEW_BYTES_OF_NPZ if kind == NPZ else FEW_BYTES
@@ -168,7 +179,11 @@ async def tensors_in(
 
 
 async def read_step(
-    request: Request, names: Sequence[str], cls: type[F], given: Mapping[str, Any] = _NOTHING
+    request: Request,
+    names: Sequence[str],
+    cls: type[F],
+    given: Mapping[str, Any] = _NOTHING,
+    dtypes: Mapping[str, str] = _NOTHING,
 ) -> tuple[Tensors, F]:
     """Return the tensors and fields of a step-level call; an empty body has neither.
 
@@ -176,12 +191,13 @@ async def read_step(
         names: expected names of the tensors, in order.
         cls: of the fields.
         given: those that the query has.
+        dtypes: see ``read_tensors``.
     """
     if request.headers.get("content-length", "0") == "0" and not request.headers.get(
         "transfer-encoding"
     ):
         return {}, from_plain(cls, given)
-    tensors, rest = await read_tensors(request, names, needs_inputs=bool(names))
+    tensors, rest = await read_tensors(request, names, dtypes, needs_inputs=bool(names))
     for name in given.keys() & rest.keys():
         raise Invalid(name, "both", "it in the query or among the body's members")
     return tensors, from_plain(cls, {**given, **rest})

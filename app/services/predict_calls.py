@@ -16,10 +16,30 @@ from app.link import calls
 from app.link.slots import Piece
 from app.link.specs import Tensors
 
-__all__ = ["TensorRow", "examples_of", "pieces_of", "predict_call", "rows_of", "unloaded"]
+__all__ = [
+    "TensorRow",
+    "examples_of",
+    "integer_dtypes",
+    "pieces_of",
+    "predict_call",
+    "rows_of",
+    "unloaded",
+]
+
+_INTEGERS = ("int", "uint", "bool")
 
 TensorRow: TypeAlias = tuple[str, Any, tuple[int, ...]]
 """Name, dtype and shape of one tensor."""
+
+
+def integer_dtypes(record: ModuleRecord) -> dict[str, str]:
+    """Return the dtypes of a module's inputs that are bound to whole numbers, or to booleans.
+
+    Numbers in JSON, which are of no dtype, become these; they are float32 where it is not said.
+    """
+    bind = record.bind
+    descs = () if bind is None else (*bind.data_shapes, *bind.label_shapes)
+    return {one.name: one.dtype for one in descs if one.dtype.startswith(_INTEGERS)}
 
 
 def rows_of(tensors: Tensors) -> tuple[TensorRow, ...]:

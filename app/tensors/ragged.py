@@ -26,16 +26,20 @@ class AlikeExamples(NamedTuple):
     tensors: dict[str, HostArray]
 
 
-def group_examples(inputs: Mapping[str, Any]) -> list[AlikeExamples]:
+def group_examples(inputs: Mapping[str, Any], dtypes: Mapping[str, str]) -> list[AlikeExamples]:
     """Return examples by their shapes, in the order in which the first of each comes.
 
     Args:
         inputs: by name a list with an element for each example.
+        dtypes: of plain numbers, by name; float32 where absent.
 
     Raises:
         Invalid: an input is no list, or they differ in the number of examples.
     """
-    examples = {name: _examples(value, f"inputs.{name}") for name, value in inputs.items()}
+    examples = {
+        name: _examples(value, f"inputs.{name}", dtypes.get(name, "float32"))
+        for name, value in inputs.items()
+    }
     first = next(iter(examples))
     for name, arrays in examples.items():
         if len(arrays) != len(examples[first]):
@@ -59,14 +63,14 @@ def ragged_json(examples: Sequence[HostArray]) -> bytes:
     return b"".join(_pieces(examples))
 
 
-def _examples(value: Any, field: str) -> list[HostArray]:
+def _examples(value: Any, field: str, dtype: str) -> list[HostArray]:
     if not isinstance(value, list):
         expected = "a list of examples, for those of another input differ in length"
         raise Invalid(field, value, expected)
     return [
-        np.array(one, np.float32)
+        read_tensor([one], f"{field}[{place}]", dtype).reshape(())
         if isinstance(one, int | float)
-        else read_tensor(one, f"{field}[{place}]")
+        else read_tensor(one, f"{field}[{place}]", dtype)
         for place, one in enumerate(value)
     ]
 

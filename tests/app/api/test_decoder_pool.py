@@ -18,7 +18,7 @@ from app.errors import HostError, TooLarge, Unavailable
 from served.network import NETWORK
 from served.processes import is_running
 
-TENSORS = {"op": "tensors", "needs_inputs": True}
+TENSORS = {"op": "tensors", "needs_inputs": True, "dtypes": {}}
 MODULE = {"op": "module"}
 MIB = 1 << 20
 
