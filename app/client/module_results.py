@@ -70,7 +70,7 @@ class InputDesc(TypedDict):
     """One input of a bound module, as MXNet's `DataDesc`: the shape includes the batch."""
 
     dtype: NotRequired[str]
-    layout: NotRequired[str]
+    layout: NotRequired[str | None]
     lengths_of: NotRequired[str | None]
     name: str
     pad_value: NotRequired[float]

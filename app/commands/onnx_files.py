@@ -44,7 +44,7 @@ def write_onnx(client: Client, module: str, checkpoint: Mapping[str, Any], out: 
             parameters,
             {one["name"]: _shape(one, record["default_bucket_key"]) for one in inputs},
             dtypes={one["name"]: _dtype(one["dtype"]) for one in inputs},
-            batch_axes={one["name"]: one["layout"].find("N") for one in inputs},
+            batch_axes={one["name"]: _batch_axis(one["layout"]) for one in inputs},
             more_inputs=record["state_names"],
         )
     except ConversionError as error:
@@ -66,6 +66,10 @@ def _shape(described: Mapping[str, Any], bucket: str | None) -> tuple[int, ...]:
     if bucket is None or not bucket.isdecimal():
         fail(f"input {described['name']!r} has no length for the bucket {bucket}; a number has one")
     return tuple(one or int(bucket) for one in described["shape"])
+
+
+def _batch_axis(layout: str | None) -> int:
+    return 0 if layout is None else layout.find("N")
 
 
 def _dtype(name: str) -> Any:

@@ -141,9 +141,10 @@ def _lengths(symbols: Mapping[str, str]) -> dict[str, int]:
 
 def _check_batch_axes(descs: Sequence[InputDesc], field: str) -> None:
     for position, one in enumerate(descs):
-        axis = one.layout.find("N")
+        axis = batch_axis(one)
         if 0 <= axis < len(one.shape) and one.shape[axis] == 0:
-            expected = f"the batch size on axis {axis}, as layout {one.layout!r} has it"
+            said = "" if one.layout is None else f", as layout {one.layout!r} has it"
+            expected = f"the batch size on axis {axis}{said}"
             raise Invalid(f"{field}[{position}].shape", list(one.shape), expected)
 
 

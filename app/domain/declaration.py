@@ -52,7 +52,7 @@ class DeclaredInput:
 
     shape: Annotated[tuple[Annotated[int, Field(ge=1)] | None, ...], Field(min_length=1)]
     dtype: str = "float32"
-    layout: str = "NCHW"
+    layout: str | None = None
     transform: dict[str, Any] | None = None
 
 

@@ -108,7 +108,8 @@ class InputDesc:
         name: of the input.
         shape: with the examples of a batch.
         dtype: as NumPy names it.
-        layout: a letter an axis, N for the examples.
+        layout: a letter an axis, N for the examples; null where they are along the first axis and
+            no more is known.
         pad_value: what predictions of shorter examples are filled up with, to the bucket's length.
         lengths_of: name of another input. Where a prediction comes without this one, it is the
             length of each example of the other, before it is padded.
@@ -119,9 +120,14 @@ class InputDesc:
     name: str
     shape: tuple[Dim, ...]
     dtype: str = "float32"
-    layout: str = "NCHW"
+    layout: str | None = None
     pad_value: float = 0.0
     lengths_of: str | None = None
+
+    def __post_init__(self) -> None:
+        # MXNet's default, NCHW, stands beside shapes of any rank: of them it says where N is.
+        if self.layout and self.layout[0] == "N" and len(self.layout) != len(self.shape):
+            object.__setattr__(self, "layout", None)
 
 
 def described_input(name: str, shape: tuple[int, ...], layout: str | None = None) -> InputDesc:

@@ -26,7 +26,7 @@ class RaggedInput(NamedTuple):
 
 def batch_axis(desc: InputDesc) -> int:
     """Return the axis along which examples lie; -1 where there is none."""
-    return desc.layout.find("N")
+    return 0 if desc.layout is None else desc.layout.find("N")
 
 
 def ragged_inputs(buckets: Mapping[str, BucketShapes]) -> list[RaggedInput]:

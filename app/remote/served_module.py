@@ -381,7 +381,7 @@ def _input_spec(desc: DataDesc) -> dict[str, Any]:
         "name": desc.name,
         "shape": list(desc.shape),
         "dtype": np.dtype(desc.dtype).name,
-        "layout": desc.layout or "",
+        "layout": desc.layout,
     }
 
 

@@ -30,7 +30,7 @@ class InputForm:
 
     name: str
     dtype: str = "float32"
-    layout: str = "NCHW"
+    layout: str | None = None
 
 
 class _Input:

@@ -173,13 +173,17 @@ def _on_a_terminal(arguments: list[str]) -> str:
     return written.decode()
 
 
-def test_jobs_tell_which_attempt_they_are(server: ServerProcess, net: Path) -> None:
+def test_jobs_tell_their_attempt_and_modules_no_layout_that_says_nothing(
+    server: ServerProcess, net: Path
+) -> None:
     shell(
         f"modserve train net {net} --batch-size {BATCH} --optimizer sgd --initializer xavier",
         server,
     )
     heading, row, *_ = shell("modserve jobs ls --module net", server).stdout.splitlines()
     assert row[heading.index("ATTEMPT") :].split()[0] == "1/3"
+    found = json.loads(shell("modserve modules show net --json", server).stdout)
+    assert [one["layout"] for one in found["bind"]["data_shapes"]] == [None]
 
 
 def test_health(server: ServerProcess, net: Path) -> None:

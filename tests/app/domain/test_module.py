@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from pydantic import TypeAdapter
 
 from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import from_plain, to_plain
@@ -137,3 +138,25 @@ def test_bad_specification_names_the_field(data: object, field: str) -> None:
     with pytest.raises(Invalid) as refused:
         from_plain(BindSpec, data, "bind")
     assert refused.value.field_errors()[0].field == field
+
+
+@pytest.mark.parametrize(
+    ("shape", "given", "kept"),
+    [
+        ((8, 6), None, None),
+        ((8, 6), "NCHW", None),  # what records of older versions say of every input
+        ((8,), "NCHW", None),
+        ((8, 3, 4, 4), "NCHW", "NCHW"),
+        ((5, 8, 6), "TNC", "TNC"),
+        ((5, 8, 6), "TN", "TN"),
+        ((3,), "", ""),
+    ],
+)
+def test_a_layout_is_there_where_it_says_something(
+    shape: tuple[int, ...], given: str | None, kept: str | None
+) -> None:
+    described = InputDesc(name="data", shape=shape, layout=given)
+    assert described.layout == kept
+    assert from_plain(InputDesc, to_plain(described)) == described
+    body = {"name": "data", "shape": shape, "layout": given}
+    assert TypeAdapter(InputDesc).validate_python(body) == described
