@@ -79,7 +79,7 @@ class Shell:
 class Shells:
     """The two languages of guides."""
 
-    def __init__(self, folder: Path, url: str) -> None:
+    def __init__(self, folder: Path, url: str, data_dir: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ".curlrc").write_text("silent\nshow-error\nfail-with-body\n")
         environment = {
@@ -89,6 +89,7 @@ class Shells:
             "HOME": str(folder),
             "CURL_HOME": str(folder),
             "MODSERVE_URL": url,
+            "MODSERVE_DATA_DIR": str(data_dir),
             "OMP_NUM_THREADS": "1",
             "COLUMNS": "120",
         }
@@ -120,9 +121,9 @@ class Shells:
 
 
 @contextmanager
-def open_shells(folder: Path, url: str) -> Iterator[Shells]:
-    """Shells in a folder, for a server."""
-    shells = Shells(folder, url)
+def open_shells(folder: Path, url: str, data_dir: Path) -> Iterator[Shells]:
+    """Shells in a folder, for a server and beside its data."""
+    shells = Shells(folder, url, data_dir)
     try:
         yield shells
     finally:

@@ -49,7 +49,7 @@ SHORTER: Mapping[str, list[tuple[str, str]]] = {
 BY_HAND = {
     "README": "installs, serves for good, or is this test",
     "operations": "installs, serves for good, or needs Docker",
-    "keys": "needs certificates",
+    "keys": "serves for good, with certificates",
 }
 
 
@@ -164,6 +164,7 @@ PREPARED: Mapping[str, Callable[[Client, Path], None]] = {
 }
 OF_ITS_OWN: Mapping[str, Mapping[str, str]] = {
     "README": {},
+    "keys": {},
     "instances": {"MODSERVE_DEVICES": '["cpu(0)", "cpu(1)"]'},
 }
 """Guides that need a server of their own, and its settings."""
@@ -181,18 +182,18 @@ def path_of(guide: str) -> Path:
     return ROOT / "README.md" if guide == "README" else GUIDES / f"{guide}.md"
 
 
-def run_guide(guide: str, url: str, folder: Path, *, full: bool = False) -> None:
+def run_guide(guide: str, server: ServerProcess, folder: Path, *, full: bool = False) -> None:
     """Run all blocks of a guide in order, and compare what they print."""
     path = path_of(guide)
     blocks = [block for block in blocks_of(path) if not block.is_by_hand]
     replaced = [] if full else list(SHORTER.get(guide, []))
     for shown, _ in replaced:
         assert any(shown in block.text for block in blocks), f"{path.name} has no {shown!r}"
-    with Client(url) as client:
+    with Client(server.url) as client:
         for one in client.modules():
             client.delete_module(one["name"])
         PREPARED.get(guide, lambda client, folder: None)(client, folder)
-    with open_shells(folder, url) as shells:
+    with open_shells(folder, server.url, server.log.parent) as shells:
         for block in blocks:
             run_block(block, shells, f"{path}:{block.line}", replaced, full)
 
@@ -216,10 +217,10 @@ def run_anywhere(guide: str, server: ServerProcess, folder: Path, *, full: bool 
     work.mkdir()
     own = OF_ITS_OWN.get(guide)
     if own is None:
-        run_guide(guide, server.url, work, full=full)
+        run_guide(guide, server, work, full=full)
         return
     with running_server(folder / "server", environment={**ENVIRONMENT, **own}) as other:
-        run_guide(guide, other.url, work, full=full)
+        run_guide(guide, other, work, full=full)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
