@@ -22,7 +22,7 @@ _HOST = re.compile(r"\*|(\*\.)?[A-Za-z0-9_.-]+|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-F
 _ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#@\s]+")
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _OWN_PATHS = ("v1", "v2", "livez", "readyz", "metrics", "docs", "redoc", "openapi.json")
-_OF_CLIENTS = f"{_PREFIX}API_KEY"
+_OF_CLIENTS = ("MODSERVE_API_KEY", "MODSERVE_URL")
 _KUBERNETES = re.compile(_PREFIX + r"(SERVICE|PORT)_.+")
 """What Kubernetes tells the containers beside a Service named modserve."""
 
@@ -176,6 +176,6 @@ def unknown_variables(environment: Iterable[str]) -> dict[str, str]:
         name: f"{name} is no setting and is ignored{did_you_mean(name.upper(), known)}"
         for name in environment
         if name.upper().startswith(_PREFIX)
-        and name.upper() not in (*known, _OF_CLIENTS)
+        and name.upper() not in (*known, *_OF_CLIENTS)
         and not _KUBERNETES.fullmatch(name)
     }

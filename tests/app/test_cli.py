@@ -158,12 +158,14 @@ def test_devices_that_are_none_are_refused(
 def test_a_misspelt_variable_is_told(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODSERVE_PROT", "9001")
     monkeypatch.setenv("MODSERVE_SERVICE_PORT", "80")  # as Kubernetes does
+    monkeypatch.setenv("MODSERVE_URL", "http://127.0.0.1:9001")  # what commands ask
     served = run("serve")
     assert served.exit_code == 0
     assert "MODSERVE_PROT is no setting and is ignored; did you mean 'MODSERVE_PORT'?" in (
         served.output
     )
     assert "SERVICE" not in served.output
+    assert "MODSERVE_URL" not in served.output
 
 
 def test_what_kubernetes_makes_of_the_port_is_explained(
