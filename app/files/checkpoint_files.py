@@ -365,7 +365,7 @@ def recover(root: Path) -> None:
                 remove_unlocked(hidden.path)
 
 
-_REMEDY = "upload it again, or load another and delete it"
+_REMEDY = "upload the same files again"
 
 
 @contextmanager

@@ -323,8 +323,9 @@ class CheckpointService:
         record = self._modules.get(module)
         if record.checkpoint == tag:
             raise InUse(
-                f"checkpoint {tag} is what module {module!r} is restored from; "
-                f"save or load another first"
+                f"checkpoint {tag} is what module {module!r} is restored from; save or load "
+                "another first (where it is damaged, one uploaded under an epoch before it is "
+                f"restored by POST /v1/modules/{module}/restore, and can then be loaded)"
             )
         parts = [] if tag.batch else record.versions.parts(tag.epoch)
         if parts:

@@ -275,7 +275,9 @@ class Restoration:
             if tag == record.checkpoint:
                 return _Restored()
             return _Restored(tag, f"{'; '.join(faults)}; restored from checkpoint {tag}")
-        raise ModuleFailed(record.name, f"{'; '.join(faults)}; no checkpoint before it is left")
+        way = f"upload the same files again, or others under an epoch before {record.checkpoint}"
+        told = f"{'; '.join(faults)}; no checkpoint before it is left"
+        raise ModuleFailed(record.name, f"{told}: {way}")
 
     def _candidates(self, record: ModuleRecord) -> Sequence[CheckpointTag]:
         """Return the module's checkpoint, then those before it in the training."""

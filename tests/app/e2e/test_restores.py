@@ -120,3 +120,27 @@ def test_a_module_without_a_sound_checkpoint_fails_and_the_others_serve(
         assert client.restore_module("net")["state"] == "ready"
         after = client.predict("net", data=EXAMPLES)["softmax_output"]
         np.testing.assert_array_equal(after, trained[2])
+
+
+def test_the_way_out_of_a_damaged_checkpoint_is_the_one_that_is_told(
+    folder: Path, trained: list[np.ndarray]
+) -> None:
+    file = folder / "modules" / "net" / "checkpoints" / "2" / "net-0002.params"
+    sound = file.read_bytes()
+    file.write_bytes(sound[:-1] + b"!")
+    for epoch in ("0", "1"):
+        shutil.rmtree(file.parents[1] / epoch)
+    with running_server(folder, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        with pytest.raises(ClientError, match=r"an epoch before 2.*POST /v1/modules/net/rest"):
+            client.predict("net", data=EXAMPLES)
+        with pytest.raises(ClientError, match="POST /v1/modules/net/restore"):
+            client.delete_checkpoint("net", 2)
+        url = "/v1/modules/net/checkpoints/1/files/net-0001.params"
+        client.request("PUT", url, content=sound)
+        assert client.restore_module("net")["state"] == "ready"
+        client.request("POST", "/v1/modules/net/load", json={"epoch": 1})
+        client.delete_checkpoint("net", 2)
+        assert [one["tag"] for one in client.checkpoints("net")] == ["1"]
+        assert httpx.get(f"{server.url}/readyz").json()["warnings"] == []
+        after = client.predict("net", data=EXAMPLES)["softmax_output"]
+        np.testing.assert_array_equal(after, trained[2])
