@@ -23,8 +23,8 @@ export default defineConfig({
     target: ["chrome123", "firefox120", "safari17.5"],
     rolldownOptions: {
       input: ["index.html", "docs.html"],
-      // One file for what leads from a model's files to its answers: they share their parts.
-      output: { codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: "models", test: /src.(upload|train|try|api.upload)./ }] } },
+      // One file for all screens that are fetched later: together they pack to less.
+      output: { codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: "models", test: /src.(params|guides|upload|train|try|api.upload)./ }] } },
     },
   },
   worker: { format: "es" },

@@ -1,4 +1,4 @@
-/** One module: what it is, which of its versions answers, its buckets and its parameters. */
+/** One module: what it is, which of its versions answers, and its buckets. */
 import { get, type Module } from "../api/client";
 import { bytes, count, moment, NONE, shape, sumOf } from "../format";
 import { useRefreshOn } from "../live/refresh";
@@ -8,7 +8,6 @@ import { State } from "../parts/state";
 import { link } from "../router";
 import { Buckets } from "./buckets";
 import { Labels } from "./labels";
-import { Parameters } from "./parameters";
 import { residenceOf, STAGES, stateOf, toneOf } from "./states";
 import { VersionsPanel } from "./versions";
 
@@ -32,7 +31,6 @@ export function ModuleScreen({ name }: { name: string }) {
       <VersionsPanel name={name} />
       {Object.keys(module.live?.buckets ?? {}).length > 1 && <Buckets name={name} bound={Object.keys(module.live?.buckets ?? {}).length} />}
       <Labels module={module} onChange={() => resource.refresh()} />
-      <Parameters module={module} />
     </>
   );
 }
@@ -43,6 +41,7 @@ function Ways({ module }: { module: Module }) {
   return (
     <span class="push row">
       <a class="button" href={link(["modules", name, "try"])}>Try it</a>
+      <a class="button" href={link(["modules", name, "parameters"])}>Parameters</a>
       <a class="button" href={link(["modules", name, "train"])}>Train</a>
       <a class="button" href={link(["modules", name, "setup"])}>{module.bind ? "Shapes" : "Set up"}</a>
       <a class="button" href={link(["jobs"], { module: name })}>Its jobs</a>

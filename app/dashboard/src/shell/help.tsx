@@ -2,7 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 
 const KEYS: [string, string][] = [
-  ["/", "Find a job"],
+  ["/", "Find a job, a parameter"],
   ["g o", "Overview"],
   ["g j", "Jobs"],
   ["g m", "Modules"],

@@ -36,5 +36,5 @@ function press(key: string): boolean {
 function search(): void {
   wantsSearch.value = true;
   const { parts } = place.value;
-  if (parts.length !== 1 || parts[0] !== "jobs") go(link(["jobs"]));
+  if (parts[0] !== "jobs" && parts[2] !== "parameters") go(link(["jobs"]));
 }
