@@ -55,7 +55,7 @@ def on_modules(page: Page) -> None:
 def on_module(page: Page) -> None:
     expect(page.get_by_role("link", name="Parameters", exact=True)).to_be_visible()
     expect(page.get_by_text("The parameters in training answer")).to_be_visible()
-    expect(page.get_by_role("button", name="Promote version 1")).to_be_visible()
+    expect(page.get_by_role("button", name="Promote version 1", exact=True)).to_be_visible()
 
 
 def on_buckets(page: Page) -> None:
