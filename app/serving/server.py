@@ -116,9 +116,11 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application and accept connections."""
         with collector_paused():
+            routes = asyncio.create_task(asyncio.to_thread(_make_routes, self._app))
             await super().startup(sockets)
             if self.started:
                 self.config.lane = self._open_lane()
+            await routes
         # What lives from here on to the end need not be looked through for garbage again and again.
         # Nor once before: a start leaves a thousand small objects, and the look takes 0.1 s.
         gc.freeze()
@@ -187,3 +189,13 @@ class BriefStart:
             await send(message)
 
         await self._app(scope, receive, tell)
+
+
+def _make_routes(app: FastAPI) -> None:
+    """Have FastAPI make what it makes of the routes when the first request is matched with them.
+
+    It takes as long as hundreds of requests, in which no other would be answered.
+    """
+    scope = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
+    for route in app.router.routes:
+        route.matches(scope)

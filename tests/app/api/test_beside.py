@@ -62,7 +62,7 @@ async def send(api: httpx.AsyncClient, method: str, path: str, body: Any) -> Non
     assert answer.is_success, answer.text
 
 
-@pytest.mark.parametrize("slow", ["verify_checkpoint", "_read_params", "check_values"])
+@pytest.mark.parametrize("slow", ["verify_checkpoint", "read_params", "check_values"])
 async def test_a_checkpoint_is_loaded_beside_calls_on_other_modules(
     inside: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, slow: str
 ) -> None:

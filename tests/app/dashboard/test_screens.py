@@ -37,6 +37,10 @@ def on_run(page: Page) -> None:
     expect(page.get_by_text("validation").first).to_be_visible()
     expect(page.get_by_text("checkpoint 1 saved").first).to_be_visible()
     expect(page.get_by_role("figure", name="learning rate").get_by_text("0.0500")).to_be_visible()
+
+
+def on_monitored_run(page: Page) -> None:
+    on_run(page)
     expect(page.get_by_role("figure", name="Weights and gradients")).to_contain_text("most near")
 
 
@@ -87,7 +91,7 @@ def screens(lab: Any) -> list[Screen]:
     return [
         ("overview", "/", on_overview),
         ("jobs", "/#/jobs", on_jobs),
-        ("run", f"/#/jobs/{lab.finished}", on_run),
+        ("run", f"/#/jobs/{lab.finished}", on_monitored_run),
         ("compare", f"/#/jobs/{lab.running}?with={lab.finished}&x=epoch", on_comparison),
         ("modules", "/#/modules", on_modules),
         ("module", "/#/modules/lenet", on_module),

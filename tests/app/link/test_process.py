@@ -67,7 +67,8 @@ async def test_a_process_that_cannot_be_watched_leaves_nothing_behind(
     client = ProcessClient("cpu(0)", echo_options)
     with pytest.raises(OSError, match="too many open files"):
         await client.start()
-    assert len(os.listdir("/proc/self/fd")) == before
+    # Fewer are those of an earlier test, closed meanwhile.
+    assert len(os.listdir("/proc/self/fd")) <= before
     with pytest.raises(ChildProcessError):  # not even a zombie
         os.waitpid(pids[0], os.WNOHANG)
     await client.kill("as a supervisor does")
