@@ -7,8 +7,8 @@ runs code written for MXNet 1.9.1's Module API.
 
 from __future__ import annotations
 
-from core import attribute as attribute
-from core import (
+from . import attribute as attribute
+from . import (
     autograd,
     base,
     callback,
@@ -42,24 +42,24 @@ from core import (
     util,
     visualization,
 )
-from core import image as img
-from core import initializer as init
-from core import kvstore as kv
-from core import module as mod
-from core import monitor as mon
-from core import name as name
-from core import ndarray as nd
-from core import symbol as sym
-from core import visualization as viz
-from core.attribute import AttrScope
-from core.context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus
-from core.errors import MXNetError
-from core.executor import Executor
-from core.libinfo import __version__
-from core.ndarray import random as random
-from core.ndarray import random as rnd
-from core.ndarray import waitall
-from core.ndarray.np_shape import is_np_shape, np_shape, set_np_shape, use_np_shape
+from . import image as img
+from . import initializer as init
+from . import kvstore as kv
+from . import module as mod
+from . import monitor as mon
+from . import name as name
+from . import ndarray as nd
+from . import symbol as sym
+from . import visualization as viz
+from .attribute import AttrScope
+from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus
+from .errors import MXNetError
+from .executor import Executor
+from .libinfo import __version__
+from .ndarray import random as random
+from .ndarray import random as rnd
+from .ndarray import waitall
+from .ndarray.np_shape import is_np_shape, np_shape, set_np_shape, use_np_shape
 
 __all__ = [
     "AttrScope",

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import ClassVar, Self
 
-from core.scope import Scope
+from .scope import Scope
 
 __all__ = ["AttrScope"]
 

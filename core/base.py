@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from core.errors import MXNetError, NotImplementedForSymbol, NotSupportedForSparseNDArray
+from .errors import MXNetError, NotImplementedForSymbol, NotSupportedForSparseNDArray
 
 __all__ = [
     "MXNetError",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from core.checkpoint import save_checkpoint
+from .checkpoint import save_checkpoint
 
 __all__ = [
     "LogValidationMetricsCallback",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.backends import backend_of, gpu_count
-from core.device import Context, cpu, cpu_pinned, current_context, gpu
+from .backends import backend_of, gpu_count
+from .device import Context, cpu, cpu_pinned, current_context, gpu
 
 __all__ = [
     "Context",

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import UsageError
-from core.ndarray import NDArray
-from core.ndarray import load as load_arrays
-from core.ops.rnn_packing import input_size_of, packed_arrays
-from core.random import device_random, host_random
-from core.registry import ClassRegistry
+from .errors import UsageError
+from .ndarray import NDArray
+from .ndarray import load as load_arrays
+from .ops.rnn_packing import input_size_of, packed_arrays
+from .random import device_random, host_random
+from .registry import ClassRegistry
 
 __all__ = [
     "Bilinear",

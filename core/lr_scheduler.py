@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.optimizer.lr_scheduler import (
+from .optimizer.lr_scheduler import (
     CosineScheduler,
     FactorScheduler,
     LRScheduler,

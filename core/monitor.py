@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from core.ndarray import NDArray, array
+from .ndarray import NDArray, array
 
 __all__ = ["Monitor"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.scope import Scope
+from .scope import Scope
 
 __all__ = ["NameManager", "Prefix"]
 

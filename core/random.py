@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from core.backends import backend_of
-from core.device import Context, current_context
-from core.errors import MXNetError, UsageError
-from core.types import Array, DType, Shape
+from .backends import backend_of
+from .device import Context, current_context
+from .errors import MXNetError, UsageError
+from .types import Array, DType, Shape
 
 __all__ = [
     "DeviceRandom",

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.errors import FormatError, MXNetError, UsageError
-from core.pixels import decode
+from .errors import FormatError, MXNetError, UsageError
+from .pixels import decode
 
 __all__ = [
     "IRHeader",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from core.errors import UsageError, WrongType, did_you_mean
+from .errors import UsageError, WrongType, did_you_mean
 
 __all__ = [
     "ClassRegistry",

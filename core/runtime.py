@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.backends import gpu_count, has_onednn
-from core.errors import UsageError, did_you_mean
+from .backends import gpu_count, has_onednn
+from .errors import UsageError, did_you_mean
 
 __all__ = ["Feature", "Features", "feature_list"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.symbol import Symbol
-from core.types import Shape
+from .symbol import Symbol
+from .types import Shape
 
 __all__ = ["SymbolDoc"]
 

@@ -15,11 +15,10 @@ import numpy as np
 import numpy.random as rnd
 import numpy.testing as npt
 
-import core as mx
-from core.device import Context, current_context
-from core.ndarray import array
-from core.symbol import Symbol
-from core.testing.comparison import (
+from .device import Context, current_context
+from .ndarray import array
+from .symbol import Symbol
+from .testing.comparison import (
     almost_equal,
     assert_allclose,
     assert_almost_equal,
@@ -31,11 +30,11 @@ from core.testing.comparison import (
     same_array,
     same_symbol_structure,
 )
-from core.testing.consistency import (
+from .testing.consistency import (
     check_consistency,
     compare_optimizer,
 )
-from core.testing.datasets import (
+from .testing.datasets import (
     download,
     get_bz2_data,
     get_mnist,
@@ -43,14 +42,14 @@ from core.testing.datasets import (
     get_mnist_ubyte,
     get_zip_data,
 )
-from core.testing.gradients import (
+from .testing.gradients import (
     check_numeric_gradient,
     check_symbolic_backward,
     check_symbolic_forward,
     numeric_grad,
     simple_forward,
 )
-from core.testing.random_arrays import (
+from .testing.random_arrays import (
     assign_each,
     assign_each2,
     collapse_sum_like,
@@ -67,21 +66,21 @@ from core.testing.random_arrays import (
     random_sample,
     random_uniform_arrays,
 )
-from core.testing.sparse_arrays import (
+from .testing.sparse_arrays import (
     create_sparse_array,
     create_sparse_array_zd,
     rand_ndarray,
     rand_sparse_ndarray,
     shuffle_csr_column_indices,
 )
-from core.testing.statistics import (
+from .testing.statistics import (
     chi_square_check,
     gen_buckets_probs_with_ppf,
     mean_check,
     var_check,
     verify_generator,
 )
-from core.testing.surroundings import (
+from .testing.surroundings import (
     DummyIter,
     EnvManager,
     discard_stderr,
@@ -91,7 +90,7 @@ from core.testing.surroundings import (
     list_gpus,
     retry,
 )
-from core.testing.tolerances import (
+from .testing.tolerances import (
     default_atols,
     default_context,
     default_dtype,
@@ -105,6 +104,8 @@ from core.testing.tolerances import (
     get_tols,
     set_default_context,
 )
+
+mx = sys.modules[__package__]
 
 __all__ = [
     "Context",

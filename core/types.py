@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, TypeGuard, overload
 import ml_dtypes
 import numpy as np
 
-from core.errors import ShapeError, TypeInferenceError
+from .errors import ShapeError, TypeInferenceError
 
 __all__ = [
     "DTYPE_CODES",

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import UsageError
-from core.symbol import Symbol
-from core.types import Shape
+from .errors import UsageError
+from .symbol import Symbol
+from .types import Shape
 
 __all__ = ["plot_network", "print_summary"]
 

@@ -137,12 +137,19 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
             for alias in node.names:
                 yield node.lineno, alias.name
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno}: relative import"
-            module = node.module or ""
+            module = absolute_name(node, path)
             yield node.lineno, module
             if module in ("core", "app"):
                 for alias in node.names:
                     yield node.lineno, f"{module}.{alias.name}"
+
+
+def absolute_name(node: ast.ImportFrom, path: Path) -> str:
+    """Return the module that a ``from`` imports from, its leading dots resolved."""
+    if node.level == 0:
+        return node.module or ""
+    package = path.relative_to(ROOT).parts[: -node.level]
+    return ".".join((*package, node.module) if node.module else package)
 
 
 def layer_of(module: str) -> int | None:
@@ -171,6 +178,18 @@ def test_core_imports_point_left(path: Path) -> None:
         if own_layer is not None and layer is not None:
             assert layer <= own_layer, (
                 f"{path}:{line}: {own} imports {module}, which is to its right"
+            )
+
+
+@pytest.mark.parametrize("path", python_files("core"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_core_can_be_loaded_under_another_name(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        named = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            named = [node.module or ""]
+        for module in named:
+            assert module.split(".")[0] != "core", (
+                f"{path}:{node.lineno}: core imports itself by its name; write a relative import"
             )
 
 

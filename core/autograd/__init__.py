@@ -5,9 +5,10 @@ Scripts get ``NDArray``, too, by ``from mxnet.autograd import *``; so it is list
 
 from __future__ import annotations
 
-from core.autograd.differentiation import backward, get_symbol, grad, mark_variables
-from core.autograd.function import Function
-from core.autograd.scopes import (
+from ..ndarray import NDArray
+from .differentiation import backward, get_symbol, grad, mark_variables
+from .function import Function
+from .scopes import (
     is_recording,
     is_training,
     pause,
@@ -17,7 +18,6 @@ from core.autograd.scopes import (
     set_training,
     train_mode,
 )
-from core.ndarray import NDArray
 
 __all__ = [
     "Function",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from core.autograd.recording import linked, recorded_step
-from core.autograd.tracing import symbol_of
-from core.errors import MXNetError, UsageError, WrongType
-from core.ndarray import NDArray
-from core.ndarray.array import mark_variable
-from core.ndarray.imperative import differentiate
-from core.ndarray.tape import Variable
-from core.symbol import Symbol
+from ..errors import MXNetError, UsageError, WrongType
+from ..ndarray import NDArray
+from ..ndarray.array import mark_variable
+from ..ndarray.imperative import differentiate
+from ..ndarray.tape import Variable
+from ..symbol import Symbol
+from .recording import linked, recorded_step
+from .tracing import symbol_of
 
 __all__ = ["backward", "get_symbol", "grad", "mark_variables"]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from core.backends import backend_of
-from core.device import Context
-from core.errors import MXNetError, ShapeError
-from core.ndarray import NDArray
-from core.ndarray.sparse_array import RowSparseNDArray
-from core.ndarray.tape import Entry, Node, Origin, live, mode
-from core.ops.rows import Rows
-from core.symbol import Symbol
-from core.types import Array, DType, Shape, shape_size
+from ..backends import backend_of
+from ..device import Context
+from ..errors import MXNetError, ShapeError
+from ..ndarray import NDArray
+from ..ndarray.sparse_array import RowSparseNDArray
+from ..ndarray.tape import Entry, Node, Origin, live, mode
+from ..ops.rows import Rows
+from ..symbol import Symbol
+from ..types import Array, DType, Shape, shape_size
 
 __all__ = ["Function", "FunctionNode"]
 

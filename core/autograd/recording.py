@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.autograd.rules import LINEAR, RULES
-from core.backends import backend_of
-from core.errors import MXNetError
-from core.ndarray import NDArray
-from core.ndarray.execute import run_of
-from core.ndarray.imperative import numeric_step
-from core.ndarray.nodes import CopyNode, IndexNode, OperatorNode
-from core.ndarray.tape import Entry, Node, Origin, Variable, live, mode
-from core.types import Array, Shape
+from ..backends import backend_of
+from ..errors import MXNetError
+from ..ndarray import NDArray
+from ..ndarray.execute import run_of
+from ..ndarray.imperative import numeric_step
+from ..ndarray.nodes import CopyNode, IndexNode, OperatorNode
+from ..ndarray.tape import Entry, Node, Origin, Variable, live, mode
+from ..types import Array, Shape
+from .rules import LINEAR, RULES
 
 __all__ = ["linked", "recorded_step"]
 
@@ -155,5 +155,5 @@ class _Opaque(Node):
     def backward(self, out_grads: Sequence[Array | None]) -> Sequence[Array | None]:
         raise MXNetError(
             f"the gradient of {self._name} cannot be differentiated again; gradients of gradients "
-            "exist for the operators of core.autograd.rules"
+            "exist for the operators of autograd/rules.py"
         )

@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
-import core.ndarray as nd
-from core.ndarray import NDArray
-from core.types import Shape
+from .. import ndarray as nd
+from ..ndarray import NDArray
+from ..types import Shape
 
 __all__ = ["LINEAR", "RULES", "Rule"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from core.ndarray.tape import mode
+from ..ndarray.tape import mode
 
 __all__ = [
     "is_recording",

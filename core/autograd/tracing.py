@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from itertools import count
 
-from core.autograd.function import FunctionNode
-from core.errors import MXNetError
-from core.ndarray import NDArray
-from core.ndarray.execute import operator_of
-from core.ndarray.nodes import CopyNode, IndexNode, OperatorNode
-from core.ndarray.tape import NOT_RECORDED, Origin, live, nodes_behind
-from core.ndarray.tape import Entry as TapeEntry
-from core.ndarray.tape import Node as TapeNode
-from core.ops import Operator
-from core.ops.attributes import attribute_fields, format_attribute
-from core.symbol import Symbol
-from core.symbol.graph import Entry, Node, topological_order
+from ..errors import MXNetError
+from ..ndarray import NDArray
+from ..ndarray.execute import operator_of
+from ..ndarray.nodes import CopyNode, IndexNode, OperatorNode
+from ..ndarray.tape import NOT_RECORDED, Origin, live, nodes_behind
+from ..ndarray.tape import Entry as TapeEntry
+from ..ndarray.tape import Node as TapeNode
+from ..ops import Operator
+from ..ops.attributes import attribute_fields, format_attribute
+from ..symbol import Symbol
+from ..symbol.graph import Entry, Node, topological_order
+from .function import FunctionNode
 
 __all__ = ["symbol_of"]
 

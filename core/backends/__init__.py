@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import cache
 
-from core.backends.backend import Backend, Descent
-from core.backends.kernels import kernels
-from core.backends.native import register_kernels as register_native
-from core.backends.numpy_ import NumpyBackend
-from core.backends.onednn import register_kernels as register_onednn
-from core.backends.onednn.library import is_available
-from core.backends.threads import limit_blas, thread_count
-from core.config import config
-from core.device import Context
+from ..config import config
+from ..device import Context
+from .backend import Backend, Descent
+from .kernels import kernels
+from .native import register_kernels as register_native
+from .numpy_ import NumpyBackend
+from .onednn import register_kernels as register_onednn
+from .onednn.library import is_available
+from .threads import limit_blas, thread_count
 
 __all__ = ["Backend", "Descent", "NumpyBackend", "backend_of", "gpu_count", "has_onednn"]
 
@@ -24,7 +24,7 @@ limit_blas(thread_count(config))
 
 @cache
 def _cupy_backend(device_id: int) -> Backend:
-    from core.backends.cupy_ import CupyBackend
+    from .cupy_ import CupyBackend
 
     return CupyBackend(device_id)
 
@@ -36,7 +36,7 @@ def backend_of(context: Context) -> Backend:
 
 def gpu_count() -> int:
     """Return the number of usable CUDA devices."""
-    from core.backends.cupy_ import gpu_count as count
+    from .cupy_ import gpu_count as count
 
     return count()
 

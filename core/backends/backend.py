@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from core.types import Array, DType, Shape
+from ..types import Array, DType, Shape
 
 __all__ = ["Backend", "Descent"]
 

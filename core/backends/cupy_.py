@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.backend import Descent
-from core.errors import DeviceError
-from core.types import Array, DType, Shape
+from ..errors import DeviceError
+from ..types import Array, DType, Shape
+from .backend import Descent
 
 __all__ = ["CupyBackend", "gpu_count"]
 

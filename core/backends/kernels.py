@@ -22,8 +22,8 @@ from collections.abc import Callable, Hashable, MutableMapping, Sequence
 from typing import Any, ClassVar, Protocol
 from weakref import WeakValueDictionary
 
-from core.errors import KernelError
-from core.types import Array, DType, Shape
+from ..errors import KernelError
+from ..types import Array, DType, Shape
 
 __all__ = [
     "Keep",

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.backend import Descent
-from core.backends.onednn.descent import descend
-from core.types import Array, DType, Shape, shape_size
+from ..types import Array, DType, Shape, shape_size
+from .backend import Descent
+from .onednn.descent import descend
 
 __all__ = ["NumpyBackend"]
 

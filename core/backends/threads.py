@@ -6,8 +6,8 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from core.config import Config
-from core.cpus import available_cpus
+from ..config import Config
+from ..cpus import available_cpus
 
 __all__ = ["limit_blas", "openmp_environment", "thread_count"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.checkpoint.known_names import register_pickled
-from core.checkpoint.model_files import (
+from .known_names import register_pickled
+from .model_files import (
     BatchEndParam,
     load_checkpoint,
     load_params,
@@ -11,7 +11,7 @@ from core.checkpoint.model_files import (
     save_checkpoint,
     write_atomically,
 )
-from core.checkpoint.states import copy_states, read_states, write_states
+from .states import copy_states, read_states, write_states
 
 __all__ = [
     "BatchEndParam",

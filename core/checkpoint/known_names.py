@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.ndarray import CSRNDArray, NDArray, RowSparseNDArray
+from ..ndarray import CSRNDArray, NDArray, RowSparseNDArray
 
 __all__ = ["class_of", "name_of", "register_pickled"]
 

@@ -7,13 +7,13 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from core.device import cpu
-from core.ndarray import NDArray
-from core.ndarray import load as load_arrays
-from core.ndarray import save as save_arrays
-from core.ndarray.files import atomic_write
-from core.symbol import Symbol
-from core.symbol import load as load_symbol
+from ..device import cpu
+from ..ndarray import NDArray
+from ..ndarray import load as load_arrays
+from ..ndarray import save as save_arrays
+from ..ndarray.files import atomic_write
+from ..symbol import Symbol
+from ..symbol import load as load_symbol
 
 __all__ = [
     "BatchEndParam",

@@ -11,11 +11,11 @@ import io
 import pickle
 from typing import Any
 
-from core.checkpoint.known_names import name_of
-from core.checkpoint.unpickle import unpickle
-from core.errors import FormatError
-from core.ndarray import NDArray
-from core.ndarray.stored import StoredArray, encode_array
+from ..errors import FormatError
+from ..ndarray import NDArray
+from ..ndarray.stored import StoredArray, encode_array
+from .known_names import name_of
+from .unpickle import unpickle
 
 __all__ = ["copy_states", "read_states", "write_states"]
 

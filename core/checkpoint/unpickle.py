@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from core.checkpoint.known_names import class_of
-from core.errors import FormatError
-from core.ndarray import NDArray
+from ..errors import FormatError
+from ..ndarray import NDArray
+from .known_names import class_of
 
 __all__ = ["unpickle"]
 

@@ -5,10 +5,10 @@ Operators are under the old name of their namespaces (``mx.contrib.nd``, ``mx.co
 
 from __future__ import annotations
 
-from core.contrib import autograd, quantization, tensorboard, text
-from core.ndarray import contrib as nd
-from core.ndarray import contrib as ndarray
-from core.symbol import contrib as sym
-from core.symbol import contrib as symbol
+from ..ndarray import contrib as nd
+from ..ndarray import contrib as ndarray
+from ..symbol import contrib as sym
+from ..symbol import contrib as symbol
+from . import autograd, quantization, tensorboard, text
 
 __all__ = ["autograd", "nd", "ndarray", "quantization", "sym", "symbol", "tensorboard", "text"]

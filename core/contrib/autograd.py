@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
-from core import autograd
-from core.autograd import mark_variables
-from core.ndarray import NDArray, zeros_like
+from .. import autograd
+from ..autograd import mark_variables
+from ..ndarray import NDArray, zeros_like
 
 __all__ = [
     "NDArray",

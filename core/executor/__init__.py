@@ -4,11 +4,11 @@ trace, roll, gradient, rewrite, layout, memory, lower; verify checks in between.
 
 from __future__ import annotations
 
-from core.executor.binding import ExecutorBinder, bind, simple_bind
-from core.executor.executor import Executor
-from core.executor.flat import FlatBuffer
-from core.executor.timing import StepTime
-from core.symbol.symbol import set_binder
+from ..symbol.symbol import set_binder
+from .binding import ExecutorBinder, bind, simple_bind
+from .executor import Executor
+from .flat import FlatBuffer
+from .timing import StepTime
 
 __all__ = ["Executor", "FlatBuffer", "StepTime", "bind", "simple_bind"]
 

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.backends import backend_of
-from core.backends.kernels import Version
-from core.device import Context
-from core.errors import ShapeError, did_you_mean
-from core.executor.trace import SpecOf
-from core.ndarray import NDArray
-from core.ndarray.sparse_array import sparse_zeros
-from core.symbol.graph import Entry, Node
-from core.types import DType, Shape, shape_size
+from ..backends import backend_of
+from ..backends.kernels import Version
+from ..device import Context
+from ..errors import ShapeError, did_you_mean
+from ..ndarray import NDArray
+from ..ndarray.sparse_array import sparse_zeros
+from ..symbol.graph import Entry, Node
+from ..types import DType, Shape, shape_size
+from .trace import SpecOf
 
 if TYPE_CHECKING:
-    from core.executor.executor import Executor
+    from .executor import Executor
 
 __all__ = ["Allocator", "resized", "zeros"]
 

@@ -7,11 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from core.backends import Backend, backend_of
-from core.backends.kernels import Version
-from core.device import Context
-from core.executor.memory import aligned
-from core.types import Array, DType, Shape, shape_size
+from ..backends import Backend, backend_of
+from ..backends.kernels import Version
+from ..device import Context
+from ..types import Array, DType, Shape, shape_size
+from .memory import aligned
 
 __all__ = ["Arena", "Cached", "Region", "Scratch"]
 

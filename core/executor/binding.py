@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from core.backends import backend_of
-from core.device import Context
-from core.errors import (
+from ..backends import backend_of
+from ..device import Context
+from ..errors import (
     DeviceError,
     MXNetError,
     ShapeError,
@@ -17,24 +17,24 @@ from core.errors import (
     UsageError,
     did_you_mean,
 )
-from core.executor.allocate import Allocator
-from core.executor.arena import Arena
-from core.executor.bound import Bound
-from core.executor.compile import CompileOptions
-from core.executor.executor import Executor
-from core.executor.repeats import without_repeats
-from core.executor.sparse import (
+from ..ndarray import NDArray
+from ..ops.storage import STORAGE_TYPES
+from ..symbol.graph import Entry
+from ..symbol.infer import GraphSpecs, infer_graph
+from ..types import DType, Shape, to_dtype
+from .allocate import Allocator
+from .arena import Arena
+from .bound import Bound
+from .compile import CompileOptions
+from .executor import Executor
+from .repeats import without_repeats
+from .sparse import (
     SparseExecutor,
     declared_storages,
     has_sparse,
     with_dense_copies,
 )
-from core.executor.trace import Graph, SpecOf, specs_of
-from core.ndarray import NDArray
-from core.ops.storage import STORAGE_TYPES
-from core.symbol.graph import Entry
-from core.symbol.infer import GraphSpecs, infer_graph
-from core.types import DType, Shape, to_dtype
+from .trace import Graph, SpecOf, specs_of
 
 __all__ = ["ExecutorBinder", "bind", "simple_bind"]
 

@@ -6,21 +6,21 @@ import dataclasses
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from core.backends.kernels import Version
-from core.device import Context
-from core.errors import GraphError
-from core.executor.arena import Arena
-from core.executor.compile import Compiled, CompileOptions, compile_graph
-from core.executor.lower import Bindings
-from core.executor.plan import Plan
-from core.executor.trace import Graph, SpecOf, specs_of
-from core.ops import make_operator
-from core.ops.subgraph import Spec, Tape
-from core.ops.subgraph import Subgraph as HeldGraph
-from core.symbol.graph import Entry, Node
-from core.symbol.infer import infer_graph
-from core.symbol.subgraph import Subgraph
-from core.types import Array
+from ..backends.kernels import Version
+from ..device import Context
+from ..errors import GraphError
+from ..ops import make_operator
+from ..ops.subgraph import Spec, Tape
+from ..ops.subgraph import Subgraph as HeldGraph
+from ..symbol.graph import Entry, Node
+from ..symbol.infer import infer_graph
+from ..symbol.subgraph import Subgraph
+from ..types import Array
+from .arena import Arena
+from .compile import Compiled, CompileOptions, compile_graph
+from .lower import Bindings
+from .plan import Plan
+from .trace import Graph, SpecOf, specs_of
 
 __all__ = ["CompiledBodies", "CompiledBody"]
 

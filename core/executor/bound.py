@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from core.ndarray import NDArray
-from core.ops.rows import Rows
+from ..ndarray import NDArray
+from ..ops.rows import Rows
 
 __all__ = ["Bound"]
 

@@ -13,9 +13,9 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from core.executor.edit import Uses
-from core.executor.ir import Program, Step
-from core.ops.slicing import SliceAxis, SliceChannel
+from ..ops.slicing import SliceAxis, SliceChannel
+from .edit import Uses
+from .ir import Program, Step
 
 __all__ = ["Cell", "find_cells"]
 

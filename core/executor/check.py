@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import KernelArrays, KernelResources, TensorSpec
-from core.errors import MXNetError
-from core.executor.ir import Program, Slots, Step
-from core.executor.primitives import Reorder
-from core.ops import Run
-from core.types import Array, DType, is_floating
+from ..backends.kernels import KernelArrays, KernelResources, TensorSpec
+from ..errors import MXNetError
+from ..ops import Run
+from ..types import Array, DType, is_floating
+from .ir import Program, Slots, Step
+from .primitives import Reorder
 
 __all__ = ["KernelMismatch", "checked", "tolerance"]
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Set
 
-from core.backends.kernels import KernelTable
-from core.backends.kernels import kernels as all_kernels
-from core.executor.fuse import fuse
-from core.executor.fuse_bytes import fuse_bytes
-from core.executor.fuse_training import fuse_local_responses, fuse_norms
-from core.executor.gates import Gate, find_gates
-from core.executor.gradient import append_gradients
-from core.executor.ir import Program, Step
-from core.executor.layout import choose_kernels
-from core.executor.memory import Lifetime, MemoryPlan, assign_inplace, lifetimes, plan_memory
-from core.executor.mirror import NO_MIRRORING, Mirroring, forced_steps, mirror
-from core.executor.opening import open_layers
-from core.executor.rewrite import REWRITES, simplify
-from core.executor.roll import roll
-from core.executor.shuffle import ChannelShuffle, find_shuffles
-from core.executor.trace import Graph, SpecOf, trace
-from core.executor.verify import verify_memory, verify_program
-from core.executor.widen import has_half, widen
+from ..backends.kernels import KernelTable
+from ..backends.kernels import kernels as all_kernels
+from .fuse import fuse
+from .fuse_bytes import fuse_bytes
+from .fuse_training import fuse_local_responses, fuse_norms
+from .gates import Gate, find_gates
+from .gradient import append_gradients
+from .ir import Program, Step
+from .layout import choose_kernels
+from .memory import Lifetime, MemoryPlan, assign_inplace, lifetimes, plan_memory
+from .mirror import NO_MIRRORING, Mirroring, forced_steps, mirror
+from .opening import open_layers
+from .rewrite import REWRITES, simplify
+from .roll import roll
+from .shuffle import ChannelShuffle, find_shuffles
+from .trace import Graph, SpecOf, trace
+from .verify import verify_memory, verify_program
+from .widen import has_half, widen
 
 __all__ = ["CompileOptions", "Compiled", "compile_graph"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.executor.compile import Compiled
-from core.executor.ir import Program, Step
+from .compile import Compiled
+from .ir import Program, Step
 
 __all__ = ["describe_plan"]
 

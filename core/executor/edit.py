@@ -5,9 +5,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
-from core.executor.ir import Program, Slots, Step
-from core.ops import Operator
-from core.types import Shape
+from ..ops import Operator
+from ..types import Shape
+from .ir import Program, Slots, Step
 
 __all__ = ["Edit", "Uses"]
 

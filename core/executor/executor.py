@@ -9,30 +9,30 @@ from typing import Any
 
 import numpy as np
 
-from core.config import config
-from core.device import Context
-from core.errors import MXNetError, ShapeError, did_you_mean
-from core.executor.arena import Arena
-from core.executor.body import CompiledBodies
-from core.executor.bound import Bound
-from core.executor.compile import CompileOptions, compile_graph
-from core.executor.describe import describe_plan
-from core.executor.fixed_scales import fixed_scales
-from core.executor.lower import Bindings
-from core.executor.mirror import Mirroring
-from core.executor.modes import Mode, draws_numbers, goes_back_by_mode
-from core.executor.observe import MonitorCallback, OperatorHook, hook_of, observer_of
-from core.executor.outputs import Outputs
-from core.executor.plan import Plan, PlanMemory
-from core.executor.reshape import reshape_bound
-from core.executor.timing import StepTime, timed_steps
-from core.executor.trace import Graph, SpecOf
-from core.garbage import collector_paused
-from core.ndarray import NDArray
-from core.random import device_random
-from core.symbol import Symbol
-from core.symbol.graph import Entry
-from core.types import Array
+from ..config import config
+from ..device import Context
+from ..errors import MXNetError, ShapeError, did_you_mean
+from ..garbage import collector_paused
+from ..ndarray import NDArray
+from ..random import device_random
+from ..symbol import Symbol
+from ..symbol.graph import Entry
+from ..types import Array
+from .arena import Arena
+from .body import CompiledBodies
+from .bound import Bound
+from .compile import CompileOptions, compile_graph
+from .describe import describe_plan
+from .fixed_scales import fixed_scales
+from .lower import Bindings
+from .mirror import Mirroring
+from .modes import Mode, draws_numbers, goes_back_by_mode
+from .observe import MonitorCallback, OperatorHook, hook_of, observer_of
+from .outputs import Outputs
+from .plan import Plan, PlanMemory
+from .reshape import reshape_bound
+from .timing import StepTime, timed_steps
+from .trace import Graph, SpecOf
 
 __all__ = ["Executor", "MemoryReport"]
 

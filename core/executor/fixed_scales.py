@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.executor.trace import Graph
+from .trace import Graph
 
 __all__ = ["fixed_scales"]
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from core.backends import backend_of
-from core.backends.kernels import Version
-from core.device import Context
-from core.types import Array, DType, Shape, shape_size
+from ..backends import backend_of
+from ..backends.kernels import Version
+from ..device import Context
+from ..types import Array, DType, Shape, shape_size
 
 __all__ = ["FlatBuffer"]
 

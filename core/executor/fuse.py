@@ -13,10 +13,10 @@ import copy
 from collections import Counter
 from collections.abc import Sequence, Set
 
-from core.executor.ir import Place, Program, Step
-from core.executor.primitives import Primitive
-from core.ops import Operator, Reads, Run, get_operator
-from core.types import Array
+from ..ops import Operator, Reads, Run, get_operator
+from ..types import Array
+from .ir import Place, Program, Step
+from .primitives import Primitive
 
 __all__ = [
     "Fused",

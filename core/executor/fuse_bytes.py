@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from core.executor.ir import Program, Step
-from core.executor.primitives import Primitive
-from core.ops import Operator, Run
-from core.ops.quantized.base import FLOAT32, INT32
-from core.ops.quantized.conversion import Requantize
-from core.types import Array
+from ..ops import Operator, Run
+from ..ops.quantized.base import FLOAT32, INT32
+from ..ops.quantized.conversion import Requantize
+from ..types import Array
+from .ir import Program, Step
+from .primitives import Primitive
 
 __all__ = ["Requantized", "fuse_bytes"]
 

@@ -12,11 +12,11 @@ from collections.abc import Sequence, Set
 
 import numpy as np
 
-from core.executor.fuse import FusedLocalResponse
-from core.executor.ir import Place, Program, Step
-from core.executor.primitives import Primitive
-from core.ops import Operator, Reads, Run
-from core.types import Array
+from ..ops import Operator, Reads, Run
+from ..types import Array
+from .fuse import FusedLocalResponse
+from .ir import Place, Program, Step
+from .primitives import Primitive
 
 __all__ = ["NormRelu", "fuse_local_responses", "fuse_norms"]
 

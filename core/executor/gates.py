@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from core.executor.ir import Place, Program, Step
-from core.executor.primitives import Primitive
-from core.ops import Reads, Run
-from core.ops.elemwise_unary import sigmoid
-from core.types import Array
+from ..ops import Reads, Run
+from ..ops.elemwise_unary import sigmoid
+from ..types import Array
+from .ir import Place, Program, Step
+from .primitives import Primitive
 
 __all__ = ["Gate", "find_gates"]
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Set
 
-from core.errors import GraphError
-from core.executor.ir import Place, Program, Slots, Step
-from core.executor.primitives import Accumulate, Copy, Zeros
-from core.ops import ALL, Operator
-from core.ops.dense import FullyConnected
-from core.ops.joining import Concat
+from ..errors import GraphError
+from ..ops import ALL, Operator
+from ..ops.dense import FullyConnected
+from ..ops.joining import Concat
+from .ir import Place, Program, Slots, Step
+from .primitives import Accumulate, Copy, Zeros
 
 __all__ = ["append_gradients"]
 

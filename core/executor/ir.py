@@ -10,9 +10,9 @@ import dataclasses
 import enum
 from collections.abc import Sequence
 
-from core.backends.kernels import Kernel, Layout, TensorSpec
-from core.ops import Operator
-from core.types import DType, Shape, shape_size
+from ..backends.kernels import Kernel, Layout, TensorSpec
+from ..ops import Operator
+from ..types import DType, Shape, shape_size
 
 __all__ = ["Place", "Program", "Slots", "Step", "Value"]
 

@@ -14,11 +14,11 @@ from collections.abc import Sequence, Set
 
 import numpy as np
 
-from core.backends.kernels import Kernel, KernelLayouts, KernelRequest, KernelTable, Layout
-from core.executor.fuse import without_last
-from core.executor.ir import Place, Program, Slots, Step
-from core.executor.primitives import Reorder
-from core.types import shape_size
+from ..backends.kernels import Kernel, KernelLayouts, KernelRequest, KernelTable, Layout
+from ..types import shape_size
+from .fuse import without_last
+from .ir import Place, Program, Slots, Step
+from .primitives import Reorder
 
 __all__ = ["choose_kernels"]
 

@@ -10,14 +10,14 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from core.backends.kernels import KernelArrays, KernelResources, Version
-from core.executor.arena import Arena, Cached, Scratch
-from core.executor.check import checked
-from core.executor.ir import Place, Program, Slots, Step, Value
-from core.executor.memory import MemoryPlan, aligned
-from core.ops import Run
-from core.ops.rows import Rows
-from core.types import Array, DType, Shape
+from ..backends.kernels import KernelArrays, KernelResources, Version
+from ..ops import Run
+from ..ops.rows import Rows
+from ..types import Array, DType, Shape
+from .arena import Arena, Cached, Scratch
+from .check import checked
+from .ir import Place, Program, Slots, Step, Value
+from .memory import MemoryPlan, aligned
 
 __all__ = ["Bindings", "Call", "Lowering", "Refresh"]
 

@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping
 
-from core.executor.ir import Place, Program, Step, Value
+from .ir import Place, Program, Step, Value
 
 __all__ = [
     "ALIGNMENT",

@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Set
 
-from core.executor.ir import Place, Program, Slots, Step
-from core.executor.trace import Graph
+from .ir import Place, Program, Slots, Step
+from .trace import Graph
 
 __all__ = ["NO_MIRRORING", "Mirroring", "forced_steps", "mirror"]
 

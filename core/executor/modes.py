@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from core.executor.trace import Graph
+from .trace import Graph
 
 __all__ = ["Mode", "draws_numbers", "goes_back_by_mode"]
 

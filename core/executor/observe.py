@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from core.backends import backend_of
-from core.device import Context
-from core.executor.allocate import zeros
-from core.executor.ir import Place, Program, Step
-from core.executor.lower import Lowering
-from core.executor.plan import Observer
-from core.executor.primitives import Primitive
-from core.ndarray import NDArray
-from core.ops import Operator
-from core.ops.rows import Rows
-from core.types import Array
+from ..backends import backend_of
+from ..device import Context
+from ..ndarray import NDArray
+from ..ops import Operator
+from ..ops.rows import Rows
+from ..types import Array
+from .allocate import zeros
+from .ir import Place, Program, Step
+from .lower import Lowering
+from .plan import Observer
+from .primitives import Primitive
 
 __all__ = ["MonitorCallback", "OperatorHook", "hook_of", "observer_of"]
 

@@ -6,9 +6,9 @@ pass; there is no gradient of such a layer.
 
 from __future__ import annotations
 
-from core.executor.ir import Program, Slots, Step
-from core.ops import Operator, make_operator
-from core.ops.quantized.fused import FusedLayer
+from ..ops import Operator, make_operator
+from ..ops.quantized.fused import FusedLayer
+from .ir import Program, Slots, Step
 
 __all__ = ["open_layers"]
 

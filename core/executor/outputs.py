@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.device import Context
-from core.executor.arena import Arena
-from core.executor.memory import aligned
-from core.executor.trace import Graph, SpecOf
-from core.ndarray import NDArray
-from core.symbol.graph import Entry
-from core.types import shape_size
+from ..device import Context
+from ..ndarray import NDArray
+from ..symbol.graph import Entry
+from ..types import shape_size
+from .arena import Arena
+from .memory import aligned
+from .trace import Graph, SpecOf
 
 __all__ = ["Outputs"]
 

@@ -9,22 +9,22 @@ from operator import length_hint
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from core.backends.kernels import Version, library_failure
-from core.device import Context
-from core.errors import StageError
-from core.executor.arena import Arena, Scratch
-from core.executor.compile import Compiled
-from core.executor.ir import Step
-from core.executor.lower import Bindings, Call, Lowering
-from core.executor.profile import label_of, recorded
-from core.ops import Run
-from core.profiler.recorder import Recorder, profiler, span
-from core.profiler.statistics import DEVICE_STORAGE
-from core.random import device_random
-from core.types import Array
+from ..backends.kernels import Version, library_failure
+from ..device import Context
+from ..errors import StageError
+from ..ops import Run
+from ..profiler.recorder import Recorder, profiler, span
+from ..profiler.statistics import DEVICE_STORAGE
+from ..random import device_random
+from ..types import Array
+from .arena import Arena, Scratch
+from .compile import Compiled
+from .ir import Step
+from .lower import Bindings, Call, Lowering
+from .profile import label_of, recorded
 
 if TYPE_CHECKING:
-    from core.executor.body import CompiledBodies
+    from .body import CompiledBodies
 
 __all__ = ["Observer", "Plan", "PlanMemory"]
 

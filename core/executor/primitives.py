@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.ops import Operator, Run
-from core.types import Array
+from ..ops import Operator, Run
+from ..types import Array
 
 __all__ = ["Accumulate", "Copy", "Primitive", "Reorder", "Zeros"]
 

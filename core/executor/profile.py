@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from time import perf_counter_ns
 from typing import NamedTuple
 
-from core.executor.ir import Step
-from core.executor.lower import Call
-from core.executor.primitives import Reorder
-from core.profiler.recorder import Recorder
-from core.profiler.statistics import KERNEL
+from ..profiler.recorder import Recorder
+from ..profiler.statistics import KERNEL
+from .ir import Step
+from .lower import Call
+from .primitives import Reorder
 
 __all__ = ["OPERATOR", "Label", "label_of", "recorded"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.executor.primitives import Primitive
-from core.ops import Reads, Run
-from core.ops.rnn import RNN
-from core.ops.rnn_layout import CellParameters
-from core.types import Array, Shape
+from ..ops import Reads, Run
+from ..ops.rnn import RNN
+from ..ops.rnn_layout import CellParameters
+from ..types import Array, Shape
+from .primitives import Primitive
 
 __all__ = ["RecurrentLayer"]
 

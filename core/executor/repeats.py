@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Set
 
-from core.executor.trace import Graph, SpecOf
-from core.ops.custom import Custom
-from core.symbol.graph import Entry, Node
-from core.types import DType, Shape
+from ..ops.custom import Custom
+from ..symbol.graph import Entry, Node
+from ..types import DType, Shape
+from .trace import Graph, SpecOf
 
 __all__ = ["without_repeats"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.errors import ShapeError
-from core.executor.allocate import resized, zeros
-from core.executor.bound import Bound
-from core.executor.trace import Graph, SpecOf, specs_of
-from core.ndarray import NDArray
-from core.symbol.graph import Entry
-from core.symbol.infer import infer_graph
-from core.types import Shape, is_known, shape_size
+from ..errors import ShapeError
+from ..ndarray import NDArray
+from ..symbol.graph import Entry
+from ..symbol.infer import infer_graph
+from ..types import Shape, is_known, shape_size
+from .allocate import resized, zeros
+from .bound import Bound
+from .trace import Graph, SpecOf, specs_of
 
 __all__ = ["reshape_bound"]
 

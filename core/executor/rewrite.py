@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Set
 
-from core.executor.ir import Place, Program, Step
+from .ir import Place, Program, Step
 
 __all__ = ["REWRITES", "fold_views", "simplify"]
 

@@ -14,15 +14,15 @@ from collections.abc import Iterable, Sequence, Set
 
 import numpy as np
 
-from core.executor.cells import Cell, find_cells
-from core.executor.edit import Uses
-from core.executor.ir import Program, Step
-from core.executor.primitives import Zeros
-from core.executor.recurrent import RecurrentLayer
-from core.executor.sequences import Sequences
-from core.ops import make_operator
-from core.ops.joining import Concat
-from core.ops.slicing import SliceChannel
+from ..ops import make_operator
+from ..ops.joining import Concat
+from ..ops.slicing import SliceChannel
+from .cells import Cell, find_cells
+from .edit import Uses
+from .ir import Program, Step
+from .primitives import Zeros
+from .recurrent import RecurrentLayer
+from .sequences import Sequences
 
 __all__ = ["roll"]
 

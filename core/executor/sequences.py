@@ -7,12 +7,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from core.executor.edit import Edit, Uses
-from core.executor.ir import Program, Step
-from core.ops.dense import FullyConnected
-from core.ops.joining import Concat, Stack
-from core.ops.reshape import Reshape
-from core.ops.transpose import Reverse, SwapAxis
+from ..ops.dense import FullyConnected
+from ..ops.joining import Concat, Stack
+from ..ops.reshape import Reshape
+from ..ops.transpose import Reverse, SwapAxis
+from .edit import Edit, Uses
+from .ir import Program, Step
 
 __all__ = ["Sequences"]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from core.executor.ir import Place, Program, Step
-from core.executor.primitives import Primitive
-from core.ops import Reads, Run
-from core.types import Array, Shape
+from ..ops import Reads, Run
+from ..types import Array, Shape
+from .ir import Place, Program, Step
+from .primitives import Primitive
 
 __all__ = ["ChannelShuffle", "find_shuffles"]
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import MXNetError
-from core.executor.bound import Bound
-from core.executor.executor import Executor
-from core.executor.trace import Graph
-from core.ndarray import NDArray
-from core.ndarray.sparse_array import BaseSparseNDArray, RowSparseNDArray
-from core.ops.rows import Rows
-from core.ops.storage import DECLARED_STORAGE, gradient_storage, output_storage
-from core.symbol.graph import Node
-from core.types import is_half
+from ..errors import MXNetError
+from ..ndarray import NDArray
+from ..ndarray.sparse_array import BaseSparseNDArray, RowSparseNDArray
+from ..ops.rows import Rows
+from ..ops.storage import DECLARED_STORAGE, gradient_storage, output_storage
+from ..symbol.graph import Node
+from ..types import is_half
+from .bound import Bound
+from .executor import Executor
+from .trace import Graph
 
 __all__ = [
     "SparseExecutor",

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
-from core.executor.ir import Program, Step
-from core.executor.profile import OPERATOR, label_of
-from core.executor.trace import Graph
-from core.profiler.statistics import KERNEL
-from core.symbol.graph import Node
+from ..profiler.statistics import KERNEL
+from ..symbol.graph import Node
+from .ir import Program, Step
+from .profile import OPERATOR, label_of
+from .trace import Graph
 
 __all__ = ["StepTime", "nodes_of_steps", "timed_steps"]
 

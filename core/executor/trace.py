@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from core.executor.ir import Place, Program, Step
-from core.symbol.graph import Entry, Node, auxiliary_variables, topological_order
-from core.symbol.infer import GraphSpecs
-from core.types import DType, Shape
+from ..symbol.graph import Entry, Node, auxiliary_variables, topological_order
+from ..symbol.infer import GraphSpecs
+from ..types import DType, Shape
+from .ir import Place, Program, Step
 
 __all__ = ["Graph", "SpecOf", "specs_of", "trace"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import bisect
 from collections.abc import Mapping
 
-from core.errors import MXNetError
-from core.executor.ir import Place, Program, Slots, Step, Value
-from core.executor.memory import ALIGNMENT, Lifetime, MemoryPlan
-from core.executor.primitives import Reorder
-from core.types import shape_size
+from ..errors import MXNetError
+from ..types import shape_size
+from .ir import Place, Program, Slots, Step, Value
+from .memory import ALIGNMENT, Lifetime, MemoryPlan
+from .primitives import Reorder
 
 __all__ = ["InvalidPlan", "verify_memory", "verify_program"]
 

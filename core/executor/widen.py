@@ -12,10 +12,10 @@ from collections.abc import Set
 
 import numpy as np
 
-from core.errors import MXNetError
-from core.executor.ir import Place, Program, Slots, Step, Value
-from core.executor.primitives import Copy, Primitive
-from core.types import DType, is_half
+from ..errors import MXNetError
+from ..types import DType, is_half
+from .ir import Place, Program, Slots, Step, Value
+from .primitives import Copy, Primitive
 
 __all__ = ["has_half", "widen"]
 

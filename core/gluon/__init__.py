@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core.gluon import contrib, loss, model_zoo, nn, rnn, utils
-from core.gluon.block import Block, HybridBlock, SymbolBlock
-from core.gluon.parameter import Constant, DeferredInitializationError, Parameter, ParameterDict
-from core.gluon.trainer import Trainer
+from . import contrib, loss, model_zoo, nn, rnn, utils
+from .block import Block, HybridBlock, SymbolBlock
+from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict
+from .trainer import Trainer
 
 __all__ = [
     "Block",

@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from core.device import Context
-from core.errors import UsageError
-from core.gluon.base_parameter import Parameter
-from core.gluon.hooks import Hook, HookHandle
-from core.gluon.parameter_dict import ParameterDict
-from core.gluon.summary import summarize
-from core.initializer import Uniform
-from core.name import NameManager, Prefix
-from core.ndarray import load as load_arrays
-from core.ndarray import save as save_arrays
+from ..device import Context
+from ..errors import UsageError
+from ..initializer import Uniform
+from ..name import NameManager, Prefix
+from ..ndarray import load as load_arrays
+from ..ndarray import save as save_arrays
+from .base_parameter import Parameter
+from .hooks import Hook, HookHandle
+from .parameter_dict import ParameterDict
+from .summary import summarize
 
 __all__ = ["Block"]
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from core import autograd, initializer, symbol
-from core.device import Context, cpu, current_context
-from core.errors import MXNetError, UsageError
-from core.initializer import InitDesc, Uniform
-from core.ndarray import NDArray, arange, zeros
-from core.ndarray.np_shape import is_np_shape
-from core.symbol import Symbol
-from core.types import Shape, to_dtype
+from .. import autograd, initializer, symbol
+from ..device import Context, cpu, current_context
+from ..errors import MXNetError, UsageError
+from ..initializer import InitDesc, Uniform
+from ..ndarray import NDArray, arange, zeros
+from ..ndarray.np_shape import is_np_shape
+from ..symbol import Symbol
+from ..types import Shape, to_dtype
 
 if TYPE_CHECKING:
-    from core.gluon.trainer import Trainer
+    from .trainer import Trainer
 
 __all__ = ["DeferredInitializationError", "Parameter", "contexts_of", "is_shape_known"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.gluon.base_block import Block
-from core.gluon.base_parameter import DeferredInitializationError
-from core.gluon.hybrid_block import HybridBlock
-from core.gluon.symbol_block import SymbolBlock
+from .base_block import Block
+from .base_parameter import DeferredInitializationError
+from .hybrid_block import HybridBlock
+from .symbol_block import SymbolBlock
 
 __all__ = ["Block", "DeferredInitializationError", "HybridBlock", "SymbolBlock"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from core.errors import UsageError
-from core.gluon.base_parameter import Parameter
-from core.ndarray import NDArray, array
+from ..errors import UsageError
+from ..ndarray import NDArray, array
+from .base_parameter import Parameter
 
 __all__ = ["Constant"]
 

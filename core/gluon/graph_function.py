@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core import autograd
-from core.device import Context
-from core.executor import Executor
-from core.executor.sparse import gradient_storages
-from core.executor.trace import Graph
-from core.ndarray import NDArray
-from core.ndarray.sparse import zeros
-from core.symbol import Symbol
+from .. import autograd
+from ..device import Context
+from ..executor import Executor
+from ..executor.sparse import gradient_storages
+from ..executor.trace import Graph
+from ..ndarray import NDArray
+from ..ndarray.sparse import zeros
+from ..symbol import Symbol
 
 __all__ = ["ExecutorPool"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from core.errors import UsageError
+from ..errors import UsageError
 
 __all__ = ["HookHandle"]
 

@@ -6,15 +6,15 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from core import ndarray, symbol
-from core.errors import UsageError
-from core.gluon.base_block import Block
-from core.gluon.base_parameter import DeferredInitializationError, Parameter
-from core.gluon.nesting import Form, flatten, leaves, regroup
-from core.gluon.parameter_dict import ParameterDict
-from core.gluon.symbol_block import SymbolBlock
-from core.ndarray import NDArray
-from core.symbol import Symbol
+from .. import ndarray, symbol
+from ..errors import UsageError
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from .base_block import Block
+from .base_parameter import DeferredInitializationError, Parameter
+from .nesting import Form, flatten, leaves, regroup
+from .parameter_dict import ParameterDict
+from .symbol_block import SymbolBlock
 
 __all__ = ["HybridBlock"]
 

@@ -6,8 +6,8 @@ import math
 from numbers import Real
 from typing import Any
 
-from core.errors import UsageError
-from core.gluon.hybrid_block import HybridBlock
+from ..errors import UsageError
+from .hybrid_block import HybridBlock
 
 __all__ = [
     "CTCLoss",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from core.errors import UsageError
-from core.ndarray import NDArray
-from core.symbol import Symbol
+from ..errors import UsageError
+from ..ndarray import NDArray
+from ..symbol import Symbol
 
 __all__ = ["Form", "flatten", "leaves", "regroup"]
 

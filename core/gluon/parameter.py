@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.gluon.base_parameter import DeferredInitializationError, Parameter
-from core.gluon.constant import Constant
-from core.gluon.parameter_dict import ParameterDict
+from .base_parameter import DeferredInitializationError, Parameter
+from .constant import Constant
+from .parameter_dict import ParameterDict
 
 __all__ = ["Constant", "DeferredInitializationError", "Parameter", "ParameterDict"]

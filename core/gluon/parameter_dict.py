@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from core.device import Context
-from core.errors import UsageError, did_you_mean
-from core.gluon.base_parameter import Parameter
-from core.gluon.constant import Constant
-from core.initializer import Initializer, Uniform
-from core.ndarray import NDArray
-from core.ndarray import load as load_arrays
-from core.ndarray import save as save_arrays
+from ..device import Context
+from ..errors import UsageError, did_you_mean
+from ..initializer import Initializer, Uniform
+from ..ndarray import NDArray
+from ..ndarray import load as load_arrays
+from ..ndarray import save as save_arrays
+from .base_parameter import Parameter
+from .constant import Constant
 
 __all__ = ["ParameterDict"]
 

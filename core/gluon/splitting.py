@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from core.device import Context
-from core.ndarray import NDArray, array
+from ..device import Context
+from ..ndarray import NDArray, array
 
 __all__ = ["clip_global_norm", "split_and_load", "split_data"]
 

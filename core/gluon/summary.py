@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from core.errors import UsageError
-from core.ndarray import NDArray
+from ..errors import UsageError
+from ..ndarray import NDArray
 
 if TYPE_CHECKING:
-    from core.gluon.base_block import Block
+    from .base_block import Block
 
 __all__ = ["summarize"]
 

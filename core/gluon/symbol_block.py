@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from core import symbol as sym
-from core.checkpoint import save_checkpoint
-from core.device import Context
-from core.errors import UsageError
-from core.gluon.base_block import Block
-from core.gluon.base_parameter import Parameter, is_shape_known
-from core.gluon.graph_function import ExecutorPool
-from core.gluon.parameter_dict import ParameterDict
-from core.initializer import Uniform
-from core.ndarray import NDArray
-from core.symbol import Symbol
+from .. import symbol as sym
+from ..checkpoint import save_checkpoint
+from ..device import Context
+from ..errors import UsageError
+from ..initializer import Uniform
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from .base_block import Block
+from .base_parameter import Parameter, is_shape_known
+from .graph_function import ExecutorPool
+from .parameter_dict import ParameterDict
 
 __all__ = ["SymbolBlock"]
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from core import optimizer as opt
-from core.checkpoint import write_atomically
-from core.device import Context
-from core.errors import UsageError
-from core.gluon.base_parameter import Parameter
-from core.gluon.parameter_dict import ParameterDict
-from core.kvstore import KVStore, KVStoreBase, choose_kvstore, choose_sparse_kvstore
-from core.ndarray import NDArray
+from .. import optimizer as opt
+from ..checkpoint import write_atomically
+from ..device import Context
+from ..errors import UsageError
+from ..kvstore import KVStore, KVStoreBase, choose_kvstore, choose_sparse_kvstore
+from ..ndarray import NDArray
+from .base_parameter import Parameter
+from .parameter_dict import ParameterDict
 
 __all__ = ["Trainer"]
 

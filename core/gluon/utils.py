@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.gluon.hooks import HookHandle
-from core.gluon.splitting import clip_global_norm, split_and_load, split_data
+from .hooks import HookHandle
+from .splitting import clip_global_norm, split_and_load, split_data
 
 __all__ = ["HookHandle", "clip_global_norm", "split_and_load", "split_data"]

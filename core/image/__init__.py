@@ -6,10 +6,10 @@ Pixels are those of OpenCV 3.4 (see ``core.pixels``). What happens by chance dra
 
 from __future__ import annotations
 
-from core.image import detection, image
-from core.image import detection as det
-from core.image.detection import *  # noqa: F403 - all that MXNet has under that path
-from core.image.image import *  # noqa: F403 - all that MXNet has under that path
+from . import detection, image
+from . import detection as det
+from .detection import *  # noqa: F403 - all that MXNet has under that path
+from .image import *  # noqa: F403 - all that MXNet has under that path
 
 __all__ = ["det", "detection", "image"]
 __all__ += detection.__all__

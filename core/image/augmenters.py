@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from core.image.cropping import (
+from ..ndarray import NDArray, flip
+from .cropping import (
     center_crop,
     random_crop,
     random_size_crop,
     renamed_area,
     resize_short,
 )
-from core.image.reading import choose_interpolation, imresize
-from core.ndarray import NDArray, flip
+from .reading import choose_interpolation, imresize
 
 __all__ = [
     "Augmenter",

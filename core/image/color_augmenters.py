@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from core.image.augmenters import Augmenter, RandomOrderAug
-from core.ndarray import NDArray, array, dot
-from core.ndarray import sum as sum_of
+from ..ndarray import NDArray, array, dot
+from ..ndarray import sum as sum_of
+from .augmenters import Augmenter, RandomOrderAug
 
 __all__ = [
     "BrightnessJitterAug",

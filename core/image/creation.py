@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import UsageError
-from core.image.augmenters import (
+from ..errors import UsageError
+from ..ndarray import NDArray
+from .augmenters import (
     Augmenter,
     CastAug,
     CenterCropAug,
@@ -17,14 +18,13 @@ from core.image.augmenters import (
     RandomSizedCropAug,
     ResizeAug,
 )
-from core.image.color_augmenters import (
+from .color_augmenters import (
     ColorJitterAug,
     ColorNormalizeAug,
     HueJitterAug,
     LightingAug,
     RandomGrayAug,
 )
-from core.ndarray import NDArray
 
 __all__ = ["CreateAugmenter", "color_augmenters", "per_channel"]
 

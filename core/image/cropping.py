@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import UsageError
-from core.image.reading import choose_interpolation, imresize
-from core.ndarray import NDArray
+from ..errors import UsageError
+from ..ndarray import NDArray
+from .reading import choose_interpolation, imresize
 
 __all__ = [
     "center_crop",

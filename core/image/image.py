@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.image.augmenters import (
+from .augmenters import (
     Augmenter,
     CastAug,
     CenterCropAug,
@@ -14,7 +14,7 @@ from core.image.augmenters import (
     ResizeAug,
     SequentialAug,
 )
-from core.image.color_augmenters import (
+from .color_augmenters import (
     BrightnessJitterAug,
     ColorJitterAug,
     ColorNormalizeAug,
@@ -25,8 +25,8 @@ from core.image.color_augmenters import (
     SaturationJitterAug,
     color_normalize,
 )
-from core.image.creation import CreateAugmenter
-from core.image.cropping import (
+from .creation import CreateAugmenter
+from .cropping import (
     center_crop,
     fixed_crop,
     random_crop,
@@ -34,9 +34,9 @@ from core.image.cropping import (
     resize_short,
     scale_down,
 )
-from core.image.image_iter import ImageIter
-from core.image.reading import copyMakeBorder, imdecode, imread, imresize
-from core.image.rotation import imrotate, random_rotate
+from .image_iter import ImageIter
+from .reading import copyMakeBorder, imdecode, imread, imresize
+from .rotation import imrotate, random_rotate
 
 __all__ = [
     "Augmenter",

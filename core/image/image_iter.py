@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import FormatError, MXNetError, UsageError
-from core.image.creation import CreateAugmenter
-from core.image.reading import imdecode
-from core.io import DataBatch, DataIter
-from core.ndarray import NDArray, array, empty, transpose, zeros
-from core.recordio import MXIndexedRecordIO, MXRecordIO, unpack
+from ..errors import FormatError, MXNetError, UsageError
+from ..io import DataBatch, DataIter
+from ..ndarray import NDArray, array, empty, transpose, zeros
+from ..recordio import MXIndexedRecordIO, MXRecordIO, unpack
+from .creation import CreateAugmenter
+from .reading import imdecode
 
 __all__ = ["ImageIter"]
 

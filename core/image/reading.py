@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from core import pixels
-from core.errors import FormatError, MXNetError, ShapeError, UsageError
-from core.ndarray import NDArray, array
+from .. import pixels
+from ..errors import FormatError, MXNetError, ShapeError, UsageError
+from ..ndarray import NDArray, array
 
 __all__ = ["choose_interpolation", "copyMakeBorder", "imdecode", "imread", "imresize"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from core.ndarray import BilinearSampler, NDArray, array
+from ..ndarray import BilinearSampler, NDArray, array
 
 __all__ = ["imrotate", "random_rotate"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.io import io
-from core.io.io import *  # noqa: F403 - all that MXNet has under that path
+from . import io
+from .io import *  # noqa: F403 - all that MXNet has under that path
 
 __all__ = ["io"]
 __all__ += io.__all__

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from core import pixels
-from core.errors import UsageError, did_you_mean
+from .. import pixels
+from ..errors import UsageError, did_you_mean
 
 __all__ = ["Augmentation", "Colors", "Cropping", "Resizing", "Turning"]
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.errors import WrongType
-from core.ndarray import NDArray
-from core.types import Shape
+from ..errors import WrongType
+from ..ndarray import NDArray
+from ..types import Shape
 
 __all__ = ["DataBatch", "DataDesc"]
 

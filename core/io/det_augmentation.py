@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from core import pixels
-from core.errors import UsageError, did_you_mean
-from core.io.augmentation import Resizing
+from .. import pixels
+from ..errors import UsageError, did_you_mean
+from .augmentation import Resizing
 
 __all__ = ["DetAugmentation", "DetColors", "DetCropping", "Fitting"]
 

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from core.errors import ShapeError, UsageError
-from core.io.det_augmentation import DetAugmentation
-from core.io.image_record_iter import ImageRecordIter
-from core.io.normalization import Normalization
-from core.io.row_iter import Rows
+from ..errors import ShapeError, UsageError
+from .det_augmentation import DetAugmentation
+from .image_record_iter import ImageRecordIter
+from .normalization import Normalization
+from .row_iter import Rows
 
 __all__ = ["ImageDetRecordIter"]
 

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from core.errors import FormatError, ShapeError, UsageError
-from core.io.augmentation import Augmentation
-from core.io.normalization import Normalization, read_mean_image
-from core.io.row_iter import RowIter, Rows
-from core.ndarray import NDArray, array, save
-from core.pixels import decode
-from core.recordio import IRHeader, MXIndexedRecordIO, MXRecordIO, unpack
-from core.types import to_dtype
+from ..errors import FormatError, ShapeError, UsageError
+from ..ndarray import NDArray, array, save
+from ..pixels import decode
+from ..recordio import IRHeader, MXIndexedRecordIO, MXRecordIO, unpack
+from ..types import to_dtype
+from .augmentation import Augmentation
+from .normalization import Normalization, read_mean_image
+from .row_iter import RowIter, Rows
 
 __all__ = [
     "ImageRecordInt8Iter",

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from core.io.batch import DataBatch, DataDesc
-from core.io.image_det_record_iter import ImageDetRecordIter
-from core.io.image_record_iter import (
+from .batch import DataBatch, DataDesc
+from .image_det_record_iter import ImageDetRecordIter
+from .image_record_iter import (
     ImageRecordInt8Iter,
     ImageRecordIter,
     ImageRecordIter_v1,
     ImageRecordUInt8Iter,
     ImageRecordUInt8Iter_v1,
 )
-from core.io.iterator import DataIter, ResizeIter
-from core.io.mnist_iter import MNISTIter
-from core.io.ndarray_iter import NDArrayIter, _init_data
-from core.io.prefetching_iter import PrefetchingIter
-from core.io.row_iter import RowIter as MXDataIter
-from core.io.text_iter import CSVIter, LibSVMIter
+from .iterator import DataIter, ResizeIter
+from .mnist_iter import MNISTIter
+from .ndarray_iter import NDArrayIter, _init_data
+from .prefetching_iter import PrefetchingIter
+from .row_iter import RowIter as MXDataIter
+from .text_iter import CSVIter, LibSVMIter
 
 __all__ = [
     "CSVIter",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.io.batch import DataBatch, DataDesc
-from core.ndarray import NDArray
+from ..ndarray import NDArray
+from .batch import DataBatch, DataDesc
 
 __all__ = ["DataIter", "ResizeIter"]
 

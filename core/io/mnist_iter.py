@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import FormatError, MXNetError, ShapeError, UsageError
-from core.io.row_iter import RowIter, Rows
-from core.ndarray import NDArray, array
-from core.types import to_dtype
+from ..errors import FormatError, MXNetError, ShapeError, UsageError
+from ..ndarray import NDArray, array
+from ..types import to_dtype
+from .row_iter import RowIter, Rows
 
 __all__ = ["MNISTIter", "read_idx"]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import UsageError, WrongType
-from core.io.batch import DataBatch, DataDesc
-from core.io.iterator import DataIter
-from core.ndarray import NDArray, array, concatenate
+from ..errors import UsageError, WrongType
+from ..ndarray import NDArray, array, concatenate
+from .batch import DataBatch, DataDesc
+from .iterator import DataIter
 
 __all__ = ["NDArrayIter", "_init_data"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import FormatError, ShapeError
-from core.ndarray import load
-from core.types import Shape
+from ..errors import FormatError, ShapeError
+from ..ndarray import load
+from ..types import Shape
 
 __all__ = ["Normalization", "read_mean_image"]
 

@@ -7,10 +7,10 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.errors import UsageError
-from core.io.batch import DataBatch, DataDesc
-from core.io.iterator import DataIter
-from core.ndarray import NDArray
+from ..errors import UsageError
+from ..ndarray import NDArray
+from .batch import DataBatch, DataDesc
+from .iterator import DataIter
 
 __all__ = ["PrefetchingIter"]
 

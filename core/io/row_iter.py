@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import UsageError
-from core.io.batch import DataBatch, DataDesc
-from core.io.iterator import DataIter
-from core.ndarray import NDArray
+from ..errors import UsageError
+from ..ndarray import NDArray
+from .batch import DataBatch, DataDesc
+from .iterator import DataIter
 
 __all__ = ["RowIter"]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import FormatError, MXNetError, ShapeError, UsageError
-from core.io.row_iter import RowIter, Rows
-from core.ndarray import NDArray, array
-from core.ndarray.sparse import csr_matrix
-from core.types import Shape, shape_size, to_dtype
+from ..errors import FormatError, MXNetError, ShapeError, UsageError
+from ..ndarray import NDArray, array
+from ..ndarray.sparse import csr_matrix
+from ..types import Shape, shape_size, to_dtype
+from .row_iter import RowIter, Rows
 
 __all__ = ["CSVIter", "LibSVMIter"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core.kvstore import kvstore
-from core.kvstore.base import KVStoreBase, TestStore
-from core.kvstore.choice import choose_kvstore, choose_sparse_kvstore
-from core.kvstore.store import KVStore, create
+from . import kvstore
+from .base import KVStoreBase, TestStore
+from .choice import choose_kvstore, choose_sparse_kvstore
+from .store import KVStore, create
 
 __all__ = [
     "KVStore",

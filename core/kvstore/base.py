@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 
-from core.ndarray import NDArray
+from ..ndarray import NDArray
 
 __all__ = ["KVStoreBase", "TestStore"]
 

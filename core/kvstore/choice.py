@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from core.errors import UsageError
-from core.kvstore.base import KVStoreBase
-from core.kvstore.store import create
-from core.ndarray import NDArray
+from ..errors import UsageError
+from ..ndarray import NDArray
+from .base import KVStoreBase
+from .store import create
 
 __all__ = ["choose_kvstore", "choose_sparse_kvstore"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from core.backends import backend_of
-from core.errors import UsageError, did_you_mean
-from core.ndarray import NDArray
+from ..backends import backend_of
+from ..errors import UsageError, did_you_mean
+from ..ndarray import NDArray
 
 __all__ = ["TwoBitCompression", "make_compression"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.kvstore.base import KVStoreBase
-from core.kvstore.store import KVStore, create
+from .base import KVStoreBase
+from .store import KVStore, create
 
 __all__ = [
     "KVStore",

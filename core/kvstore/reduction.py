@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from core.device import Context
-from core.ndarray import NDArray
-from core.ndarray.sparse_array import RowSparseNDArray, add_row_sparse
+from ..device import Context
+from ..ndarray import NDArray
+from ..ndarray.sparse_array import RowSparseNDArray, add_row_sparse
 
 __all__ = ["add_up"]
 

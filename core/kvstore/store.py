@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from core import autograd
-from core.checkpoint import write_atomically
-from core.errors import UsageError, did_you_mean
-from core.kvstore.base import KVStoreBase
-from core.kvstore.compression import TwoBitCompression, make_compression
-from core.kvstore.reduction import add_up
-from core.ndarray import NDArray
-from core.ndarray.sparse_array import RowSparseNDArray
-from core.optimizer import Optimizer, get_updater
+from .. import autograd
+from ..checkpoint import write_atomically
+from ..errors import UsageError, did_you_mean
+from ..ndarray import NDArray
+from ..ndarray.sparse_array import RowSparseNDArray
+from ..optimizer import Optimizer, get_updater
+from .base import KVStoreBase
+from .compression import TwoBitCompression, make_compression
+from .reduction import add_up
 
 __all__ = ["KVStore", "create"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.metric.base import (
+from .base import (
     CompositeEvalMetric,
     EvalMetric,
     alias,
@@ -10,7 +10,7 @@ from core.metric.base import (
     create,
     register,
 )
-from core.metric.classification import (
+from .classification import (
     F1,
     MCC,
     PCC,
@@ -20,8 +20,8 @@ from core.metric.classification import (
     Perplexity,
     TopKAccuracy,
 )
-from core.metric.custom import CustomMetric, np
-from core.metric.regression import MAE, MSE, RMSE, Caffe, Loss, PearsonCorrelation, Torch
+from .custom import CustomMetric, np
+from .regression import MAE, MSE, RMSE, Caffe, Loss, PearsonCorrelation, Torch
 
 __all__ = [
     "F1",

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from core.errors import UsageError
-from core.ndarray import NDArray
-from core.registry import ClassRegistry
+from ..errors import UsageError
+from ..ndarray import NDArray
+from ..registry import ClassRegistry
 
 __all__ = ["CompositeEvalMetric", "EvalMetric", "alias", "check_label_shapes", "create", "register"]
 
@@ -165,7 +165,7 @@ alias = _registry.alias
 def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
     """Return a metric for a name, an instance, a function of (label, pred), or a list of these."""
     if callable(metric):
-        from core.metric.custom import CustomMetric
+        from .custom import CustomMetric
 
         return CustomMetric(metric, *args, **kwargs)
     if isinstance(metric, (list, tuple)):

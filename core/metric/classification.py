@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import UsageError
-from core.metric.base import EvalMetric, alias, check_label_shapes, register, to_host
+from ..errors import UsageError
+from .base import EvalMetric, alias, check_label_shapes, register, to_host
 
 __all__ = [
     "F1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from core.metric.base import EvalMetric, check_label_shapes, register, to_host
+from .base import EvalMetric, check_label_shapes, register, to_host
 
 __all__ = ["CustomMetric", "np"]
 

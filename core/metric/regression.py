@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from core.metric.base import EvalMetric, alias, check_label_shapes, register, to_host
+from .base import EvalMetric, alias, check_label_shapes, register, to_host
 
 __all__ = ["MAE", "MSE", "RMSE", "Caffe", "Loss", "PearsonCorrelation", "Torch"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.checkpoint import BatchEndParam, load_checkpoint, load_params, save_checkpoint
-from core.model.feed_forward import FeedForward
-from core.model.stores import (
+from ..checkpoint import BatchEndParam, load_checkpoint, load_params, save_checkpoint
+from .feed_forward import FeedForward
+from .stores import (
     _create_kvstore,
     _create_sparse_kvstore,
     _initialize_kvstore,

@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from core import metric as metrics
-from core import optimizer as opt
-from core.callback import LogValidationMetricsCallback
-from core.checkpoint import BatchEndParam, load_checkpoint, save_checkpoint
-from core.device import Context, cpu
-from core.errors import UsageError
-from core.executor import Executor
-from core.executor_manager import _check_arguments
-from core.initializer import Uniform
-from core.io import DataBatch, DataDesc, DataIter, NDArrayIter
-from core.model.stores import _multiple_callbacks
-from core.module import BaseModule, BucketingModule, Module
-from core.ndarray import NDArray, zeros
-from core.symbol import Symbol
+from .. import metric as metrics
+from .. import optimizer as opt
+from ..callback import LogValidationMetricsCallback
+from ..checkpoint import BatchEndParam, load_checkpoint, save_checkpoint
+from ..device import Context, cpu
+from ..errors import UsageError
+from ..executor import Executor
+from ..executor_manager import _check_arguments
+from ..initializer import Uniform
+from ..io import DataBatch, DataDesc, DataIter, NDArrayIter
+from ..module import BaseModule, BucketingModule, Module
+from ..ndarray import NDArray, zeros
+from ..symbol import Symbol
+from .stores import _multiple_callbacks
 
 __all__ = ["FeedForward"]
 

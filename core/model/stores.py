@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from core.kvstore import choose_kvstore, choose_sparse_kvstore
-from core.ndarray import NDArray
+from ..kvstore import choose_kvstore, choose_sparse_kvstore
+from ..ndarray import NDArray
 
 __all__ = [
     "_create_kvstore",

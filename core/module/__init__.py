@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from core.module.base_module import BaseModule
-from core.module.bucketing_module import BucketingModule
-from core.module.detection_module import DetectionModule, DetModule
-from core.module.executor_group import DataParallelExecutorGroup
-from core.module.lifecycle import Stage, StepState
-from core.module.module import Module
-from core.module.mutable_module import MutableModule
-from core.module.python_module import PythonLossModule, PythonModule
-from core.module.sequential_module import SequentialModule
+from .base_module import BaseModule
+from .bucketing_module import BucketingModule
+from .detection_module import DetectionModule, DetModule
+from .executor_group import DataParallelExecutorGroup
+from .lifecycle import Stage, StepState
+from .module import Module
+from .mutable_module import MutableModule
+from .python_module import PythonLossModule, PythonModule
+from .sequential_module import SequentialModule
 
 __all__ = [
     "BaseModule",

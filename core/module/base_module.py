@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from core import metric as metrics
-from core.checkpoint import BatchEndParam
-from core.errors import UsageError
-from core.initializer import Uniform
-from core.io import DataBatch, DataDesc
-from core.module.lifecycle import Stage, require_stage
-from core.ndarray import NDArray, concatenate
-from core.ndarray import load as load_arrays
-from core.ndarray import save as save_arrays
-from core.symbol import Symbol
+from .. import metric as metrics
+from ..checkpoint import BatchEndParam
+from ..errors import UsageError
+from ..initializer import Uniform
+from ..io import DataBatch, DataDesc
+from ..ndarray import NDArray, concatenate
+from ..ndarray import load as load_arrays
+from ..ndarray import save as save_arrays
+from ..symbol import Symbol
+from .lifecycle import Stage, require_stage
 
 __all__ = ["BaseModule", "describe"]
 
@@ -467,7 +467,7 @@ def _as_metric(eval_metric: Any) -> metrics.EvalMetric:
 
 
 def _as_ndarray(value: Any) -> NDArray:
-    from core.ndarray import array
+    from ..ndarray import array
 
     return value if isinstance(value, NDArray) else array(value)
 

@@ -10,20 +10,20 @@ from typing import Any, Self
 
 import numpy as np
 
-from core.checkpoint import load_params
-from core.device import Context, current_context
-from core.errors import StageError, UsageError
-from core.garbage import collector_paused
-from core.initializer import Uniform
-from core.io import DataDesc
-from core.module.base_module import BaseModule, Params
-from core.module.lifecycle import Stage, require_stage
-from core.module.module import Module
-from core.ndarray import NDArray, array
-from core.ndarray import load as load_arrays
-from core.ndarray import save as save_arrays
-from core.symbol import Symbol
-from core.symbol import load as load_symbol
+from ..checkpoint import load_params
+from ..device import Context, current_context
+from ..errors import StageError, UsageError
+from ..garbage import collector_paused
+from ..initializer import Uniform
+from ..io import DataDesc
+from ..ndarray import NDArray, array
+from ..ndarray import load as load_arrays
+from ..ndarray import save as save_arrays
+from ..symbol import Symbol
+from ..symbol import load as load_symbol
+from .base_module import BaseModule, Params
+from .lifecycle import Stage, require_stage
+from .module import Module
 
 __all__ = ["BucketingModule"]
 

@@ -6,13 +6,13 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from core.device import Context
-from core.errors import ShapeError, UsageError
-from core.initializer import InitDesc
-from core.io import DataDesc
-from core.ndarray import NDArray
-from core.ops.storage import DECLARED_STORAGE
-from core.symbol import Symbol
+from ..device import Context
+from ..errors import ShapeError, UsageError
+from ..initializer import InitDesc
+from ..io import DataDesc
+from ..ndarray import NDArray
+from ..ops.storage import DECLARED_STORAGE
+from ..symbol import Symbol
 
 __all__ = [
     "check_input_names",

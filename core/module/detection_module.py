@@ -6,14 +6,14 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from core import profiler
-from core.checkpoint import BatchEndParam, load_checkpoint
-from core.device import Context
-from core.metric import EvalMetric
-from core.module.base_module import as_list
-from core.module.module import Module
-from core.module.mutable_module import names_containing
-from core.symbol import Symbol
+from .. import profiler
+from ..checkpoint import BatchEndParam, load_checkpoint
+from ..device import Context
+from ..metric import EvalMetric
+from ..symbol import Symbol
+from .base_module import as_list
+from .module import Module
+from .mutable_module import names_containing
 
 __all__ = ["DetModule", "DetectionModule"]
 

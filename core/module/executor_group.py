@@ -6,11 +6,11 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from core.device import Context
-from core.module.base_module import describe
-from core.module.checks import group_contexts
-from core.module.group import ExecutorGroup, GroupSpec
-from core.symbol import Symbol
+from ..device import Context
+from ..symbol import Symbol
+from .base_module import describe
+from .checks import group_contexts
+from .group import ExecutorGroup, GroupSpec
 
 __all__ = ["DataParallelExecutorGroup"]
 

@@ -8,21 +8,21 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from core.backends import backend_of
-from core.device import Context
-from core.errors import ShapeError, UsageError
-from core.executor import bind
-from core.executor.allocate import resized, zeros
-from core.executor.sparse import declared_storages
-from core.executor.trace import Graph
-from core.io import DataDesc
-from core.module.group_names import GroupNames
-from core.module.parameters import DeviceParameters
-from core.ndarray import NDArray, concatenate
-from core.symbol import Symbol
-from core.symbol.graph import Entry
-from core.symbol.infer import GraphSpecs, infer_graph
-from core.types import DType, Shape, shape_size, to_dtype
+from ..backends import backend_of
+from ..device import Context
+from ..errors import ShapeError, UsageError
+from ..executor import bind
+from ..executor.allocate import resized, zeros
+from ..executor.sparse import declared_storages
+from ..executor.trace import Graph
+from ..io import DataDesc
+from ..ndarray import NDArray, concatenate
+from ..symbol import Symbol
+from ..symbol.graph import Entry
+from ..symbol.infer import GraphSpecs, infer_graph
+from ..types import DType, Shape, shape_size, to_dtype
+from .group_names import GroupNames
+from .parameters import DeviceParameters
 
 __all__ = ["ExecutorGroup", "GroupSpec", "split_batch"]
 

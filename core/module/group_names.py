@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from core.device import Context
-from core.io import DataDesc
-from core.ndarray import NDArray
-from core.symbol import Symbol
+from ..device import Context
+from ..io import DataDesc
+from ..ndarray import NDArray
+from ..symbol import Symbol
 
 if TYPE_CHECKING:
-    from core.module.group import GroupSpec
+    from .group import GroupSpec
 
 __all__ = ["GroupNames"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from core.initializer import InitDesc
-from core.module.checks import fill_parameter, storage_type
-from core.module.group import ExecutorGroup
-from core.ndarray import NDArray, zeros
+from ..initializer import InitDesc
+from ..ndarray import NDArray, zeros
+from .checks import fill_parameter, storage_type
+from .group import ExecutorGroup
 
 __all__ = ["HostParameters"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from core.errors import StageError
+from ..errors import StageError
 
 __all__ = ["Stage", "StepState", "require_stage"]
 

@@ -8,23 +8,23 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from core.checkpoint import load_checkpoint, save_checkpoint
-from core.device import Context, current_context
-from core.errors import StageError, UsageError
-from core.initializer import Uniform
-from core.io import DataDesc
-from core.kvstore import KVStore
-from core.module.base_module import BaseModule, Params
-from core.module.checks import check_input_names, group_contexts
-from core.module.group import ExecutorGroup, GroupSpec
-from core.module.host_parameters import HostParameters
-from core.module.lifecycle import Stage, StepState, require_stage
-from core.module.private_names import PrivateNames
-from core.module.shapes import describe_inputs, other_shapes, shape_key
-from core.module.updating import GroupUpdater
-from core.ndarray import NDArray
-from core.optimizer import Optimizer
-from core.symbol import Symbol
+from ..checkpoint import load_checkpoint, save_checkpoint
+from ..device import Context, current_context
+from ..errors import StageError, UsageError
+from ..initializer import Uniform
+from ..io import DataDesc
+from ..kvstore import KVStore
+from ..ndarray import NDArray
+from ..optimizer import Optimizer
+from ..symbol import Symbol
+from .base_module import BaseModule, Params
+from .checks import check_input_names, group_contexts
+from .group import ExecutorGroup, GroupSpec
+from .host_parameters import HostParameters
+from .lifecycle import Stage, StepState, require_stage
+from .private_names import PrivateNames
+from .shapes import describe_inputs, other_shapes, shape_key
+from .updating import GroupUpdater
 
 __all__ = ["Module"]
 

@@ -6,13 +6,13 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.device import Context
-from core.errors import UsageError
-from core.io import DataDesc
-from core.module.base_module import describe
-from core.module.module import Module
-from core.symbol import Symbol
-from core.types import Shape
+from ..device import Context
+from ..errors import UsageError
+from ..io import DataDesc
+from ..symbol import Symbol
+from ..types import Shape
+from .base_module import describe
+from .module import Module
 
 __all__ = ["MutableModule", "names_containing"]
 

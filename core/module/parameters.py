@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from core.device import Context
-from core.executor.flat import FlatBuffer
-from core.ndarray import NDArray, RowSparseNDArray
-from core.ndarray.sparse import zeros
-from core.types import DType, Shape
+from ..device import Context
+from ..executor.flat import FlatBuffer
+from ..ndarray import NDArray, RowSparseNDArray
+from ..ndarray.sparse import zeros
+from ..types import DType, Shape
 
 __all__ = ["DeviceParameters"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from core.kvstore import KVStore
-from core.module.group import ExecutorGroup
-from core.module.lifecycle import Stage, require_stage
-from core.module.updating import GroupUpdater
-from core.optimizer import Optimizer
+from ..kvstore import KVStore
+from ..optimizer import Optimizer
+from .group import ExecutorGroup
+from .lifecycle import Stage, require_stage
+from .updating import GroupUpdater
 
 __all__ = ["ModuleParts"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from core.io import DataDesc
-from core.kvstore import KVStore
-from core.module.host_parameters import HostParameters
-from core.module.parts import ModuleParts
-from core.ndarray import NDArray
-from core.optimizer import Optimizer, Updater
+from ..io import DataDesc
+from ..kvstore import KVStore
+from ..ndarray import NDArray
+from ..optimizer import Optimizer, Updater
+from .host_parameters import HostParameters
+from .parts import ModuleParts
 
 __all__ = ["PrivateNames"]
 

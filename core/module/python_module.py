@@ -6,11 +6,11 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from core.errors import UsageError
-from core.initializer import Uniform
-from core.io import DataDesc
-from core.module.base_module import BaseModule, Params, describe
-from core.ndarray import NDArray, array
+from ..errors import UsageError
+from ..initializer import Uniform
+from ..io import DataDesc
+from ..ndarray import NDArray, array
+from .base_module import BaseModule, Params, describe
 
 __all__ = ["PythonLossModule", "PythonModule"]
 

@@ -7,12 +7,12 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from core.errors import UsageError
-from core.initializer import Uniform
-from core.io import DataDesc
-from core.module.base_module import BaseModule, Params, describe
-from core.module.lifecycle import Stage, require_stage
-from core.ndarray import NDArray
+from ..errors import UsageError
+from ..initializer import Uniform
+from ..io import DataDesc
+from ..ndarray import NDArray
+from .base_module import BaseModule, Params, describe
+from .lifecycle import Stage, require_stage
 
 __all__ = ["SequentialModule"]
 

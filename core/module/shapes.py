@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from core.errors import ShapeError
-from core.io import DataDesc
-from core.module.base_module import describe
-from core.module.checks import check_names_match
-from core.module.group import ExecutorGroup
+from ..errors import ShapeError
+from ..io import DataDesc
+from .base_module import describe
+from .checks import check_names_match
+from .group import ExecutorGroup
 
 if TYPE_CHECKING:
-    from core.module.module import Module
+    from .module import Module
 
 __all__ = ["describe_inputs", "other_shapes", "shape_key"]
 

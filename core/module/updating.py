@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from core import kvstore as kv
-from core import optimizer as opt
-from core.checkpoint import copy_states, write_atomically, write_states
-from core.errors import UsageError, did_you_mean
-from core.module.group import ExecutorGroup
-from core.ndarray import NDArray
-from core.profiler.recorder import span
+from .. import kvstore as kv
+from .. import optimizer as opt
+from ..checkpoint import copy_states, write_atomically, write_states
+from ..errors import UsageError, did_you_mean
+from ..ndarray import NDArray
+from ..profiler.recorder import span
+from .group import ExecutorGroup
 
 __all__ = ["GroupUpdater"]
 

@@ -5,23 +5,23 @@ Besides what is listed here, every operator is a function of this module, made w
 
 from __future__ import annotations
 
-from core.backends import backend_of, gpu_count
-from core.device import Context
-from core.ndarray import _internal as _internal
-from core.ndarray import contrib, image, linalg, ndarray, op, random, sparse
-from core.ndarray.array import invoke
-from core.ndarray.cached_op import CachedOp
-from core.ndarray.creation import array
-from core.ndarray.functions import make_function
-from core.ndarray.ndarray import *  # noqa: F403 - all that MXNet has under that path
-from core.ndarray.serialization import load, load_frombuffer, save
-from core.ndarray.sparse_array import (
+from ..backends import backend_of, gpu_count
+from ..device import Context
+from ..ops.namespace import PUBLIC, OperatorNamespace
+from . import _internal as _internal
+from . import contrib, image, linalg, ndarray, op, random, sparse
+from .array import invoke
+from .cached_op import CachedOp
+from .creation import array
+from .functions import make_function
+from .ndarray import *  # noqa: F403 - all that MXNet has under that path
+from .serialization import load, load_frombuffer, save
+from .sparse_array import (
     BaseSparseNDArray,
     CSRNDArray,
     RowSparseNDArray,
     cast_storage,
 )
-from core.ops.namespace import PUBLIC, OperatorNamespace
 
 __all__ = [
     "BaseSparseNDArray",

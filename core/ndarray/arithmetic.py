@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from core.ndarray.array import NDArray
+    from .array import NDArray
 
 __all__ = ["Arithmetic"]
 

@@ -8,24 +8,24 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from core.backends import backend_of
-from core.backends.kernels import Version
-from core.device import Context, current_context
-from core.errors import FormatError, MXNetError, ShapeError
-from core.ndarray.arithmetic import Arithmetic
-from core.ndarray.execute import operator_of
-from core.ndarray.imperative import apply, check_not_recorded, differentiate, parse_context
-from core.ndarray.methods import OperatorMethods
-from core.ndarray.nodes import CopyNode
-from core.ndarray.shaping import Shaping
-from core.ndarray.stored import StoredArray, decode_array, encode_array, host_context
-from core.ndarray.subscript import Subscript
-from core.ndarray.tape import Entry, Origin, Variable, live, mode
-from core.ops import Operator, get_operator
-from core.ops.attributes import attribute_fields
-from core.ops.signature import order_inputs, split_arguments
-from core.ops.storage import output_storage
-from core.types import Array, Shape, shape_size, to_dtype
+from ..backends import backend_of
+from ..backends.kernels import Version
+from ..device import Context, current_context
+from ..errors import FormatError, MXNetError, ShapeError
+from ..ops import Operator, get_operator
+from ..ops.attributes import attribute_fields
+from ..ops.signature import order_inputs, split_arguments
+from ..ops.storage import output_storage
+from ..types import Array, Shape, shape_size, to_dtype
+from .arithmetic import Arithmetic
+from .execute import operator_of
+from .imperative import apply, check_not_recorded, differentiate, parse_context
+from .methods import OperatorMethods
+from .nodes import CopyNode
+from .shaping import Shaping
+from .stored import StoredArray, decode_array, encode_array, host_context
+from .subscript import Subscript
+from .tape import Entry, Origin, Variable, live, mode
 
 __all__ = ["NDArray", "call_operator", "invoke", "mark_variable"]
 
@@ -250,7 +250,7 @@ class NDArray(Arithmetic, Shaping, Subscript, OperatorMethods):
 
     def tostype(self, stype: str) -> NDArray:
         """Return a copy in another storage type (``default``, ``row_sparse``, ``csr``)."""
-        from core.ndarray.sparse_array import cast_storage
+        from .sparse_array import cast_storage
 
         return cast_storage(self, stype)
 

@@ -7,12 +7,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from core.device import Context
-from core.errors import FormatError, MXNetError
-from core.ndarray.serialization import read_entries
-from core.ndarray.sparse_array import STORAGE_CLASSES
-from core.ndarray.stored import Source, StoredArray, read_array
-from core.types import Shape
+from ..device import Context
+from ..errors import FormatError, MXNetError
+from ..types import Shape
+from .serialization import read_entries
+from .sparse_array import STORAGE_CLASSES
+from .stored import Source, StoredArray, read_array
 
 __all__ = ["ArrayFile"]
 

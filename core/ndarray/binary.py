@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from core.ndarray.array import NDArray, invoke
-from core.ndarray.execute import operator_of
+from .array import NDArray, invoke
+from .execute import operator_of
 
 __all__ = [
     "add",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from core.device import Context
-from core.errors import MXNetError
-from core.ndarray.array import NDArray, invoke
+from ..device import Context
+from ..errors import MXNetError
+from .array import NDArray, invoke
 
 __all__ = ["CachedOp"]
 

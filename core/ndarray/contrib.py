@@ -7,10 +7,11 @@ from typing import cast
 
 import numpy as np
 
-from core.device import Context, current_context
-from core.errors import MXNetError
-from core.ndarray.array import NDArray
-from core.ndarray.contrib_updates import (
+from ..device import Context, current_context
+from ..errors import MXNetError
+from ..ops.namespace import OperatorNamespace
+from .array import NDArray
+from .contrib_updates import (
     adamw_update,
     mp_adamw_update,
     multi_adamw_update,
@@ -18,14 +19,13 @@ from core.ndarray.contrib_updates import (
     multi_mp_adamw_update,
     multi_mp_lamb_update,
 )
-from core.ndarray.control_flow import cond, foreach, while_loop
-from core.ndarray.creation import array
-from core.ndarray.functions import make_function
-from core.ndarray.np_shape import is_np_shape
-from core.ndarray.random import uniform
-from core.ndarray.sparse_array import CSRNDArray
-from core.ndarray.zipfian import counted
-from core.ops.namespace import OperatorNamespace
+from .control_flow import cond, foreach, while_loop
+from .creation import array
+from .functions import make_function
+from .np_shape import is_np_shape
+from .random import uniform
+from .sparse_array import CSRNDArray
+from .zipfian import counted
 
 __all__ = [
     "adamw_update",

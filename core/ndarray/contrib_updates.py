@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from core.ndarray import _internal
-from core.ndarray.array import NDArray
-from core.ndarray.creation import array
+from . import _internal
+from .array import NDArray
+from .creation import array
 
 __all__ = [
     "adamw_update",

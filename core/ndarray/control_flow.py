@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from core.ndarray.array import NDArray
-from core.ndarray.creation import zeros
-from core.ndarray.functions import make_function
-from core.ops import get_operator
+from ..ops import get_operator
+from .array import NDArray
+from .creation import zeros
+from .functions import make_function
 
 __all__ = ["cond", "foreach", "while_loop"]
 

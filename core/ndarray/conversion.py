@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from core.types import DType
+from ..types import DType
 
 __all__ = ["host_array"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from core.device import Context
-from core.ndarray.array import NDArray
-from core.ndarray.creation import array
+from ..device import Context
+from .array import NDArray
+from .creation import array
 
 __all__ = ["histogram", "onehot_encode"]
 

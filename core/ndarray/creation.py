@@ -8,16 +8,16 @@ from typing import Any, cast
 
 import numpy as np
 
-from core.backends import backend_of
-from core.device import Context, current_context
-from core.errors import MXNetError, ShapeError
-from core.ndarray.array import NDArray, invoke
-from core.ndarray.conversion import host_array
-from core.ndarray.execute import operator_of
-from core.ndarray.np_shape import is_np_shape
-from core.ndarray.sparse_array import BaseSparseNDArray, sparse_zeros
-from core.profiler.recorder import operator_span
-from core.types import Shape, normalize_axis, to_dtype
+from ..backends import backend_of
+from ..device import Context, current_context
+from ..errors import MXNetError, ShapeError
+from ..profiler.recorder import operator_span
+from ..types import Shape, normalize_axis, to_dtype
+from .array import NDArray, invoke
+from .conversion import host_array
+from .execute import operator_of
+from .np_shape import is_np_shape
+from .sparse_array import BaseSparseNDArray, sparse_zeros
 
 __all__ = [
     "arange",

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from core.backends import backend_of
-from core.device import Context
-from core.ndarray.array import NDArray
+from ..backends import backend_of
+from ..device import Context
+from .array import NDArray
 
 __all__ = ["from_dlpack", "to_dlpack_for_read", "to_dlpack_for_write"]
 

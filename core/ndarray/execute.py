@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from core.backends import backend_of
-from core.device import Context
-from core.errors import MXNetError, ShapeError, TypeInferenceError
-from core.ndarray.np_shape import is_np_shape
-from core.ops import Operator, Run, make_operator
-from core.profiler.recorder import profiler
-from core.random import device_random
-from core.types import Array, DType, Shape, is_known, with_known_zeros, with_plain_zeros
+from ..backends import backend_of
+from ..device import Context
+from ..errors import MXNetError, ShapeError, TypeInferenceError
+from ..ops import Operator, Run, make_operator
+from ..profiler.recorder import profiler
+from ..random import device_random
+from ..types import Array, DType, Shape, is_known, with_known_zeros, with_plain_zeros
+from .np_shape import is_np_shape
 
 __all__ = ["execute", "forget_operators", "operator_of", "run_of"]
 

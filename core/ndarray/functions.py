@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from core.ndarray.array import call_operator
-from core.ops import Operator
-from core.ops.signature import operator_doc, operator_signature
+from ..ops import Operator
+from ..ops.signature import operator_doc, operator_signature
+from .array import call_operator
 
 __all__ = ["make_function"]
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from core.backends import backend_of
-from core.device import Context
-from core.errors import MXNetError, ShapeError
-from core.ndarray.execute import execute
-from core.ndarray.nodes import OperatorNode
-from core.ndarray.tape import NOT_RECORDED, Node, Step, Variable, live, mode, walk
-from core.ops import Operator
-from core.ops.rows import Rows
-from core.types import Array, shape_size
+from ..backends import backend_of
+from ..device import Context
+from ..errors import MXNetError, ShapeError
+from ..ops import Operator
+from ..ops.rows import Rows
+from ..types import Array, shape_size
+from .execute import execute
+from .nodes import OperatorNode
+from .tape import NOT_RECORDED, Node, Step, Variable, live, mode, walk
 
 if TYPE_CHECKING:
-    from core.ndarray.array import NDArray
+    from .array import NDArray
 
 __all__ = [
     "apply",
@@ -147,7 +147,7 @@ def numeric_step(node: Node, out_grads: Sequence[NDArray | None]) -> list[NDArra
 
 
 def _from_rows(rows: Rows, context: Context) -> NDArray:
-    from core.ndarray.sparse_array import RowSparseNDArray
+    from .sparse_array import RowSparseNDArray
 
     array = RowSparseNDArray.zeros(rows.shape, context, rows.dtype)
     array.take_rows(rows)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from core.types import Shape, shape_size
+from ..types import Shape, shape_size
 
 __all__ = ["Key", "covers", "is_integer", "is_one_stretch", "normalize_key", "sliced_shape"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.ndarray.functions import make_function
-from core.ops.namespace import OperatorNamespace
+from ..ops.namespace import OperatorNamespace
+from .functions import make_function
 
 _operators = OperatorNamespace(__name__, "_linalg_", make_function)
 __getattr__, __dir__ = _operators.get, _operators.names

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.ndarray.array import NDArray
-from core.ndarray.binary import (
+from .array import NDArray
+from .binary import (
     add,
     divide,
     equal,
@@ -23,8 +23,8 @@ from core.ndarray.binary import (
     subtract,
     true_divide,
 )
-from core.ndarray.counting import histogram, onehot_encode
-from core.ndarray.creation import (
+from .counting import histogram, onehot_encode
+from .creation import (
     arange,
     concatenate,
     empty,
@@ -37,7 +37,7 @@ from core.ndarray.creation import (
     split_v2,
     zeros,
 )
-from core.ndarray.dlpack import from_dlpack, to_dlpack_for_read, to_dlpack_for_write
+from .dlpack import from_dlpack, to_dlpack_for_read, to_dlpack_for_write
 
 __all__ = [
     "NDArray",

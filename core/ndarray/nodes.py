@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from core.backends import backend_of
-from core.device import Context
-from core.errors import MXNetError
-from core.ndarray.execute import run_of
-from core.ndarray.tape import Node, Origin, mode
-from core.ops import ALL, Operator
-from core.ops.rows import Rows
-from core.types import Array, DType, Shape
+from ..backends import backend_of
+from ..device import Context
+from ..errors import MXNetError
+from ..ops import ALL, Operator
+from ..ops.rows import Rows
+from ..types import Array, DType, Shape
+from .execute import run_of
+from .tape import Node, Origin, mode
 
 __all__ = ["CopyNode", "IndexNode", "OperatorNode"]
 

@@ -12,13 +12,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from core.device import Context
-from core.errors import UsageError
-from core.ndarray.array import NDArray, call_operator
-from core.ndarray.functions import make_function
-from core.ops import get_operator
-from core.ops.namespace import OperatorNamespace
-from core.random import get_state, seed, set_state
+from ..device import Context
+from ..errors import UsageError
+from ..ops import get_operator
+from ..ops.namespace import OperatorNamespace
+from ..random import get_state, seed, set_state
+from .array import NDArray, call_operator
+from .functions import make_function
 
 __all__ = [
     "exponential",

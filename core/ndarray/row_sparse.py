@@ -7,14 +7,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from core.backends import backend_of
-from core.device import Context
-from core.errors import MXNetError
-from core.ndarray.array import NDArray
-from core.ndarray.sparse_base import BaseSparseNDArray
-from core.ndarray.tape import mode
-from core.ops.rows import Rows, sum_rows
-from core.types import Array, DType, Shape
+from ..backends import backend_of
+from ..device import Context
+from ..errors import MXNetError
+from ..ops.rows import Rows, sum_rows
+from ..types import Array, DType, Shape
+from .array import NDArray
+from .sparse_base import BaseSparseNDArray
+from .tape import mode
 
 __all__ = ["RowSparseNDArray", "add_row_sparse"]
 

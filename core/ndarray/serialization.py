@@ -12,13 +12,13 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO, TypeVar
 
-from core.device import Context
-from core.errors import MXNetError
-from core.ndarray.array import NDArray
-from core.ndarray.files import atomic_write
-from core.ndarray.np_shape import is_np_shape
-from core.ndarray.sparse_array import STORAGE_CLASSES
-from core.ndarray.stored import Source, StoredArray, read_array, write_array
+from ..device import Context
+from ..errors import MXNetError
+from .array import NDArray
+from .files import atomic_write
+from .np_shape import is_np_shape
+from .sparse_array import STORAGE_CLASSES
+from .stored import Source, StoredArray, read_array, write_array
 
 __all__ = ["dumps", "load", "load_frombuffer", "read_entries", "read_list", "save", "write_list"]
 

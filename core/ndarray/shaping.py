@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from core.device import Context
-from core.errors import ShapeError
-from core.ndarray.execute import operator_of
-from core.ndarray.imperative import record
-from core.ndarray.tape import Entry
-from core.ops import Operator
-from core.types import Array, Shape, shape_size
+from ..device import Context
+from ..errors import ShapeError
+from ..ops import Operator
+from ..types import Array, Shape, shape_size
+from .execute import operator_of
+from .imperative import record
+from .tape import Entry
 
 if TYPE_CHECKING:
-    from core.backends.kernels import Version
-    from core.ndarray.array import NDArray
+    from ..backends.kernels import Version
+    from .array import NDArray
 
 __all__ = ["Shaping"]
 

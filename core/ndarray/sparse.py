@@ -6,21 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from core.backends import backend_of
-from core.device import Context, current_context
-from core.ndarray import creation
-from core.ndarray.array import NDArray
-from core.ndarray.binary import add, divide, multiply, subtract
-from core.ndarray.functions import make_function
-from core.ndarray.sparse_array import (
+from ..backends import backend_of
+from ..device import Context, current_context
+from ..ops.namespace import OperatorNamespace
+from ..types import Array, DType, Shape, to_dtype
+from . import creation
+from .array import NDArray
+from .binary import add, divide, multiply, subtract
+from .functions import make_function
+from .sparse_array import (
     BaseSparseNDArray,
     CSRNDArray,
     RowSparseNDArray,
     cast_storage,
     sparse_zeros,
 )
-from core.ops.namespace import OperatorNamespace
-from core.types import Array, DType, Shape, to_dtype
 
 __all__ = [
     "BaseSparseNDArray",

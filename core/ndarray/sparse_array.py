@@ -6,13 +6,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from core.backends import backend_of
-from core.device import Context, current_context
-from core.errors import MXNetError, UsageError
-from core.ndarray.array import NDArray
-from core.ndarray.row_sparse import RowSparseNDArray, add_row_sparse
-from core.ndarray.sparse_base import BaseSparseNDArray
-from core.types import Array, DType, Shape, to_dtype
+from ..backends import backend_of
+from ..device import Context, current_context
+from ..errors import MXNetError, UsageError
+from ..types import Array, DType, Shape, to_dtype
+from .array import NDArray
+from .row_sparse import RowSparseNDArray, add_row_sparse
+from .sparse_base import BaseSparseNDArray
 
 __all__ = [
     "STORAGE_CLASSES",

@@ -6,12 +6,12 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from core.backends import backend_of
-from core.device import Context
-from core.errors import FormatError, NotSupportedForSparseNDArray, ShapeError
-from core.ndarray.array import NDArray
-from core.ndarray.stored import StoredArray
-from core.types import Array, DType, Shape, to_dtype
+from ..backends import backend_of
+from ..device import Context
+from ..errors import FormatError, NotSupportedForSparseNDArray, ShapeError
+from ..types import Array, DType, Shape, to_dtype
+from .array import NDArray
+from .stored import StoredArray
 
 __all__ = ["BaseSparseNDArray"]
 

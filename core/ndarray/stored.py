@@ -24,9 +24,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from core.device import Context
-from core.errors import FormatError
-from core.types import DTYPE_NAMES, Shape, dtype_code, shape_size
+from ..device import Context
+from ..errors import FormatError
+from ..types import DTYPE_NAMES, Shape, dtype_code, shape_size
 
 __all__ = [
     "Source",

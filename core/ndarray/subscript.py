@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from core.backends import Backend, backend_of
-from core.device import Context
-from core.errors import MXNetError
-from core.ndarray.conversion import host_array
-from core.ndarray.imperative import check_not_recorded
-from core.ndarray.indexing import Key, covers, is_one_stretch, normalize_key, sliced_shape
-from core.ndarray.nodes import IndexNode
-from core.ndarray.tape import Entry, Origin, live, mode
-from core.types import Array, Shape, shape_size
+from ..backends import Backend, backend_of
+from ..device import Context
+from ..errors import MXNetError
+from ..types import Array, Shape, shape_size
+from .conversion import host_array
+from .imperative import check_not_recorded
+from .indexing import Key, covers, is_one_stretch, normalize_key, sliced_shape
+from .nodes import IndexNode
+from .tape import Entry, Origin, live, mode
 
 if TYPE_CHECKING:
-    from core.backends.kernels import Version
-    from core.ndarray.array import NDArray
+    from ..backends.kernels import Version
+    from .array import NDArray
 
 __all__ = ["Subscript"]
 

@@ -12,11 +12,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from core.device import Context
-from core.types import Array
+from ..device import Context
+from ..types import Array
 
 if TYPE_CHECKING:
-    from core.ndarray.array import NDArray
+    from .array import NDArray
 
 __all__ = [
     "NOT_RECORDED",

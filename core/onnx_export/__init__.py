@@ -6,7 +6,7 @@ what ONNX cannot say is a ``ConversionError`` that names the node, its operator 
 
 from __future__ import annotations
 
-from core.onnx_export import (
+from . import (
     constants,
     convolution,
     dense,
@@ -20,9 +20,9 @@ from core.onnx_export import (
     sequences,
     shaping,
 )
-from core.onnx_export.conversion import ConversionError
-from core.onnx_export.export import Export, export_onnx
-from core.onnx_export.graph import OPSET
+from .conversion import ConversionError
+from .export import Export, export_onnx
+from .graph import OPSET
 
 __all__ = ["OPSET", "ConversionError", "Export", "export_onnx"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.device import cpu
-from core.ndarray.execute import execute
-from core.onnx_export.conversion import Call, converts
-from core.ops.contrib.multibox import MultiBoxPrior
-from core.ops.identity import ShapeArray, SizeArray
-from core.ops.init import ArangeLike, Full, Ones, Zeros
+from ..device import cpu
+from ..ndarray.execute import execute
+from ..ops.contrib.multibox import MultiBoxPrior
+from ..ops.identity import ShapeArray, SizeArray
+from ..ops.init import ArangeLike, Full, Ones, Zeros
+from .conversion import Call, converts
 
 
 @converts(Zeros, Ones, Full)

@@ -11,10 +11,10 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from core.errors import MXNetError
-from core.onnx_export.graph import INT64, Graph, Tensor, onnx_type
-from core.ops import Operator
-from core.types import DType, Shape
+from ..errors import MXNetError
+from ..ops import Operator
+from ..types import DType, Shape
+from .graph import INT64, Graph, Tensor, onnx_type
 
 __all__ = ["Call", "ConversionError", "Converter", "converter_of", "converts", "inputs_read"]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from core.onnx_export.conversion import Call, converts
-from core.ops.conv import Convolution, Deconvolution
-from core.ops.pad import Pad, UpSampling
-from core.ops.resize import BilinearResize2D
-from core.ops.window import Window, is_channels_last
-from core.types import Shape
+from ..ops.conv import Convolution, Deconvolution
+from ..ops.pad import Pad, UpSampling
+from ..ops.resize import BilinearResize2D
+from ..ops.window import Window, is_channels_last
+from ..types import Shape
+from .conversion import Call, converts
 
 
 def channels_first(call: Call, name: str, rank: int) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from core.onnx_export.conversion import Call, converts
-from core.onnx_export.graph import Tensor
-from core.ops.dense import FullyConnected
-from core.ops.product import BatchDot, Dot
+from ..ops.dense import FullyConnected
+from ..ops.product import BatchDot, Dot
+from .conversion import Call, converts
+from .graph import Tensor
 
 
 @converts(FullyConnected)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from core.onnx_export.conversion import Call, converts
-from core.onnx_export.graph import Tensor
-from core.ops import get_operator
-from core.ops.activation import Activation, LeakyReLU
-from core.ops.elemwise import Broadcast, Elementwise, Reversed, Scalar, Unary
-from core.ops.elemwise_special import AddN, Clip, DivSqrtDim, HardSigmoid
-from core.ops.identity import Cast
-from core.ops.selection import Where
+from ..ops import get_operator
+from ..ops.activation import Activation, LeakyReLU
+from ..ops.elemwise import Broadcast, Elementwise, Reversed, Scalar, Unary
+from ..ops.elemwise_special import AddN, Clip, DivSqrtDim, HardSigmoid
+from ..ops.identity import Cast
+from ..ops.selection import Where
+from .conversion import Call, converts
+from .graph import Tensor
 
 _ACTIVATIONS = {
     "relu": "Relu",

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from core.device import cpu
-from core.errors import MXNetError
-from core.libinfo import __version__
-from core.ndarray.execute import execute
-from core.onnx_export.conversion import Call, ConversionError, converter_of, inputs_read
-from core.onnx_export.graph import Graph, Tensor
-from core.ops import Operator
-from core.symbol import Symbol
-from core.symbol.graph import Entry, Node, topological_order
-from core.symbol.infer import GraphSpecs, infer_graph
-from core.symbol.symbol import group
-from core.types import DType, Shape, is_known
+from ..device import cpu
+from ..errors import MXNetError
+from ..libinfo import __version__
+from ..ndarray.execute import execute
+from ..ops import Operator
+from ..symbol import Symbol
+from ..symbol.graph import Entry, Node, topological_order
+from ..symbol.infer import GraphSpecs, infer_graph
+from ..symbol.symbol import group
+from ..types import DType, Shape, is_known
+from .conversion import Call, ConversionError, converter_of, inputs_read
+from .graph import Graph, Tensor
 
 __all__ = ["Export", "export_onnx"]
 

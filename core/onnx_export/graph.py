@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from core.types import DType, Shape
+from ..types import DType, Shape
 
 __all__ = ["INT64", "OPSET", "Graph", "Tensor", "onnx_type"]
 

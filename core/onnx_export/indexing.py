@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.onnx_export.conversion import Call, converts
-from core.onnx_export.graph import INT64
-from core.ops.indexing import BatchTake, Embedding, GatherNd, OneHot, Pick, Take
+from ..ops.indexing import BatchTake, Embedding, GatherNd, OneHot, Pick, Take
+from .conversion import Call, converts
+from .graph import INT64
 
 
 @converts(Embedding)

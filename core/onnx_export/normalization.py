@@ -6,15 +6,15 @@ import math
 
 import numpy as np
 
-from core.onnx_export.conversion import Call, converts
-from core.ops.norm import (
+from ..ops.norm import (
     BatchNorm,
     BatchNormWithReLU,
     GroupNorm,
     InstanceNorm,
     LayerNorm,
 )
-from core.ops.norm_scale import LRN, L2Normalization
+from ..ops.norm_scale import LRN, L2Normalization
+from .conversion import Call, converts
 
 
 @converts(BatchNorm)

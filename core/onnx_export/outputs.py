@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from core.onnx_export.conversion import Call, converts
-from core.onnx_export.graph import INT64
-from core.ops.activation import SoftmaxActivation
-from core.ops.loss import SoftmaxOutput
-from core.ops.regression import LogisticRegressionOutput
-from core.ops.softmax import LogSoftmax, Softmax, Softmin
+from ..ops.activation import SoftmaxActivation
+from ..ops.loss import SoftmaxOutput
+from ..ops.regression import LogisticRegressionOutput
+from ..ops.softmax import LogSoftmax, Softmax, Softmin
+from .conversion import Call, converts
+from .graph import INT64
 
 
 @converts(SoftmaxOutput, reads=(0,))

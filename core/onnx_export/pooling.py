@@ -6,11 +6,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.onnx_export.conversion import Call, converts
-from core.onnx_export.convolution import channels_first, channels_last
-from core.ops.pool import Pooling
-from core.ops.resize import AdaptiveAvgPooling2D
-from core.ops.window import is_channels_last
+from ..ops.pool import Pooling
+from ..ops.resize import AdaptiveAvgPooling2D
+from ..ops.window import is_channels_last
+from .conversion import Call, converts
+from .convolution import channels_first, channels_last
 
 _GLOBAL = {"max": "GlobalMaxPool", "avg": "GlobalAveragePool"}
 

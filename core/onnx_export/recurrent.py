@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from core.onnx_export.conversion import Call, converts
-from core.onnx_export.graph import Tensor
-from core.ops.rnn import RNN
-from core.ops.rnn_layout import CellParameters, split_parameters
+from ..ops.rnn import RNN
+from ..ops.rnn_layout import CellParameters, split_parameters
+from .conversion import Call, converts
+from .graph import Tensor
 
 _KINDS = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN"}
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core.onnx_export.conversion import Call, converts
-from core.onnx_export.graph import Tensor
-from core.ops.ordering import Argsort, Sort, TopK
-from core.ops.reduce import ArgMax, ArgMaxChannel, ArgMin, Norm, NumpySum, Reduction
+from ..ops.ordering import Argsort, Sort, TopK
+from ..ops.reduce import ArgMax, ArgMaxChannel, ArgMin, Norm, NumpySum, Reduction
+from .conversion import Call, converts
+from .graph import Tensor
 
 _KINDS = {
     "sum": "ReduceSum",

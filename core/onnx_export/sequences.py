@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.onnx_export.conversion import Call, converts
-from core.onnx_export.graph import INT64
-from core.ops.sequence import SequenceLast, SequenceMask, SequenceReverse
+from ..ops.sequence import SequenceLast, SequenceMask, SequenceReverse
+from .conversion import Call, converts
+from .graph import INT64
 
 
 def _lengths(call: Call, steps: int) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from core.onnx_export.conversion import Call, converts
-from core.onnx_export.graph import Tensor
-from core.ops.broadcast import BroadcastAxis, BroadcastLike, BroadcastTo
-from core.ops.joining import Concat, Repeat, Stack, Tile
-from core.ops.slicing import Crop, Slice, SliceAxis, SliceChannel, SliceLike, SplitV2
-from core.ops.transpose import DepthToSpace, Reverse, SpaceToDepth, SwapAxis, Transpose
+from ..ops.broadcast import BroadcastAxis, BroadcastLike, BroadcastTo
+from ..ops.joining import Concat, Repeat, Stack, Tile
+from ..ops.slicing import Crop, Slice, SliceAxis, SliceChannel, SliceLike, SplitV2
+from ..ops.transpose import DepthToSpace, Reverse, SpaceToDepth, SwapAxis, Transpose
+from .conversion import Call, converts
+from .graph import Tensor
 
 
 @converts(Transpose, SwapAxis)

@@ -20,14 +20,14 @@ y = mx.sym.Custom(x, op_type="swish")
 
 from __future__ import annotations
 
-from core.operator.arguments import OperatorArguments, get_operator_arguments
-from core.operator.custom import (
+from .arguments import OperatorArguments, get_operator_arguments
+from .custom import (
     CustomOp,
     CustomOpProp,
     get_all_registered_operators,
     register,
 )
-from core.operator.python_op import NDArrayOp, NumpyOp, PythonOp
+from .python_op import NDArrayOp, NumpyOp, PythonOp
 
 __all__ = [
     "CustomOp",

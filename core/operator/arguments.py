@@ -7,10 +7,10 @@ import types
 import typing
 from typing import Any, NamedTuple
 
-from core.ops.attributes import attribute_fields, format_attribute
-from core.ops.registry import get_operator
-from core.ops.signature import argument_names
-from core.types import DType
+from ..ops.attributes import attribute_fields, format_attribute
+from ..ops.registry import get_operator
+from ..ops.signature import argument_names
+from ..types import DType
 
 __all__ = ["OperatorArguments", "get_operator_arguments"]
 

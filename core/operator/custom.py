@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from core import autograd
-from core.device import Context
-from core.errors import MXNetError, UsageError
-from core.ndarray import NDArray
-from core.ndarray.execute import forget_operators
-from core.ops.custom import Properties, register_custom, set_calls
-from core.ops.registry import registered_names
-from core.types import Array
+from .. import autograd
+from ..device import Context
+from ..errors import MXNetError, UsageError
+from ..ndarray import NDArray
+from ..ndarray.execute import forget_operators
+from ..ops.custom import Properties, register_custom, set_calls
+from ..ops.registry import registered_names
+from ..types import Array
 
 __all__ = ["CustomOp", "CustomOpProp", "get_all_registered_operators", "register"]
 

@@ -10,10 +10,10 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from core.ndarray import NDArray
-from core.operator.custom import CustomOp, CustomOpProp
-from core.ops.custom import register_custom
-from core.symbol import Symbol
+from ..ndarray import NDArray
+from ..ops.custom import register_custom
+from ..symbol import Symbol
+from .custom import CustomOp, CustomOpProp
 
 __all__ = ["NDArrayOp", "NumpyOp", "PythonOp"]
 

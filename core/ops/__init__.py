@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.ops import (
+from . import (
     activation,
     arrays,
     broadcast,
@@ -65,8 +65,8 @@ from core.ops import (
     updates_mixed,
     updates_rows,
 )
-from core.ops.operator import ALL, Operator, Reads, Run
-from core.ops.registry import (
+from .operator import ALL, Operator, Reads, Run
+from .registry import (
     canonical_names,
     get_operator,
     has_operator,

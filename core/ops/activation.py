@@ -6,15 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from core.errors import ShapeError
-from core.ops import special
-from core.ops.attributes import attribute
-from core.ops.elemwise_unary import sigmoid
-from core.ops.operator import Operator, Reads, Run
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import register
-from core.ops.softmax import write_softmax, write_softmax_gradient
-from core.types import Array, Shape
+from ..errors import ShapeError
+from ..types import Array, Shape
+from . import special
+from .attributes import attribute
+from .elemwise_unary import sigmoid
+from .operator import Operator, Reads, Run
+from .precision import wide_backward, wide_forward
+from .registry import register
+from .softmax import write_softmax, write_softmax_gradient
 
 __all__ = ["Activation", "LeakyReLU", "SoftmaxActivation"]
 

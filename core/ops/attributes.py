@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import AttributeValueError, TypeInferenceError, did_you_mean
-from core.ops.operator import Operator
-from core.types import to_dtype
+from ..errors import AttributeValueError, TypeInferenceError, did_you_mean
+from ..types import to_dtype
+from .operator import Operator
 
 __all__ = [
     "attribute",

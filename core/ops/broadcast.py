@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.broadcasting import sum_to
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import register
-from core.types import Array, DType, Shape, merge_dtypes, normalize_axis
+from ..errors import ShapeError
+from ..types import Array, DType, Shape, merge_dtypes, normalize_axis
+from .attributes import attribute
+from .broadcasting import sum_to
+from .operator import Operator, Reads, Run
+from .registry import register
 
 __all__ = ["BroadcastAxis", "BroadcastLike", "BroadcastTo"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.errors import ShapeError
-from core.ops.operator import Run
-from core.types import Array, DType, Shape, is_half
+from ..errors import ShapeError
+from ..types import Array, DType, Shape, is_half
+from .operator import Run
 
 __all__ = ["accumulator", "infer_broadcast", "sum_to"]
 

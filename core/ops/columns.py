@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from core.ops.operator import Run
-from core.ops.window import Window
-from core.types import Array, DType, Shape, shape_size
+from ..types import Array, DType, Shape, shape_size
+from .operator import Run
+from .window import Window
 
 __all__ = ["Correlation"]
 

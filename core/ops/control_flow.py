@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from core.errors import AttributeValueError
-from core.ops.attributes import attribute
-from core.ops.iteration import Loop, Return, bodies_of, random_position, repeat
-from core.ops.operator import ALL, Operator, Reads, Run
-from core.ops.registry import declares_attributes, register
-from core.ops.subgraph import Body, Dtypes, Knowledge, Shapes, Spec, Subgraph
-from core.types import Array, DType, Shape, is_floating, to_dtype
+from ..errors import AttributeValueError
+from ..types import Array, DType, Shape, is_floating, to_dtype
+from .attributes import attribute
+from .iteration import Loop, Return, bodies_of, random_position, repeat
+from .operator import ALL, Operator, Reads, Run
+from .registry import declares_attributes, register
+from .subgraph import Body, Dtypes, Knowledge, Shapes, Spec, Subgraph
 
 __all__ = ["Cond", "Foreach", "WhileLoop"]
 

@@ -7,13 +7,14 @@ import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from core.errors import AttributeValueError, ShapeError
-from core.ops.attributes import attribute
-from core.ops.columns import Correlation
-from core.ops.operator import Operator, Reads, Run
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import declares_attributes, register
-from core.ops.window import (
+from ..errors import AttributeValueError, ShapeError
+from ..types import Array, Shape
+from .attributes import attribute
+from .columns import Correlation
+from .operator import Operator, Reads, Run
+from .precision import wide_backward, wide_forward
+from .registry import declares_attributes, register
+from .window import (
     Window,
     channels_first,
     channels_last,
@@ -21,7 +22,6 @@ from core.ops.window import (
     check_window,
     is_channels_last,
 )
-from core.types import Array, Shape
 
 __all__ = ["Convolution", "ConvolutionAttributes", "ConvolutionV1", "Deconvolution"]
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.errors import AttributeValueError, ShapeError
-from core.ops.attributes import attribute
-from core.ops.lookup import check_range
-from core.ops.operator import ALL, Operator, Reads, Run
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import register
-from core.ops.softmax import write_softmax
-from core.types import Array, DType, Shape
+from ..errors import AttributeValueError, ShapeError
+from ..types import Array, DType, Shape
+from .attributes import attribute
+from .lookup import check_range
+from .operator import ALL, Operator, Reads, Run
+from .precision import wide_backward, wide_forward
+from .registry import register
+from .softmax import write_softmax
 
 __all__ = ["CTCLoss", "WarpCTC"]
 

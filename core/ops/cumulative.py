@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import register
-from core.types import Array, DType, Shape, normalize_axis, shape_size
+from ..types import Array, DType, Shape, normalize_axis, shape_size
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .registry import register
 
 __all__ = ["CumulativeSum"]
 

@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from core.errors import ShapeError, TypeInferenceError, UnknownOperator, did_you_mean
-from core.ops.attributes import attribute
-from core.ops.operator import ALL, Operator, Reads, Run
-from core.ops.registry import register
-from core.profiler.recorder import custom_operator
-from core.types import Array, DType, Shape, is_known, to_dtype
+from ..errors import ShapeError, TypeInferenceError, UnknownOperator, did_you_mean
+from ..profiler.recorder import custom_operator
+from ..types import Array, DType, Shape, is_known, to_dtype
+from .attributes import attribute
+from .operator import ALL, Operator, Reads, Run
+from .registry import register
 
 __all__ = ["Custom", "CustomCalls", "Properties", "custom_names", "register_custom", "set_calls"]
 

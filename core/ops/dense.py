@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import register
-from core.types import Array, Shape, merge_shapes, shape_size
+from ..errors import ShapeError
+from ..types import Array, Shape, merge_shapes, shape_size
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .precision import wide_backward, wide_forward
+from .registry import register
 
 __all__ = ["FullyConnected"]
 

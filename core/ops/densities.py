@@ -11,13 +11,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Run
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import declares_attributes, register
-from core.ops.special import digamma, gammaln
-from core.types import Array, Shape
+from ..errors import ShapeError
+from ..types import Array, Shape
+from .attributes import attribute
+from .operator import Operator, Run
+from .precision import wide_backward, wide_forward
+from .registry import declares_attributes, register
+from .special import digamma, gammaln
 
 __all__ = ["DENSITIES", "Density", "DirichletDensity"]
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import register
-from core.types import Array, Shape
+from ..errors import ShapeError
+from ..types import Array, Shape
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .registry import register
 
 __all__ = ["Dropout"]
 

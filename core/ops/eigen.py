@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.errors import ShapeError
-from core.ops.linalg import computed, turned
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import register
-from core.types import Array, Shape
+from ..errors import ShapeError
+from ..types import Array, Shape
+from .linalg import computed, turned
+from .operator import Operator, Reads, Run
+from .registry import register
 
 __all__ = ["Syevd"]
 

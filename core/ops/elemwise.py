@@ -14,14 +14,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from core.errors import TypeInferenceError
-from core.ops.attributes import attribute
-from core.ops.broadcasting import infer_broadcast, sum_to
-from core.ops.elemwise_binary import BINARY, BinaryRow, Slope
-from core.ops.elemwise_unary import UNARY, UnaryRow
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import declares_attributes, get_operator, register
-from core.types import Array, DType, Shape, is_floating, merge_dtypes
+from ..errors import TypeInferenceError
+from ..types import Array, DType, Shape, is_floating, merge_dtypes
+from .attributes import attribute
+from .broadcasting import infer_broadcast, sum_to
+from .elemwise_binary import BINARY, BinaryRow, Slope
+from .elemwise_unary import UNARY, UnaryRow
+from .operator import Operator, Reads, Run
+from .registry import declares_attributes, get_operator, register
 
 __all__ = ["Broadcast", "Elementwise", "Reversed", "Scalar", "Unary", "multiply_into"]
 

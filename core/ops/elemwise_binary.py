@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from core.ops.operator import Run
-from core.types import Array, is_floating
+from ..types import Array, is_floating
+from .operator import Run
 
 __all__ = ["BINARY", "BinaryRow", "Slope"]
 

@@ -12,9 +12,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from core.ops import special
-from core.ops.operator import Run
-from core.types import Array, is_floating, is_half
+from ..types import Array, is_floating, is_half
+from . import special
+from .operator import Run
 
 __all__ = ["UNARY", "UnaryRow", "sigmoid"]
 

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from core.errors import AttributeValueError, ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import register
-from core.types import Array, DType, Shape
+from ..errors import AttributeValueError, ShapeError
+from ..types import Array, DType, Shape
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .registry import register
 
 __all__ = ["Histogram"]
 

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import register
-from core.pixels import resize
-from core.types import Array, DType, Shape
+from ..errors import ShapeError
+from ..pixels import resize
+from ..types import Array, DType, Shape
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .registry import register
 
 __all__ = [
     "Crop",

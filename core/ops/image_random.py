@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from core.errors import AttributeValueError, ShapeError
-from core.ops.attributes import attribute
-from core.ops.image import check_image
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import declares_attributes, register
-from core.types import Array, Shape, is_floating
+from ..errors import AttributeValueError, ShapeError
+from ..types import Array, Shape, is_floating
+from .attributes import attribute
+from .image import check_image
+from .operator import Operator, Reads, Run
+from .registry import declares_attributes, register
 
 __all__ = [
     "AdjustLighting",

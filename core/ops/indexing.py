@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.lookup import add_at, axis_positions, read_at, row_positions, whole_indices, write_at
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import register
-from core.ops.rows import Rows
-from core.types import NO_ELEMENTS, Array, DType, Shape, merge_dtypes, normalize_axis, shape_size
+from ..errors import ShapeError
+from ..types import NO_ELEMENTS, Array, DType, Shape, merge_dtypes, normalize_axis, shape_size
+from .attributes import attribute
+from .lookup import add_at, axis_positions, read_at, row_positions, whole_indices, write_at
+from .operator import Operator, Reads, Run
+from .registry import register
+from .rows import Rows
 
 __all__ = [
     "BatchTake",

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.errors import AttributeValueError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import register
-from core.types import Array, DType, Shape, normalize_axis, shape_size
+from ..errors import AttributeValueError
+from ..types import Array, DType, Shape, normalize_axis, shape_size
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .registry import register
 
 __all__ = ["Arange", "ArangeLike", "Eye", "Full", "Linspace", "Ones", "Zeros"]
 

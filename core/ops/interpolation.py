@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from core.types import Array
+from ..types import Array
 
 __all__ = ["Neighbor", "neighbors"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from core.errors import StageError
-from core.ops.operator import Run
-from core.ops.subgraph import Bodies, Body, Tape
-from core.types import Array
+from ..errors import StageError
+from ..types import Array
+from .operator import Run
+from .subgraph import Bodies, Body, Tape
 
 __all__ = ["Loop", "Return", "bodies_of", "random_position", "repeat"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.broadcasting import accumulator
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import declares_attributes, register
-from core.types import Array, Shape, normalize_axis, shape_size
+from ..errors import ShapeError
+from ..types import Array, Shape, normalize_axis, shape_size
+from .attributes import attribute
+from .broadcasting import accumulator
+from .operator import Operator, Reads, Run
+from .registry import declares_attributes, register
 
 __all__ = ["Concat", "RNNParamConcat", "Repeat", "Stack", "Tile"]
 

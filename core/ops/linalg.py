@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import MXNetError, ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import declares_attributes, register
-from core.types import Array, Shape, normalize_axis
+from ..errors import MXNetError, ShapeError
+from ..types import Array, Shape, normalize_axis
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .registry import declares_attributes, register
 
 __all__ = [
     "Determinant",

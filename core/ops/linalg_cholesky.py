@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.ops.attributes import attribute
-from core.ops.linalg import Square, computed, inverse_of, turned
-from core.ops.operator import Reads, Run
-from core.ops.registry import register
-from core.types import Array
+from ..types import Array
+from .attributes import attribute
+from .linalg import Square, computed, inverse_of, turned
+from .operator import Reads, Run
+from .registry import register
 
 __all__ = ["Potrf", "Potri"]
 

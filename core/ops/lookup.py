@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import OutOfRange
-from core.ops.operator import Run
-from core.types import Array, Shape, shape_size
+from ..errors import OutOfRange
+from ..types import Array, Shape, shape_size
+from .operator import Run
 
 __all__ = [
     "add_at",

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import register
-from core.ops.softmax import positions, write_softmax
-from core.types import Array, DType, Shape, shape_size
+from ..errors import ShapeError
+from ..types import Array, DType, Shape, shape_size
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .precision import wide_backward, wide_forward
+from .registry import register
+from .softmax import positions, write_softmax
 
 __all__ = ["MakeLoss", "SVMOutput", "SoftmaxCrossEntropy", "SoftmaxOutput", "one_hot"]
 

@@ -12,9 +12,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from core.errors import did_you_mean
-from core.ops.operator import Operator
-from core.ops.registry import get_operator, has_operator, registered_names
+from ..errors import did_you_mean
+from .operator import Operator
+from .registry import get_operator, has_operator, registered_names
 
 __all__ = ["INTERNAL", "NUMPY_PREFIXES", "PREFIXES", "PUBLIC", "MakeFunction", "OperatorNamespace"]
 

@@ -8,19 +8,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import register
-from core.ops.standardize import (
+from ..errors import ShapeError
+from ..types import Array, DType, Shape, normalize_axis, shape_size
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .precision import wide_backward, wide_forward
+from .registry import register
+from .standardize import (
     center,
     copy_standardized,
     sums_for_backward,
     three_axes,
     write_data_gradient,
 )
-from core.types import Array, DType, Shape, normalize_axis, shape_size
 
 __all__ = [
     "BatchNorm",

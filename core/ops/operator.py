@@ -8,10 +8,10 @@ from typing import Any, ClassVar, TypeGuard, overload
 
 import numpy as np
 
-from core.errors import ShapeError, TypeInferenceError
-from core.ops.subgraph import Bodies, Subgraph
-from core.random import DeviceRandom
-from core.types import Array, DType, Shape, is_known, merge_dtypes, merge_shapes
+from ..errors import ShapeError, TypeInferenceError
+from ..random import DeviceRandom
+from ..types import Array, DType, Shape, is_known, merge_dtypes, merge_shapes
+from .subgraph import Bodies, Subgraph
 
 __all__ = ["ALL", "Operator", "Reads", "Run"]
 

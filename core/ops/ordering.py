@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.lookup import axis_positions, write_at
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import register
-from core.types import Array, DType, Shape, merge_dtypes, merge_shapes, normalize_axis, shape_size
+from ..errors import ShapeError
+from ..types import Array, DType, Shape, merge_dtypes, merge_shapes, normalize_axis, shape_size
+from .attributes import attribute
+from .lookup import axis_positions, write_at
+from .operator import Operator, Reads, Run
+from .registry import register
 
 __all__ = ["Argsort", "Sort", "TopK"]
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from core.errors import AttributeValueError, ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import make_operator, register
-from core.types import Array, Shape
+from ..errors import AttributeValueError, ShapeError
+from ..types import Array, Shape
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .registry import make_operator, register
 
 __all__ = ["Pad", "UpSampling"]
 

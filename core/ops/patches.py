@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.errors import AttributeValueError, ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import register
-from core.ops.window import Window, check_window
-from core.types import Array, Shape, is_known, shape_size
+from ..errors import AttributeValueError, ShapeError
+from ..types import Array, Shape, is_known, shape_size
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .registry import register
+from .window import Window, check_window
 
 __all__ = ["ColumnsToImage", "ImageToColumns"]
 

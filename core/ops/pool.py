@@ -11,13 +11,13 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from core.errors import AttributeValueError, ShapeError, TypeInferenceError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import declares_attributes, register
-from core.ops.window import check_layout, check_window, is_channels_last
-from core.types import Array, DType, Shape, is_floating, lowest
+from ..errors import AttributeValueError, ShapeError, TypeInferenceError
+from ..types import Array, DType, Shape, is_floating, lowest
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .precision import wide_backward, wide_forward
+from .registry import declares_attributes, register
+from .window import check_layout, check_window, is_channels_last
 
 __all__ = ["Pooling", "PoolingAttributes"]
 

@@ -6,14 +6,14 @@ import functools
 import itertools
 from collections.abc import Iterator, Sequence
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.pool import Pooling
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import make_operator, register
-from core.ops.window import check_window
-from core.types import Array, Shape
+from ..errors import ShapeError
+from ..types import Array, Shape
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .pool import Pooling
+from .precision import wide_backward, wide_forward
+from .registry import make_operator, register
+from .window import check_window
 
 __all__ = ["PoolingV1"]
 

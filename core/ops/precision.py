@@ -9,8 +9,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from core.ops.operator import Run
-from core.types import Array, is_half
+from ..types import Array, is_half
+from .operator import Run
 
 __all__ = ["wide_backward", "wide_forward"]
 

@@ -14,12 +14,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from core.errors import AttributeValueError, ShapeError
-from core.ops.attributes import attribute
-from core.ops.lookup import add_at, axis_positions, read_at
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import declares_attributes, register
-from core.types import Array, DType, Shape
+from ..errors import AttributeValueError, ShapeError
+from ..types import Array, DType, Shape
+from .attributes import attribute
+from .lookup import add_at, axis_positions, read_at
+from .operator import Operator, Reads, Run
+from .registry import declares_attributes, register
 
 __all__ = [
     "DISTRIBUTIONS",

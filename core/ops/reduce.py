@@ -11,13 +11,13 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from core.errors import MXNetError, ShapeError
-from core.ops.attributes import attribute
-from core.ops.broadcasting import accumulator
-from core.ops.operator import Operator, Reads, Run
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import declares_attributes, register
-from core.types import Array, DType, Shape, normalize_axis
+from ..errors import MXNetError, ShapeError
+from ..types import Array, DType, Shape, normalize_axis
+from .attributes import attribute
+from .broadcasting import accumulator
+from .operator import Operator, Reads, Run
+from .precision import wide_backward, wide_forward
+from .registry import declares_attributes, register
 
 __all__ = ["ArgMax", "ArgMaxChannel", "ArgMin", "Norm", "NumpySum", "Reduction"]
 

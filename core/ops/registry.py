@@ -7,10 +7,10 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
-from core.errors import AttributeValueError, UnknownOperator, did_you_mean
-from core.ops.attributes import attribute, parse_attributes
-from core.ops.operator import Operator
-from core.ops.subgraph import Subgraph
+from ..errors import AttributeValueError, UnknownOperator, did_you_mean
+from .attributes import attribute, parse_attributes
+from .operator import Operator
+from .subgraph import Subgraph
 
 __all__ = [
     "canonical_names",

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import register
-from core.types import Array, Shape, is_known, shape_size
+from ..errors import ShapeError
+from ..types import Array, Shape, is_known, shape_size
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .registry import register
 
 __all__ = ["LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput"]
 

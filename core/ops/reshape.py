@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.identity import PassThrough
-from core.ops.registry import register
-from core.types import MAX_RANK, DType, Shape, is_known, merge_dtypes, normalize_axis, shape_size
+from ..errors import ShapeError
+from ..types import MAX_RANK, DType, Shape, is_known, merge_dtypes, normalize_axis, shape_size
+from .attributes import attribute
+from .identity import PassThrough
+from .registry import register
 
 __all__ = [
     "ExpandDims",

@@ -9,12 +9,12 @@ import abc
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from core.errors import AttributeValueError, ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import register
-from core.types import Array, DType, Shape
+from ..errors import AttributeValueError, ShapeError
+from ..types import Array, DType, Shape
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .precision import wide_backward, wide_forward
+from .registry import register
 
 __all__ = ["AdaptiveAvgPooling2D", "BilinearResize2D"]
 

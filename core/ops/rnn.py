@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from core.errors import AttributeValueError, ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import register
-from core.ops.rnn_cells import CELLS
-from core.ops.rnn_layout import (
+from ..errors import AttributeValueError, ShapeError
+from ..types import Array, DType, Shape
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .precision import wide_backward, wide_forward
+from .registry import register
+from .rnn_cells import CELLS
+from .rnn_layout import (
     CellParameters,
     LayerReserve,
     ReserveLayout,
     parameter_size,
     split_parameters,
 )
-from core.ops.rnn_recurrence import CellArrays, CellGradients, Recurrence
-from core.ops.softmax import positions
-from core.types import Array, DType, Shape
+from .rnn_recurrence import CellArrays, CellGradients, Recurrence
+from .softmax import positions
 
 __all__ = ["RNN"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import abc
 from typing import ClassVar
 
-from core.ops.rnn_layout import CellParameters
-from core.ops.rnn_recurrence import CellArrays, CellGradients, Recurrence, rows_of
-from core.types import Array, DType
+from ..types import Array, DType
+from .rnn_layout import CellParameters
+from .rnn_recurrence import CellArrays, CellGradients, Recurrence, rows_of
 
 __all__ = ["CELLS"]
 

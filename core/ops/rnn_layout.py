@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import NamedTuple
 
-from core.types import Array, Shape, shape_size
+from ..types import Array, Shape, shape_size
 
 __all__ = ["CellParameters", "LayerReserve", "ReserveLayout", "parameter_size", "split_parameters"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from core.ops.rnn_layout import parameter_size
-from core.types import Shape, shape_size
+from ..types import Shape, shape_size
+from .rnn_layout import parameter_size
 
 __all__ = ["GATES", "PackedArray", "input_size_of", "packed_arrays", "packed_size"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import abc
 from typing import ClassVar, NamedTuple
 
-from core.ops.operator import Run
-from core.ops.rnn_layout import CellParameters
-from core.types import Array, DType
+from ..types import Array, DType
+from .operator import Run
+from .rnn_layout import CellParameters
 
 __all__ = ["CellArrays", "CellGradients", "Recurrence", "rows_of"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.types import Array, DType, Shape, shape_size
+from ..types import Array, DType, Shape, shape_size
 
 __all__ = ["Rows", "sum_rows"]
 

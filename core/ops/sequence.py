@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.lookup import read_at
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import register
-from core.types import Array, DType, Shape, merge_dtypes
+from ..errors import ShapeError
+from ..types import Array, DType, Shape, merge_dtypes
+from .attributes import attribute
+from .lookup import read_at
+from .operator import Operator, Reads, Run
+from .registry import register
 
 __all__ = ["SequenceLast", "SequenceMask", "SequenceReverse"]
 

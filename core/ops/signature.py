@@ -14,10 +14,10 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
-from core.errors import GraphError, WrongType, did_you_mean
-from core.ops.attributes import attribute_fields, describe_attribute
-from core.ops.operator import Operator
-from core.types import to_dtype
+from ..errors import GraphError, WrongType, did_you_mean
+from ..types import to_dtype
+from .attributes import attribute_fields, describe_attribute
+from .operator import Operator
 
 __all__ = [
     "Arguments",

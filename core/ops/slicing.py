@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from core.errors import AttributeValueError, ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import register
-from core.types import Array, DType, Shape, merge_dtypes, normalize_axis
+from ..errors import AttributeValueError, ShapeError
+from ..types import Array, DType, Shape, merge_dtypes, normalize_axis
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .registry import register
 
 __all__ = [
     "Crop",

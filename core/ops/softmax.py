@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from core.errors import AttributeValueError, TypeInferenceError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import register
-from core.types import Array, DType, Shape, is_floating, lowest, normalize_axis
+from ..errors import AttributeValueError, TypeInferenceError
+from ..types import Array, DType, Shape, is_floating, lowest, normalize_axis
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .precision import wide_backward, wide_forward
+from .registry import register
 
 __all__ = [
     "LogSoftmax",

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from core.errors import AttributeValueError
-from core.ops.attributes import attribute
-from core.ops.interpolation import Neighbor, neighbors
-from core.ops.operator import Operator, Reads, Run
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import register
-from core.types import Array, DType, Shape
+from ..errors import AttributeValueError
+from ..types import Array, DType, Shape
+from .attributes import attribute
+from .interpolation import Neighbor, neighbors
+from .operator import Operator, Reads, Run
+from .precision import wide_backward, wide_forward
+from .registry import register
 
 __all__ = ["BilinearSampler", "GridGenerator", "SpatialTransformer"]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from core.ops.operator import Run
-from core.types import Array
+from ..types import Array
+from .operator import Run
 
 __all__ = ["digamma", "erf", "erfinv", "gamma", "gammaln"]
 

@@ -10,8 +10,8 @@ All work on a view of three axes whose second one has the scale (gamma) and the 
 
 from __future__ import annotations
 
-from core.ops.operator import Run
-from core.types import Array, Shape, shape_size
+from ..types import Array, Shape, shape_size
+from .operator import Run
 
 __all__ = ["center", "copy_standardized", "sums_for_backward", "three_axes", "write_data_gradient"]
 

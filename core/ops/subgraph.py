@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from core.types import Array, DType, Shape
+from ..types import Array, DType, Shape
 
 __all__ = [
     "Application",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import declares_attributes, register
-from core.types import Array, Shape, normalize_axis
+from ..errors import ShapeError
+from ..types import Array, Shape, normalize_axis
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .registry import declares_attributes, register
 
 __all__ = ["DepthToSpace", "Reverse", "SpaceToDepth", "SwapAxis", "Transpose"]
 

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import register
-from core.types import Array
+from ..types import Array
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .registry import register
 
 __all__ = [
     "AdamUpdate",

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.ops.attributes import attribute
-from core.ops.operator import Run
-from core.ops.registry import register
-from core.ops.updates import CLIP, DECAY, RATE, Update, move_average
-from core.types import Array, DType, Shape
+from ..types import Array, DType, Shape
+from .attributes import attribute
+from .operator import Run
+from .registry import register
+from .updates import CLIP, DECAY, RATE, Update, move_average
 
 __all__ = ["AdamwUpdate", "MixedAdamwUpdate"]
 

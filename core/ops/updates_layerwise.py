@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import register
-from core.ops.updates import (
+from ..types import Array, DType, Shape
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .registry import register
+from .updates import (
     CLIP,
     DECAY,
     RATE,
@@ -20,7 +21,6 @@ from core.ops.updates import (
     move_average,
     prepare_gradient,
 )
-from core.types import Array, DType, Shape
 
 __all__ = [
     "LambPhase1",

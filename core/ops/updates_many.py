@@ -11,12 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from core.errors import AttributeValueError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import declares_attributes, register
-from core.ops.updates import CLIP, RESCALE, SgdMomUpdate, SgdUpdate, Update
-from core.types import Array, DType, Shape
+from ..errors import AttributeValueError
+from ..types import Array, DType, Shape
+from .attributes import attribute
+from .operator import Operator, Reads, Run
+from .registry import declares_attributes, register
+from .updates import CLIP, RESCALE, SgdMomUpdate, SgdUpdate, Update
 
 __all__ = [
     "MOST_WEIGHTS",

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.ops.attributes import attribute
-from core.ops.operator import Run
-from core.ops.registry import declares_attributes, register
-from core.ops.updates import CLIP, RESCALE
-from core.ops.updates_adamw import AdamwUpdate
-from core.ops.updates_layerwise import LambPhase1, LambPhase2, lamb_direction
-from core.ops.updates_many import MOST_WEIGHTS, ManyUpdates
-from core.types import Array, Shape
+from ..types import Array, Shape
+from .attributes import attribute
+from .operator import Run
+from .registry import declares_attributes, register
+from .updates import CLIP, RESCALE
+from .updates_adamw import AdamwUpdate
+from .updates_layerwise import LambPhase1, LambPhase2, lamb_direction
+from .updates_many import MOST_WEIGHTS, ManyUpdates
 
 __all__ = [
     "MultiAdamwUpdate",

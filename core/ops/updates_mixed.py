@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.ops.operator import Run
-from core.ops.registry import register
-from core.ops.updates import NagMomUpdate, SgdMomUpdate, SgdUpdate, Update
-from core.types import Array, DType
+from ..types import Array, DType
+from .operator import Run
+from .registry import register
+from .updates import NagMomUpdate, SgdMomUpdate, SgdUpdate, Update
 
 __all__ = ["MixedNagMomUpdate", "MixedSgdMomUpdate", "MixedSgdUpdate"]
 

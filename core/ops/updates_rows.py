@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from core.ops.attributes import attribute
-from core.ops.operator import Run
-from core.ops.registry import register
-from core.ops.updates import CLIP, RATE, RESCALE, Update, prepare_gradient
-from core.types import Array, Shape
+from ..types import Array, Shape
+from .attributes import attribute
+from .operator import Run
+from .registry import register
+from .updates import CLIP, RATE, RESCALE, Update, prepare_gradient
 
 __all__ = ["AdagradUpdate", "GroupAdagradUpdate"]
 

@@ -6,8 +6,8 @@ import dataclasses
 import itertools
 from collections.abc import Iterator
 
-from core.errors import AttributeValueError
-from core.types import Shape
+from ..errors import AttributeValueError
+from ..types import Shape
 
 __all__ = [
     "Window",

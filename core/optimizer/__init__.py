@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.optimizer import contrib, lr_scheduler, optimizer
-from core.optimizer.optimizer import *  # noqa: F403 - all that MXNet has under that path
+from . import contrib, lr_scheduler, optimizer
+from .optimizer import *  # noqa: F403 - all that MXNet has under that path
 
 __all__ = ["contrib", "lr_scheduler", "optimizer"]
 __all__ += optimizer.__all__

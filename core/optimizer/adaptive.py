@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from core.ops.updates import as_single
-from core.optimizer.base import register
-from core.optimizer.rule import Piece, RuleOptimizer, move_mean, move_mean_square
+from ..ops.updates import as_single
+from .base import register
+from .rule import Piece, RuleOptimizer, move_mean, move_mean_square
 
 __all__ = ["AdaDelta", "AdaGrad", "Adam", "Adamax", "Nadam", "RMSProp"]
 

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from core.checkpoint import register_pickled
-from core.errors import WrongType, did_you_mean
-from core.ndarray import NDArray
-from core.optimizer.lr_scheduler import LRScheduler
-from core.symbol import Symbol
-from core.types import is_half
+from ..checkpoint import register_pickled
+from ..errors import WrongType, did_you_mean
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from ..types import is_half
+from .lr_scheduler import LRScheduler
 
 __all__ = ["Optimizer", "create", "register"]
 
@@ -212,7 +212,7 @@ class Optimizer:
                 stacklevel=2,
             )
         Optimizer.opt_registry[name] = klass
-        own = klass.__module__.startswith("core.")
+        own = klass.__module__.startswith(f"{__package__}.")
         register_pickled(klass, "mxnet.optimizer.optimizer" if own else klass.__module__)
         return klass
 

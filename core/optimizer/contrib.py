@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from core.backends import backend_of
-from core.checkpoint import register_pickled
-from core.ndarray import NDArray, zeros
-from core.optimizer.base import Optimizer, register
-from core.optimizer.sparse_rows import update_sparse
-from core.types import Array
+from ..backends import backend_of
+from ..checkpoint import register_pickled
+from ..ndarray import NDArray, zeros
+from ..types import Array
+from .base import Optimizer, register
+from .sparse_rows import update_sparse
 
 __all__ = ["GroupAdaGrad"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.ndarray import NDArray
-from core.ops.updates import as_single
-from core.optimizer.base import register
-from core.optimizer.rule import Piece, RuleOptimizer, move_mean, move_mean_square
+from ..ndarray import NDArray
+from ..ops.updates import as_single
+from .base import register
+from .rule import Piece, RuleOptimizer, move_mean, move_mean_square
 
 __all__ = ["FTML", "Ftrl"]
 

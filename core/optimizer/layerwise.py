@@ -7,18 +7,18 @@ import os
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
-from core.backends import backend_of
-from core.ndarray import NDArray
-from core.ops.updates import as_single
-from core.optimizer.base import register
-from core.optimizer.rule import (
+from ..backends import backend_of
+from ..ndarray import NDArray
+from ..ops.updates import as_single
+from .base import register
+from .rule import (
     Piece,
     RuleOptimizer,
     move_mean,
     move_mean_square,
     sum_of_squares,
 )
-from core.optimizer.sgd import MomentumOptimizer, descend
+from .sgd import MomentumOptimizer, descend
 
 __all__ = ["LAMB", "LARS", "LBSGD"]
 

@@ -6,8 +6,8 @@ import itertools
 import logging
 import math
 
-from core.checkpoint import register_pickled
-from core.errors import UsageError
+from ..checkpoint import register_pickled
+from ..errors import UsageError
 
 __all__ = [
     "CosineScheduler",

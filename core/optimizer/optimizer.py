@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from core.optimizer.adaptive import AdaDelta, AdaGrad, Adam, Adamax, Nadam, RMSProp
-from core.optimizer.base import Optimizer, create, register
-from core.optimizer.follow_leader import FTML, Ftrl
-from core.optimizer.layerwise import LAMB, LARS, LBSGD
-from core.optimizer.probe import Test
-from core.optimizer.sgd import DCASGD, NAG, SGD, SGLD, Signum, ccSGD
-from core.optimizer.updater import Updater, get_updater
+from .adaptive import AdaDelta, AdaGrad, Adam, Adamax, Nadam, RMSProp
+from .base import Optimizer, create, register
+from .follow_leader import FTML, Ftrl
+from .layerwise import LAMB, LARS, LBSGD
+from .probe import Test
+from .sgd import DCASGD, NAG, SGD, SGLD, Signum, ccSGD
+from .updater import Updater, get_updater
 
 __all__ = [
     "DCASGD",

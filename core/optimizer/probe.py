@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.optimizer.base import register
-from core.optimizer.rule import Piece, RuleOptimizer
+from .base import register
+from .rule import Piece, RuleOptimizer
 
 __all__ = ["Test"]
 

@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from core.backends import backend_of
-from core.device import Context
-from core.ndarray import NDArray
-from core.optimizer.base import Optimizer
-from core.optimizer.sparse_rows import is_any_sparse, update_sparse
-from core.types import Array, DType, is_half
+from ..backends import backend_of
+from ..device import Context
+from ..ndarray import NDArray
+from ..types import Array, DType, is_half
+from .base import Optimizer
+from .sparse_rows import is_any_sparse, update_sparse
 
 __all__ = ["Piece", "RuleOptimizer", "move_mean", "move_mean_square", "sum_of_squares"]
 

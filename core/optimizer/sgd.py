@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from core.backends import Descent, backend_of
-from core.device import Context
-from core.ndarray import NDArray
-from core.ops.updates import as_single
-from core.optimizer.base import register
-from core.optimizer.rule import Piece, RuleOptimizer
-from core.random import device_random
-from core.types import Array
+from ..backends import Descent, backend_of
+from ..device import Context
+from ..ndarray import NDArray
+from ..ops.updates import as_single
+from ..random import device_random
+from ..types import Array
+from .base import register
+from .rule import Piece, RuleOptimizer
 
 __all__ = ["DCASGD", "NAG", "SGD", "SGLD", "MomentumOptimizer", "Signum", "ccSGD", "descend"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from core.backends import backend_of
-from core.ndarray import NDArray
-from core.ndarray.sparse_array import BaseSparseNDArray, RowSparseNDArray
-from core.types import Array
+from ..backends import backend_of
+from ..ndarray import NDArray
+from ..ndarray.sparse_array import BaseSparseNDArray, RowSparseNDArray
+from ..types import Array
 
 __all__ = ["is_any_sparse", "update_sparse"]
 

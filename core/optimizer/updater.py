@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.checkpoint import read_states, write_states
-from core.executor.flat import FlatBuffer
-from core.ndarray import NDArray
-from core.optimizer.base import Optimizer
-from core.optimizer.rule import RuleOptimizer
-from core.types import is_half
+from ..checkpoint import read_states, write_states
+from ..executor.flat import FlatBuffer
+from ..ndarray import NDArray
+from ..types import is_half
+from .base import Optimizer
+from .rule import RuleOptimizer
 
 __all__ = ["Updater", "get_updater"]
 

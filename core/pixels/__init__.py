@@ -5,12 +5,12 @@ Bytes come out equal or, where OpenCV sums in single precision, at most one apar
 
 from __future__ import annotations
 
-from core.pixels.border import add_border
-from core.pixels.color import from_hls, grey_of_bytes, to_hls
-from core.pixels.decoding import decode
-from core.pixels.kernels import AREA, AUTOMATIC, CUBIC, LANCZOS, LINEAR, NEAREST, choose_method
-from core.pixels.resize import resize
-from core.pixels.warp import warp_affine
+from .border import add_border
+from .color import from_hls, grey_of_bytes, to_hls
+from .decoding import decode
+from .kernels import AREA, AUTOMATIC, CUBIC, LANCZOS, LINEAR, NEAREST, choose_method
+from .resize import resize
+from .warp import warp_affine
 
 __all__ = [
     "AREA",

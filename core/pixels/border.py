@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import UsageError
-from core.pixels.kernels import Values
+from ..errors import UsageError
+from .kernels import Values
 
 __all__ = ["add_border"]
 

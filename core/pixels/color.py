@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.pixels.kernels import Values, saturated
+from .kernels import Values, saturated
 
 __all__ = ["from_hls", "grey_of_bytes", "to_hls"]
 

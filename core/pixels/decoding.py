@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import FormatError
-from core.pixels.kernels import Values
+from ..errors import FormatError
+from .kernels import Values
 
 __all__ = ["decode"]
 

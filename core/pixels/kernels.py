@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import UsageError
+from ..errors import UsageError
 
 __all__ = [
     "AREA",

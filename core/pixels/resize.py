@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import UsageError
-from core.pixels.kernels import (
+from ..errors import UsageError
+from .kernels import (
     AREA,
     CUBIC,
     LANCZOS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.pixels.kernels import AREA, LINEAR, NEAREST, Values, check_method, saturated, weights_at
+from .kernels import AREA, LINEAR, NEAREST, Values, check_method, saturated, weights_at
 
 __all__ = ["warp_affine"]
 

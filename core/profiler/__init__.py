@@ -12,7 +12,7 @@ The file opens in chrome://tracing and https://ui.perfetto.dev.
 
 from __future__ import annotations
 
-from core.profiler.control import (
+from .control import (
     dump,
     dump_profile,
     dumps,
@@ -23,7 +23,7 @@ from core.profiler.control import (
     set_config,
     set_state,
 )
-from core.profiler.marking import Counter, Domain, Event, Frame, Marker, Task
+from .marking import Counter, Domain, Event, Frame, Marker, Task
 
 __all__ = [
     "Counter",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from core.errors import MXNetError, UsageError, did_you_mean
-from core.profiler.recorder import Settings, Switches, profiler
-from core.profiler.statistics import SORT_KEYS
+from ..errors import MXNetError, UsageError, did_you_mean
+from .recorder import Settings, Switches, profiler
+from .statistics import SORT_KEYS
 
 __all__ = [
     "dump",

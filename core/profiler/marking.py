@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from core.errors import UsageError
-from core.profiler.recorder import profiler
+from ..errors import UsageError
+from .recorder import profiler
 
 __all__ = ["Counter", "Domain", "Event", "Frame", "Marker", "Task"]
 

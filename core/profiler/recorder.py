@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TypeAlias
 
-from core.profiler.statistics import Statistics
-from core.profiler.trace_file import Mark, Record, Sample, Span, TraceFile
+from .statistics import Statistics
+from .trace_file import Mark, Record, Sample, Span, TraceFile
 
 __all__ = [
     "Profiler",

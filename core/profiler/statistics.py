@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from core.profiler.trace_file import Record, Sample, Span
+from .trace_file import Record, Sample, Span
 
 __all__ = ["DEVICE_STORAGE", "KERNEL", "SORT_KEYS", "Statistics"]
 

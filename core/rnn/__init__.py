@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core.rnn import io, rnn, rnn_cell
-from core.rnn.io import *  # noqa: F403 - all that MXNet has under that path
-from core.rnn.rnn import *  # noqa: F403 - all that MXNet has under that path
-from core.rnn.rnn_cell import *  # noqa: F403 - all that MXNet has under that path
+from . import io, rnn, rnn_cell
+from .io import *  # noqa: F403 - all that MXNet has under that path
+from .rnn import *  # noqa: F403 - all that MXNet has under that path
+from .rnn_cell import *  # noqa: F403 - all that MXNet has under that path
 
 __all__ = ["io", "rnn", "rnn_cell"]
 __all__ += io.__all__

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from core import symbol
-from core.errors import UsageError
-from core.ndarray import NDArray, concatenate
-from core.symbol import Symbol
+from .. import symbol
+from ..errors import UsageError
+from ..ndarray import NDArray, concatenate
+from ..symbol import Symbol
 
 __all__ = ["BaseRNNCell", "RNNParams", "Weights", "as_sequence"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from core import symbol
-from core.initializer import LSTMBias
-from core.ops.rnn_packing import GATES
-from core.rnn.base import BaseRNNCell, RNNParams
-from core.symbol import Symbol
+from .. import symbol
+from ..initializer import LSTMBias
+from ..ops.rnn_packing import GATES
+from ..symbol import Symbol
+from .base import BaseRNNCell, RNNParams
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell", "gru_step", "lstm_step"]
 

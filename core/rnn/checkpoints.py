@@ -6,10 +6,10 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from core.checkpoint import load_checkpoint, save_checkpoint
-from core.ndarray import NDArray
-from core.rnn.base import BaseRNNCell, Weights
-from core.symbol import Symbol
+from ..checkpoint import load_checkpoint, save_checkpoint
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from .base import BaseRNNCell, Weights
 
 __all__ = ["do_rnn_checkpoint", "load_rnn_checkpoint", "rnn_unroll", "save_rnn_checkpoint"]
 
@@ -27,7 +27,7 @@ def rnn_unroll(
     """Deprecated: call ``cell.unroll``. Without inputs, one variable a step is made."""
     warnings.warn("rnn_unroll is deprecated; call cell.unroll", DeprecationWarning, stacklevel=2)
     if inputs is None:
-        from core import symbol
+        from .. import symbol
 
         inputs = [symbol.Variable(f"{input_prefix}t{step}_data") for step in range(length)]
     return cell.unroll(length, inputs, begin_state, layout)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from core import symbol
-from core.errors import UsageError
-from core.ndarray import NDArray
-from core.rnn.base import BaseRNNCell, Inputs, RNNParams, Weights, as_sequence
-from core.symbol import Symbol
+from .. import symbol
+from ..errors import UsageError
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from .base import BaseRNNCell, Inputs, RNNParams, Weights, as_sequence
 
 __all__ = ["BidirectionalCell", "SequentialRNNCell"]
 

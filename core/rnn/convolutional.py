@@ -6,12 +6,12 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from core import symbol
-from core.errors import UsageError
-from core.ops.rnn_packing import GATES
-from core.rnn.base import BaseRNNCell, RNNParams
-from core.rnn.cells import gru_step, lstm_step
-from core.symbol import Symbol
+from .. import symbol
+from ..errors import UsageError
+from ..ops.rnn_packing import GATES
+from ..symbol import Symbol
+from .base import BaseRNNCell, RNNParams
+from .cells import gru_step, lstm_step
 
 __all__ = ["BaseConvRNNCell", "ConvGRUCell", "ConvLSTMCell", "ConvRNNCell"]
 

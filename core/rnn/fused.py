@@ -6,14 +6,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from core import symbol
-from core.errors import UsageError
-from core.initializer import FusedRNN
-from core.ndarray import NDArray, zeros
-from core.ops.rnn_packing import GATES, PackedArray, input_size_of, packed_arrays, packed_size
-from core.rnn.base import BaseRNNCell, Inputs, RNNParams, Weights, as_sequence
-from core.rnn.cells import GRUCell, LSTMCell, RNNCell
-from core.symbol import Symbol
+from .. import symbol
+from ..errors import UsageError
+from ..initializer import FusedRNN
+from ..ndarray import NDArray, zeros
+from ..ops.rnn_packing import GATES, PackedArray, input_size_of, packed_arrays, packed_size
+from ..symbol import Symbol
+from .base import BaseRNNCell, Inputs, RNNParams, Weights, as_sequence
+from .cells import GRUCell, LSTMCell, RNNCell
 
 __all__ = ["FusedRNNCell"]
 
@@ -140,8 +140,8 @@ class FusedRNNCell(BaseRNNCell):
 
     def unfuse(self) -> BaseRNNCell:
         """Return the same layers as cells that take one step; ``unpack_weights`` fits them."""
-        from core.rnn.containers import BidirectionalCell, SequentialRNNCell
-        from core.rnn.modifiers import DropoutCell
+        from .containers import BidirectionalCell, SequentialRNNCell
+        from .modifiers import DropoutCell
 
         make: dict[str, Callable[[str], BaseRNNCell]] = {
             "rnn_relu": lambda prefix: RNNCell(self._num_hidden, activation="relu", prefix=prefix),

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from core.rnn.sentences import BucketSentenceIter, encode_sentences
+from .sentences import BucketSentenceIter, encode_sentences
 
 __all__ = ["BucketSentenceIter", "encode_sentences"]

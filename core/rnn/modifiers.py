@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
 
-from core import symbol
-from core.errors import UsageError
-from core.ndarray import NDArray
-from core.rnn.base import BaseRNNCell, Inputs, RNNParams, Weights, as_sequence
-from core.rnn.containers import BidirectionalCell
-from core.rnn.fused import FusedRNNCell
-from core.symbol import Symbol
+from .. import symbol
+from ..errors import UsageError
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from .base import BaseRNNCell, Inputs, RNNParams, Weights, as_sequence
+from .containers import BidirectionalCell
+from .fused import FusedRNNCell
 
 __all__ = ["DropoutCell", "ModifierCell", "ResidualCell", "ZoneoutCell"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.rnn.checkpoints import (
+from .checkpoints import (
     do_rnn_checkpoint,
     load_rnn_checkpoint,
     rnn_unroll,

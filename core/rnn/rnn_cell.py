@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from core.rnn.base import BaseRNNCell, RNNParams
-from core.rnn.cells import GRUCell, LSTMCell, RNNCell
-from core.rnn.containers import BidirectionalCell, SequentialRNNCell
-from core.rnn.convolutional import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
-from core.rnn.fused import FusedRNNCell
-from core.rnn.modifiers import DropoutCell, ModifierCell, ResidualCell, ZoneoutCell
+from .base import BaseRNNCell, RNNParams
+from .cells import GRUCell, LSTMCell, RNNCell
+from .containers import BidirectionalCell, SequentialRNNCell
+from .convolutional import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
+from .fused import FusedRNNCell
+from .modifiers import DropoutCell, ModifierCell, ResidualCell, ZoneoutCell
 
 __all__ = [
     "BaseConvRNNCell",

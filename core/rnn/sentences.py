@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import UsageError
-from core.io import DataBatch, DataDesc, DataIter
-from core.ndarray import NDArray, array
+from ..errors import UsageError
+from ..io import DataBatch, DataDesc, DataIter
+from ..ndarray import NDArray, array
 
 __all__ = ["BucketSentenceIter", "encode_sentences"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.ops.namespace import PUBLIC, OperatorNamespace
-from core.symbol import _internal, contrib, image, linalg, op, random, sparse
-from core.symbol.creation import (
+from ..ops.namespace import PUBLIC, OperatorNamespace
+from . import _internal, contrib, image, linalg, op, random, sparse
+from .creation import (
     Group,
     Variable,
     arange,
@@ -22,8 +22,8 @@ from core.symbol.creation import (
     var,
     zeros,
 )
-from core.symbol.functions import make_function
-from core.symbol.symbol import Symbol, load, load_json
+from .functions import make_function
+from .symbol import Symbol, load, load_json
 
 __all__ = [
     "Group",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from core.errors import NotImplementedForSymbol
+from ..errors import NotImplementedForSymbol
 
 if TYPE_CHECKING:
-    from core.symbol.symbol import Symbol
+    from .symbol import Symbol
 
 __all__ = ["Arithmetic", "Meaning"]
 

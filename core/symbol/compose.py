@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.errors import GraphError, did_you_mean
-from core.ops import Operator, make_operator
-from core.ops.attributes import format_attribute
-from core.symbol.graph import Entry, Node, joined_name, topological_order
-from core.symbol.hidden_keys import hide_key
-from core.symbol.subgraph import Subgraph
+from ..errors import GraphError, did_you_mean
+from ..ops import Operator, make_operator
+from ..ops.attributes import format_attribute
+from .graph import Entry, Node, joined_name, topological_order
+from .hidden_keys import hide_key
+from .subgraph import Subgraph
 
 __all__ = ["apply_operator", "connect", "set_attributes", "set_initializers"]
 

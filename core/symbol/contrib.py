@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any, cast
 
-from core.ndarray.zipfian import counted
-from core.ops.namespace import OperatorNamespace
-from core.symbol import _internal
-from core.symbol.control_flow import cond, foreach, while_loop
-from core.symbol.creation import full
-from core.symbol.functions import make_function
-from core.symbol.random import uniform
-from core.symbol.symbol import Symbol
+from ..ndarray.zipfian import counted
+from ..ops.namespace import OperatorNamespace
+from . import _internal
+from .control_flow import cond, foreach, while_loop
+from .creation import full
+from .functions import make_function
+from .random import uniform
+from .symbol import Symbol
 
 __all__ = ["adamw_update", "cond", "foreach", "mp_adamw_update", "while_loop"]
 

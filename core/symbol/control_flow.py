@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from core.attribute import AttrScope
-from core.errors import UsageError
-from core.symbol.creation import var
-from core.symbol.cut import Cut, cut_graph
-from core.symbol.symbol import Symbol, group
+from ..attribute import AttrScope
+from ..errors import UsageError
+from .creation import var
+from .cut import Cut, cut_graph
+from .symbol import Symbol, group
 
 __all__ = ["cond", "foreach", "while_loop"]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from core.attribute import AttrScope
-from core.symbol.arithmetic import Meaning
-from core.symbol.graph import Entry, Node
-from core.symbol.symbol import Symbol, group
-from core.types import dtype_code
+from ..attribute import AttrScope
+from ..types import dtype_code
+from .arithmetic import Meaning
+from .graph import Entry, Node
+from .symbol import Symbol, group
 
 __all__ = [
     "Group",

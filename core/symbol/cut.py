@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from core.symbol.graph import Entry, Node, copy_graph, topological_order
-from core.symbol.symbol import Symbol
+from .graph import Entry, Node, copy_graph, topological_order
+from .symbol import Symbol
 
 __all__ = ["Cut", "cut_graph"]
 

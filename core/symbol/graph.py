@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from core.ops import Operator
+from ..ops import Operator
 
 __all__ = [
     "Entry",

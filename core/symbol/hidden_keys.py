@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.errors import GraphError
+from ..errors import GraphError
 
 __all__ = ["HIDDEN_KEYS", "hide_key", "split_hidden_suffix", "with_visible_keys"]
 

@@ -7,11 +7,10 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from core.errors import AttributeValueError, MXNetError, ShapeError, TypeInferenceError
-from core.ndarray.np_shape import is_np_shape
-from core.ops import Operator
-from core.symbol.graph import Entry, Node, topological_order
-from core.types import (
+from ..errors import AttributeValueError, MXNetError, ShapeError, TypeInferenceError
+from ..ndarray.np_shape import is_np_shape
+from ..ops import Operator
+from ..types import (
     DTYPE_NAMES,
     MAX_RANK,
     NO_ELEMENTS,
@@ -24,6 +23,7 @@ from core.types import (
     with_known_zeros,
     with_plain_zeros,
 )
+from .graph import Entry, Node, topological_order
 
 __all__ = ["GraphSpecs", "infer_dtypes", "infer_graph", "infer_shapes"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from core.errors import NotImplementedForSymbol
-from core.ndarray.methods import OperatorMethod, OperatorMethods
+from ..errors import NotImplementedForSymbol
+from ..ndarray.methods import OperatorMethod, OperatorMethods
 
 if TYPE_CHECKING:
-    from core.symbol.symbol import Symbol
+    from .symbol import Symbol
 
 __all__ = ["SymbolMethods"]
 

@@ -11,12 +11,12 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from core.device import Context
-from core.errors import MXNetError, UsageError
-from core.types import to_dtype
+from ..device import Context
+from ..errors import MXNetError, UsageError
+from ..types import to_dtype
 
 if TYPE_CHECKING:
-    from core.ndarray import NDArray
+    from ..ndarray import NDArray
 
 __all__ = ["Partition"]
 

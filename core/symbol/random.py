@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.ops import get_operator
-from core.ops.namespace import OperatorNamespace
-from core.ops.signature import argument_names
-from core.symbol.functions import make_function
-from core.symbol.symbol import Symbol
+from ..ops import get_operator
+from ..ops.namespace import OperatorNamespace
+from ..ops.signature import argument_names
+from .functions import make_function
+from .symbol import Symbol
 
 __all__ = [
     "exponential",

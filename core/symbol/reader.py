@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from core.errors import (
+from ..errors import (
     AttributeValueError,
     FormatError,
     GraphError,
@@ -20,12 +20,12 @@ from core.errors import (
     UnknownOperator,
     did_you_mean,
 )
-from core.ops import get_operator, has_operator, make_operator
-from core.ops.registry import registered_names
-from core.symbol.graph import Entry, Node
-from core.symbol.subgraph import DEEPEST, Subgraph
-from core.symbol.upgrade import canonical_operator, upgrade_attributes, upgrade_inputs
-from core.symbol.writer import MXNET_VERSION
+from ..ops import get_operator, has_operator, make_operator
+from ..ops.registry import registered_names
+from .graph import Entry, Node
+from .subgraph import DEEPEST, Subgraph
+from .upgrade import canonical_operator, upgrade_attributes, upgrade_inputs
+from .writer import MXNET_VERSION
 
 __all__ = ["read_graph"]
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from core.errors import GraphError
-from core.ndarray.np_shape import is_np_shape
-from core.ops.subgraph import Application
-from core.symbol.graph import Entry, Node, auxiliary_variables, topological_order
-from core.symbol.infer import infer_dtypes, infer_shapes
-from core.types import DType, Shape
+from ..errors import GraphError
+from ..ndarray.np_shape import is_np_shape
+from ..ops.subgraph import Application
+from ..types import DType, Shape
+from .graph import Entry, Node, auxiliary_variables, topological_order
+from .infer import infer_dtypes, infer_shapes
 
 __all__ = ["DEEPEST", "Subgraph"]
 

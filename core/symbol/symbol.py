@@ -7,24 +7,24 @@ from numbers import Number
 from pathlib import Path
 from typing import Any, Protocol
 
-from core.attribute import AttrScope
-from core.device import Context, current_context
-from core.errors import FormatError, GraphError, MXNetError, StageError
-from core.name import NameManager
-from core.ndarray.files import atomic_write
-from core.ndarray.np_shape import is_np_shape
-from core.ops import Operator, get_operator
-from core.ops.signature import split_arguments
-from core.symbol import inference
-from core.symbol.arithmetic import Arithmetic, Meaning
-from core.symbol.compose import apply_operator, connect, set_attributes
-from core.symbol.graph import Entry, Node, auxiliary_variables, copy_graph, topological_order
-from core.symbol.hidden_keys import HIDDEN_KEYS, with_visible_keys
-from core.symbol.methods import SymbolMethods
-from core.symbol.partition import Partition
-from core.symbol.reader import read_graph
-from core.symbol.subgraph import Subgraph
-from core.symbol.writer import describe_graph, without_amp_casts, write_graph
+from ..attribute import AttrScope
+from ..device import Context, current_context
+from ..errors import FormatError, GraphError, MXNetError, StageError
+from ..name import NameManager
+from ..ndarray.files import atomic_write
+from ..ndarray.np_shape import is_np_shape
+from ..ops import Operator, get_operator
+from ..ops.signature import split_arguments
+from . import inference
+from .arithmetic import Arithmetic, Meaning
+from .compose import apply_operator, connect, set_attributes
+from .graph import Entry, Node, auxiliary_variables, copy_graph, topological_order
+from .hidden_keys import HIDDEN_KEYS, with_visible_keys
+from .methods import SymbolMethods
+from .partition import Partition
+from .reader import read_graph
+from .subgraph import Subgraph
+from .writer import describe_graph, without_amp_casts, write_graph
 
 __all__ = ["Binder", "Symbol", "group", "load", "load_json", "set_binder"]
 
@@ -451,7 +451,7 @@ def set_binder(binder: Binder) -> None:
 
 def _binder() -> Binder:
     if not _binders:
-        raise StageError("nothing can bind symbols yet; import core.executor first")
+        raise StageError("symbols cannot be bound before the engine's executor is imported")
     return _binders[0]
 
 

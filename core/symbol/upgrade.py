@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.ops import get_operator, has_operator
-from core.ops.attributes import attribute_fields
-from core.symbol.compose import set_initializers
-from core.symbol.graph import Entry, Node, joined_name
-from core.symbol.hidden_keys import HIDDEN_KEYS, split_hidden_suffix
+from ..ops import get_operator, has_operator
+from ..ops.attributes import attribute_fields
+from .compose import set_initializers
+from .graph import Entry, Node, joined_name
+from .hidden_keys import HIDDEN_KEYS, split_hidden_suffix
 
 __all__ = ["canonical_operator", "upgrade_attributes", "upgrade_inputs"]
 

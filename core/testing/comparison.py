@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from core.ndarray import NDArray
-from core.symbol import Symbol
-from core.testing.tolerances import Tolerance, get_atol, get_etol, get_rtol, get_tols
-from core.types import Array
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from ..types import Array
+from .tolerances import Tolerance, get_atol, get_etol, get_rtol, get_tols
 
 __all__ = [
     "almost_equal",

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from core.ndarray import NDArray, array, random
-from core.symbol import Symbol
-from core.testing.comparison import assert_almost_equal, compare_ndarray_tuple
-from core.testing.sparse_arrays import rand_ndarray
-from core.testing.tolerances import Tolerance, default_context, get_tols
-from core.types import DType
+from ..ndarray import NDArray, array, random
+from ..symbol import Symbol
+from ..types import DType
+from .comparison import assert_almost_equal, compare_ndarray_tuple
+from .sparse_arrays import rand_ndarray
+from .tolerances import Tolerance, default_context, get_tols
 
 __all__ = ["check_consistency", "compare_optimizer"]
 

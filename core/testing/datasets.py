@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import MXNetError, UsageError
-from core.io import MNISTIter
-from core.io.mnist_iter import read_idx
+from ..errors import MXNetError, UsageError
+from ..io import MNISTIter
+from ..io.mnist_iter import read_idx
 
 __all__ = [
     "download",

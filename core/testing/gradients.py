@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from core.device import Context
-from core.ndarray import NDArray, array, cast_storage, zeros
-from core.symbol import Symbol, Variable
-from core.symbol import op as symbol_op
-from core.testing.comparison import assert_almost_equal
-from core.testing.tolerances import (
+from ..device import Context
+from ..ndarray import NDArray, array, cast_storage, zeros
+from ..symbol import Symbol, Variable
+from ..symbol import op as symbol_op
+from ..types import Array
+from .comparison import assert_almost_equal
+from .tolerances import (
     Tolerance,
     default_context,
     default_numeric_eps,
     get_tolerance,
 )
-from core.types import Array
 
 __all__ = [
     "check_numeric_gradient",

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from core.ndarray import NDArray, arange, array, broadcast_to
-from core.testing.tolerances import default_dtype
-from core.types import Array, Shape
+from ..ndarray import NDArray, arange, array, broadcast_to
+from ..types import Array, Shape
+from .tolerances import default_dtype
 
 __all__ = [
     "assign_each",

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from core.device import Context
-from core.ndarray import CSRNDArray, RowSparseNDArray, array, sparse
-from core.testing.random_arrays import assign_each, random_arrays
-from core.testing.tolerances import default_context, default_dtype
-from core.types import Array, Shape
+from ..device import Context
+from ..ndarray import CSRNDArray, RowSparseNDArray, array, sparse
+from ..types import Array, Shape
+from .random_arrays import assign_each, random_arrays
+from .tolerances import default_context, default_dtype
 
 __all__ = [
     "create_sparse_array",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from core.types import Array
+from ..types import Array
 
 __all__ = [
     "chi_square_check",

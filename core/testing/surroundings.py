@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from core.io import DataBatch, DataIter
-from core.ndarray import waitall
-from core.util import get_gpu_count
+from ..io import DataBatch, DataIter
+from ..ndarray import waitall
+from ..util import get_gpu_count
 
 __all__ = [
     "DummyIter",

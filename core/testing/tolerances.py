@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from core.device import Context, current_context
-from core.device import set_default_context as set_default_context
-from core.types import DType
+from ..device import Context, current_context
+from ..device import set_default_context as set_default_context
+from ..types import DType
 
 __all__ = [
     "default_atols",

@@ -9,16 +9,16 @@ won, oneDNN runs.
 
 from __future__ import annotations
 
-from core.backends.kernels import KernelTable
-from core.backends.native.batch_norm import (
+from ..kernels import KernelTable
+from .batch_norm import (
     batch_norm,
     batch_norm_backward,
     batch_norm_relu,
     batch_norm_relu_backward,
 )
-from core.backends.native.convolution_backward import convolution_backward
-from core.backends.native.convolution_forward import convolution, fused_convolution
-from core.backends.native.library import is_available
+from .convolution_backward import convolution_backward
+from .convolution_forward import convolution, fused_convolution
+from .library import is_available
 
 __all__ = ["is_available", "register_kernels"]
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import (
+from ...types import Array
+from ..kernels import (
     Kernel,
     KernelArrays,
     KernelLayouts,
@@ -17,10 +18,9 @@ from core.backends.kernels import (
     Layout,
     TensorSpec,
 )
-from core.backends.native.library import Maps, library, loaded, pointer, threads
-from core.backends.onednn.kernel import are_float32, present
-from core.backends.onednn.memory import blocked, channels_last, layout_of
-from core.types import Array
+from ..onednn.kernel import are_float32, present
+from ..onednn.memory import blocked, channels_last, layout_of
+from .library import Maps, library, loaded, pointer, threads
 
 __all__ = [
     "batch_norm",

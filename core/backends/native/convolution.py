@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import KernelRequest, Layout, TensorSpec
-from core.backends.native import library
-from core.backends.onednn.convolution import Problem as DirectProblem
-from core.backends.onednn.convolution import has_channels_first
-from core.backends.onednn.kernel import are_float32
-from core.backends.onednn.memory import blocked, channels_last, layout_of
-from core.types import Shape
+from ...types import Shape
+from ..kernels import KernelRequest, Layout, TensorSpec
+from ..onednn.convolution import Problem as DirectProblem
+from ..onednn.convolution import has_channels_first
+from ..onednn.kernel import are_float32
+from ..onednn.memory import blocked, channels_last, layout_of
+from . import library
 
 __all__ = ["Convolution", "convolve_bytes", "problem_of"]
 

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import (
+from ...types import Array
+from ..kernels import (
     Kernel,
     KernelArrays,
     KernelLayouts,
     KernelRequest,
     KernelResources,
 )
-from core.backends.native.convolution import Convolution, convolve_bytes, problem_of
-from core.backends.native.convolution_weights import Weights
-from core.backends.native.library import in_turn, loaded, pointer
-from core.backends.onednn.kernel import present
-from core.types import Array
+from ..onednn.kernel import present
+from .convolution import Convolution, convolve_bytes, problem_of
+from .convolution_weights import Weights
+from .library import in_turn, loaded, pointer
 
 __all__ = ["convolution_backward"]
 

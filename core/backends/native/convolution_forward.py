@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import (
+from ...types import Array
+from ..kernels import (
     Kernel,
     KernelArrays,
     KernelLayouts,
     KernelRequest,
     KernelResources,
 )
-from core.backends.native.convolution import Convolution, convolve_bytes, problem_of
-from core.backends.native.convolution_weights import Weights
-from core.backends.native.library import in_turn, loaded, pointer
-from core.backends.onednn.constants import Algorithm
-from core.backends.onednn.eltwise import function_of
-from core.backends.onednn.fused import fold
-from core.backends.onednn.kernel import present
-from core.types import Array
+from ..onednn.constants import Algorithm
+from ..onednn.eltwise import function_of
+from ..onednn.fused import fold
+from ..onednn.kernel import present
+from .convolution import Convolution, convolve_bytes, problem_of
+from .convolution_weights import Weights
+from .library import in_turn, loaded, pointer
 
 __all__ = ["convolution", "fused_convolution"]
 

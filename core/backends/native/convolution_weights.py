@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import KernelArrays, KernelResources
-from core.backends.native.library import Problem, loaded, pointer
-from core.backends.onednn.kernel import present
-from core.types import Array
+from ...types import Array
+from ..kernels import KernelArrays, KernelResources
+from ..onednn.kernel import present
+from .library import Problem, loaded, pointer
 
 __all__ = ["Weights"]
 

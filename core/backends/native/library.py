@@ -11,10 +11,10 @@ from ctypes import POINTER, c_float, c_int, c_long, c_uint, c_void_p
 from pathlib import Path
 from typing import Any
 
-from core.backends.onednn import library as onednn_library
-from core.backends.onednn.kernel import present
-from core.config import config
-from core.types import Array
+from ...config import config
+from ...types import Array
+from ..onednn import library as onednn_library
+from ..onednn.kernel import present
 
 __all__ = [
     "Library",

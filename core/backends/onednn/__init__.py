@@ -2,87 +2,87 @@
 
 from __future__ import annotations
 
-from core.backends.kernels import Kernel, KernelRequest, KernelTable, Prepare
-from core.backends.onednn.batch_norm import (
+from ..kernels import Kernel, KernelRequest, KernelTable, Prepare
+from .batch_norm import (
     batch_norm,
     batch_norm_backward,
     batch_norm_relu,
     batch_norm_relu_backward,
 )
-from core.backends.onednn.boxes import (
+from .boxes import (
     concatenation_backward,
     parting,
     parting_backward,
     slicing,
     slicing_backward,
 )
-from core.backends.onednn.byte_batch_norm import byte_batch_norm
-from core.backends.onednn.byte_conversion import (
+from .byte_batch_norm import byte_batch_norm
+from .byte_conversion import (
     byte_activation,
     byte_pooling,
     dequantization,
     quantization,
     requantization,
 )
-from core.backends.onednn.clipping import clip_backward
-from core.backends.onednn.convolution import convolution, convolution_backward
-from core.backends.onednn.cross_entropy import cross_entropy, cross_entropy_backward
-from core.backends.onednn.deconvolution import deconvolution, deconvolution_backward
-from core.backends.onednn.eltwise import (
+from .clipping import clip_backward
+from .convolution import convolution, convolution_backward
+from .cross_entropy import cross_entropy, cross_entropy_backward
+from .deconvolution import deconvolution, deconvolution_backward
+from .eltwise import (
     activation,
     activation_backward,
     leaky_relu,
     leaky_relu_backward,
 )
-from core.backends.onednn.fused import (
+from .fused import (
     fused_batch_norm,
     fused_convolution,
     fused_inner_product,
 )
-from core.backends.onednn.inner_product import inner_product, inner_product_backward
-from core.backends.onednn.joining import arithmetic, concatenation
-from core.backends.onednn.layer_norm import layer_norm, layer_norm_backward
-from core.backends.onednn.library import is_available, library
-from core.backends.onednn.local_response import local_response, local_response_backward
-from core.backends.onednn.loss import softmax_output_backward
-from core.backends.onednn.permuting import (
+from .inner_product import inner_product, inner_product_backward
+from .joining import arithmetic, concatenation
+from .layer_norm import layer_norm, layer_norm_backward
+from .library import is_available, library
+from .local_response import local_response, local_response_backward
+from .loss import softmax_output_backward
+from .permuting import (
     shuffling,
     shuffling_backward,
     transposition,
     transposition_backward,
 )
-from core.backends.onednn.pooling import pooling, pooling_backward
-from core.backends.onednn.product import product, product_backward
-from core.backends.onednn.product_rule import division_backward, multiplication_backward
-from core.backends.onednn.quantized import (
+from .pooling import pooling, pooling_backward
+from .product import product, product_backward
+from .product_rule import division_backward, multiplication_backward
+from .quantized import (
     byte_convolution,
     byte_product,
     sums_convolution,
     sums_product,
 )
-from core.backends.onednn.recurrent import (
+from .recurrent import (
     recurrent,
     recurrent_backward,
     recurrent_layer,
     recurrent_layer_backward,
 )
-from core.backends.onednn.reduction import (
+from .reduction import (
     extreme,
     norm,
     product_of,
     total,
     total_backward,
 )
-from core.backends.onednn.repeating import repeating, repeating_backward
-from core.backends.onednn.requantized import requantized
-from core.backends.onednn.resizing import (
+from .repeating import repeating, repeating_backward
+from .requantized import requantized
+from .resizing import (
     averaging,
     averaging_backward,
     resizing,
     resizing_backward,
 )
-from core.backends.onednn.sample_norm import group_norm, instance_norm, sample_norm_backward
-from core.backends.onednn.softmax import (
+from .sample_norm import group_norm, instance_norm, sample_norm_backward
+from .softmax import (
     log_softmax,
     log_softmax_backward,
     softmax,
@@ -93,9 +93,9 @@ from core.backends.onednn.softmax import (
     softmin,
     softmin_backward,
 )
-from core.backends.onednn.sum_rule import addition_backward
-from core.backends.onednn.unit_length import unit_length, unit_length_backward
-from core.backends.onednn.upsampling import upsampling, upsampling_backward
+from .sum_rule import addition_backward
+from .unit_length import unit_length, unit_length_backward
+from .upsampling import upsampling, upsampling_backward
 
 __all__ = ["is_available", "library", "register_kernels"]
 

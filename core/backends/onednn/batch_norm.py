@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import (
+from ...types import Array, shape_size
+from ..kernels import (
     Kernel,
     KernelArrays,
     KernelLayouts,
@@ -18,8 +19,8 @@ from core.backends.kernels import (
     KernelUnavailable,
     TensorSpec,
 )
-from core.backends.onednn.constants import Algorithm, Argument, Normalization, Propagation
-from core.backends.onednn.kernel import (
+from .constants import Algorithm, Argument, Normalization, Propagation
+from .kernel import (
     Launches,
     are_float32,
     forward_propagation,
@@ -30,9 +31,8 @@ from core.backends.onednn.kernel import (
     output,
     present,
 )
-from core.backends.onednn.memory import MemoryDesc, alternatives, any_layout, channels_last
-from core.backends.onednn.primitive import Primitive, launch
-from core.types import Array, shape_size
+from .memory import MemoryDesc, alternatives, any_layout, channels_last
+from .primitive import Primitive, launch
 
 __all__ = [
     "batch_norm",

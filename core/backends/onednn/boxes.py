@@ -9,18 +9,18 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from core.backends.kernels import Kernel, KernelRequest, TensorSpec
-from core.backends.onednn.copies import Copies, End
-from core.backends.onednn.kernel import Operand, are_float32, in_grad, input_, out_grad, output
-from core.backends.onednn.memory import (
+from ...types import Shape
+from ..kernels import Kernel, KernelRequest, TensorSpec
+from .copies import Copies, End
+from .kernel import Operand, are_float32, in_grad, input_, out_grad, output
+from .memory import (
     MemoryDesc,
     alternatives,
     box_of,
     channels_last,
     desc_of,
 )
-from core.backends.onednn.primitive import first_available
-from core.types import Shape
+from .primitive import first_available
 
 __all__ = ["concatenation_backward", "parting", "parting_backward", "slicing", "slicing_backward"]
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import (
+from ...types import Array
+from ..kernels import (
     Kernel,
     KernelArrays,
     KernelLayouts,
@@ -16,11 +17,10 @@ from core.backends.kernels import (
     KernelResources,
     Version,
 )
-from core.backends.onednn.constants import Argument, DataType, Normalization, Propagation
-from core.backends.onednn.kernel import present
-from core.backends.onednn.memory import channels_last, layout_of
-from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
-from core.types import Array
+from .constants import Argument, DataType, Normalization, Propagation
+from .kernel import present
+from .memory import channels_last, layout_of
+from .primitive import Primitive, launch, scratchpad_bytes
 
 __all__ = ["byte_batch_norm"]
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import (
+from ...types import Array
+from ..kernels import (
     Kernel,
     KernelArrays,
     KernelLayouts,
@@ -17,9 +18,9 @@ from core.backends.kernels import (
     KernelResources,
     TensorSpec,
 )
-from core.backends.onednn.constants import Algorithm, Argument, Propagation
-from core.backends.onednn.kernel import PrimitiveKernel, input_, output, present
-from core.backends.onednn.memory import (
+from .constants import Algorithm, Argument, Propagation
+from .kernel import PrimitiveKernel, input_, output, present
+from .memory import (
     MemoryDesc,
     any_layout,
     channels_last,
@@ -29,9 +30,8 @@ from core.backends.onednn.memory import (
     loaded,
     plain,
 )
-from core.backends.onednn.pooling import Problem
-from core.backends.onednn.primitive import Primitive, first_available, launch, scratchpad_bytes
-from core.types import Array
+from .pooling import Problem
+from .primitive import Primitive, first_available, launch, scratchpad_bytes
 
 __all__ = [
     "byte_activation",

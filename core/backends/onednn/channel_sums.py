@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from core.backends.kernels import KernelResources
-from core.backends.onednn.constants import Algorithm, Argument, Propagation
-from core.backends.onednn.memory import MemoryDesc, any_layout
-from core.backends.onednn.primitive import PostOperation, Primitive, launch, scratchpad_bytes
-from core.types import Array, shape_size
+from ...types import Array, shape_size
+from ..kernels import KernelResources
+from .constants import Algorithm, Argument, Propagation
+from .memory import MemoryDesc, any_layout
+from .primitive import PostOperation, Primitive, launch, scratchpad_bytes
 
 __all__ = ["ChannelSums", "channel_pixels", "scaled", "summing"]
 

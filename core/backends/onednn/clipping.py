@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from core.backends.kernels import Kernel, KernelRequest
-from core.backends.onednn.constants import Algorithm, Argument, Propagation
-from core.backends.onednn.kernel import (
+from ..kernels import Kernel, KernelRequest
+from .constants import Algorithm, Argument, Propagation
+from .kernel import (
     PrimitiveKernel,
     are_float32,
     in_grad,
     input_,
     out_grad,
 )
-from core.backends.onednn.memory import MemoryDesc, alternatives, desc_of
-from core.backends.onednn.primitive import Primitive, first_available
+from .memory import MemoryDesc, alternatives, desc_of
+from .primitive import Primitive, first_available
 
 __all__ = ["clip_backward"]
 

@@ -7,10 +7,11 @@ import dataclasses
 import math
 from typing import Any
 
-from core.backends.kernels import Kernel, KernelRequest, KernelUnavailable, TensorSpec
-from core.backends.onednn.constants import Algorithm, Argument
-from core.backends.onednn.full_width import full_width_convolution
-from core.backends.onednn.kernel import (
+from ...types import Shape
+from ..kernels import Kernel, KernelRequest, KernelUnavailable, TensorSpec
+from .constants import Algorithm, Argument
+from .full_width import full_width_convolution
+from .kernel import (
     Launches,
     PrimitiveKernel,
     are_float32,
@@ -20,9 +21,8 @@ from core.backends.onednn.kernel import (
     out_grad,
     output,
 )
-from core.backends.onednn.memory import MemoryDesc, any_layout, channels_last, plain
-from core.backends.onednn.primitive import PostOperation, Primitive, first_available
-from core.types import Shape
+from .memory import MemoryDesc, any_layout, channels_last, plain
+from .primitive import PostOperation, Primitive, first_available
 
 __all__ = ["Problem", "convolution", "convolution_backward", "has_channels_first"]
 

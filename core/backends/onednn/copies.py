@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from core.backends.kernels import (
+from ..kernels import (
     Kernel,
     KernelArrays,
     KernelLayouts,
@@ -13,11 +13,11 @@ from core.backends.kernels import (
     KernelResources,
     KernelUnavailable,
 )
-from core.backends.onednn.constants import Argument
-from core.backends.onednn.kernel import Operand, present
-from core.backends.onednn.memory import Memory, MemoryDesc, layout_of
-from core.backends.onednn.primitive import Launch, Primitive
-from core.backends.onednn.reorder import make_reorder
+from .constants import Argument
+from .kernel import Operand, present
+from .memory import Memory, MemoryDesc, layout_of
+from .primitive import Launch, Primitive
+from .reorder import make_reorder
 
 __all__ = ["Copies", "Copy", "End"]
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import (
+from ...types import Shape
+from ..kernels import (
     Kernel,
     KernelArrays,
     KernelRequest,
@@ -19,10 +20,10 @@ from core.backends.kernels import (
     KernelUnavailable,
     TensorSpec,
 )
-from core.backends.onednn.channel_sums import ChannelSums
-from core.backends.onednn.constants import Algorithm, Argument, Propagation
-from core.backends.onednn.convolution import has_channels_first
-from core.backends.onednn.kernel import (
+from .channel_sums import ChannelSums
+from .constants import Algorithm, Argument, Propagation
+from .convolution import has_channels_first
+from .kernel import (
     Launches,
     PrimitiveKernel,
     are_float32,
@@ -32,9 +33,8 @@ from core.backends.onednn.kernel import (
     output,
     present,
 )
-from core.backends.onednn.memory import any_layout, plain
-from core.backends.onednn.primitive import Primitive
-from core.types import Shape
+from .memory import any_layout, plain
+from .primitive import Primitive
 
 __all__ = ["deconvolution", "deconvolution_backward"]
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.backend import Descent
-from core.backends.kernels import KernelUnavailable
-from core.backends.onednn.constants import Algorithm, Argument
-from core.backends.onednn.library import is_available
-from core.backends.onednn.memory import Memory, plain
-from core.backends.onednn.primitive import Launch, PostOperation, Primitive
-from core.types import Array
+from ...types import Array
+from ..backend import Descent
+from ..kernels import KernelUnavailable
+from .constants import Algorithm, Argument
+from .library import is_available
+from .memory import Memory, plain
+from .primitive import Launch, PostOperation, Primitive
 
 __all__ = ["descend"]
 

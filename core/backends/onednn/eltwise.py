@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-from core.backends.kernels import Kernel, KernelRequest
-from core.backends.onednn.constants import Algorithm, Argument
-from core.backends.onednn.kernel import (
+from ..kernels import Kernel, KernelRequest
+from .constants import Algorithm, Argument
+from .kernel import (
     PrimitiveKernel,
     are_float32,
     forward_propagation,
@@ -16,9 +16,9 @@ from core.backends.onednn.kernel import (
     out_grad,
     output,
 )
-from core.backends.onednn.memory import MemoryDesc, alternatives, any_layout
-from core.backends.onednn.prelu import prelu, prelu_backward
-from core.backends.onednn.primitive import Primitive, first_available
+from .memory import MemoryDesc, alternatives, any_layout
+from .prelu import prelu, prelu_backward
+from .primitive import Primitive, first_available
 
 __all__ = [
     "Function",

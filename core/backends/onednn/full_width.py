@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.backends.kernels import Kernel, KernelLayouts, KernelRequest
-from core.backends.onednn.constants import Algorithm, Argument
-from core.backends.onednn.kernel import (
+from ...types import Shape
+from ..kernels import Kernel, KernelLayouts, KernelRequest
+from .constants import Algorithm, Argument
+from .kernel import (
     PrimitiveKernel,
     are_float32,
     forward_propagation,
     input_,
     output,
 )
-from core.backends.onednn.memory import (
+from .memory import (
     any_layout,
     channels_last,
     layout_of,
@@ -25,8 +26,7 @@ from core.backends.onednn.memory import (
     plain,
     reshaped,
 )
-from core.backends.onednn.primitive import PostOperation, Primitive
-from core.types import Shape
+from .primitive import PostOperation, Primitive
 
 __all__ = ["full_width_convolution"]
 

@@ -9,19 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import (
+from ...types import Array
+from ..kernels import (
     Kernel,
     KernelArrays,
     KernelRequest,
     KernelResources,
     KernelUnavailable,
 )
-from core.backends.onednn.constants import Argument, Normalization, Propagation
-from core.backends.onednn.convolution import Problem, has_channels_first
-from core.backends.onednn.eltwise import function_of
-from core.backends.onednn.full_width import full_width_convolution
-from core.backends.onednn.inner_product import inner_product
-from core.backends.onednn.kernel import (
+from .constants import Argument, Normalization, Propagation
+from .convolution import Problem, has_channels_first
+from .eltwise import function_of
+from .full_width import full_width_convolution
+from .inner_product import inner_product
+from .kernel import (
     Operand,
     PrimitiveKernel,
     are_float32,
@@ -29,10 +30,9 @@ from core.backends.onednn.kernel import (
     output,
     present,
 )
-from core.backends.onednn.memory import any_layout, channels_last, desc_of, plain
-from core.backends.onednn.primitive import PostOperation, Primitive, launch
-from core.backends.onednn.reorder import make_reorder
-from core.types import Array
+from .memory import any_layout, channels_last, desc_of, plain
+from .primitive import PostOperation, Primitive, launch
+from .reorder import make_reorder
 
 __all__ = ["fold", "fused_batch_norm", "fused_convolution", "fused_inner_product"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from core.backends.kernels import Kernel, KernelRequest, TensorSpec
-from core.backends.onednn.constants import Argument
-from core.backends.onednn.kernel import (
+from ...types import Shape, shape_size
+from ..kernels import Kernel, KernelRequest, TensorSpec
+from .constants import Argument
+from .kernel import (
     PrimitiveKernel,
     are_float32,
     forward_propagation,
@@ -15,9 +16,8 @@ from core.backends.onednn.kernel import (
     out_grad,
     output,
 )
-from core.backends.onednn.memory import any_layout, plain
-from core.backends.onednn.primitive import PostOperation, Primitive
-from core.types import Shape, shape_size
+from .memory import any_layout, plain
+from .primitive import PostOperation, Primitive
 
 __all__ = ["Problem", "inner_product", "inner_product_backward"]
 

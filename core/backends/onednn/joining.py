@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Iterator
 from typing import cast
 
-from core.backends.kernels import Kernel, KernelRequest, KernelUnavailable, TensorSpec
-from core.backends.onednn.constants import Algorithm, Argument
-from core.backends.onednn.kernel import Operand, PrimitiveKernel, are_float32, input_, output
-from core.backends.onednn.memory import (
+from ...types import Shape
+from ..kernels import Kernel, KernelRequest, KernelUnavailable, TensorSpec
+from .constants import Algorithm, Argument
+from .kernel import Operand, PrimitiveKernel, are_float32, input_, output
+from .memory import (
     MemoryDesc,
     alternatives,
     any_layout,
@@ -17,8 +18,7 @@ from core.backends.onednn.memory import (
     desc_of,
     plain,
 )
-from core.backends.onednn.primitive import Primitive, first_available
-from core.types import Shape
+from .primitive import Primitive, first_available
 
 __all__ = ["arithmetic", "broadcast", "concatenation", "is_per_channel"]
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import (
+from ...types import Array
+from ..kernels import (
     Kernel,
     KernelArrays,
     KernelLayouts,
@@ -17,10 +18,9 @@ from core.backends.kernels import (
     Layout,
     TensorSpec,
 )
-from core.backends.onednn.constants import Argument, Propagation
-from core.backends.onednn.memory import BlockedLayout, layout_of, reshaped
-from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
-from core.types import Array
+from .constants import Argument, Propagation
+from .memory import BlockedLayout, layout_of, reshaped
+from .primitive import Primitive, launch, scratchpad_bytes
 
 __all__ = [
     "Launches",

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from core.backends.kernels import Kernel, KernelArrays, KernelRequest, KernelResources
-from core.backends.onednn.constants import Argument, Normalization, Propagation
-from core.backends.onednn.kernel import are_float32, present
-from core.backends.onednn.memory import MemoryDesc, plain
-from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
-from core.types import Array
+from ...types import Array
+from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
+from .constants import Argument, Normalization, Propagation
+from .kernel import are_float32, present
+from .memory import MemoryDesc, plain
+from .primitive import Primitive, launch, scratchpad_bytes
 
 __all__ = ["layer_norm", "layer_norm_backward"]
 

@@ -19,10 +19,10 @@ from ctypes import POINTER, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint,
 from pathlib import Path
 from typing import Any
 
-from core.backends.kernels import KernelUnavailable
-from core.backends.onednn.constants import MAJOR_VERSION, Status
-from core.backends.threads import openmp_environment, thread_count
-from core.config import config
+from ...config import config
+from ..kernels import KernelUnavailable
+from ..threads import openmp_environment, thread_count
+from .constants import MAJOR_VERSION, Status
 
 __all__ = ["Library", "is_available", "library"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from core.backends.kernels import Kernel, KernelRequest, KernelUnavailable
-from core.backends.onednn.constants import Algorithm, Argument
-from core.backends.onednn.kernel import (
+from ..kernels import Kernel, KernelRequest, KernelUnavailable
+from .constants import Algorithm, Argument
+from .kernel import (
     PrimitiveKernel,
     are_float32,
     forward_propagation,
@@ -16,8 +16,8 @@ from core.backends.onednn.kernel import (
     output,
     workspace,
 )
-from core.backends.onednn.memory import MemoryDesc, desc_of, strided
-from core.backends.onednn.primitive import Primitive
+from .memory import MemoryDesc, desc_of, strided
+from .primitive import Primitive
 
 __all__ = ["local_response", "local_response_backward"]
 

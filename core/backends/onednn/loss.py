@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import Kernel, KernelArrays, KernelRequest, KernelResources
-from core.backends.onednn.constants import Algorithm, Argument
-from core.backends.onednn.kernel import are_float32, present
-from core.backends.onednn.memory import plain
-from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
-from core.types import Array, Shape, shape_size
+from ...types import Array, Shape, shape_size
+from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
+from .constants import Algorithm, Argument
+from .kernel import are_float32, present
+from .memory import plain
+from .primitive import Primitive, launch, scratchpad_bytes
 
 __all__ = ["softmax_output_backward"]
 

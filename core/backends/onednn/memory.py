@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import Kernel, KernelUnavailable, TensorSpec
-from core.backends.onednn.constants import MAX_DIMENSIONS, DataType, FormatKind, FormatTag, Query
-from core.backends.onednn.library import Library, library
-from core.types import Array, DType, Shape
+from ...types import Array, DType, Shape
+from ..kernels import Kernel, KernelUnavailable, TensorSpec
+from .constants import MAX_DIMENSIONS, DataType, FormatKind, FormatTag, Query
+from .library import Library, library
 
 __all__ = [
     "BlockedLayout",
@@ -279,7 +279,7 @@ class BlockedLayout:
 
     def reorder(self, source: TensorSpec, target: TensorSpec) -> Kernel:
         """Return a kernel that copies from one layout to another."""
-        from core.backends.onednn.reorder import reorder
+        from .reorder import reorder
 
         return reorder(desc_of(source, self.desc.dims), desc_of(target, self.desc.dims))
 

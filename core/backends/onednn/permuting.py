@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from core.backends.kernels import Kernel, KernelRequest, TensorSpec
-from core.backends.onednn.copies import Copies, End
-from core.backends.onednn.kernel import Operand, are_float32, in_grad, input_, out_grad, output
-from core.backends.onednn.memory import channels_last, desc_of, permuted, plain, strided
-from core.types import shape_size
+from ...types import shape_size
+from ..kernels import Kernel, KernelRequest, TensorSpec
+from .copies import Copies, End
+from .kernel import Operand, are_float32, in_grad, input_, out_grad, output
+from .memory import channels_last, desc_of, permuted, plain, strided
 
 __all__ = ["shuffling", "shuffling_backward", "transposition", "transposition_backward"]
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import (
+from ...types import Array, Shape, shape_size
+from ..kernels import (
     Kernel,
     KernelArrays,
     KernelLayouts,
@@ -15,12 +16,11 @@ from core.backends.kernels import (
     KernelResources,
     TensorSpec,
 )
-from core.backends.onednn.channel_sums import channel_pixels, scaled, summing
-from core.backends.onednn.constants import Algorithm, Argument, Propagation
-from core.backends.onednn.kernel import PrimitiveKernel, in_grad, input_, out_grad, output, present
-from core.backends.onednn.memory import MemoryDesc, desc_of, layout_of
-from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
-from core.types import Array, Shape, shape_size
+from .channel_sums import channel_pixels, scaled, summing
+from .constants import Algorithm, Argument, Propagation
+from .kernel import PrimitiveKernel, in_grad, input_, out_grad, output, present
+from .memory import MemoryDesc, desc_of, layout_of
+from .primitive import Primitive, launch, scratchpad_bytes
 
 __all__ = ["is_over_places", "places_spreading", "places_sum"]
 

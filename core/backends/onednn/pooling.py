@@ -6,9 +6,10 @@ import dataclasses
 from functools import partial
 from typing import Any
 
-from core.backends.kernels import Kernel, KernelRequest
-from core.backends.onednn.constants import Algorithm, Argument
-from core.backends.onednn.kernel import (
+from ...types import Shape
+from ..kernels import Kernel, KernelRequest
+from .constants import Algorithm, Argument
+from .kernel import (
     PrimitiveKernel,
     are_float32,
     forward_propagation,
@@ -18,9 +19,8 @@ from core.backends.onednn.kernel import (
     output,
     workspace,
 )
-from core.backends.onednn.memory import MemoryDesc, alternatives, any_layout
-from core.backends.onednn.primitive import Primitive, first_available
-from core.types import Shape
+from .memory import MemoryDesc, alternatives, any_layout
+from .primitive import Primitive, first_available
 
 __all__ = [
     "Problem",

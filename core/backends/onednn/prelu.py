@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from core.backends.kernels import Kernel, KernelArrays, KernelRequest, KernelResources, TensorSpec
-from core.backends.onednn.constants import Argument, Propagation
-from core.backends.onednn.kernel import (
+from ...types import Array, Shape
+from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources, TensorSpec
+from .constants import Argument, Propagation
+from .kernel import (
     are_float32,
     in_grad,
     input_,
@@ -17,9 +18,8 @@ from core.backends.onednn.kernel import (
     output,
     present,
 )
-from core.backends.onednn.memory import MemoryDesc, alternatives, any_layout, desc_of
-from core.backends.onednn.primitive import Primitive, first_available, launch
-from core.types import Array, Shape
+from .memory import MemoryDesc, alternatives, any_layout, desc_of
+from .primitive import Primitive, first_available, launch
 
 __all__ = ["prelu", "prelu_backward"]
 

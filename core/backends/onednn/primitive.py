@@ -13,15 +13,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from core.backends.kernels import KernelResources, KernelUnavailable, library_failure
-from core.backends.onednn.constants import (
+from ...types import Array
+from ..kernels import KernelResources, KernelUnavailable, library_failure
+from .constants import (
     Argument,
     DataType,
     Query,
     ScratchpadMode,
 )
-from core.backends.onednn.memory import Memory, MemoryDesc, dims_array, loaded
-from core.types import Array
+from .memory import Memory, MemoryDesc, dims_array, loaded
 
 __all__ = [
     "Attributes",

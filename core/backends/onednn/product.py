@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from core.backends.kernels import Kernel, KernelArrays, KernelRequest, KernelResources
-from core.backends.onednn.constants import Argument
-from core.backends.onednn.kernel import Operand, are_float32, in_grad, input_, out_grad, output
-from core.backends.onednn.memory import MemoryDesc, strided
-from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
-from core.types import Shape
+from ...types import Shape
+from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
+from .constants import Argument
+from .kernel import Operand, are_float32, in_grad, input_, out_grad, output
+from .memory import MemoryDesc, strided
+from .primitive import Primitive, launch, scratchpad_bytes
 
 __all__ = ["product", "product_backward"]
 

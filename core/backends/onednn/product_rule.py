@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import Kernel, KernelArrays, KernelRequest, KernelResources, TensorSpec
-from core.backends.onednn.channel_sums import ChannelSums, scaled
-from core.backends.onednn.constants import Algorithm, Argument
-from core.backends.onednn.joining import broadcast, is_per_channel
-from core.backends.onednn.kernel import (
+from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources, TensorSpec
+from .channel_sums import ChannelSums, scaled
+from .constants import Algorithm, Argument
+from .joining import broadcast, is_per_channel
+from .kernel import (
     Launches,
     PrimitiveKernel,
     are_float32,
@@ -23,10 +23,10 @@ from core.backends.onednn.kernel import (
     output,
     present,
 )
-from core.backends.onednn.memory import MemoryDesc, alternatives, desc_of, plain
-from core.backends.onednn.primitive import Primitive, first_available, launch, scratchpad_bytes
-from core.backends.onednn.stages import Sums
-from core.backends.onednn.sum_rule import sums_for
+from .memory import MemoryDesc, alternatives, desc_of, plain
+from .primitive import Primitive, first_available, launch, scratchpad_bytes
+from .stages import Sums
+from .sum_rule import sums_for
 
 __all__ = ["division_backward", "multiplication_backward"]
 

@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from core.backends.kernels import (
+from ...types import Array, DType, Shape, shape_size
+from ..kernels import (
     Kernel,
     KernelArrays,
     KernelLayouts,
@@ -27,11 +28,11 @@ from core.backends.kernels import (
     TensorSpec,
     Version,
 )
-from core.backends.onednn.constants import Algorithm, Argument, DataType, Propagation
-from core.backends.onednn.convolution import Problem
-from core.backends.onednn.eltwise import function_of
-from core.backends.onednn.kernel import present
-from core.backends.onednn.memory import (
+from .constants import Algorithm, Argument, DataType, Propagation
+from .convolution import Problem
+from .eltwise import function_of
+from .kernel import present
+from .memory import (
     MemoryDesc,
     any_layout,
     channels_last,
@@ -39,9 +40,8 @@ from core.backends.onednn.memory import (
     layout_of,
     plain,
 )
-from core.backends.onednn.primitive import PostOperation, Primitive, launch, scratchpad_bytes
-from core.backends.onednn.reorder import make_reorder
-from core.types import Array, DType, Shape, shape_size
+from .primitive import PostOperation, Primitive, launch, scratchpad_bytes
+from .reorder import make_reorder
 
 __all__ = [
     "ByteSums",

@@ -13,19 +13,19 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from core.backends.kernels import (
+from ...types import Array
+from ..kernels import (
     Kernel,
     KernelArrays,
     KernelRequest,
     KernelResources,
     KernelUnavailable,
 )
-from core.backends.onednn.constants import Argument
-from core.backends.onednn.kernel import are_float32, present
-from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
-from core.backends.onednn.recurrent_layers import Layer, make_layers
-from core.backends.onednn.recurrent_parameters import Block, Call, Packed, pack, unpack
-from core.types import Array
+from .constants import Argument
+from .kernel import are_float32, present
+from .primitive import Primitive, launch, scratchpad_bytes
+from .recurrent_layers import Layer, make_layers
+from .recurrent_parameters import Block, Call, Packed, pack, unpack
 
 __all__ = ["recurrent", "recurrent_backward", "recurrent_layer", "recurrent_layer_backward"]
 

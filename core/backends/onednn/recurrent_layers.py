@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from core.backends.kernels import KernelRequest
-from core.backends.onednn.constants import Algorithm, Direction, Propagation
-from core.backends.onednn.kernel import forward_propagation
-from core.backends.onednn.memory import MemoryDesc, plain, strided
-from core.backends.onednn.primitive import Primitive
-from core.types import Shape
+from ...types import Shape
+from ..kernels import KernelRequest
+from .constants import Algorithm, Direction, Propagation
+from .kernel import forward_propagation
+from .memory import MemoryDesc, plain, strided
+from .primitive import Primitive
 
 __all__ = ["Layer", "make_layers"]
 

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.backends.kernels import KernelResources
-from core.backends.onednn.constants import Argument
-from core.backends.onednn.memory import strided
-from core.backends.onednn.primitive import launch
-from core.backends.onednn.recurrent_layers import Layer
-from core.backends.onednn.reorder import make_reorder
-from core.types import Array, Shape, shape_size
+from ...types import Array, Shape, shape_size
+from ..kernels import KernelResources
+from .constants import Argument
+from .memory import strided
+from .primitive import launch
+from .recurrent_layers import Layer
+from .reorder import make_reorder
 
 __all__ = ["Block", "Call", "Packed", "pack", "unpack"]
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import Kernel, KernelArrays, KernelRequest, KernelResources
-from core.backends.onednn.constants import Algorithm, Argument
-from core.backends.onednn.kernel import (
+from ...types import Shape
+from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
+from .constants import Algorithm, Argument
+from .kernel import (
     Operand,
     are_float32,
     in_grad,
@@ -22,9 +23,9 @@ from core.backends.onednn.kernel import (
     output,
     present,
 )
-from core.backends.onednn.places import is_over_places, places_spreading, places_sum
-from core.backends.onednn.primitive import launch, scratchpad_bytes
-from core.backends.onednn.stages import (
+from .places import is_over_places, places_spreading, places_sum
+from .primitive import launch, scratchpad_bytes
+from .stages import (
     Repetitions,
     Stage,
     Sums,
@@ -33,7 +34,6 @@ from core.backends.onednn.stages import (
     reducing,
     stages_of,
 )
-from core.types import Shape
 
 __all__ = ["StageKernel", "extreme", "norm", "product_of", "total", "total_backward"]
 

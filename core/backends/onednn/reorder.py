@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from core.backends.kernels import Kernel, KernelArrays, KernelResources
-from core.backends.onednn.constants import Argument
-from core.backends.onednn.kernel import present
-from core.backends.onednn.memory import MemoryDesc, loaded
-from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
+from ..kernels import Kernel, KernelArrays, KernelResources
+from .constants import Argument
+from .kernel import present
+from .memory import MemoryDesc, loaded
+from .primitive import Primitive, launch, scratchpad_bytes
 
 __all__ = ["Reordering", "make_reorder", "reorder"]
 

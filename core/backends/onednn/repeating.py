@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from core.backends.kernels import Kernel, KernelRequest
-from core.backends.onednn.kernel import are_float32, in_grad, input_, out_grad, output
-from core.backends.onednn.reduction import StageKernel
-from core.backends.onednn.stages import Repetitions, Sums, stages_of
-from core.types import Shape
+from ...types import Shape
+from ..kernels import Kernel, KernelRequest
+from .kernel import are_float32, in_grad, input_, out_grad, output
+from .reduction import StageKernel
+from .stages import Repetitions, Sums, stages_of
 
 __all__ = ["repeated_axes", "repeating", "repeating_backward"]
 

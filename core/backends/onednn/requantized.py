@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import (
+from ...types import Array
+from ..kernels import (
     Kernel,
     KernelArrays,
     KernelLayouts,
@@ -16,17 +17,16 @@ from core.backends.kernels import (
     KernelResources,
     TensorSpec,
 )
-from core.backends.onednn.constants import Algorithm, Argument, DataType
-from core.backends.onednn.kernel import present
-from core.backends.onednn.memory import MemoryDesc, channels_last, data_type_of, layout_of, plain
-from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
-from core.backends.onednn.quantized import (
+from .constants import Algorithm, Argument, DataType
+from .kernel import present
+from .memory import MemoryDesc, channels_last, data_type_of, layout_of, plain
+from .primitive import Primitive, launch, scratchpad_bytes
+from .quantized import (
     ByteSums,
     LayerScales,
     sums_of_convolution,
     sums_of_product,
 )
-from core.types import Array
 
 __all__ = ["requantized"]
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import Kernel, KernelArrays, KernelRequest, KernelResources
-from core.backends.onednn.constants import Argument
-from core.backends.onednn.kernel import are_float32, present
-from core.backends.onednn.memory import plain, strided
-from core.backends.onednn.pooling import adaptive_pooling, adaptive_pooling_backward
-from core.backends.onednn.primitive import Primitive, launch, scratchpad_bytes
-from core.types import Array, Shape
+from ...types import Array, Shape
+from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
+from .constants import Argument
+from .kernel import are_float32, present
+from .memory import plain, strided
+from .pooling import adaptive_pooling, adaptive_pooling_backward
+from .primitive import Primitive, launch, scratchpad_bytes
 
 __all__ = ["averaging", "averaging_backward", "resizing", "resizing_backward"]
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.kernels import (
+from ...types import Array, Shape
+from ..kernels import (
     Kernel,
     KernelArrays,
     KernelLayouts,
@@ -20,11 +21,10 @@ from core.backends.kernels import (
     KernelResources,
     TensorSpec,
 )
-from core.backends.onednn.constants import Algorithm, Argument, Normalization, Propagation
-from core.backends.onednn.kernel import are_float32, present
-from core.backends.onednn.memory import MemoryDesc, desc_of, plain, sample_of
-from core.backends.onednn.primitive import Launch, Primitive, launch, scratchpad_bytes
-from core.types import Array, Shape
+from .constants import Algorithm, Argument, Normalization, Propagation
+from .kernel import are_float32, present
+from .memory import MemoryDesc, desc_of, plain, sample_of
+from .primitive import Launch, Primitive, launch, scratchpad_bytes
 
 __all__ = ["group_norm", "instance_norm", "sample_norm_backward"]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from core.backends.kernels import Kernel, KernelRequest, TensorSpec
-from core.backends.onednn.constants import Algorithm, Argument, Propagation
-from core.backends.onednn.kernel import (
+from ...types import shape_size
+from ..kernels import Kernel, KernelRequest, TensorSpec
+from .constants import Algorithm, Argument, Propagation
+from .kernel import (
     PrimitiveKernel,
     are_float32,
     in_grad,
@@ -12,9 +13,8 @@ from core.backends.onednn.kernel import (
     out_grad,
     output,
 )
-from core.backends.onednn.memory import MemoryDesc, desc_of, innermost, plain
-from core.backends.onednn.primitive import Primitive, first_available
-from core.types import shape_size
+from .memory import MemoryDesc, desc_of, innermost, plain
+from .primitive import Primitive, first_available
 
 __all__ = [
     "log_softmax",

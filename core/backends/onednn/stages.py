@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.backends.kernels import KernelResources
-from core.backends.onednn.channel_sums import scaled
-from core.backends.onednn.constants import Algorithm, Argument, Propagation
-from core.backends.onednn.memory import MemoryDesc, plain, strided
-from core.backends.onednn.primitive import Launch, Primitive, launch, scratchpad_bytes
-from core.types import Array, Shape
+from ...types import Array, Shape
+from ..kernels import KernelResources
+from .channel_sums import scaled
+from .constants import Algorithm, Argument, Propagation
+from .memory import MemoryDesc, plain, strided
+from .primitive import Launch, Primitive, launch, scratchpad_bytes
 
 __all__ = ["Repetitions", "Stage", "Sums", "count_of", "in_parts", "reducing", "stages_of"]
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from core.backends.kernels import (
+from ...types import Shape
+from ..kernels import (
     Kernel,
     KernelArrays,
     KernelLayouts,
@@ -14,13 +15,12 @@ from core.backends.kernels import (
     KernelResources,
     TensorSpec,
 )
-from core.backends.onednn.channel_sums import ChannelSums
-from core.backends.onednn.joining import is_per_channel
-from core.backends.onednn.kernel import are_float32, present
-from core.backends.onednn.memory import MemoryDesc, desc_of, plain
-from core.backends.onednn.repeating import repeated_axes
-from core.backends.onednn.stages import Sums
-from core.types import Shape
+from .channel_sums import ChannelSums
+from .joining import is_per_channel
+from .kernel import are_float32, present
+from .memory import MemoryDesc, desc_of, plain
+from .repeating import repeated_axes
+from .stages import Sums
 
 __all__ = ["addition_backward", "sums_for"]
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.backends.kernels import (
+from ...types import shape_size
+from ..kernels import (
     Kernel,
     KernelArrays,
     KernelLayouts,
@@ -19,12 +20,11 @@ from core.backends.kernels import (
     Layout,
     TensorSpec,
 )
-from core.backends.onednn.constants import Algorithm, Argument
-from core.backends.onednn.kernel import are_float32, present
-from core.backends.onednn.memory import channels_last, desc_of, layout_of, plain, sample_of
-from core.backends.onednn.primitive import PostOperation, Primitive, launch, scratchpad_bytes
-from core.backends.onednn.stages import Stage, Sums
-from core.types import shape_size
+from .constants import Algorithm, Argument
+from .kernel import are_float32, present
+from .memory import channels_last, desc_of, layout_of, plain, sample_of
+from .primitive import PostOperation, Primitive, launch, scratchpad_bytes
+from .stages import Stage, Sums
 
 __all__ = ["unit_length", "unit_length_backward"]
 

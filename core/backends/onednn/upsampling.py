@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from core.backends.kernels import Kernel, KernelRequest
-from core.backends.onednn.constants import Algorithm, Argument, Propagation
-from core.backends.onednn.kernel import (
+from ...types import Shape
+from ..kernels import Kernel, KernelRequest
+from .constants import Algorithm, Argument, Propagation
+from .kernel import (
     PrimitiveKernel,
     are_float32,
     in_grad,
@@ -12,9 +13,8 @@ from core.backends.onednn.kernel import (
     out_grad,
     output,
 )
-from core.backends.onednn.memory import MemoryDesc, alternatives, any_layout
-from core.backends.onednn.primitive import Primitive, first_available
-from core.types import Shape
+from .memory import MemoryDesc, alternatives, any_layout
+from .primitive import Primitive, first_available
 
 __all__ = ["upsampling", "upsampling_backward"]
 

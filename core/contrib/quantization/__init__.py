@@ -7,7 +7,7 @@ with int8 and uint8. What is lost is least where the ranges of its tensors are k
 
 from __future__ import annotations
 
-from core.contrib.quantization.calibration import combine_histogram
-from core.contrib.quantization.model import calib_graph, quantize_graph, quantize_model
+from .calibration import combine_histogram
+from .model import calib_graph, quantize_graph, quantize_model
 
 __all__ = ["calib_graph", "combine_histogram", "quantize_graph", "quantize_model"]

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from core.ndarray import NDArray
-from core.ndarray import contrib as nd_contrib
-from core.ndarray.creation import array
+from ...ndarray import NDArray
+from ...ndarray import contrib as nd_contrib
+from ...ndarray.creation import array
 
 __all__ = [
     "Collector",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 
-from core.errors import GraphError
-from core.ops import Operator, make_operator
-from core.ops.quantized.base import Calibrated
-from core.symbol.graph import Entry, Node, topological_order
-from core.symbol.symbol import Symbol
+from ...errors import GraphError
+from ...ops import Operator, make_operator
+from ...ops.quantized.base import Calibrated
+from ...symbol.graph import Entry, Node, topological_order
+from ...symbol.symbol import Symbol
 
 __all__ = ["calibrated_graph", "quantized_graph"]
 

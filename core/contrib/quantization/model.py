@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from core.contrib.quantization.calibration import (
+from ...device import Context, cpu
+from ...ndarray import NDArray
+from ...ndarray import contrib as nd_contrib
+from ...ndarray.creation import array
+from ...symbol.symbol import Symbol
+from .calibration import (
     Collector,
     HistogramCollector,
     MinMaxCollector,
     Ranges,
     is_collector,
 )
-from core.contrib.quantization.graph import calibrated_graph, quantized_graph
-from core.device import Context, cpu
-from core.ndarray import NDArray
-from core.ndarray import contrib as nd_contrib
-from core.ndarray.creation import array
-from core.symbol.symbol import Symbol
+from .graph import calibrated_graph, quantized_graph
 
 __all__ = ["calib_graph", "quantize_graph", "quantize_model"]
 

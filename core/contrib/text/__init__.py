@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from core.contrib.text import embedding, utils, vocab
+from . import embedding, utils, vocab
 
 __all__ = ["embedding", "utils", "vocab"]

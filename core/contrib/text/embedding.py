@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from core.contrib.text.vocab import UNKNOWN, Vocabulary
-from core.ndarray import NDArray, array, zeros
-from core.registry import ClassRegistry
+from ...ndarray import NDArray, array, zeros
+from ...registry import ClassRegistry
+from .vocab import UNKNOWN, Vocabulary
 
 __all__ = [
     "CompositeEmbedding",

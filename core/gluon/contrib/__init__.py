@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from core.gluon.contrib import nn
+from . import nn
 
 __all__ = ["nn"]

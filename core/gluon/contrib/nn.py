@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from core import ndarray
-from core.gluon.base_block import Block
-from core.gluon.hybrid_block import HybridBlock
-from core.gluon.nn.sequential import HybridSequential, Sequential
-from core.gluon.parameter_dict import ParameterDict
+from ... import ndarray
+from ..base_block import Block
+from ..hybrid_block import HybridBlock
+from ..nn.sequential import HybridSequential, Sequential
+from ..parameter_dict import ParameterDict
 
 __all__ = [
     "Concurrent",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from core.gluon.model_zoo import vision
+from . import vision
 
 __all__ = ["vision"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from core.gluon.base_block import Block
-from core.gluon.hybrid_block import HybridBlock
-from core.gluon.nn.activations import ELU, GELU, SELU, Activation, LeakyReLU, PReLU, Swish
-from core.gluon.nn.convolutions import (
+from ..base_block import Block
+from ..hybrid_block import HybridBlock
+from ..symbol_block import SymbolBlock
+from .activations import ELU, GELU, SELU, Activation, LeakyReLU, PReLU, Swish
+from .convolutions import (
     Conv1D,
     Conv1DTranspose,
     Conv2D,
@@ -13,16 +14,16 @@ from core.gluon.nn.convolutions import (
     Conv3D,
     Conv3DTranspose,
 )
-from core.gluon.nn.lambdas import HybridLambda, Lambda
-from core.gluon.nn.layers import Dense, Dropout, Embedding, Flatten
-from core.gluon.nn.normalization import (
+from .lambdas import HybridLambda, Lambda
+from .layers import Dense, Dropout, Embedding, Flatten
+from .normalization import (
     BatchNorm,
     BatchNormReLU,
     GroupNorm,
     InstanceNorm,
     LayerNorm,
 )
-from core.gluon.nn.pooling import (
+from .pooling import (
     AvgPool1D,
     AvgPool2D,
     AvgPool3D,
@@ -37,8 +38,7 @@ from core.gluon.nn.pooling import (
     MaxPool3D,
     ReflectionPad2D,
 )
-from core.gluon.nn.sequential import HybridSequential, Sequential
-from core.gluon.symbol_block import SymbolBlock
+from .sequential import HybridSequential, Sequential
 
 __all__ = [
     "ELU",

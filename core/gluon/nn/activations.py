@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from core import initializer
-from core.errors import UsageError
-from core.gluon.hybrid_block import HybridBlock
-from core.gluon.nn.layers import Activation
-from core.gluon.parameter_dict import ParameterDict
+from ... import initializer
+from ...errors import UsageError
+from ..hybrid_block import HybridBlock
+from ..parameter_dict import ParameterDict
+from .layers import Activation
 
 __all__ = ["ELU", "GELU", "SELU", "Activation", "LeakyReLU", "PReLU", "Swish"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from core.errors import UsageError
-from core.gluon.hybrid_block import HybridBlock
-from core.gluon.nn.layers import Activation
-from core.gluon.parameter_dict import ParameterDict
+from ...errors import UsageError
+from ..hybrid_block import HybridBlock
+from ..parameter_dict import ParameterDict
+from .layers import Activation
 
 __all__ = ["Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose"]
 

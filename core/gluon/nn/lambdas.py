@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from core import ndarray, symbol
-from core.errors import UsageError
-from core.gluon.base_block import Block
-from core.gluon.hybrid_block import HybridBlock
+from ... import ndarray, symbol
+from ...errors import UsageError
+from ..base_block import Block
+from ..hybrid_block import HybridBlock
 
 __all__ = ["HybridLambda", "Lambda"]
 

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from core.gluon.hybrid_block import HybridBlock
-from core.gluon.parameter_dict import ParameterDict
+from ..hybrid_block import HybridBlock
+from ..parameter_dict import ParameterDict
 
 __all__ = ["BatchNorm", "BatchNormReLU", "GroupNorm", "InstanceNorm", "LayerNorm"]
 

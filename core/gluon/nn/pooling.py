@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from core.errors import UsageError
-from core.gluon.hybrid_block import HybridBlock
-from core.gluon.nn.convolutions import Lengths, checked_layout, per_axis
-from core.gluon.parameter_dict import ParameterDict
+from ...errors import UsageError
+from ..hybrid_block import HybridBlock
+from ..parameter_dict import ParameterDict
+from .convolutions import Lengths, checked_layout, per_axis
 
 __all__ = [
     "AvgPool1D",

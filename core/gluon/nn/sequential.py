@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from core.gluon.base_block import Block
-from core.gluon.hybrid_block import HybridBlock
+from ..base_block import Block
+from ..hybrid_block import HybridBlock
 
 __all__ = ["HybridSequential", "Sequential"]
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from core.gluon.rnn.layers import GRU, LSTM, RNN
+from .layers import GRU, LSTM, RNN
 
 __all__ = ["GRU", "LSTM", "RNN"]

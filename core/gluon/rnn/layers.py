@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from core import ndarray, symbol
-from core.gluon.base_parameter import Parameter
-from core.gluon.hybrid_block import HybridBlock
-from core.ndarray import NDArray
+from ... import ndarray, symbol
+from ...ndarray import NDArray
+from ..base_parameter import Parameter
+from ..hybrid_block import HybridBlock
 
 __all__ = ["GRU", "LSTM", "RNN"]
 

@@ -6,15 +6,15 @@ and anything further. What changes the image changes its boxes too.
 
 from __future__ import annotations
 
-from core.image.detection.augmenters import (
+from .augmenters import (
     DetAugmenter,
     DetBorrowAug,
     DetHorizontalFlipAug,
     DetRandomSelectAug,
 )
-from core.image.detection.creation import CreateDetAugmenter, CreateMultiRandCropAugmenter
-from core.image.detection.det_iter import ImageDetIter
-from core.image.detection.regions import DetRandomCropAug, DetRandomPadAug
+from .creation import CreateDetAugmenter, CreateMultiRandCropAugmenter
+from .det_iter import ImageDetIter
+from .regions import DetRandomCropAug, DetRandomPadAug
 
 __all__ = [
     "CreateDetAugmenter",

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from core.image.augmenters import Augmenter, Described
-from core.ndarray import NDArray, flip
+from ...ndarray import NDArray, flip
+from ..augmenters import Augmenter, Described
 
 __all__ = [
     "Boxes",

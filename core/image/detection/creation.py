@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from core.errors import UsageError
-from core.image.augmenters import CastAug, ForceResizeAug, ResizeAug
-from core.image.creation import color_augmenters
-from core.image.detection.augmenters import (
+from ...errors import UsageError
+from ..augmenters import CastAug, ForceResizeAug, ResizeAug
+from ..creation import color_augmenters
+from .augmenters import (
     DetAugmenter,
     DetBorrowAug,
     DetHorizontalFlipAug,
     DetRandomSelectAug,
 )
-from core.image.detection.regions import DetRandomCropAug, DetRandomPadAug
+from .regions import DetRandomCropAug, DetRandomPadAug
 
 __all__ = ["CreateDetAugmenter", "CreateMultiRandCropAugmenter"]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import UsageError
-from core.image.detection.augmenters import Boxes
-from core.image.detection.creation import CreateDetAugmenter
-from core.image.image_iter import ImageIter
-from core.ndarray import NDArray, full
+from ...errors import UsageError
+from ...ndarray import NDArray, full
+from ..image_iter import ImageIter
+from .augmenters import Boxes
+from .creation import CreateDetAugmenter
 
 __all__ = ["ImageDetIter"]
 
@@ -145,7 +145,7 @@ class ImageDetIter(ImageIter):
             waitKey, window_name: of a window, which there is none of here.
             id2labels: names of the classes, written into the boxes.
         """
-        from core.image.detection.drawing import draw_boxes, restored
+        from .drawing import draw_boxes, restored
 
         if waitKey is not None:
             warnings.warn(f"there is no window {window_name!r}; show the images", stacklevel=2)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from core.image.creation import per_channel
-from core.image.detection.augmenters import Boxes
+from ..creation import per_channel
+from .augmenters import Boxes
 
 __all__ = ["draw_boxes", "restored"]
 

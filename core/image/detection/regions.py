@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import UsageError
-from core.image.cropping import fixed_crop
-from core.image.detection.augmenters import Boxes, DetAugmenter
-from core.image.reading import copyMakeBorder
-from core.ndarray import NDArray
+from ...errors import UsageError
+from ...ndarray import NDArray
+from ..cropping import fixed_crop
+from ..reading import copyMakeBorder
+from .augmenters import Boxes, DetAugmenter
 
 __all__ = ["DetRandomCropAug", "DetRandomPadAug"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.ops.contrib import (
+from . import (
     attention,
     boxes,
     deformable,

@@ -12,12 +12,12 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import declares_attributes, register
-from core.types import Array, Shape
+from ...errors import ShapeError
+from ...types import Array, Shape
+from ..attributes import attribute
+from ..operator import Operator, Reads, Run
+from ..precision import wide_backward, wide_forward
+from ..registry import declares_attributes, register
 
 __all__ = ["EncDecQK", "EncDecValAtt", "SelfAttQK", "SelfAttValAtt"]
 

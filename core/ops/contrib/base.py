@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.ops.operator import Operator, Reads
+from ..operator import Operator, Reads
 
 __all__ = ["WithoutGradient"]
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.contrib.base import WithoutGradient
-from core.ops.contrib.geometry import FORMATS, corners_of, overlap
-from core.ops.contrib.suppression import Suppression
-from core.ops.operator import Operator, Reads, Run
-from core.ops.ordering import sorting_order
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import register
-from core.types import Array, DType, Shape, merge_dtypes
+from ...errors import ShapeError
+from ...types import Array, DType, Shape, merge_dtypes
+from ..attributes import attribute
+from ..operator import Operator, Reads, Run
+from ..ordering import sorting_order
+from ..precision import wide_backward, wide_forward
+from ..registry import register
+from .base import WithoutGradient
+from .geometry import FORMATS, corners_of, overlap
+from .suppression import Suppression
 
 __all__ = ["BipartiteMatching", "BoxDecode", "BoxEncode", "BoxIoU", "BoxNMS"]
 

@@ -6,14 +6,14 @@ import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from core.errors import AttributeValueError, ShapeError
-from core.ops.attributes import attribute
-from core.ops.interpolation import Neighbor, neighbors
-from core.ops.operator import Operator, Reads, Run
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import declares_attributes, register
-from core.ops.window import Window, check_window
-from core.types import Array, Shape
+from ...errors import AttributeValueError, ShapeError
+from ...types import Array, Shape
+from ..attributes import attribute
+from ..interpolation import Neighbor, neighbors
+from ..operator import Operator, Reads, Run
+from ..precision import wide_backward, wide_forward
+from ..registry import declares_attributes, register
+from ..window import Window, check_window
 
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from core.errors import AttributeValueError, ShapeError
-from core.ops.attributes import attribute
-from core.ops.contrib.regions import OnRegions, half_away, image_numbers
-from core.ops.interpolation import Neighbor, neighbors
-from core.ops.operator import Reads, Run
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import register
-from core.types import Array, Shape
+from ...errors import AttributeValueError, ShapeError
+from ...types import Array, Shape
+from ..attributes import attribute
+from ..interpolation import Neighbor, neighbors
+from ..operator import Reads, Run
+from ..precision import wide_backward, wide_forward
+from ..registry import register
+from .regions import OnRegions, half_away, image_numbers
 
 __all__ = ["DeformablePSROIPooling"]
 

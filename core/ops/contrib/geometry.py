@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from core.types import Array
+from ...types import Array
 
 __all__ = ["FORMATS", "Corners", "corners_of", "overlap"]
 

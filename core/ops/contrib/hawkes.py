@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import ShapeError
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import register
-from core.types import Array, DType, Shape
+from ...errors import ShapeError
+from ...types import Array, DType, Shape
+from ..operator import Operator, Reads, Run
+from ..registry import register
 
 __all__ = ["HawkesLikelihood"]
 

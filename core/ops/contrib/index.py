@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Reads, Run
-from core.ops.registry import register
-from core.types import Array, DType, Shape, normalize_axis
+from ...errors import ShapeError
+from ...types import Array, DType, Shape, normalize_axis
+from ..attributes import attribute
+from ..operator import Operator, Reads, Run
+from ..registry import register
 
 __all__ = ["IndexArray", "IndexCopy"]
 

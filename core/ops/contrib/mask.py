@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator
-from core.ops.registry import register
-from core.types import DType, Shape
+from ...errors import ShapeError
+from ...types import DType, Shape
+from ..attributes import attribute
+from ..operator import Operator
+from ..registry import register
 
 __all__ = ["BooleanMask"]
 

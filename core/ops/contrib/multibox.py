@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import AttributeValueError, MXNetError, ShapeError
-from core.ops.attributes import attribute
-from core.ops.contrib.base import WithoutGradient
-from core.ops.contrib.geometry import Corners, overlap
-from core.ops.contrib.suppression import Suppression
-from core.ops.operator import Run
-from core.ops.ordering import sorting_order
-from core.ops.precision import wide_forward
-from core.ops.registry import register
-from core.types import Array, Shape
+from ...errors import AttributeValueError, MXNetError, ShapeError
+from ...types import Array, Shape
+from ..attributes import attribute
+from ..operator import Run
+from ..ordering import sorting_order
+from ..precision import wide_forward
+from ..registry import register
+from .base import WithoutGradient
+from .geometry import Corners, overlap
+from .suppression import Suppression
 
 __all__ = ["MultiBoxDetection", "MultiBoxPrior", "MultiBoxTarget"]
 

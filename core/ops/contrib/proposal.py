@@ -6,16 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from core.errors import AttributeValueError, MXNetError, ShapeError
-from core.ops.attributes import attribute
-from core.ops.contrib.base import WithoutGradient
-from core.ops.contrib.geometry import Corners
-from core.ops.contrib.suppression import Suppression
-from core.ops.operator import Run
-from core.ops.ordering import sorting_order
-from core.ops.precision import wide_forward
-from core.ops.registry import declares_attributes, register
-from core.types import Array, Shape
+from ...errors import AttributeValueError, MXNetError, ShapeError
+from ...types import Array, Shape
+from ..attributes import attribute
+from ..operator import Run
+from ..ordering import sorting_order
+from ..precision import wide_forward
+from ..registry import declares_attributes, register
+from .base import WithoutGradient
+from .geometry import Corners
+from .suppression import Suppression
 
 __all__ = ["MultiProposal", "Proposal"]
 

@@ -12,13 +12,13 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from core.errors import AttributeValueError, MXNetError, ShapeError
-from core.ops.attributes import attribute
-from core.ops.lookup import check_range
-from core.ops.operator import Operator, Reads, Run
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import register
-from core.types import Array, Shape
+from ...errors import AttributeValueError, MXNetError, ShapeError
+from ...types import Array, Shape
+from ..attributes import attribute
+from ..lookup import check_range
+from ..operator import Operator, Reads, Run
+from ..precision import wide_backward, wide_forward
+from ..registry import register
 
 __all__ = ["OnRegions", "PSROIPooling", "ROIAlign", "half_away", "image_numbers"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from core.ops.attributes import attribute
-from core.ops.contrib.regions import OnRegions, half_away, image_numbers
-from core.ops.operator import Reads, Run
-from core.ops.precision import wide_backward, wide_forward
-from core.ops.registry import register
-from core.types import Array, Shape
+from ...types import Array, Shape
+from ..attributes import attribute
+from ..operator import Reads, Run
+from ..precision import wide_backward, wide_forward
+from ..registry import register
+from .regions import OnRegions, half_away, image_numbers
 
 __all__ = ["ROIPooling"]
 

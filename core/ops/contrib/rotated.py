@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from core.ops.attributes import attribute
-from core.ops.contrib.regions import OnRegions, image_numbers
-from core.ops.interpolation import neighbors
-from core.ops.operator import Reads, Run
-from core.ops.precision import wide_forward
-from core.ops.registry import register
-from core.types import Array, Shape
+from ...types import Array, Shape
+from ..attributes import attribute
+from ..interpolation import neighbors
+from ..operator import Reads, Run
+from ..precision import wide_forward
+from ..registry import register
+from .regions import OnRegions, image_numbers
 
 __all__ = ["RROIAlign"]
 

@@ -6,8 +6,8 @@ import dataclasses
 import math
 from typing import Any
 
-from core.ops.contrib.geometry import Corners, overlap
-from core.types import Array
+from ...types import Array
+from .geometry import Corners, overlap
 
 __all__ = ["Suppression"]
 

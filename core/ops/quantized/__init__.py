@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from core.ops.quantized import arithmetic, conversion, entropy, fused, layers, shaping
+from . import arithmetic, conversion, entropy, fused, layers, shaping
 
 __all__ = ["arithmetic", "conversion", "entropy", "fused", "layers", "shaping"]

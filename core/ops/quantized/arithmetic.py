@@ -7,10 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from core.errors import AttributeValueError
-from core.ops.attributes import attribute
-from core.ops.operator import Run
-from core.ops.quantized.base import (
+from ...errors import AttributeValueError
+from ...types import Array, DType, Shape
+from ..attributes import attribute
+from ..operator import Run
+from ..registry import declares_attributes, register
+from .base import (
     FLOAT32,
     INT8,
     INT32,
@@ -24,8 +26,6 @@ from core.ops.quantized.base import (
     steps_per_unit,
     write_rounded,
 )
-from core.ops.registry import declares_attributes, register
-from core.types import Array, DType, Shape
 
 __all__ = ["QuantizedAdd", "QuantizedBatchNorm", "QuantizedMultiply"]
 

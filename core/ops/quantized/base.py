@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from core.errors import AttributeValueError, TypeInferenceError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Run
-from core.ops.registry import declares_attributes
-from core.types import Array, DType, Shape
+from ...errors import AttributeValueError, TypeInferenceError
+from ...types import Array, DType, Shape
+from ..attributes import attribute
+from ..operator import Operator, Run
+from ..registry import declares_attributes
 
 __all__ = [
     "FLOAT32",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from core.errors import TypeInferenceError
-from core.ops.attributes import attribute
-from core.ops.operator import Run
-from core.ops.quantized.base import (
+from ...errors import TypeInferenceError
+from ...types import Array, DType, to_dtype
+from ..attributes import attribute
+from ..operator import Run
+from ..registry import declares_attributes, register
+from .base import (
     FLOAT32,
     INT8,
     INT32,
@@ -22,8 +24,6 @@ from core.ops.quantized.base import (
     steps_per_unit,
     write_rounded,
 )
-from core.ops.registry import declares_attributes, register
-from core.types import Array, DType, to_dtype
 
 __all__ = ["Dequantize", "Quantize", "QuantizeV2", "Requantize"]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import ShapeError
-from core.ops.attributes import attribute
-from core.ops.operator import Operator, Run
-from core.ops.quantized.base import FLOAT32
-from core.ops.registry import register
-from core.types import Array, DType, Shape
+from ...errors import ShapeError
+from ...types import Array, DType, Shape
+from ..attributes import attribute
+from ..operator import Operator, Run
+from ..registry import register
+from .base import FLOAT32
 
 __all__ = ["CalibrateEntropy"]
 

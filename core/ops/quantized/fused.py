@@ -12,10 +12,13 @@ import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from core.errors import AttributeValueError
-from core.ops.attributes import attribute
-from core.ops.operator import Run
-from core.ops.quantized.base import (
+from ...errors import AttributeValueError
+from ...types import Array, DType, Shape
+from ..attributes import attribute
+from ..operator import Run
+from ..registry import declares_attributes, register
+from ..subgraph import Subgraph
+from .base import (
     FLOAT32,
     INT8,
     INT32,
@@ -24,11 +27,8 @@ from core.ops.quantized.base import (
     Quantized,
     calibration,
 )
-from core.ops.quantized.fused_bytes import ByteConvolution, ByteProduct, folded, weight_scales
-from core.ops.quantized.stages import Stages
-from core.ops.registry import declares_attributes, register
-from core.ops.subgraph import Subgraph
-from core.types import Array, DType, Shape
+from .fused_bytes import ByteConvolution, ByteProduct, folded, weight_scales
+from .stages import Stages
 
 __all__ = ["FusedLayer", "SubgraphConvolution", "SubgraphFullyConnected"]
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from core.ops.operator import Run
-from core.ops.quantized.base import (
+from ...types import Array
+from ..operator import Run
+from .base import (
     FLOAT32,
     INT8,
     INT32,
@@ -19,8 +20,7 @@ from core.ops.quantized.base import (
     steps_per_unit,
     write_rounded,
 )
-from core.ops.quantized.layers import write_sums
-from core.types import Array
+from .layers import write_sums
 
 __all__ = ["ByteConvolution", "ByteProduct", "folded", "weight_scales"]
 

@@ -9,11 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from core.ops.attributes import attribute
-from core.ops.conv import Convolution, ConvolutionAttributes
-from core.ops.dense import FullyConnected
-from core.ops.operator import Operator, Run
-from core.ops.quantized.base import (
+from ...types import Array, DType, Shape
+from ..attributes import attribute
+from ..conv import Convolution, ConvolutionAttributes
+from ..dense import FullyConnected
+from ..operator import Operator, Run
+from ..registry import register
+from .base import (
     INT8,
     INT32,
     Quantized,
@@ -21,8 +23,6 @@ from core.ops.quantized.base import (
     steps_per_unit,
     write_rounded,
 )
-from core.ops.registry import register
-from core.types import Array, DType, Shape
 
 __all__ = ["QuantizedConvolution", "QuantizedFullyConnected", "write_sums"]
 

@@ -7,13 +7,16 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-from core.errors import AttributeValueError
-from core.ops.attributes import attribute
-from core.ops.indexing import Embedding
-from core.ops.joining import Concat
-from core.ops.operator import Run
-from core.ops.pool import Pooling, PoolingAttributes
-from core.ops.quantized.base import (
+from ...errors import AttributeValueError
+from ...types import Array, DType, Shape
+from ..attributes import attribute
+from ..indexing import Embedding
+from ..joining import Concat
+from ..operator import Run
+from ..pool import Pooling, PoolingAttributes
+from ..registry import register
+from ..reshape import Flatten
+from .base import (
     FLOAT32,
     INT8,
     UINT8,
@@ -21,9 +24,6 @@ from core.ops.quantized.base import (
     steps_per_unit,
     write_rounded,
 )
-from core.ops.registry import register
-from core.ops.reshape import Flatten
-from core.types import Array, DType, Shape
 
 __all__ = [
     "QuantizedActivation",

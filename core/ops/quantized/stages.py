@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from core.errors import AttributeValueError
-from core.ops.operator import Operator
-from core.ops.subgraph import Subgraph
+from ...errors import AttributeValueError
+from ..operator import Operator
+from ..subgraph import Subgraph
 
 __all__ = ["Stages"]
 

@@ -167,5 +167,5 @@ def test_binding_is_handed_to_the_binder(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_binding_without_an_executor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(symbol_module, "_binders", [])
-    with pytest.raises(StageError, match=r"import core\.executor"):
+    with pytest.raises(StageError, match="executor is imported"):
         dense().bind(mx.cpu(), {})

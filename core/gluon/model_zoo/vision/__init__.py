@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from core.errors import did_you_mean
-from core.gluon.hybrid_block import HybridBlock
-from core.gluon.model_zoo.vision.inception import (
+from ....errors import did_you_mean
+from ...hybrid_block import HybridBlock
+from .inception import (
     Inception3,
     inception_v3,
 )
-from core.gluon.model_zoo.vision.joined import (
+from .joined import (
     DenseNet,
     SqueezeNet,
     densenet121,
@@ -23,7 +23,7 @@ from core.gluon.model_zoo.vision.joined import (
     squeezenet1_0,
     squeezenet1_1,
 )
-from core.gluon.model_zoo.vision.mobilenet import (
+from .mobilenet import (
     MobileNet,
     MobileNetV2,
     get_mobilenet,
@@ -37,7 +37,7 @@ from core.gluon.model_zoo.vision.mobilenet import (
     mobilenet_v2_0_75,
     mobilenet_v2_1_0,
 )
-from core.gluon.model_zoo.vision.plain import (
+from .plain import (
     VGG,
     AlexNet,
     alexnet,
@@ -51,7 +51,7 @@ from core.gluon.model_zoo.vision.plain import (
     vgg19,
     vgg19_bn,
 )
-from core.gluon.model_zoo.vision.resnet import (
+from .resnet import (
     BasicBlockV1,
     BasicBlockV2,
     BottleneckV1,

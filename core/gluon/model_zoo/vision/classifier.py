@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.gluon.hybrid_block import HybridBlock
+from ...hybrid_block import HybridBlock
 
 __all__ = ["Classifier"]
 

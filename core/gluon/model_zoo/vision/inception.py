@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.gluon import nn
-from core.gluon.contrib.nn import HybridConcurrent
-from core.gluon.hybrid_block import HybridBlock
-from core.gluon.model_zoo.vision.classifier import Classifier
-from core.gluon.model_zoo.vision.pretrained import load_pretrained
+from ... import nn
+from ...contrib.nn import HybridConcurrent
+from ...hybrid_block import HybridBlock
+from .classifier import Classifier
+from .pretrained import load_pretrained
 
 __all__ = ["Inception3", "inception_v3"]
 

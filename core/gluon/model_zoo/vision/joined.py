@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from core.gluon import nn
-from core.gluon.contrib.nn import HybridConcurrent, Identity
-from core.gluon.hybrid_block import HybridBlock
-from core.gluon.model_zoo.vision.classifier import Classifier
-from core.gluon.model_zoo.vision.pretrained import load_pretrained
+from ... import nn
+from ...contrib.nn import HybridConcurrent, Identity
+from ...hybrid_block import HybridBlock
+from .classifier import Classifier
+from .pretrained import load_pretrained
 
 __all__ = [
     "DenseNet",

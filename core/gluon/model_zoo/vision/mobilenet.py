@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from core.gluon import nn
-from core.gluon.hybrid_block import HybridBlock
-from core.gluon.model_zoo.vision.classifier import Classifier
-from core.gluon.model_zoo.vision.pretrained import load_pretrained
+from ... import nn
+from ...hybrid_block import HybridBlock
+from .classifier import Classifier
+from .pretrained import load_pretrained
 
 __all__ = [
     "MobileNet",

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from core.gluon import nn
-from core.gluon.model_zoo.vision.classifier import Classifier
-from core.gluon.model_zoo.vision.pretrained import load_pretrained
-from core.initializer import Xavier
+from ....initializer import Xavier
+from ... import nn
+from .classifier import Classifier
+from .pretrained import load_pretrained
 
 __all__ = [
     "VGG",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.base import data_dir
-from core.device import Context, cpu
-from core.gluon.base_block import Block
+from ....base import data_dir
+from ....device import Context, cpu
+from ...base_block import Block
 
 __all__ = ["load_pretrained"]
 

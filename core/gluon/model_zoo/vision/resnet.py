@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from core.gluon import nn
-from core.gluon.hybrid_block import HybridBlock
-from core.gluon.model_zoo.vision.pretrained import load_pretrained
+from ... import nn
+from ...hybrid_block import HybridBlock
+from .pretrained import load_pretrained
 
 __all__ = [
     "BasicBlockV1",
