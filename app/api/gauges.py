@@ -1,8 +1,10 @@
-"""What Prometheus is told of executors and jobs, as it is at the moment of the question."""
+"""What Prometheus is told of executors, jobs and the disk, as it is at the moment it asks."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
@@ -24,8 +26,9 @@ _FACTS = {
 class Gauges:
     """A collector, asked once."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, data_dir: Path) -> None:
         self._services = services
+        self._data_dir = data_dir
 
     def collect(self) -> Iterator[Metric]:
         """Yield the gauges."""
@@ -46,4 +49,14 @@ class Gauges:
         for each, count in self._services.jobs.count().items():
             jobs.add_metric([each.value], count)
         yield jobs
+        yield GaugeMetricFamily(
+            "modserve_warnings", "Warnings of /readyz", len(self._services.warnings())
+        )
+        disk = shutil.disk_usage(self._data_dir)
+        yield GaugeMetricFamily(
+            "modserve_data_free_bytes", "Free space of the data directory's file system", disk.free
+        )
+        yield GaugeMetricFamily(
+            "modserve_data_size_bytes", "Size of the data directory's file system", disk.total
+        )
         yield from prediction_metrics(self._services.statistics)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
@@ -16,6 +16,7 @@ from app.api.gauges import Gauges
 from app.api.openapi import problems
 from app.api.views import PageView, StatusView
 from app.folder_names import without_folder_names
+from app.settings import Settings
 
 __all__ = ["router"]
 
@@ -61,11 +62,7 @@ async def get_readiness(services: ServicesOf) -> Response:
     """
     dead = set(services.executors.dead())
     states = {name: "down" if name in dead else "ready" for name in services.executors.names}
-    remarkable = await asyncio.to_thread(services.restores.remarkable)
-    warnings = [f"module {name}: {one.failure or one.warning}" for name, one in remarkable.items()]
-    warnings += [str(problem) for problem in services.recovered.problems]
-    warnings += services.models.warnings()
-    warnings = [without_folder_names(one) for one in warnings]
+    warnings = await asyncio.to_thread(services.warnings)
     view = StatusView(status="unready" if dead else "ready", executors=states, warnings=warnings)
     headers = {"Retry-After": "1"} if dead else {}
     return JSONResponse(view.model_dump(), 503 if dead else 200, headers=headers)
@@ -74,9 +71,10 @@ async def get_readiness(services: ServicesOf) -> Response:
 @router.get(
     "/metrics", summary="Metrics for Prometheus", response_class=PlainTextResponse, responses=_TEXT
 )
-def get_server_metrics(services: ServicesOf) -> Response:
+def get_server_metrics(services: ServicesOf, request: Request) -> Response:
     """Return counters and timings of requests, executors and jobs in Prometheus' text format."""
-    text = generate_latest() + generate_latest(Gauges(services))
+    settings: Settings = request.app.state.settings
+    text = generate_latest() + generate_latest(Gauges(services, settings.data_dir))
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 

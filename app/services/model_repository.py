@@ -142,8 +142,8 @@ class ModelRepository:
             await cancel_tasks([task])
 
     def states(self) -> list[ModelState]:
-        """Return what is known of each model, by name."""
-        return [self._states[name] for name in sorted(self._states)]
+        """Return what is known of each model, by name; any thread may ask."""
+        return sorted(self._states.values(), key=lambda state: state.name)
 
     def warnings(self) -> list[str]:
         """Return what keeps the folder from being served as it is."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.folder_names import without_folder_names
 from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
 from app.services.executors import Executors
@@ -50,3 +51,11 @@ class Services:
     summaries: ParamSummaries
     versions: Versions
     recovered: RecoveryReport
+
+    def warnings(self) -> list[str]:
+        """Return what an operator should look at; reads the store."""
+        remarkable = self.restores.remarkable()
+        found = [f"module {name}: {one.failure or one.warning}" for name, one in remarkable.items()]
+        found += [str(problem) for problem in self.recovered.problems]
+        found += self.models.warnings()
+        return [without_folder_names(one) for one in found]

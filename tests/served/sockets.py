@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
-__all__ = ["Answer", "connect", "exchange", "head", "read_answer"]
+__all__ = ["Answer", "connect", "exchange", "free_port", "head", "read_answer"]
 
 
 @dataclass
@@ -18,6 +18,12 @@ class Answer:
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on, for programs that take no 0."""
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        return int(sock.getsockname()[1])
 
 
 def connect(url: str, seconds: float = 30) -> socket.socket:
