@@ -24,7 +24,8 @@ _REMEDIES = {
     "wrong_stage": "Make the call named in `call` first.",
     "params_lost": "Load one of `checkpoints`, or initialize or set the parameters anew.",
     "sequence_lost": "Send the sequence again from its first part on, with sequence_start.",
-    "module_failed": "Mend what `reason` names, then POST /v1/modules/{module}/restore.",
+    "module_failed": "Mend what `reason` names and POST /v1/modules/{module}/restore, or load a "
+    "sound checkpoint.",
     "precondition_failed": "Read it again; `present` is the ETag, or the number, that it has now.",
     "too_large": "Send less, or let the operator raise the setting named.",
     "unsupported_media_type": "Send one of the content types named.",

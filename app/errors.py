@@ -275,7 +275,8 @@ class ModuleFailed(Conflict):
     def __init__(self, module: str, reason: str) -> None:
         super().__init__(
             f"module {module!r} cannot be used: {reason}; when that is mended, try again by POST "
-            f"/v1/modules/{module}/restore"
+            f"/v1/modules/{module}/restore, or give it other parameters by POST "
+            f"/v1/modules/{module}/load or PUT /v1/modules/{module}/params"
         )
         self.reason = reason
 

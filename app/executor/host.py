@@ -341,7 +341,7 @@ class ModuleHost:
     def _init_params(self, call: calls.InitParams, tensors: Arrays) -> Computation:
         module = self._idle(call.module, "initializing")
 
-        def make() -> Waits[None]:
+        def make() -> Waits[Mapping[str, Any]]:
             kept = yield from read_base(module, call.base)
             if call.spec.seed is None:
                 self._random.enter(module.name)
@@ -350,13 +350,19 @@ class ModuleHost:
             work = partial(init_params, module, call.spec, tensors, "", kept)
             drawn = module.beside(self._random.drawn_apart(module.name, work))
             self._random.set_position(module.name, (yield from drawn))
+            return _unsaved(module)
 
         return self._alone(call, make)
 
     def _set_params(self, call: calls.SetParams, tensors: Arrays) -> Computation:
         module = self._idle(call.module, "setting parameters")
         options = _chosen(call, "allow_missing", "allow_extra", "allow_nonfinite")
-        return self._alone(call, lambda: set_params(module, tensors, **options))
+
+        def make() -> Waits[Mapping[str, Any]]:
+            yield from set_params(module, tensors, **options)
+            return _unsaved(module)
+
+        return self._alone(call, make)
 
     def _get_params(self, call: calls.GetParams, tensors: Arrays) -> Answer:
         return get_params(self._get(call.module), call.names)
@@ -412,7 +418,12 @@ class ModuleHost:
     def _load_checkpoint(self, call: calls.LoadCheckpoint, tensors: Arrays) -> Computation:
         module = self._idle(call.module, "loading a checkpoint")
         options = _chosen(call, "allow_missing", "allow_extra", "optimizer_states", "check_states")
-        return self._alone(call, lambda: load_module(module, Path(call.directory), **options))
+
+        def make() -> Waits[Mapping[str, Any]]:
+            yield from load_module(module, Path(call.directory), **options)
+            return _unsaved(module)
+
+        return self._alone(call, make)
 
     def _load_version(self, call: calls.LoadVersion, tensors: Arrays) -> Computation:
         module = self._get(call.module)
@@ -441,6 +452,10 @@ class ModuleHost:
         module = self._get(name)
         self._residents.stepper(name).forget()
         return module
+
+
+def _unsaved(module: HostedModule) -> dict[str, bool]:
+    return {"has_unsaved": module.has_unsaved}
 
 
 def _chosen(call: Any, *options: str) -> dict[str, bool]:

@@ -269,6 +269,8 @@ class WarmUp(OfModule):
 class InitParams(OfModule):
     """Initialize parameters. Tensors: values of some of them, which the initializer leaves.
 
+    Answers ``has_unsaved``: False where all of them can be had again.
+
     Attributes:
         spec: how.
         base: directory of the checkpoint whose parameters a module made from another one keeps.
@@ -280,7 +282,7 @@ class InitParams(OfModule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetParams(OfModule):
-    """Set parameters from tensors; may come before binding.
+    """Set parameters from tensors; may come before binding. Answers ``has_unsaved``.
 
     Attributes:
         allow_missing: parameters not given keep their values.

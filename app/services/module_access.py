@@ -299,25 +299,41 @@ class ModuleAccess:
             settles: see ``ModuleService.change``.
         """
         async with self.lock(name):
-            record = await self._require(name, stage_of)
-            ask = self.ask if is_durable else self._unsettle
-            is_restorable = is_durable and record.durable
-            try:
-                (await ask(record, call, tensors)).release()
-            except HostError as error:
-                if is_restorable and error.code in _MAY_HAVE_CHANGED:
-                    await self._put_away(record)
-                raise
-            try:
-                changed = await asyncio.to_thread(
-                    self._modules.change, name, alter, settles=settles
-                )
-            except ServiceError:
-                if is_restorable or (is_durable and settles):
-                    await self._put_away(record)
-                raise
-            self.remember(changed)
-            return changed
+            await self._require(name, stage_of)
+            if not settles:
+                return await self._change(name, call, alter, tensors, is_durable, settles)
+            async with self._restoration.given_params(name):
+                return await self._change(name, call, alter, tensors, is_durable, settles)
+
+    async def _change(
+        self,
+        name: str,
+        call: calls.Call,
+        alter: Alter,
+        tensors: Tensors | None,
+        is_durable: bool,
+        settles: bool,
+    ) -> ModuleRecord:
+        record = await self.record(name)
+        ask = self.ask if is_durable else self._unsettle
+        is_restorable = is_durable and record.durable
+        try:
+            reply = await ask(record, call, tensors)
+            reply.release()
+        except HostError as error:
+            if is_restorable and error.code in _MAY_HAVE_CHANGED:
+                await self._put_away(record)
+            raise
+        if settles:
+            alter = partial(_settled, alter, has_unsaved=reply.result["has_unsaved"])
+        try:
+            changed = await asyncio.to_thread(self._modules.change, name, alter, settles=settles)
+        except ServiceError:
+            if is_restorable or (is_durable and settles):
+                await self._put_away(record)
+            raise
+        self.remember(changed)
+        return changed
 
     async def _put_away(self, record: ModuleRecord) -> None:
         """Take a module that is not as its record says off its device; a call brings it back."""
@@ -416,3 +432,8 @@ class ModuleAccess:
         """Refuse a request that expects another ETag of a module."""
         if is_expected():
             check_etag(f"module {name!r}", (await self.record(name)).etag)
+
+
+def _settled(alter: Alter, record: ModuleRecord, *, has_unsaved: bool) -> ModuleRecord:
+    """Return the record after a call that gave the module parameters, if it has any."""
+    return alter(record).evolve(durable=not has_unsaved)

@@ -21,7 +21,7 @@ from app.domain.instances import module_of
 from app.domain.module import InitSpec, ModuleRecord, ParamsSource
 from app.domain.restoration import MOST_DEATHS, RestoreStatus
 from app.error_table import error_code
-from app.errors import ExecutorGone, HostError, ModuleFailed, ServiceError
+from app.errors import ExecutorGone, HostError, ModuleFailed, ServiceError, Unavailable
 from app.files.checkpoint_files import list_tags
 from app.link import calls
 from app.link.client import ExecutorClient
@@ -152,6 +152,21 @@ class Restoration:
         await asyncio.to_thread(self._history.forget, name)
         await self.restore(name)
 
+    @asynccontextmanager
+    async def given_params(self, name: str) -> AsyncIterator[None]:
+        """Let a module be given other parameters within the block, one that failed as well.
+
+        That one comes to its device without parameters of its own, and leaves it again where the
+        block fails. It stays failed until its record says that it has others.
+        """
+        try:
+            await self.restore(name)
+        except ModuleFailed:
+            async with self._without_params(name):
+                yield
+        else:
+            yield
+
     def note_eviction(self, name: str) -> None:
         """Note that a module was put away from its device. Blocks."""
         self._history.evicted(name)
@@ -249,6 +264,35 @@ class Restoration:
                 raise
         return begun
 
+    @asynccontextmanager
+    async def _without_params(self, name: str) -> AsyncIterator[None]:
+        """Have a failed module on its device, without parameters, within the block."""
+        known = await asyncio.to_thread(self._modules.get, name)
+        client = self._executors.get(known.executor)
+        async with self._lock(name), self._turns.setdefault(client.name, asyncio.Lock()):
+            try:
+                record = await in_thread(self._history.begin, known, is_failed=True)
+                if record is None:
+                    raise Unavailable(f"module {name!r} was changed meanwhile; try again")
+                await tell(client, calls.RestoreModule(record=record.evolve(lost=True)))
+            except ExecutorGone:
+                raise  # as it stands: its restart counts the death
+            except BaseException:
+                await in_thread(self._history.end, name, _given_up)
+                raise
+            await in_thread(self._history.end, name, _given_up)
+        try:
+            yield
+        except BaseException:
+            await self._take_off(client, name)
+            raise
+
+    async def _take_off(self, client: ExecutorClient, name: str) -> None:
+        try:
+            await tell(client, calls.DeleteModule(module=name))
+        except (HostError, ExecutorGone) as error:
+            _log.info("a failed module was not on its device", module=name, reason=str(error))
+
     async def _bring_back(self, client: ExecutorClient, record: ModuleRecord) -> _Restored:
         if record.lost or record.params is not ParamsSource.CHECKPOINT:
             base = self._checkpoints.base(record)
@@ -275,9 +319,8 @@ class Restoration:
             if tag == record.checkpoint:
                 return _Restored()
             return _Restored(tag, f"{'; '.join(faults)}; restored from checkpoint {tag}")
-        way = f"upload the same files again, or others under an epoch before {record.checkpoint}"
-        told = f"{'; '.join(faults)}; no checkpoint before it is left"
-        raise ModuleFailed(record.name, f"{told}: {way}")
+        told = f"{'; '.join(faults)}; no checkpoint before it is left: upload the same files again"
+        raise ModuleFailed(record.name, told)
 
     def _candidates(self, record: ModuleRecord) -> Sequence[CheckpointTag]:
         """Return the module's checkpoint, then those before it in the training."""

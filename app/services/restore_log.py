@@ -89,7 +89,7 @@ class RestoreLog:
         with self._store.read() as connection:
             return remarkable_restorations(connection)
 
-    def begin(self, known: ModuleRecord) -> ModuleRecord | None:
+    def begin(self, known: ModuleRecord, *, is_failed: bool = False) -> ModuleRecord | None:
         """Note that a restore begins; return the module's record with its new generation.
 
         What is not durable was on the device alone, and the module is not there any more: however
@@ -97,6 +97,7 @@ class RestoreLog:
 
         Args:
             known: the record as it was when the module was not on its device.
+            is_failed: it is known to have failed, and is to be given other parameters.
 
         Returns:
             The record; None, and nothing is noted, where it is another one since.
@@ -112,7 +113,7 @@ class RestoreLog:
             if record.etag != known.etag:
                 return None
             status = get_restorations(connection, [identity])[identity]
-            if status.failure is not None:
+            if status.failure is not None and not is_failed:
                 raise ModuleFailed(name, status.failure)
             begun = dataclasses.replace(status, is_under_way=True)
             put_restoration(connection, identity, begun)

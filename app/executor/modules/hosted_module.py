@@ -105,6 +105,7 @@ class HostedModule:
         versions: parameters of checkpoints, for predictions.
         learned: what was found for predictions of a kind, and holds until the plans go.
         nodes: of all its symbols together.
+        is_stateless: it has no parameters and no states, so that it has nothing to lose.
     """
 
     def __init__(self, record: ModuleRecord) -> None:
@@ -121,12 +122,13 @@ class HostedModule:
             with client_fault("symbol" if key == SINGLE else f"symbols[{key}]"):
                 self.symbols[canonical_json(parse_key(key, "symbols"))] = load_json(text)
         self.default_key = parse_key(record.default_bucket_key, "default_bucket_key")
-        self._symbol_of(self.default_key, "default_bucket_key")
+        _symbol_of(self.symbols, self.default_key, "default_bucket_key")
         self.nodes = sum(len(one.get_internals().list_outputs()) for one in self.symbols.values())
         check_names_of(self.default_symbol, record)
         self.data_names: list[str] = list(record.data_names)
         self.label_names: list[str] = check_label_names(self.default_symbol, record)
         check_kind(record, self.default_symbol)
+        self.is_stateless = not (any(self.param_names()) or record.state_names)
         self.engine = self._make_engine()
         self.changes = 0
         self._has_unsaved = False
@@ -160,7 +162,7 @@ class HostedModule:
 
     @has_unsaved.setter
     def has_unsaved(self, value: bool) -> None:
-        self._has_unsaved = value
+        self._has_unsaved = value and not self.is_stateless
         self.changes += value
 
     def require(self, call: str) -> None:
@@ -296,7 +298,7 @@ class HostedModule:
         if not isinstance(self.engine, BucketingModule):
             raise Conflict(f"module {self.name!r} is no bucketing module")
         value = parse_key(key, "key")
-        self._symbol_of(value, "key")
+        _symbol_of(self.symbols, value, "key")
         key = canonical_json(value)
         if key in self.buckets():
             raise Conflict(f"bucket {key} of module {self.name!r} is bound already")
@@ -443,9 +445,6 @@ class HostedModule:
         # deleted module until the collector runs.
         generate = partial(_generate, self.symbols, self.data_names, self.label_names)
         return make_engine(self.record, generate, self.default_key, self.contexts)
-
-    def _symbol_of(self, key: Any, field: str) -> Symbol:
-        return _symbol_of(self.symbols, key, field)
 
     def _with(self, **changes: Any) -> BindSpec:
         assert self.record.bind is not None

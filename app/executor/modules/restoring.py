@@ -28,6 +28,8 @@ def restored_module(call: RestoreModule, random: RandomStreams) -> Waits[HostedM
         yield from module.bind(record.bind)
     if record.lost:
         module.record = module.record.evolve(lost=True)
+    elif record.params is not None and module.is_stateless:
+        module.install(({}, {}), record.params)
     elif call.checkpoint is not None:
         yield from _load(module, Path(call.checkpoint))
     elif record.params is ParamsSource.INIT and record.init is not None and record.bind is not None:

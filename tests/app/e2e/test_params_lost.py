@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import core as mx
 from app.client import Client, ClientError
 from app.client.local_server import ServerProcess, running_server
 from served.network import (
@@ -95,6 +96,21 @@ def refusal(call: Callable[[], Any]) -> Mapping[str, Any]:
         call()
     assert caught.value.status == 409, caught.value.problem
     return caught.value.problem
+
+
+def test_a_module_without_parameters_has_none_to_lose(client: Client) -> None:
+    ways = {"unseeded": init_without_seed, "put": lambda client, name: client.set_params(name, {})}
+    shapes = [{"name": "data", "shape": [BATCH, FEATURES]}]
+    for name, way in ways.items():
+        client.create_module(name, mx.sym.relu(mx.sym.Variable("data")).tojson())
+        client.bind(name, shapes, for_training=False)
+        way(client, name)
+        assert client.module(name)["durable"]
+    end_executor(client)
+    for name in ways:
+        (after,) = client.predict(name, data=-EXAMPLES).values()
+        np.testing.assert_array_equal(after, np.zeros_like(EXAMPLES))
+        assert client.module(name)["state"] == "ready"
 
 
 def test_whatever_changed_without_a_checkpoint_is_lost_and_says_so(

@@ -131,7 +131,7 @@ def test_the_way_out_of_a_damaged_checkpoint_is_the_one_that_is_told(
     for epoch in ("0", "1"):
         shutil.rmtree(file.parents[1] / epoch)
     with running_server(folder, environment=ENVIRONMENT) as server, Client(server.url) as client:
-        with pytest.raises(ClientError, match=r"an epoch before 2.*POST /v1/modules/net/rest"):
+        with pytest.raises(ClientError, match=r"same files again.*POST /v1/modules/net/res"):
             client.predict("net", data=EXAMPLES)
         with pytest.raises(ClientError, match="POST /v1/modules/net/restore"):
             client.delete_checkpoint("net", 2)
@@ -144,3 +144,31 @@ def test_the_way_out_of_a_damaged_checkpoint_is_the_one_that_is_told(
         assert httpx.get(f"{server.url}/readyz").json()["warnings"] == []
         after = client.predict("net", data=EXAMPLES)["softmax_output"]
         np.testing.assert_array_equal(after, trained[2])
+
+
+def test_a_failed_module_is_rescued_by_other_parameters(
+    folder: Path, trained: list[np.ndarray]
+) -> None:
+    root = folder / "modules" / "net" / "checkpoints"
+    saved = root.rename(folder / "saved")
+    sound = (saved / "1" / "net-0001.params").read_bytes()
+    with running_server(folder, environment=ENVIRONMENT) as server, Client(server.url) as client:
+        with pytest.raises(ClientError, match="POST /v1/modules/net/load") as failed:
+            client.predict("net", data=EXAMPLES)
+        assert failed.value.code == "module_failed"
+        url = "/v1/modules/net/checkpoints/7/files/net-0007.params"
+        client.request("PUT", url, content=sound)
+        for wrong in ({"epoch": 7, "optimizer_states": True}, {"epoch": 8}):
+            with pytest.raises(ClientError):  # without states, without a checkpoint
+                client.load("net", **wrong)
+            with pytest.raises(ClientError) as failed:
+                client.predict("net", data=EXAMPLES)
+            assert failed.value.code == "module_failed"
+        before = client.module("net")["generation"]
+        client.load("net", 7)
+        net = client.module("net")
+        assert (net["state"], net["checkpoint"], net["durable"]) == ("ready", "7", True)
+        assert net["generation"] > before
+        after = client.predict("net", data=EXAMPLES)["softmax_output"]
+        np.testing.assert_array_equal(after, trained[1])
+        assert httpx.get(f"{server.url}/readyz").json()["warnings"] == []

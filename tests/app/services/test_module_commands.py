@@ -205,9 +205,13 @@ async def test_an_executor_that_is_down_changes_nothing(
     assert bench.modules.get("a").durable
     bench.modules.change("a", lambda a: a.with_checkpoint(CheckpointTag(1), saved_states=False))
     await executor.start()
-    with pytest.raises(ModuleFailed):  # there is no such checkpoint: it never gets to the call
+    with pytest.raises(ModuleFailed):  # there is no such checkpoint
+        await engine.warm_up("a")
+    with pytest.raises(HostError, match="nodes"):  # nor can its symbol be read
         await engine.set_params("a", {"fc_bias": np.zeros(3)}, {})
     assert bench.modules.get("a").durable
+    with pytest.raises(ModuleFailed):
+        await engine.warm_up("a")
 
 
 def symbol(name: str) -> str:
