@@ -24,7 +24,7 @@ export default defineConfig({
     rolldownOptions: {
       input: ["index.html", "docs.html"],
       // One file for all screens that are fetched later: together they pack to less.
-      output: { codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: "models", test: /src.(params|guides|upload|train|try|api.upload)./ }] } },
+      output: { codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: "models", test: /src.(graph|params|guides|upload|train|try|api.upload)./ }] } },
     },
   },
   worker: { format: "es" },

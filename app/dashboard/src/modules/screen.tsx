@@ -41,6 +41,7 @@ function Ways({ module }: { module: Module }) {
   return (
     <span class="push row">
       <a class="button" href={link(["modules", name, "try"])}>Try it</a>
+      <a class="button" href={link(["modules", name, "graph"])}>Graph</a>
       <a class="button" href={link(["modules", name, "parameters"])}>Parameters</a>
       <a class="button" href={link(["modules", name, "train"])}>Train</a>
       <a class="button" href={link(["modules", name, "setup"])}>{module.bind ? "Shapes" : "Set up"}</a>

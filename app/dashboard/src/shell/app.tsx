@@ -23,6 +23,7 @@ const RETRY_MS = 3000;
 const GuidesScreen = lazily(async () => (await import("../guides/screen")).GuidesScreen);
 const UploadScreen = lazily(async () => (await import("../upload/screen")).UploadScreen);
 const SetupScreen = lazily(async () => (await import("../upload/setup")).SetupScreen);
+const GraphScreen = lazily(async () => (await import("../graph/screen")).GraphScreen);
 const ParametersScreen = lazily(async () => (await import("../params/screen")).ParametersScreen);
 const TrainScreen = lazily(async () => (await import("../train/screen")).TrainScreen);
 const TryScreen = lazily(async () => (await import("../try/screen")).TryScreen);
@@ -85,6 +86,7 @@ function Screen() {
   if (noun === "upload" && name === undefined) return <UploadScreen />;
   if (noun === "modules" && name !== undefined && parts.length === 3) {
     if (what === "setup") return <SetupScreen key={name} name={name} />;
+    if (what === "graph") return <GraphScreen key={name} name={name} />;
     if (what === "parameters") return <ParametersScreen key={name} name={name} />;
     if (what === "train") return <TrainScreen key={name} name={name} />;
     if (what === "try") return <TryScreen key={name} name={name} />;

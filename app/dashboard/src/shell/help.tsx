@@ -2,7 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 
 const KEYS: [string, string][] = [
-  ["/", "Find a job, a parameter"],
+  ["/", "Find a job, a node, a parameter"],
   ["g o", "Overview"],
   ["g j", "Jobs"],
   ["g m", "Modules"],

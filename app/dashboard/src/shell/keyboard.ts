@@ -36,5 +36,5 @@ function press(key: string): boolean {
 function search(): void {
   wantsSearch.value = true;
   const { parts } = place.value;
-  if (parts[0] !== "jobs" && parts[2] !== "parameters") go(link(["jobs"]));
+  if (parts[0] !== "jobs" && !/graph|parameters/.test(parts[2] ?? "")) go(link(["jobs"]));
 }

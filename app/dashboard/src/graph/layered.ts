@@ -1,0 +1,185 @@
+/**
+ * Where nodes and edges lie: in ranks from the inputs down, edges through places of their own in the
+ * ranks between (Sugiyama's way), so ordered that few of them cross, and as straight as there is room.
+ */
+export interface Box {
+  width: number;
+  height: number;
+}
+export type Arc = [from: number, to: number];
+export interface Placed {
+  /** Centres of the boxes, two numbers each. */
+  centres: number[];
+  /** Points of each arc between its boxes, two numbers each. */
+  paths: number[][];
+  width: number;
+  height: number;
+}
+
+interface Spot {
+  width: number;
+  height: number;
+  rank: number;
+  x: number;
+  above: Spot[];
+  below: Spot[];
+  /** Where it stands in its rank. */
+  order: number;
+}
+
+const [NODE_GAP, EDGE_GAP, RANK_GAP] = [24, 12, 40];
+const [ORDERINGS, STRAIGHTENINGS] = [12, 9];
+
+export function placed(boxes: Box[], arcs: Arc[]): Placed {
+  const spots = boxes.map((box) => spot(box.width, box.height));
+  const ranks = ranksOf(boxes.length, arcs);
+  const chains = arcs.map(([from, to]) => {
+    const chain: Spot[] = [];
+    for (let rank = (ranks[from] ?? 0) + 1; rank < (ranks[to] ?? 0); rank += 1) chain.push({ ...spot(0, 0), rank });
+    [spots[from], ...chain, spots[to]].reduce((upper, lower) => {
+      if (upper && lower) {
+        upper.below.push(lower);
+        lower.above.push(upper);
+      }
+      return lower;
+    });
+    return chain;
+  });
+  spots.forEach((one, at) => (one.rank = ranks[at] ?? 0));
+  const layers: Spot[][] = [];
+  for (const one of inDepth(spots)) (layers[one.rank] ??= []).push(one);
+  order(layers);
+  straighten(layers);
+  return measured(spots, chains, layers);
+}
+
+function spot(width: number, height: number): Spot {
+  return { width, height, rank: 0, x: 0, above: [], below: [], order: 0 };
+}
+
+/** The longest way from an input; what has fewer inputs than readers stands close to these. */
+function ranksOf(size: number, arcs: Arc[]): number[] {
+  const below: number[][] = Array.from({ length: size }, () => []);
+  const above: number[] = new Array<number>(size).fill(0);
+  for (const [from, to] of arcs) {
+    below[from]?.push(to);
+    above[to] = (above[to] ?? 0) + 1;
+  }
+  const missing = [...above];
+  const ranks: number[] = new Array<number>(size).fill(0);
+  const sorted = above.flatMap((many, at) => (many ? [] : [at]));
+  for (const at of sorted) {
+    for (const to of below[at] ?? []) {
+      ranks[to] = Math.max(ranks[to] ?? 0, (ranks[at] ?? 0) + 1);
+      missing[to] = (missing[to] ?? 0) - 1;
+      if (missing[to] === 0) sorted.push(to);
+    }
+  }
+  for (const at of sorted.reverse()) {
+    const readers = below[at] ?? [];
+    if (readers.length > (above[at] ?? 0)) ranks[at] = readers.reduce((least, to) => Math.min(least, ranks[to] ?? 0), Infinity) - 1;
+  }
+  const used = [...new Set(ranks)].sort((one, other) => one - other);
+  const dense = new Map(used.map((rank, place) => [rank, place]));
+  return ranks.map((rank) => dense.get(rank) ?? 0);
+}
+
+/** All spots, each way followed to its end: a first order in which neighbours are near. */
+function inDepth(spots: Spot[]): Set<Spot> {
+  const seen = new Set<Spot>();
+  for (const start of spots) {
+    const waiting = start.above.length ? [] : [start];
+    for (let one = waiting.pop(); one; one = waiting.pop()) {
+      if (seen.has(one)) continue;
+      seen.add(one);
+      waiting.push(...one.below.filter((next) => !seen.has(next)).reverse());
+    }
+  }
+  return seen;
+}
+
+/** Order each rank by where its neighbours stand, down and up again; the order with the fewest crossings stays. */
+function order(layers: Spot[][]): void {
+  let [least, best] = [Infinity, [] as Spot[][]];
+  for (let turn = 0; turn <= ORDERINGS; turn += 1) {
+    for (const layer of layers) layer.forEach((one, at) => (one.order = at));
+    const crossed = layers.reduce((sum, layer) => sum + crossings(layer), 0);
+    if (crossed < least) [least, best] = [crossed, layers.map((layer) => [...layer])];
+    const side = turn % 2 ? "below" : "above";
+    for (const layer of turn % 2 ? [...layers].reverse() : layers) {
+      const wish = new Map(layer.map((one) => [one, one[side].length ? mean(one[side], (next) => next.order) : one.order]));
+      layer.sort((one, other) => (wish.get(one) ?? 0) - (wish.get(other) ?? 0));
+      layer.forEach((one, at) => (one.order = at));
+    }
+  }
+  layers.splice(0, layers.length, ...best);
+}
+
+function crossings(layer: Spot[]): number {
+  const ends = layer.flatMap((one) => one.below.map((next) => next.order).sort((a, b) => a - b));
+  let sum = 0;
+  for (let at = 1; at < ends.length; at += 1) for (let before = 0; before < at; before += 1) if ((ends[before] ?? 0) > (ends[at] ?? 0)) sum += 1;
+  return sum;
+}
+
+function mean(spots: Spot[], of: (one: Spot) => number): number {
+  return spots.reduce((sum, one) => sum + of(one), 0) / spots.length;
+}
+
+/** Draw each spot to its neighbours, those of a rank together where there is not room for all. */
+function straighten(layers: Spot[][]): void {
+  for (const layer of layers) settle(layer, () => 0);
+  for (let turn = 0; turn < STRAIGHTENINGS; turn += 1) {
+    for (const layer of turn % 2 ? [...layers].reverse() : layers) {
+      settle(layer, (one) => {
+        const near = turn % 2 ? one.below : one.above;
+        return near.length ? mean(near, (next) => next.x) : one.x;
+      });
+    }
+  }
+}
+
+interface Block {
+  members: Spot[];
+  /** Where it wants to be: the mean of its members' wishes. */
+  wish: number;
+}
+
+/** Put a rank as near as can be to where its spots want to be, by least squares (pool adjacent violators). */
+function settle(layer: Spot[], wishOf: (one: Spot) => number): void {
+  const blocks: Block[] = [];
+  let left = 0;
+  const offsets = new Map<Spot, number>();
+  layer.forEach((one, at) => {
+    const before = layer[at - 1];
+    if (before) left += (before.width + one.width) / 2 + (before.width && one.width ? NODE_GAP : EDGE_GAP);
+    offsets.set(one, left);
+    let block: Block = { members: [one], wish: wishOf(one) - left };
+    for (let last = blocks.at(-1); last && last.wish > block.wish; last = blocks.at(-1)) {
+      blocks.pop();
+      const members = [...last.members, ...block.members];
+      block = { members, wish: (last.wish * last.members.length + block.wish * block.members.length) / members.length };
+    }
+    blocks.push(block);
+  });
+  for (const { members, wish } of blocks) for (const one of members) one.x = wish + (offsets.get(one) ?? 0);
+}
+
+function measured(spots: Spot[], chains: Spot[][], layers: Spot[][]): Placed {
+  const all = layers.flat();
+  const left = all.reduce((least, one) => Math.min(least, one.x - one.width / 2), Infinity);
+  const right = all.reduce((most, one) => Math.max(most, one.x + one.width / 2), -Infinity);
+  let height = 0;
+  const edges = layers.map((layer) => {
+    const top = height;
+    height += layer.reduce((most, one) => Math.max(most, one.height), 0) + RANK_GAP;
+    return [top, height - RANK_GAP] as const;
+  });
+  const centres = spots.flatMap((one) => {
+    const [top, foot] = edges[one.rank] ?? [0, 0];
+    return [one.x - left, (top + foot) / 2];
+  });
+  // Beside the boxes of a rank an edge goes straight down: it bends between ranks alone.
+  const paths = chains.map((chain) => chain.flatMap((one) => (edges[one.rank] ?? []).flatMap((y) => [one.x - left, y])));
+  return { centres, paths, width: Math.max(0, right - left), height: Math.max(0, height - RANK_GAP) };
+}

@@ -1,0 +1,14 @@
+/** Lays graphs out beside the page, which stays fluid meanwhile. */
+import { type Arc, type Box, placed } from "./layered";
+
+export interface LayoutRequest {
+  id: number;
+  boxes: Box[];
+  arcs: Arc[];
+}
+
+addEventListener("message", ({ data }: MessageEvent<LayoutRequest>) => {
+  const { id, boxes, arcs } = data;
+  const began = performance.now();
+  postMessage({ id, layout: placed(boxes, arcs), milliseconds: performance.now() - began });
+});

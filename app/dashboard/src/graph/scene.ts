@@ -1,0 +1,64 @@
+/** What is drawn of a graph: boxes with lines of text, and arcs between them. */
+import { count, shape } from "../format";
+import type { GraphData, GraphNode, Item, Shown } from "./grouping";
+import type { Placed } from "./layered";
+
+export interface SceneBox {
+  title: string;
+  lines: string[];
+  width: number;
+  height: number;
+  kind: "operator" | "input" | "group";
+}
+
+export interface Scene extends Placed {
+  items: Item[];
+  boxes: SceneBox[];
+  arcs: [number, number][];
+}
+
+const [LEAST_WIDTH, MOST_WIDTH, SIDES, TIME_ROOM] = [112, 264, 24, 88];
+export const [LINE, TOP] = [16, 8];
+export const [TITLE_FONT, FONT] = ["600 13px system-ui, sans-serif", "12px system-ui, sans-serif"];
+
+const pen = document.createElement("canvas").getContext("2d");
+
+function widthOf(text: string, font: string): number {
+  if (!pen) return text.length * 7;
+  pen.font = font;
+  return pen.measureText(text).width;
+}
+
+/** Shorten a text in its middle: names differ at their ends. */
+function fitted(text: string, font: string, most: number): string {
+  if (widthOf(text, font) <= most) return text;
+  let kept = Math.floor((text.length * most) / widthOf(text, font));
+  for (; kept > 4; kept -= 1) {
+    const head = Math.ceil(kept / 3);
+    const short = `${text.slice(0, head)}…${text.slice(text.length - (kept - head))}`;
+    if (widthOf(short, font) <= most) return short;
+  }
+  return `${text.slice(0, 3)}…`;
+}
+
+export function boxesOf(graph: GraphData, shown: Shown, hasParameters: boolean): SceneBox[] {
+  return shown.items.map((item) => {
+    const node = item.node === null ? undefined : graph.nodes[item.node];
+    const title = item.group ? `▸ ${item.group.prefix}` : (node?.operator ?? node?.role ?? "");
+    const lines = item.group ? [`${count(item.members.length)} operators`, ""] : node ? linesOf(node, hasParameters) : [];
+    const widest = Math.max(widthOf(title, TITLE_FONT), ...lines.map((line, at) => widthOf(line, FONT) + (at === 1 ? TIME_ROOM : 0)));
+    const width = Math.min(MOST_WIDTH, Math.max(LEAST_WIDTH, Math.ceil(widest) + SIDES));
+    return {
+      title: fitted(title, TITLE_FONT, width - SIDES),
+      lines: lines.map((line) => fitted(line, FONT, width - SIDES)),
+      width,
+      height: 2 * TOP + LINE * (1 + lines.length),
+      kind: item.group ? "group" : node?.operator == null ? "input" : "operator",
+    };
+  });
+}
+
+function linesOf(node: GraphNode, hasParameters: boolean): string[] {
+  const lines = [node.name, node.outputs.map((one) => (one.shape ? one.shape.join("×") : "?")).join(", ")];
+  return hasParameters ? [...lines, ...node.parameters.map((one) => `${one.input} ${shape(one.shape)}`)] : lines;
+}
