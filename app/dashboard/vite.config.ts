@@ -1,24 +1,18 @@
-import { defineConfig, type Plugin } from "vite";
-
-/** Leaves out of uPlot what no chart here draws: it hangs all its kinds of lines on one object. */
-function withoutUnusedLines(): Plugin {
-  const unused = /\(paths\.(stepped|bars|spline) .*;/g;
-  return {
-    name: "without-unused-lines",
-    transform: (code, id) => (id.includes("uPlot.esm") ? code.replace(unused, "") : null),
-  };
-}
+import { defineConfig } from "vite";
+import { jsxCalls } from "./bundle/jsx";
+import { smallerPlot } from "./bundle/uplot";
 
 // Pages are served at `/` and `/docs`, what they load at `/static/`: all by relative addresses, so
 // that a proxy may put the server below any path.
 export default defineConfig({
   base: "./",
-  plugins: [withoutUnusedLines()],
+  plugins: [jsxCalls(), smallerPlot()],
   build: {
     outDir: "../static",
     emptyOutDir: true,
     assetsDir: "",
     assetsInlineLimit: 0,
+    cssCodeSplit: false, // in one file they pack to less
     modulePreload: { polyfill: false },
     target: ["chrome123", "firefox120", "safari17.5"],
     rolldownOptions: {

@@ -265,10 +265,14 @@ def test_jobs_are_filtered_by_a_link_and_by_hand(chromium: Browser, lab: Any) ->
         expect(page.get_by_text("No job passes the filter.")).to_be_visible()
 
 
-def test_a_run_is_followed_without_a_reload(chromium: Browser, lab: Any) -> None:
+@pytest.mark.parametrize("first", ["", "delete window.SharedWorker"], ids=["shared", "alone"])
+def test_a_run_is_followed_without_a_reload(chromium: Browser, lab: Any, first: str) -> None:
+    """Android's Chrome has no shared workers."""
     with browsing(chromium, lab.server.url, lab.admin) as context:
+        context.add_init_script(first)
         page = context.new_page()
         page.goto(f"{lab.server.url}/#/jobs/{lab.running}")
+        expect(page.get_by_role("status").get_by_text("Live")).to_be_visible()
         chart = page.get_by_role("figure", name="loss")
         chart.get_by_text("Table").click()
         newest = chart.locator("tbody tr td").first

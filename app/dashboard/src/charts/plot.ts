@@ -1,6 +1,6 @@
 /** One drawing by uPlot, kept in step with what it shows. */
 import uPlot from "uplot";
-import "uplot/dist/uPlot.min.css";
+import "./plot.css";
 import { colour } from "../shell/theme";
 import { aligned, type Curve, type Marker } from "./curves";
 

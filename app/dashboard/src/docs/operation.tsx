@@ -42,7 +42,7 @@ function Details({ document, entry }: { document: ApiDocument; entry: Entry }) {
       <section class="stack">
         <h3>Answers</h3>
         {Object.entries(operation.responses).map(([status, answer]) => (
-          <div key={status} class="answer"><b>{status}</b> <Inline of={answer.description} />
+          <div key={status} class="reply"><b>{status}</b> <Inline of={answer.description} />
             {status < "300" && answer.content && <Contents document={document} content={answer.content} />}
           </div>
         ))}
@@ -76,7 +76,7 @@ function Fields({ document, schema }: { document: ApiDocument; schema: Schema })
   const required = new Set(found.required ?? []);
   const names = [...new Set(rows.flatMap(([, field]) => namesIn(field)))].filter((one) => one !== name);
   return (
-    <details class="fields" onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
+    <details class="members" onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
       <summary>{name || "fields"}</summary>
       {isOpen.value && (
         <>

@@ -5,17 +5,16 @@
 import { Follower, type Message } from "./follower";
 
 export type FromTab = { type: "hello"; base: string } | { type: "bye" } | { type: "retry" } | { type: "stop" };
+export type Port = MessagePort | Worker;
 
-const ports = new Set<MessagePort>();
+const ports = new Set<Port>();
 let follower: Follower | null = null;
 
 function tellAll(message: Message): void {
   for (const port of ports) port.postMessage(message);
 }
 
-addEventListener("connect", (event) => {
-  const port = (event as MessageEvent).ports[0];
-  if (!port) return;
+function listen(port: Port): void {
   port.onmessage = ({ data }: MessageEvent<FromTab>) => {
     if (data.type === "hello") {
       ports.add(port);
@@ -31,4 +30,7 @@ addEventListener("connect", (event) => {
       follower?.start();
     }
   };
-});
+}
+
+if ("onconnect" in self) addEventListener("connect", (event) => (event as MessageEvent).ports.forEach(listen));
+else listen(self as unknown as Worker); // of one tab alone

@@ -1,8 +1,8 @@
 /** The server's events, as this tab hears of them. */
 import { signal } from "@preact/signals";
 import type { EventView } from "../api/client";
-import type { FromTab } from "./events-worker";
-import { Follower, type LinkState, type Message } from "./follower";
+import type { FromTab, Port } from "./events-worker";
+import type { LinkState, Message } from "./follower";
 
 export const linkState = signal<LinkState>("connecting");
 /** Since when the state is what it is, in milliseconds since 1970. */
@@ -38,23 +38,19 @@ export function leaveEvents(): void {
 
 export function startEvents(): void {
   const base = new URL(".", document.baseURI).href;
-  // Android's Chrome has no shared workers: there each tab follows for itself.
-  say = "SharedWorker" in window ? byWorker() : alone(base);
+  const port = portOfWorker();
+  port.onmessage = ({ data }: MessageEvent<Message>) => hear(data);
+  say = (message) => port.postMessage(message);
   const hello = (): void => say({ type: "hello", base });
   hello();
   addEventListener("pagehide", () => say({ type: "bye" }));
   addEventListener("pageshow", (event) => event.persisted && hello());
 }
 
-function byWorker(): typeof say {
-  const worker = new SharedWorker(new URL("./events-worker.ts", import.meta.url), { type: "module" });
-  worker.port.onmessage = ({ data }: MessageEvent<Message>) => hear(data);
-  return (message) => worker.port.postMessage(message);
-}
-
-function alone(base: string): typeof say {
-  const follower = new Follower(base, hear);
-  return ({ type }) => (type === "bye" || type === "stop" ? follower.stop() : follower.start());
+/** Android's Chrome has no shared workers: there each tab has a worker of its own. */
+function portOfWorker(): Port {
+  if ("SharedWorker" in window) return new SharedWorker(new URL("./events-worker.ts", import.meta.url), { type: "module" }).port;
+  return new Worker(new URL("./events-worker.ts", import.meta.url), { type: "module" });
 }
 
 function hear(message: Message): void {
