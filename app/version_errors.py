@@ -20,6 +20,9 @@ class VersionDamaged(Unavailable):
         super().__init__(
             f"version {version} of module {module!r} cannot be loaded: {reason}; put its files "
             f"back, or promote another version by POST {path}/versions/{{version}}/promote or "
-            f"POST {path}/rollback",
-            retry_after_seconds=10.0,
+            f"POST {path}/rollback"
         )
+
+    def headers(self) -> dict[str, str]:
+        """Return none: to wait does not help."""
+        return {}

@@ -118,6 +118,7 @@ def delete_checkpoint(module: ModuleName, epoch: Epoch, services: ServicesOf) ->
     services.checkpoints.delete(module, CheckpointTag.parse(epoch))
 
 
+@router.head("/checkpoints/{epoch}/files/{file}", include_in_schema=False)
 @router.get(
     "/checkpoints/{epoch}/files/{file}",
     summary="Fetch a file",
@@ -127,7 +128,7 @@ def delete_checkpoint(module: ModuleName, epoch: Epoch, services: ServicesOf) ->
 def get_checkpoint_file(
     module: ModuleName, epoch: Epoch, file: FileName, services: ServicesOf
 ) -> OpenFileResponse:
-    """Return a file of a checkpoint as MXNet reads it."""
+    """Return a file of a checkpoint as MXNet reads it; HEAD answers the header fields alone."""
     return OpenFileResponse(
         services.checkpoints.open_file(module, CheckpointTag.parse(epoch), file), file
     )

@@ -113,6 +113,7 @@ def preview_dataset(
     return PreviewView(services.datasets.preview(dataset, rows))
 
 
+@router.head("/{dataset}/file", include_in_schema=False)
 @router.get(
     "/{dataset}/file",
     summary="Fetch a dataset's file",
@@ -120,7 +121,7 @@ def preview_dataset(
     responses={**file_answer("The file"), **problems(404, 416, 422)},
 )
 def get_dataset_file(dataset: DatasetName, services: ServicesOf) -> OpenFileResponse:
-    """Return the file as it was uploaded."""
+    """Return the file as it was uploaded; HEAD answers the header fields alone."""
     record, file = services.datasets.open_file(dataset)
     return OpenFileResponse(file, f"{record.name}.{record.kind}", {"ETag": record.etag})
 

@@ -41,12 +41,14 @@ _TEXT: dict[int | str, dict[str, Any]] = {
 }
 
 
+@router.head("/livez", include_in_schema=False)
 @router.get("/livez", summary="Is the server alive?")
 async def get_liveness() -> StatusView:
     """Answer as long as the event loop runs."""
     return StatusView(status="alive")
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get(
     "/readyz",
     summary="Can the server answer all calls?",

@@ -18,7 +18,7 @@ from app.api.problems import problem_response
 from app.errors import Unavailable
 from app.traces import Trace
 
-__all__ = ["RequestContext", "count_answer", "log_answer"]
+__all__ = ["RequestContext", "count_answer", "log_answer", "new_request_id"]
 
 _log = structlog.get_logger("modserve.access")
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -63,6 +63,11 @@ def log_answer(
         request_id=request_id,
         **(trace.log_fields() if trace is not None else {}),
     )
+
+
+def new_request_id() -> str:
+    """Return an id for a request that brings none."""
+    return uuid.uuid4().hex
 
 
 class RequestContext:
@@ -126,7 +131,7 @@ def _request_id(scope: Scope) -> str:
             text = value.decode("latin-1")
             if _SAFE_ID.fullmatch(text):
                 return str(text)
-    return uuid.uuid4().hex
+    return new_request_id()
 
 
 def _trace(scope: Scope) -> Trace | None:

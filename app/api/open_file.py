@@ -54,9 +54,12 @@ class OpenFileResponse(FileResponse):
 
 
 def _with_sound_ranges(scope: Scope) -> Scope:
-    """Return a request without a ``Range`` that is none: it is passed over (RFC 9110, 14.2)."""
+    """Return a request without a ``Range`` that is none, or that GET alone has: it is passed over
+    (RFC 9110, 14.2)."""
     headers = [
-        (name, value) for name, value in scope["headers"] if name != b"range" or _are_ranges(value)
+        (name, value)
+        for name, value in scope["headers"]
+        if name != b"range" or (scope["method"] == "GET" and _are_ranges(value))
     ]
     return {**scope, "headers": headers}
 

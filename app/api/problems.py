@@ -18,7 +18,7 @@ __all__ = ["PROBLEM_JSON", "install_error_handlers", "problem_response"]
 
 PROBLEM_JSON = "application/problem+json"
 
-_VERBS = ("DELETE", "GET", "PATCH", "POST", "PUT")
+_VERBS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
 
 def install_error_handlers(app: FastAPI) -> None:

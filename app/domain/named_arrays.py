@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
-__all__ = ["ArrayKind", "NamedArray"]
+__all__ = ["ARRAY_KINDS", "ArrayKind", "NamedArray"]
 
 ArrayKind: TypeAlias = Literal["parameter", "gradient"]
+ARRAY_KINDS: tuple[ArrayKind, ...] = get_args(ArrayKind)
 
 
 class NamedArray(NamedTuple):

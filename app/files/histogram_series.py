@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from app.domain.named_arrays import NamedArray
-from app.errors import NotFound
+from app.domain.named_arrays import ARRAY_KINDS, NamedArray
+from app.errors import Damaged, NotFound
 from app.files.batch_records import RecordKind, RecordWriter, read_records
 
 __all__ = [
@@ -80,6 +80,15 @@ class HistogramWriter(RecordWriter):
             self._every *= 2
 
 
+def _named(text: str) -> NamedArray:
+    of, _, name = text.partition(":")
+    for kind in ARRAY_KINDS:
+        if of == kind:
+            return NamedArray(kind, name)
+    expected = f"{' or '.join(ARRAY_KINDS)}, a colon and a name"
+    raise Damaged("histograms", text, expected)
+
+
 def histograms_path(series: Path) -> Path:
     """Return where the histograms of a job lie, beside its series of metrics."""
     return series.with_suffix(".histograms")
@@ -113,7 +122,7 @@ def read_histograms(path: Path, array: NamedArray | None, points: int) -> Histog
         Damaged: it is no such file.
     """
     names, records = read_records(path, _KIND)
-    arrays = [NamedArray(*name.split(":", 1)) for name in names]  # type: ignore[arg-type]
+    arrays = [_named(name) for name in names]
     if array is None and arrays:
         array = arrays[0]
     if array is None or array not in arrays:

@@ -35,6 +35,7 @@ async def get_server_metadata() -> dict[str, Any]:
     return _SERVER
 
 
+@router.head("/health/live", include_in_schema=False)
 @router.get(
     "/health/live",
     summary="Is the server alive? (v2)",
@@ -46,6 +47,7 @@ async def get_server_liveness() -> dict[str, Any]:
     return {"live": True}
 
 
+@router.head("/health/ready", include_in_schema=False)
 @router.get(
     "/health/ready",
     summary="Can the server infer?",

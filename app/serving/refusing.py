@@ -6,6 +6,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
+from app.api.middleware import new_request_id
 from app.error_answers import error_answer
 from app.errors import ServiceError
 
@@ -35,8 +36,10 @@ def refusal(error: ServiceError, target: bytes) -> bytes:
 
 def _answer(error: ServiceError, target: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
     path = target.partition(b"?")[0].decode("latin-1")
-    answer = error_answer(error, "", path)
+    request_id = new_request_id()
+    answer = error_answer(error, request_id, path)
     headers = [
+        (b"x-request-id", request_id.encode()),
         (b"content-length", str(len(answer.body)).encode()),
         (b"connection", b"close"),
         *((name.lower().encode(), value.encode()) for name, value in answer.headers.items()),

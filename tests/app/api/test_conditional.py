@@ -67,6 +67,22 @@ async def test_what_the_client_has_is_not_sent_again(saved: httpx.AsyncClient, p
     assert (other.status_code, other.content) == (200, full.content)
 
 
+@pytest.mark.parametrize(
+    "path", [f"{MODULE}/checkpoints/1/files/net-0001.params", "/v1/datasets/examples/file"]
+)
+async def test_head_tells_of_a_file_what_get_would(saved: httpx.AsyncClient, path: str) -> None:
+    full = await saved.get(path)
+    for asked in ({}, {"Range": "bytes=0-3"}):
+        head = await saved.head(path, headers=asked)
+        assert (head.status_code, head.content) == (200, b"")
+        for name in ("content-length", "content-type", "content-disposition", "etag"):
+            assert head.headers[name] == full.headers[name], name
+    known = await saved.head(path, headers={"If-None-Match": full.headers["etag"]})
+    assert known.status_code == 304
+    assert (await saved.head(f"{path}x")).status_code == 404
+    assert (await saved.delete(path)).headers["allow"].startswith("GET, HEAD")
+
+
 async def test_the_description_tells_the_etag_too(saved: httpx.AsyncClient) -> None:
     for path in (MODULE, f"{MODULE}/checkpoints/1", "/v1/datasets/examples"):
         answer = await saved.get(path)

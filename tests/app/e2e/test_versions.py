@@ -257,7 +257,7 @@ def test_a_damaged_promoted_version_is_refused_and_the_others_go_on(
                 assert refused.json()["code"] == "version_damaged"
                 assert "net-0001.params" in refused.json()["detail"]
                 assert "/v1/modules/net/rollback" in refused.json()["detail"]
-                assert int(refused.headers["retry-after"]) > 0
+                assert "retry-after" not in refused.headers  # to wait does not help
         check(ask(server, "/v1/modules/net/predict?version=0"), outputs, "0")
         check(ask(server, "/v1/modules/net/predict?version=live"), outputs, "live")
         assert refuse(lambda: client.promote("net", 2)) == (503, "version_damaged")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app.domain.named_arrays import NamedArray
-from app.errors import NotFound
+from app.errors import Damaged, NotFound
 from app.files import histogram_series
 from app.files.histogram_series import (
     BINS,
@@ -108,3 +108,12 @@ def test_what_is_not_there_is_said(path: Path) -> None:
     assert read_histograms(path, None, 10).total == 0
     with pytest.raises(NotFound, match="parameter fc:weight, gradient fc:weight"):
         read_histograms(path, NamedArray("parameter", "fc"), 10)
+
+
+@pytest.mark.parametrize("name", ["fc_weight", "output:fc"])
+def test_a_file_of_arrays_that_there_are_not_is_damaged(path: Path, name: str) -> None:
+    write(path, range(3))
+    header, _, records = path.read_bytes().partition(b"\n")
+    path.write_bytes(header.replace(b"parameter:fc:weight", name.encode()) + b"\n" + records)
+    with pytest.raises(Damaged, match=name):
+        read_histograms(path, None, 10)

@@ -49,6 +49,7 @@ def assert_refused(answer: Answer, status: int, code: str, *words: str) -> None:
     assert answer.headers["connection"] == "close"
     problem = json.loads(answer.body)
     assert (problem["status"], problem["code"]) == (status, code)
+    assert problem["request_id"] == answer.headers["x-request-id"] != ""
     for word in words:
         assert word in problem["detail"]
 
