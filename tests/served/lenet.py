@@ -10,7 +10,10 @@ import numpy as np
 from app.client import Client
 from app.demo.tour import LENET, MNIST, SCALE, images
 
-__all__ = ["create", "digits", "few_digits", "fit"]
+__all__ = ["LONG_NAME", "create", "digits", "few_digits", "fit"]
+
+LONG_NAME = "lenet-small-" + "as-long-as-people-name-their-modules-when-they-are-in-a-hurry"
+"""Of a module; pages have to bear it."""
 
 
 def create(client: Client, name: str) -> None:

@@ -81,7 +81,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         Client(server.url, key=admin) as client,
     ):
         client.put_dataset("mnist", MNIST)
-        for name in ("lenet", "lenet-small"):
+        for name in ("lenet", lenet.LONG_NAME):
             lenet.create(client, name)
         padded_sums.create(client, "sentences")
         padded_sums.ask(client, {3: 12, 5: 4, 7: 3, 8: 1}, "sentences")
@@ -89,8 +89,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         monitor = {"interval": 5, "pattern": "*"}
         finished = lenet.fit(client, "lenet", validation=held_out, monitor=monitor)
         client.wait(finished)
-        running = lenet.fit(client, "lenet", epochs=10_000, validation=held_out)
-        others = [lenet.fit(client, "lenet-small", epochs=10_000) for _ in range(2)]
+        # With the optimizer that the first one has left.
+        running = lenet.fit(client, "lenet", epochs=10_000, validation=held_out, optimizer=None)
+        others = [lenet.fit(client, lenet.LONG_NAME, epochs=10_000) for _ in range(2)]
         client.pause(others[0])
         client.cancel(others[1])
         states = ["running", "paused", "cancelled"]

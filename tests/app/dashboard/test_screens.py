@@ -45,14 +45,15 @@ def on_monitored_run(page: Page) -> None:
 
 
 def on_comparison(page: Page) -> None:
-    expect(page.get_by_role("button", name="Take job")).to_have_count(1)
+    expect(page.get_by_role("button", name="Remove job")).to_have_count(1)
+    expect(page.get_by_label("Facts")).to_contain_text("the module's own")
     expect(
         page.locator(".legend").first.get_by_text(re.compile("^job .*, validation"))
     ).to_have_count(2)
 
 
 def on_modules(page: Page) -> None:
-    for name in ("lenet", "lenet-small", "sentences"):
+    for name in ("lenet", lenet.LONG_NAME, "sentences"):
         expect(page.get_by_role("link", name=name, exact=True)).to_be_visible()
 
 
@@ -83,6 +84,10 @@ def on_guide(page: Page) -> None:
 def on_nothing(page: Page) -> None:
     expect(page.get_by_text("There is no such page")).to_be_visible()
 
+
+IS_CUT = """places => [...document.querySelectorAll(places)]
+  .some(one => one.scrollWidth > one.clientWidth)"""
+"""Whether something is wider than its place."""
 
 Screen = tuple[str, str, Callable[[Page], None]]
 
@@ -118,9 +123,10 @@ def test_every_screen_is_sound(chromium: Browser, lab: Any, axe: str, screenshot
                 page.emulate_media(color_scheme=theme)
                 page.screenshot(path=screenshots / f"{name}-{theme}.png", full_page=is_long)
                 assert serious(page, axe) == [], f"{name}, {theme}"
+            assert page.evaluate(IS_CUT, ".panel > .scroll") is False, name
             page.set_viewport_size(NARROW)
             page.screenshot(path=screenshots / f"{name}-narrow.png", full_page=is_long)
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+            assert page.evaluate(IS_CUT, "html, nav") is False, name
             assert faults == [], name
             page.close()
 
@@ -167,7 +173,7 @@ def test_jobs_are_asked_for_what_they_can_do(
     chromium: Browser, lab: Any, screenshots: Path
 ) -> None:
     with Client(lab.server.url, key=lab.admin) as client:
-        job = lenet.fit(client, "lenet-small", epochs=10_000)
+        job = lenet.fit(client, lenet.LONG_NAME, epochs=10_000)
         with browsing(chromium, lab.server.url, lab.admin) as context:
             page = context.new_page()
             page.goto(f"{lab.server.url}/#/jobs?module=lenet-small")
@@ -197,7 +203,7 @@ def test_jobs_are_asked_for_what_they_can_do(
         assert job not in [one["id"] for one in client.jobs()]
 
 
-def test_versions_are_promoted_tried_and_rolled_back(
+def test_versions_are_promoted_and_rolled_back_with_a_canary(
     chromium: Browser, lab: Any, screenshots: Path
 ) -> None:
     with (
@@ -210,16 +216,16 @@ def test_versions_are_promoted_tried_and_rolled_back(
         page.get_by_role("button", name="Promote version 1", exact=True).click()
         page.get_by_role("dialog").get_by_role("button", name="Promote").click()
         expect(panel).to_contain_text("Version 1 answers")
-        page.get_by_label("Try version 2", exact=True).select_option("10%")
-        page.get_by_role("dialog").get_by_role("button", name="Try").click()
+        page.get_by_label("Version 2 as a canary").select_option("10%")
+        page.get_by_role("dialog").get_by_role("button", name="Start the canary").click()
         expect(panel).to_contain_text("version 2 answers 10% of the predictions")
-        expect(panel.get_by_text("tried on 10%")).to_be_visible()
-        page.screenshot(path=screenshots / "trial.png")
+        expect(panel.get_by_text("canary, 10%")).to_be_visible()
+        page.screenshot(path=screenshots / "canary.png")
         versions = client.versions("lenet")
         assert versions["promoted"] == "1"
         assert versions["canary"] == {"version": 2, "weight": 0.1}
         for button, says in (
-            ("End the trial", "Version 1 answers"),
+            ("End the canary", "Version 1 answers"),
             ("Roll back", "The parameters in training answer"),
         ):
             page.get_by_role("button", name=button).click()
@@ -262,7 +268,7 @@ def test_jobs_are_filtered_by_a_link_and_by_hand(chromium: Browser, lab: Any) ->
         expect(rows).to_have_count(1)
         expect(page).to_have_url(re.compile("module=small"))
         page.get_by_label("Module").fill("none-such")
-        expect(page.get_by_text("No job passes the filter.")).to_be_visible()
+        expect(page.get_by_text("No job matches the filter.")).to_be_visible()
 
 
 @pytest.mark.parametrize("first", ["", "delete window.SharedWorker"], ids=["shared", "alone"])

@@ -178,7 +178,7 @@ def test_dropped_files_whose_roles_are_said_by_hand(
     page.screenshot(path=screenshots / "roles.png")
     for state in ("l0_init_h", "l0_init_c"):
         page.get_by_label(f"{state} is").select_option("data")
-    page.get_by_role("button", name="Take them so").click()
+    page.get_by_role("button", name="Use these roles").click()
     expect(page.get_by_label("Shape of l0_init_c")).to_be_visible()
     assert client.module("net")["data_names"] == ["data", "l0_init_h", "l0_init_c"]
 
@@ -233,8 +233,8 @@ def test_another_last_layer_is_trained_in_a_module_of_its_own(
     )
     page.goto(f"{server.url}/#/modules/base/train")
     page.get_by_label("Dataset", exact=True).select_option("digits")
-    page.get_by_label("with a new last layer").check()
-    expect(page.get_by_label("The old one is cut behind")).to_have_value("t3_output")
+    page.get_by_label("a new last layer").check()
+    expect(page.get_by_label("Cut the old one after")).to_have_value("t3_output")
     page.get_by_label("Classes", exact=True).fill("10")
     page.get_by_label("Train the new layer alone").check()
     page.get_by_label("Epochs").fill("1")
@@ -270,6 +270,6 @@ def test_labels_are_edited_unless_somebody_else_was_first(
     client.set_labels("pets", "softmax_output", LABELS[::-1])
     field.fill("\n".join(LABELS))
     page.get_by_role("button", name="Save").click()
-    page.get_by_role("button", name="Fetch what is there now").click()
+    page.get_by_role("button", name="Load what is there now").click()
     expect(field).to_have_value("\n".join(LABELS[::-1]))
     assert client.labels("pets", "softmax_output") == LABELS[::-1]

@@ -1,7 +1,8 @@
 /** A chart with its legend and, for those who would rather read, its table. */
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import type { AlignedData } from "uplot";
 import { paint } from "../shell/theme";
 import { aligned, type Curve, type Marker } from "./curves";
 import { type Look, Plot } from "./plot";
@@ -34,8 +35,10 @@ export function Chart(props: Props) {
   const plot = useRef<Plot | null>(null);
   const cursor = useSignal<number | null>(null);
   const isTableOpen = useSignal(false);
+  const data = useMemo(() => aligned(curves), [curves]);
   const look: Look = {
     curves,
+    data,
     markers: props.markers ?? [],
     isTime,
     isLog,
@@ -79,7 +82,7 @@ export function Chart(props: Props) {
         <div ref={place} style={{ height: "100%" }} role="img" aria-label={`${title}: curves of ${shown.map((one) => one.label).join(", ")}; the table below has the values`} />
         {isEmpty && <p class="waiting">{props.waiting}</p>}
       </div>
-      <Legend curves={curves} cursor={cursor.value} format={props.formatY} formatX={props.formatX} />
+      <Legend curves={curves} data={data} cursor={cursor} format={props.formatY} formatX={props.formatX} />
       <details onToggle={(event) => (isTableOpen.value = event.currentTarget.open)}>
         <summary>Table</summary>
         {isTableOpen.value && <Table {...props} curves={shown} />}
@@ -88,9 +91,10 @@ export function Chart(props: Props) {
   );
 }
 
-function Legend(props: { curves: Curve[]; cursor: number | null; format: (y: number) => string; formatX: (x: number) => string }) {
-  const data = aligned(props.curves);
-  const at = props.cursor;
+/** It alone is drawn again when the cursor moves. */
+function Legend(props: { curves: Curve[]; data: AlignedData; cursor: Signal<number | null>; format: (y: number) => string; formatX: (x: number) => string }) {
+  const { data } = props;
+  const at = props.cursor.value;
   const x = at === null ? undefined : data[0][at];
   return (
     <div class="legend">

@@ -2,10 +2,12 @@
 import uPlot from "uplot";
 import "./plot.css";
 import { colour } from "../shell/theme";
-import { aligned, type Curve, type Marker } from "./curves";
+import type { Curve, Marker } from "./curves";
 
 export interface Look {
   curves: Curve[];
+  /** Their columns over common positions. */
+  data: uPlot.AlignedData;
   markers: Marker[];
   isTime: boolean;
   isLog: boolean;
@@ -48,7 +50,7 @@ export class Plot {
   }
 
   private data(): uPlot.AlignedData {
-    const data = aligned(this.look.curves);
+    const { data } = this.look;
     if (!this.look.isLog) return data;
     const [xs, ...columns] = data;
     const positive = (y: number | null | undefined): number | null | undefined => (y != null && y <= 0 ? null : y);
@@ -102,12 +104,13 @@ export class Plot {
   private drawMarkers(u: uPlot): void {
     const { ctx, bbox } = u;
     const size = 4 * devicePixelRatio;
+    const fills = { best: colour("accent"), checkpoint: colour("ink-2") };
     ctx.save();
     for (const { x, kind } of this.look.markers) {
       const at = u.valToPos(x, "x", true);
       if (at < bbox.left || at > bbox.left + bbox.width) continue;
       const foot = bbox.top + bbox.height;
-      ctx.fillStyle = ctx.strokeStyle = colour(kind === "best" ? "accent" : "ink-2");
+      ctx.fillStyle = ctx.strokeStyle = fills[kind];
       ctx.beginPath();
       ctx.moveTo(at - size, foot);
       ctx.lineTo(at + size, foot);

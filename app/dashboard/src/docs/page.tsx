@@ -37,7 +37,7 @@ export function DocsPage() {
     <>
       <header class="bar">
         <a class="brand" href="./" aria-label="modserve"><Brand /></a>
-        <nav aria-label="Screens"><a href="./#/">Overview</a><a href="./#/jobs">Jobs</a><a href="./#/modules">Modules</a><a href="./#/guides">Guides</a><a href="./docs" aria-current="page">API</a></nav>
+        <nav aria-label="Screens"><a href="./#/">Overview</a><a href="./#/jobs">Jobs</a><a href="./#/modules">Modules</a><a class="wide" href="./#/upload">Upload</a><a href="./#/guides">Guides</a><a href="./docs" aria-current="page">API</a></nav>
         <button class="plain small push" onClick={nextTheme}><span class="wide">Theme: </span>{theme}</button>
       </header>
       <main id="main">
@@ -68,7 +68,7 @@ function Reference({ document: api, named, field }: { document: ApiDocument; nam
         </span>
       </div>
       <div class="stack block prose"><Text of={api.info.description.trim()} /></div>
-      {entries.length === 0 && <p class="panel empty">Nothing is called so.</p>}
+      {entries.length === 0 && <p class="panel empty">Nothing matches.</p>}
       {api.tags.map((tag) => {
         const own = entries.filter((one) => one.operation.tags[0] === tag.name);
         if (own.length === 0) return null;

@@ -7,7 +7,7 @@ import { type Action, actionsOf } from "./states";
 
 const SAYS: Record<Action, string> = { pause: "Pause", resume: "Resume", cancel: "Cancel", retry: "Retry", delete: "Delete" };
 const WARNS: Partial<Record<Action, string>> = {
-  cancel: "It stops after the batch in work. Its checkpoints stay; it can be tried again from the newest.",
+  cancel: "It stops after the current batch. Its checkpoints stay; a retry goes on from the newest.",
   delete: "Its events, metrics and log are removed for good. Its checkpoints stay.",
 };
 

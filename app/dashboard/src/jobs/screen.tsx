@@ -5,7 +5,7 @@ import { get } from "../api/client";
 import { useRefreshOn } from "../live/refresh";
 import { usePolling } from "../live/resource";
 import { Missing, Stale } from "../parts/stale";
-import { place, replaceQuery } from "../router";
+import { link, place, replaceQuery } from "../router";
 import { wantsSearch } from "../shell/keyboard";
 import { KINDS, STATUSES } from "./states";
 import { JobTable } from "./table";
@@ -46,7 +46,7 @@ export function JobsScreen() {
       <section class="panel" aria-label="Jobs">
         {!loaded.data ? <Missing of={loaded} what="Jobs" /> : jobs.length > 0 ? <JobTable jobs={jobs} onChange={() => void resource.refresh()} /> : (
           <p class="empty">
-            {isFiltered ? "No job passes the filter." : <>There are no jobs yet. <code>POST v1/modules/NAME/fit</code> begins one; <a href="./docs#fit_module">see how</a>.</>}
+            {isFiltered ? "No job matches the filter." : <>There are no jobs yet. Train one of the <a href={link(["modules"])}>modules</a>, or see how <a href="./docs#fit_module"><code>POST v1/modules/NAME/fit</code></a> does.</>}
           </p>
         )}
       </section>

@@ -101,6 +101,6 @@ function Metrics({ job }: { job: Job }) {
 
 function timeOf(job: Job): string {
   if (job.status === "running") return job.eta_seconds == null ? NONE : `${duration(job.eta_seconds)} left`;
-  if (job.status === "queued") return job.eta_seconds == null ? NONE : `runs ${duration(job.eta_seconds)}`;
+  if (job.status === "queued") return job.eta_seconds == null ? NONE : `about ${duration(job.eta_seconds)}`;
   return duration(secondsRun(job));
 }

@@ -13,7 +13,7 @@ export function Labels({ module, onChange }: { module: Module; onChange: () => P
   if (outputs.length === 0) return null;
   return (
     <section class="panel block" aria-labelledby="labels">
-      <header><h2 id="labels">Labels</h2><span class="quiet">names of classes, for the best of an answer</span></header>
+      <header><h2 id="labels">Labels</h2><span class="quiet">names of classes, shown beside their scores</span></header>
       <ul class="inside stack tight">
         {outputs.map((one) => (
           <li key={one}>
@@ -82,8 +82,8 @@ function Editor({ module, output, onSaved }: EditorProps) {
       {mayTrain.value && (
         <div class="row">
           <button class="primary" disabled={lines.length === 0} onClick={() => void save()}>Save</button>
-          {module.labelled_outputs.includes(output) && <button onClick={() => void drop()}>Remove them</button>}
-          {isOld && <button onClick={() => void look()}>Fetch what is there now</button>}
+          {module.labelled_outputs.includes(output) && <button onClick={() => void drop()}>Remove</button>}
+          {isOld && <button onClick={() => void look()}>Load what is there now</button>}
         </div>
       )}
     </div>

@@ -25,20 +25,20 @@ export function ModulesScreen() {
       <div class="title"><h1>Modules</h1><Stale of={loaded} what="Modules" /><a class="button push" href={link(["upload"])}>Upload a model</a></div>
       <section class="panel" aria-label="Modules">
         {!loaded.data ? <Missing of={loaded} what="Modules" /> : modules.length === 0 ? (
-          <p class="empty">There are no modules yet. <a href={link(["upload"])}>Upload</a> the files of a model, or see how <a href="./docs#create_module"><code>POST v1/modules</code></a> makes one.</p>
+          <p class="empty">There are no modules yet. <a href={link(["upload"])}>Upload</a> the files of a model, or see how <a href="./docs#create_module"><code>POST v1/modules</code></a> creates one.</p>
         ) : (
           <div class="scroll" tabIndex={0} role="region" aria-label="Modules, table">
             <table>
               <thead>
                 <tr>
                   <th scope="col">Module</th><th scope="col">State</th><th scope="col">Stage</th><th scope="col">Where</th>
-                  <th scope="col" class="number">Newest checkpoint</th><th scope="col" class="number">Buckets</th><th scope="col">Changed</th>
+                  <th scope="col" class="number">Newest checkpoint</th><th scope="col" class="number">Buckets</th><th scope="col">Updated</th>
                 </tr>
               </thead>
               <tbody>
                 {modules.map((one) => (
                   <tr key={one.name}>
-                    <td><a href={link(["modules", one.name])}>{one.name}</a></td>
+                    <td class="name" title={one.name}><a href={link(["modules", one.name])}>{one.name}</a></td>
                     <td><State tone={toneOf(one)}>{stateOf(one)}</State></td>
                     <td class="quiet">{STAGES[one.stage] ?? one.stage}</td>
                     <td>{residenceOf(one)}</td>
@@ -54,8 +54,8 @@ export function ModulesScreen() {
       </section>
       {(cursor ?? next) && (
         <div class="row pages">
-          <button disabled={!cursor} onClick={() => (cursors.value = cursors.value.slice(0, -1))}>Back</button>
-          <button disabled={!next} onClick={() => next && (cursors.value = [...cursors.value, next])}>More</button>
+          <button disabled={!cursor} onClick={() => (cursors.value = cursors.value.slice(0, -1))}>Previous</button>
+          <button disabled={!next} onClick={() => next && (cursors.value = [...cursors.value, next])}>Next</button>
         </div>
       )}
     </>

@@ -45,7 +45,7 @@ function Ways({ module }: { module: Module }) {
       <a class="button" href={link(["modules", name, "parameters"])}>Parameters</a>
       <a class="button" href={link(["modules", name, "train"])}>Train</a>
       <a class="button" href={link(["modules", name, "setup"])}>{module.bind ? "Shapes" : "Set up"}</a>
-      <a class="button" href={link(["jobs"], { module: name })}>Its jobs</a>
+      <a class="button" href={link(["jobs"], { module: name })}>Jobs</a>
     </span>
   );
 }
@@ -57,22 +57,22 @@ function Facts({ module }: { module: Module }) {
   const facts: [string, string][] = [
     ["Stage", STAGES[module.stage] ?? module.stage],
     ["Where", residenceOf(module)],
-    ["Memory", memory ? `${bytes(sumOf(memory))}, of it parameters ${bytes(memory.parameters)}` : NONE],
+    ["Memory", memory ? `${bytes(sumOf(memory))}, parameters ${bytes(memory.parameters)}` : NONE],
     ["Inputs", module.data_names.join(", ") || NONE],
     ["Labels", module.label_names.join(", ") || NONE],
     ["Outputs", live ? live.outputs.map((one) => `${one.name} ${shape(one.shape)}`).join(", ") || live.output_names.join(", ") : NONE],
     ["Optimizer", optimizer ? `${optimizer.name}${rate == null ? "" : `, learning rate ${rate}`}` : NONE],
-    ["Updates made", count(live?.optimizer?.num_update)],
+    ["Updates", count(live?.optimizer?.num_update)],
     ["Newest checkpoint", module.checkpoint ?? NONE],
-    ["Would outlive its executor", module.durable ? "yes" : "no: save a checkpoint"],
-    ["Changed", moment(module.updated_at)],
+    ["Durable", module.durable ? "yes" : "no: save a checkpoint"],
+    ["Updated", moment(module.updated_at)],
   ];
   return (
     <section class="panel block" aria-label="Facts">
       <div class="inside stack">
         {module.reason && <p class="bad" role="alert">It failed: {module.reason}</p>}
         {module.warning && <p role="status">{module.warning}</p>}
-        <dl class="facts">{facts.map(([term, says]) => <div key={term}><dt>{term}</dt><dd>{says}</dd></div>)}</dl>
+        <dl class="facts">{facts.map(([term, says]) => <div key={term} class={says.length > 48 ? "long" : ""}><dt>{term}</dt><dd>{says}</dd></div>)}</dl>
       </div>
     </section>
   );

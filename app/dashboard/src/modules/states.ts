@@ -14,7 +14,7 @@ export function stateOf(module: Module): string {
 
 export function residenceOf(module: Module): string {
   if (module.resident === null) return "not known";
-  return module.resident ? `on ${module.executor}` : "put away";
+  return module.resident ? `on ${module.executor}` : "not on a device";
 }
 
 /** How far a module has come, from its symbol to being trained. */

@@ -1,4 +1,4 @@
-/** Which version of a module answers: promoted, rolled back, tried on a share of the predictions. */
+/** Which version of a module answers: promoted, rolled back, a canary for a share of the predictions. */
 import { useSignal } from "@preact/signals";
 import { get, post, put, remove, type Schemas, type Versions } from "../api/client";
 import { mayAdminister } from "../api/session";
@@ -53,7 +53,7 @@ export function VersionsPanel({ name }: { name: string }) {
       </header>
       {fault.value && <p class="inside bad" role="alert">{fault}</p>}
       {!versions ? <Missing of={loaded} what="Versions" /> : versions.items.length === 0 ? (
-        <p class="empty">Each checkpoint between two epochs becomes a version; there is none yet, and the parameters in training answer.</p>
+        <p class="empty">There are none yet: each checkpoint at the end of an epoch becomes one.</p>
       ) : (
         <Table name={name} versions={versions} ask={ask} />
       )}
@@ -84,14 +84,14 @@ function Whole({ name, versions, ask }: Part) {
     run: () => post("/v1/modules/{module}/rollback", { path }),
   };
   const end: Wish = {
-    title: "End the trial?",
+    title: "End the canary?",
     text: "The promoted version answers all predictions again that name none.",
-    label: "End the trial",
+    label: "End the canary",
     run: () => remove("/v1/modules/{module}/canary", { path }),
   };
   const live: Wish = {
-    title: `Let the parameters of ${name} in training answer?`,
-    text: "Predictions that name no version are answered by what training has reached at that moment.",
+    title: `Promote the parameters of ${name} in training?`,
+    text: "They answer predictions that name no version, as training changes them.",
     label: "Promote live",
     run: () => post("/v1/modules/{module}/versions/{version}/promote", { path: { module: name, version: "live" } }),
   };
@@ -110,7 +110,7 @@ function Table({ name, versions, ask }: Part) {
       <table>
         <thead>
           <tr>
-            <th scope="col" class="number">Version</th><th scope="col">Role</th><th scope="col">Labels</th><th scope="col">Metrics then</th>
+            <th scope="col" class="number">Version</th><th scope="col">Role</th><th scope="col">Labels</th><th scope="col">Metrics</th>
             <th scope="col" class="number">Size</th><th scope="col">Created</th><th scope="col"><span class="visually-hidden">Actions</span></th>
           </tr>
         </thead>
@@ -135,7 +135,7 @@ function Table({ name, versions, ask }: Part) {
 function Role({ of, isDamaged, weight }: { of: Version; isDamaged: boolean; weight: number }) {
   if (isDamaged) return <State tone="bad">damaged</State>;
   if (of.promoted) return <State tone="good">answers</State>;
-  if (of.canary) return <State tone="active">{`tried on ${percent(weight)}`}</State>;
+  if (of.canary) return <State tone="active">{`canary, ${percent(weight)}`}</State>;
   return <span class="quiet">–</span>;
 }
 
@@ -155,10 +155,10 @@ function Choices({ name, version, ask }: { name: string; version: Version; ask: 
     label: "Promote",
     run: () => post("/v1/modules/{module}/versions/{version}/promote", { path: { module: name, version: version.version } }),
   };
-  const attempt = (weight: number): Wish => ({
-    title: `Try version ${version.version} on ${percent(weight)} of the predictions?`,
-    text: "They are of those that name no version. The trial goes on until it is ended.",
-    label: "Try",
+  const share = (weight: number): Wish => ({
+    title: `Version ${version.version} as a canary?`,
+    text: `It answers ${percent(weight)} of the predictions that name no version, until the canary is ended.`,
+    label: "Start the canary",
     run: () => put("/v1/modules/{module}/canary", { path: { module: name }, body: { version: version.version, weight } }),
   });
   if (version.promoted) return null;
@@ -167,15 +167,15 @@ function Choices({ name, version, ask }: { name: string; version: Version; ask: 
       <Button wish={promote} ask={ask} says={`Promote version ${version.version}`} />
       <select
         class="small"
-        aria-label={`Try version ${version.version}`}
+        aria-label={`Version ${version.version} as a canary`}
         value=""
         disabled={!mayAdminister.value}
         onChange={(event) => {
-          ask(attempt(Number(event.currentTarget.value)));
+          ask(share(Number(event.currentTarget.value)));
           event.currentTarget.value = "";
         }}
       >
-        <option value="">Try on …</option>
+        <option value="">Canary …</option>
         {SHARES.map((one) => <option key={one} value={one}>{percent(one)}</option>)}
       </select>
     </>

@@ -4,6 +4,7 @@ import { bytes, count, duration, NONE, sumOf } from "../format";
 import type { Loaded } from "../live/resource";
 import { Missing, Stale } from "../parts/stale";
 import { State } from "../parts/state";
+import { link } from "../router";
 
 export function Executors({ executors }: { executors: Loaded<(Executor)[]> }) {
   return (
@@ -26,11 +27,11 @@ function One({ executor }: { executor: Executor }) {
         {executor.alive ? <State tone="good">{executor.state ?? "ready"}</State> : <State tone="bad">{executor.state ?? "down"}</State>}
         <span class="quiet">{activity(executor)}</span>
         <span class="push quiet">
-          {executor.restarts ? `started again ${count(executor.restarts)} times, ` : ""}
-          {bytes(executor.rss_bytes)} in its process
+          {executor.restarts ? `restarted ${count(executor.restarts)} times, ` : ""}
+          its process has {bytes(executor.rss_bytes)}
         </span>
       </div>
-      {executor.last_end && <p class="quiet">Its process before: {executor.last_end}</p>}
+      {executor.last_end && <p class="quiet">Its last process: {executor.last_end}</p>}
       <div>
         <div class="meter parts" role="img" aria-label={`${bytes(used)} of ${bytes(whole)} are modules'`}>
           {whole > 0 && modules.map((one, at) => <span key={one.name} class={`fill-${(at % 8) + 1}`} style={{ width: `${(100 * one.size) / whole}%` }} title={`${one.name}: ${bytes(one.size)}`} />)}
@@ -38,13 +39,13 @@ function One({ executor }: { executor: Executor }) {
         <p class="quiet">Modules take {bytes(used)} of {whole ? bytes(whole) : NONE}</p>
       </div>
       {modules.length > 0 && (
-        <div class="scroll">
+        <div class="scroll" tabIndex={0} role="region" aria-label={`Modules on ${executor.name}`}>
           <table>
             <thead><tr><th scope="col">Module</th><th scope="col" class="number">Memory</th><th scope="col" class="number">Share</th></tr></thead>
             <tbody>
               {modules.map((one, at) => (
                 <tr key={one.name}>
-                  <td><span class={`swatch fill-${(at % 8) + 1}`} />{one.name}</td>
+                  <td class="name" title={one.name}><span class={`swatch fill-${(at % 8) + 1}`} /><a href={link(["modules", one.name])}>{one.name}</a></td>
                   <td class="number">{bytes(one.size)}</td>
                   <td class="number">{used ? `${((100 * one.size) / used).toFixed(1)}%` : NONE}</td>
                 </tr>

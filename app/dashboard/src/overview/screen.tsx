@@ -41,7 +41,7 @@ export function OverviewScreen() {
       {status.data?.warnings?.length ? <Warnings of={status.data.warnings} /> : null}
       <div class="grid-2">
         <Chart title="Requests per second" xLabel="time" curves={load} isTime span={SPAN_SECONDS} leastTop={1} formatX={formatX} formatY={rate} group="overview" waiting="Measuring: it is drawn from when this page was opened." />
-        <Chart title="Time of predictions" xLabel="time" curves={times} isTime span={SPAN_SECONDS} leastTop={0.001} formatX={formatX} formatY={latency} group="overview" waiting="Measuring: it is drawn from when this page was opened." />
+        <Chart title="Prediction latency" xLabel="time" curves={times} isTime span={SPAN_SECONDS} leastTop={0.001} formatX={formatX} formatY={latency} group="overview" waiting="Measuring: it is drawn from when this page was opened." />
       </div>
       <section class="panel block" aria-labelledby="active">
         <header><h2 id="active">Unfinished jobs</h2><Stale of={jobs} what="Jobs" /><a class="push" href={link(["jobs"])}>All jobs</a></header>

@@ -2,6 +2,7 @@
 import { count, latency, number, rate } from "../format";
 import type { Loaded } from "../live/resource";
 import { Missing, Stale } from "../parts/stale";
+import { link } from "../router";
 import type { History } from "./history";
 
 export function Routes({ history }: { history: Loaded<History> }) {
@@ -43,7 +44,7 @@ export function Modules({ history }: { history: Loaded<History> }) {
   return (
     <section class="panel" aria-labelledby="modules">
       <header><h2 id="modules">Predictions by module</h2></header>
-      {!history.data ? <Missing of={history} what="Metrics" /> : rows.length === 0 ? <p class="empty">Nothing was predicted since the server began.</p> : (
+      {!history.data ? <Missing of={history} what="Metrics" /> : rows.length === 0 ? <p class="empty">No predictions since the server began. <a href={link(["upload"])}>Upload a model</a> or read the <a href={link(["guides"])}>guides</a>.</p> : (
         <div class="scroll">
           <table>
             <thead>
@@ -55,7 +56,7 @@ export function Modules({ history }: { history: Loaded<History> }) {
             <tbody>
               {rows.map((one) => (
                 <tr key={one.module}>
-                  <td>{one.module}</td><td class="number">{rate(one.rate)}</td><td class="number">{number(one.batch)}</td>
+                  <td class="name" title={one.module}>{one.module}</td><td class="number">{rate(one.rate)}</td><td class="number">{number(one.batch)}</td>
                   <td class="number">{latency(one.queued)}</td><td class={`number ${one.failures ? "bad" : ""}`}>{count(one.failures)}</td>
                 </tr>
               ))}

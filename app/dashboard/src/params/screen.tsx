@@ -25,12 +25,12 @@ const figure = (key: "norm" | "min" | "max" | "mean" | "std", title: string): Co
 const COLUMNS: Column[] = [
   { key: "name", title: "Name", value: (param) => param.name, says: (param) => param.name },
   { key: "shape", title: "Shape", value: (param) => param.shape.length, says: (param) => `${shape(param.shape)} ${param.dtype}` },
-  { key: "count", title: "Numbers", value: (param) => param.count, says: (param) => count(param.count) },
+  { key: "count", title: "Count", value: (param) => param.count, says: (param) => count(param.count) },
   figure("norm", "Norm"),
-  figure("min", "Least"),
-  figure("max", "Most"),
+  figure("min", "Min"),
+  figure("max", "Max"),
   figure("mean", "Mean"),
-  figure("std", "Deviation"),
+  figure("std", "Std"),
   { key: "nan", title: "NaN, ∞", value: (param) => param.nan + param.infinite, says: (param) => (param.nan + param.infinite ? `${count(param.nan)}, ${count(param.infinite)}` : "0") },
 ];
 const CHANGE: Column = { key: "change", title: "Change", value: (param) => param.change, says: (param) => (param.change === null ? NONE : `${(100 * param.change).toFixed(param.change < 0.1 ? 2 : 1)}%`) };
@@ -56,7 +56,7 @@ export function ParametersScreen({ name }: { name: string }) {
         <label>Of <select value={checkpoint} onChange={(event) => replaceQuery({ of: event.currentTarget.value === LIVE ? "" : event.currentTarget.value })}><option value={LIVE}>those in training</option>{choices(checkpoint).map((one) => <option key={one} value={one}>checkpoint {one}</option>)}</select></label>
         <label>Compared with <select value={against} onChange={(event) => replaceQuery({ against: event.currentTarget.value, sort: event.currentTarget.value ? "change" : "" })}><option value="">nothing</option>{choices(against).map((one) => <option key={one} value={one}>checkpoint {one}</option>)}</select></label>
         <Search />
-        {!isFixed && <button class="small push" onClick={() => void resource.refresh()}>Look again</button>}
+        {!isFixed && <button class="small push" onClick={() => void resource.refresh()}>Refresh</button>}
       </div>
       {summary && isCurrent ? <Figures items={summary.items} missing={summary.missing} against={summary.against} own={isFixed ? `checkpoint ${checkpoint}` : "in training"} /> : <Missing of={loaded} what="The figures" />}
     </>
@@ -91,9 +91,9 @@ function Figures({ items, missing, against, own }: { items: Param[]; missing: st
       <section class="panel block" aria-labelledby="figures">
         <header>
           <h2 id="figures">Parameters</h2>
-          <span class="quiet">{plural(items.length, "array")}, {plural(all, "number")} that are trained{missing.length > 0 ? `; ${plural(missing.length, "more array")} in checkpoint ${against}: ${missing.slice(0, 5).join(", ")}` : ""}</span>
+          <span class="quiet">{plural(items.length, "array")}, {plural(all, "trained number")}{missing.length > 0 ? `; ${plural(missing.length, "more array")} in checkpoint ${against}: ${missing.slice(0, 5).join(", ")}` : ""}</span>
         </header>
-        {rows.length === 0 ? <p class="empty">{items.length === 0 ? "It has none." : "None has this in its name."}</p> : (
+        {rows.length === 0 ? <p class="empty">{items.length === 0 ? "It has none." : "None matches."}</p> : (
           <div class="scroll" tabIndex={0} role="region" aria-label="Parameters, table">
             <table class="params">
               <thead>

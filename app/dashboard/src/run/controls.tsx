@@ -54,7 +54,7 @@ function Chip({ id, feed, colour, onRemove }: { id: number; feed: RunFeed | unde
   return (
     <span class="chip" title={error?.message ?? feed?.run.value?.job.module ?? ""}>
       <i class={`swatch fill-${colour}`} /><a href={link(["jobs", id])}>job {id}</a>{error ? <span class="bad"> missing</span> : null}
-      {onRemove && <button class="small plain" aria-label={`Take job ${id} out`} onClick={onRemove}>×</button>}
+      {onRemove && <button class="small plain" aria-label={`Remove job ${id}`} onClick={onRemove}>×</button>}
     </span>
   );
 }

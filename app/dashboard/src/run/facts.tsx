@@ -6,22 +6,22 @@ import { Progress } from "../jobs/table";
 
 export function Facts({ job }: { job: Job }) {
   const params = job.params as Record<string, unknown>;
-  const optimizer = params["optimizer"] as { name?: string; options?: Record<string, unknown> } | string | undefined;
-  const name = typeof optimizer === "string" ? optimizer : optimizer?.name;
-  const step = typeof optimizer === "object" ? optimizer.options?.["learning_rate"] : undefined;
+  const optimizer = params["optimizer"] as { name: string; options: Record<string, unknown> } | null;
+  const step = optimizer?.options["learning_rate"];
   const best = job.result?.["best"] as { checkpoint: string; metric: string; value: number | null } | null | undefined;
+  const isRunning = job.status === "running";
   const facts: [string, string][] = [
     ["Dataset", String(params["dataset"] ?? NONE)],
     ["Batch size", String(params["batch_size"] ?? NONE)],
-    ["Optimizer", name ? `${name}${step === undefined ? "" : `, learning rate ${String(step)}`}` : NONE],
     ["Samples/s", rate(speedOf(job))],
     ["Samples", count(job.progress.samples)],
     ["Executor", job.executor ?? NONE],
-    ["Begun", moment(job.started_at)],
-    job.status === "running" ? ["Since it began", duration(secondsSinceBegin(job))] : ["Ran for", duration(secondsRun(job))],
-    ["Left", job.status === "running" ? duration(job.eta_seconds) : NONE],
+    ["Started", moment(job.started_at)],
+    isRunning ? ["Running for", duration(secondsSinceBegin(job))] : ["Ran for", duration(secondsRun(job))],
     ["Attempt", job.lost ? `${job.attempt}, ${job.lost} of ${job.max_attempts} lost in a row` : String(job.attempt || NONE)],
   ];
+  if (job.kind === "fit") facts.splice(2, 0, ["Optimizer", optimizer ? `${optimizer.name}${step === undefined ? "" : `, learning rate ${String(step)}`}` : "the module's own"]);
+  if (isRunning) facts.push(["Remaining", duration(job.eta_seconds)]);
   if (best) facts.push(["Best", `checkpoint ${best.checkpoint}, ${best.metric} ${number(best.value)}`]);
   return (
     <section class="panel block" aria-label="Facts">

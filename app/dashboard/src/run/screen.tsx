@@ -35,7 +35,7 @@ export function RunScreen({ id }: { id: number }) {
   const panels = useMemo(() => panelsOf(shown, kind, weight), [...padded(runs), kind, weight]);
   const markers = useMemo(() => (run && shown.length === 1 ? markersOf(run, kind) : []), [run, kind, shown.length]);
   const error = main?.error.value;
-  if (!run) return error ? <p class="empty bad" role="alert">Job {id} could not be loaded. {error.message} <a href={link(["jobs"])}>All jobs</a></p> : <p key="loading" class="empty">Loading job {id} …</p>;
+  if (!run) return error ? <p class="empty bad" role="alert">{error.message}. <a href={link(["jobs"])}>All jobs</a></p> : <p key="loading" class="empty">Loading job {id} …</p>;
   const formatX = kind === "time" ? duration : kind === "epoch" ? (x: number) => `epoch ${x.toFixed(2)}` : (x: number) => `batch ${x + 1}`;
   const { job } = run;
   return (
@@ -48,8 +48,8 @@ export function RunScreen({ id }: { id: number }) {
       </div>
       {fault.value && <p class="bad block" role="alert">{fault}</p>}
       <Facts job={job} />
-      <Controls id={id} others={others} most={MOST_RUNS} kind={kind} weight={weight} isLog={isLog} feeds={feeds} onChange={replaceQuery} />
-      {panels.length === 0 ? <p class="panel empty block">{job.kind === "fit" ? "The curves begin with the first report of the run." : "Only a fit has curves; what came out of this job is above."}</p> : (
+      {job.kind === "fit" && <Controls id={id} others={others} most={MOST_RUNS} kind={kind} weight={weight} isLog={isLog} feeds={feeds} onChange={replaceQuery} />}
+      {panels.length === 0 ? job.kind === "fit" && <p class="panel empty block">The curves begin with the first report of the run.</p> : (
         <div class="grid-2">
           {panels.map(({ name, curves }) => (
             <Chart
@@ -69,7 +69,7 @@ export function RunScreen({ id }: { id: number }) {
           ))}
         </div>
       )}
-      {panels.length > 0 && <p key="hint" class="quiet block">{shown.length === 1 ? "▲ is a checkpoint, with a line up to the top the best one. " : ""}Drag over a chart to look closer, click twice to go back.</p>}
+      {panels.length > 0 && <p key="hint" class="quiet block">{shown.length === 1 ? "▲ is a checkpoint; the best one has a line to the top. " : ""}Drag over a chart to zoom in, double-click to zoom out.</p>}
       {job.kind === "fit" && "monitor" in job.params && job.params.monitor && <HistogramPanel job={job} />}
       <section class="panel tall-log" aria-labelledby="log">
         <header><h2 id="log">Log</h2></header>

@@ -41,7 +41,7 @@ export function App() {
   if (isLoggedOut.value) return <Login />;
   return (
     <>
-      <a class="skip" href="#main" onClick={skip}>To the content</a>
+      <a class="skip" href="#main" onClick={skip}>Skip to the content</a>
       <Bar />
       {linkState.value === "broken" && <Broken />}
       <main id="main" tabIndex={-1}><Screen /></main>

@@ -16,19 +16,19 @@ export function BeginChoice({ known: { module, graph, checkpoints }, plan, fault
   const cuts = cutsOf(graph);
   const isHead = plan.begin === "head";
   const ways: [Begin, string, boolean][] = [
-    ["present", "with the parameters that it has", module.params !== null],
-    ["checkpoint", "with those of a checkpoint", checkpoints.length > 0],
-    ["head", "with a new last layer, in a module of its own: for other classes", checkpoints.length > 0 && cuts.all.length > 1],
-    ["anew", "anew: its parameters are lost unless a checkpoint has them", true],
+    ["present", "its present parameters", module.params !== null],
+    ["checkpoint", "a checkpoint", checkpoints.length > 0],
+    ["head", "a new last layer, in a module of its own: for other classes", checkpoints.length > 0 && cuts.all.length > 1],
+    ["anew", "new parameters: its present ones are lost unless a checkpoint has them", true],
   ];
   const choose = (begin: Begin): void => onChange({ begin, ...(begin === "head" && !plan.cut ? { cut: cuts.proposed } : {}) });
   return (
     <section class="panel block" aria-labelledby="begin">
-      <header><h2 id="begin">It begins</h2></header>
+      <header><h2 id="begin">Start from</h2></header>
       <div class="inside stack">
         <div class="stack tight" role="radiogroup" aria-labelledby="begin">
           {ways.filter(([, , isThere]) => isThere).map(([one, says]) => (
-            <label key={one}><input type="radio" name="begin" checked={plan.begin === one} onChange={() => choose(one)} /> {one === "anew" && !module.params ? "anew" : says}</label>
+            <label key={one}><input type="radio" name="begin" checked={plan.begin === one} onChange={() => choose(one)} /> {one === "anew" && !module.params ? "new parameters" : says}</label>
           ))}
         </div>
         <div class="fields">
@@ -36,12 +36,12 @@ export function BeginChoice({ known: { module, graph, checkpoints }, plan, fault
           {isHead && (
             <>
               <Fill label="Classes" type="number" min={1} required value={plan.classes} faults={faults.at("head")} onFill={(classes) => onChange({ classes })} />
-              <Fill label="The old one is cut behind" list="cuts" required value={plan.cut} faults={faults.at("output")} onFill={(cut) => onChange({ cut })} />
+              <Fill label="Cut the old one after" list="cuts" required value={plan.cut} faults={faults.at("output")} onFill={(cut) => onChange({ cut })} />
               <datalist id="cuts">{cuts.all.map((one) => <option key={one} value={one} />)}</datalist>
               <Fill label="Name of the new module" required value={plan.copy} faults={faults.at("name")} onFill={(copy) => onChange({ copy })} />
             </>
           )}
-          {(plan.begin === "anew" || isHead) && <Choose label="First values" value={plan.initializer} options={plain(INITIALIZERS)} faults={faults.at("initializer")} onChoose={(initializer) => onChange({ initializer })} />}
+          {(plan.begin === "anew" || isHead) && <Choose label="Initializer" value={plan.initializer} options={plain(INITIALIZERS)} faults={faults.at("initializer")} onChoose={(initializer) => onChange({ initializer })} />}
         </div>
         {isHead && <label><input type="checkbox" checked={plan.isHeadAlone} onChange={(event) => onChange({ isHeadAlone: event.currentTarget.checked })} /> Train the new layer alone; all others stay as they are</label>}
       </div>

@@ -19,7 +19,7 @@ export function Mapping({ label, dataset, sources, field, faults, onChange }: Pr
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={label}>
       <table class="inputs">
-        <thead><tr><th scope="col">Input</th><th scope="col">Array of {dataset.name}</th><th scope="col">Read an example as</th><th scope="col">Multiplied by</th></tr></thead>
+        <thead><tr><th scope="col">Input</th><th scope="col">Array of {dataset.name}</th><th scope="col">Shape of an example</th><th scope="col">Scale</th></tr></thead>
         <tbody>
           {sources.map((one, at) => {
             const wrong = faults.at(`${field}.${one.input}`);

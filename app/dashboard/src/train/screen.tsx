@@ -113,7 +113,7 @@ function Form({ known }: { known: Known }) {
         <div class="inside stack">
           <DatasetChoice chosen={dataset.value} faults={faults.at("dataset")} onChoose={(chosen) => (dataset.value = chosen)} />
           {dataset.value && <Mapping label="training" dataset={dataset.value} sources={sources.value} field="inputs" faults={faults} onChange={(next) => (sources.value = next)} />}
-          <label><input type="checkbox" checked={isValidated} onChange={(event) => { isValidated.value = event.currentTarget.checked; validated.value ??= dataset.value; }} /> Score it after every epoch on examples that it does not learn</label>
+          <label><input type="checkbox" checked={isValidated} onChange={(event) => { isValidated.value = event.currentTarget.checked; validated.value ??= dataset.value; }} /> Score it after every epoch on other examples (validation)</label>
           {isValidated.value && (
             <>
               <DatasetChoice chosen={validated.value} faults={faults.at("validation.dataset")} onChoose={(chosen) => (validated.value = chosen)} />
@@ -124,12 +124,12 @@ function Form({ known }: { known: Known }) {
       </section>
       <BeginChoice known={known} plan={now} faults={faults} onChange={change} />
       <section class="panel block" aria-labelledby="steps">
-        <header><h2 id="steps">Steps</h2></header>
+        <header><h2 id="steps">Training</h2></header>
         <div class="inside fields">
           <Fill label="Epochs" type="number" min={1} required value={now.epochs} faults={faults.at("epochs")} onFill={(epochs) => change({ epochs })} />
           <Fill label="Batch size" type="number" min={1} required value={now.batch} faults={faults.at("batch_size")} onFill={(batch) => change({ batch })} />
           <OptimizerFields own={module.optimizer} plan={now} faults={faults} onChange={change} />
-          <Fill label="Metrics" hint="Names between commas; options behind them: top_k_accuracy top_k=5" value={now.metrics} faults={faults.at("metrics")} onFill={(metrics) => change({ metrics })} />
+          <Fill label="Metrics" hint="Separated by commas; options after a name: top_k_accuracy top_k=5" value={now.metrics} faults={faults.at("metrics")} onFill={(metrics) => change({ metrics })} />
         </div>
       </section>
       <Wrong faults={faults.elsewhere(...shown)} />

@@ -95,7 +95,7 @@ function Form({ module, onChange }: { module: Module; onChange: () => Promise<vo
         </div>
       </form>
       <div aria-live="polite">
-        {answered.value ? <><AnswerView of={answered.value} inputs={inputs} given={answered.value.given} /><SameCall call={answered.value.call} /></> : <p class="panel empty">The answer comes here.</p>}
+        {answered.value ? <><AnswerView of={answered.value} inputs={inputs} given={answered.value.given} /><SameCall call={answered.value.call} /></> : <p class="panel empty">The answer appears here.</p>}
       </div>
     </div>
   );

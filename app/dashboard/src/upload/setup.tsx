@@ -140,7 +140,7 @@ function Setup({ module, arrived, onChange }: { module: Module; arrived: Arrived
                 <td>
                   {one.role === "state" ? <span class="quiet">follows from the data</span> : (
                     <>
-                      <input aria-label={`Shape of ${one.name}`} class="shape" placeholder={open.has(one.name) ? "say it" : one.role === "label" ? "from the data" : "worked out"} value={shapes.value.get(one.name)} aria-invalid={ofInput(one).length > 0} spellcheck={false} onInput={(event) => write(one, event.currentTarget.value)} />
+                      <input aria-label={`Shape of ${one.name}`} class="shape" placeholder={open.has(one.name) ? "required" : one.role === "label" ? "from the data" : "worked out"} value={shapes.value.get(one.name)} aria-invalid={ofInput(one).length > 0} spellcheck={false} onInput={(event) => write(one, event.currentTarget.value)} />
                       {open.has(one.name) && !shapes.value.get(one.name) && <span class="warn-text"> still open</span>}
                       <Wrong faults={ofInput(one)} />
                     </>
@@ -155,11 +155,11 @@ function Setup({ module, arrived, onChange }: { module: Module; arrived: Arrived
         <Wrong faults={rest} />
         <div class="row">
           {isOther && arrived ? (
-            <button type="button" class="primary" disabled={isBusy} onClick={() => void run(() => sendAgain(arrived.choice, roles.value, sending.current.signal))}>Take them so, and look again</button>
+            <button type="button" class="primary" disabled={isBusy} onClick={() => void run(() => sendAgain(arrived.choice, roles.value, sending.current.signal))}>Use these roles</button>
           ) : (
-            <button class={module.bind ? "" : "primary"} disabled={isBusy.value || !mayTrain.value}>{module.bind ? "Bind anew" : "Bind"}</button>
+            <button class={module.bind ? "" : "primary"} disabled={isBusy.value || !mayTrain.value}>{module.bind ? "Bind again" : "Bind"}</button>
           )}
-          <label><input type="checkbox" checked={isTrained} onChange={(event) => (isTrained.value = event.currentTarget.checked)} /> so that it can be trained</label>
+          <label><input type="checkbox" checked={isTrained} onChange={(event) => (isTrained.value = event.currentTarget.checked)} /> for training</label>
           <span class="quiet" role="status">{module.bind ? boundTo(module) : ""}</span>
         </div>
       </div>
