@@ -7,6 +7,7 @@ import warnings
 from types import TracebackType
 from typing import ClassVar
 
+from .backends import backend_of
 from .errors import DeviceError
 
 __all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu", "set_default_context"]
@@ -64,8 +65,6 @@ class Context(metaclass=_ContextType):
 
     def empty_cache(self) -> None:
         """Give memory back to the device that is kept for arrays to come."""
-        from .backends import backend_of
-
         backend_of(self).release()
 
     def __hash__(self) -> int:

@@ -1,6 +1,7 @@
 """The arrows between packages, read from the import statements themselves."""
 
 import ast
+import graphlib
 import re
 import subprocess
 import sys
@@ -191,6 +192,30 @@ def test_core_can_be_loaded_under_another_name(path: Path) -> None:
             assert module.split(".")[0] != "core", (
                 f"{path}:{node.lineno}: core imports itself by its name; write a relative import"
             )
+
+
+def imported_modules(path: Path, known: set[str]) -> Iterator[str]:
+    """Yield the modules of ours that a file imports, inside functions and TYPE_CHECKING, too."""
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom):
+            package = absolute_name(node, path)
+            for alias in node.names:
+                module = f"{package}.{alias.name}"
+                if found := next((name for name in (module, package) if name in known), None):
+                    yield found
+
+
+def test_core_has_no_import_circle() -> None:
+    files = {module_name(path): path for path in python_files("core")}
+    arrows = {
+        module: {*imported_modules(path, set(files))} - {module} for module, path in files.items()
+    }
+    try:
+        graphlib.TopologicalSorter(arrows).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(f"import circle: {' -> '.join(reversed(error.args[1]))}")
 
 
 def part_of(module: str) -> str | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Protocol
 
 from ..config import config
-from ..device import Context
 from .backend import Backend, Descent
 from .kernels import kernels
 from .native import register_kernels as register_native
@@ -14,7 +14,20 @@ from .onednn import register_kernels as register_onednn
 from .onednn.library import is_available
 from .threads import limit_blas, thread_count
 
-__all__ = ["Backend", "Descent", "NumpyBackend", "backend_of", "gpu_count", "has_onednn"]
+__all__ = ["Backend", "Descent", "Device", "NumpyBackend", "backend_of", "gpu_count", "has_onednn"]
+
+
+class Device(Protocol):
+    """What a context says of its device."""
+
+    @property
+    def device_type(self) -> str:
+        """``"gpu"``, or another word for the processor."""
+
+    @property
+    def device_id(self) -> int:
+        """Number of the device among those of its type."""
+
 
 _numpy = NumpyBackend()
 register_onednn(kernels)
@@ -29,7 +42,7 @@ def _cupy_backend(device_id: int) -> Backend:
     return CupyBackend(device_id)
 
 
-def backend_of(context: Context) -> Backend:
+def backend_of(context: Device) -> Backend:
     """Return the backend of a context; raise DeviceError when its device is not there."""
     return _cupy_backend(context.device_id) if context.device_type == "gpu" else _numpy
 

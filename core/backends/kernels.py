@@ -36,10 +36,13 @@ __all__ = [
     "KernelUnavailable",
     "Layout",
     "Prepare",
+    "Reorder",
     "TensorSpec",
     "Version",
     "kernels",
     "library_failure",
+    "register_layout",
+    "reorder",
 ]
 
 _log = logging.getLogger(__name__)
@@ -105,13 +108,6 @@ class Layout(Hashable, Protocol):
 
     def nbytes(self, shape: Shape, dtype: DType) -> int:
         """Return the size of a tensor in this layout."""
-        ...
-
-    def reorder(self, source: TensorSpec, target: TensorSpec) -> Kernel:
-        """Return a kernel that copies ``inputs[0]`` to ``outputs[0]``.
-
-        One of the two specs has this layout; the other may be plain or of the same backend.
-        """
         ...
 
 
@@ -247,6 +243,26 @@ class Kernel:
 
 
 Prepare = Callable[[KernelRequest], Kernel | None]
+
+Reorder = Callable[[TensorSpec, TensorSpec], Kernel]
+"""Returns a kernel that copies ``inputs[0]``, of the first spec, to ``outputs[0]``, of the second.
+
+At least one of the two has a layout; the other may be plain.
+"""
+
+_reorders: dict[type[Layout], Reorder] = {}
+
+
+def register_layout(layout: type[Layout], reorder: Reorder) -> None:
+    """Register what copies tensors to a kind of layout and from it."""
+    _reorders[layout] = reorder
+
+
+def reorder(source: TensorSpec, target: TensorSpec) -> Kernel:
+    """Return the kernel that copies a tensor from one layout to another."""
+    layout = target.layout if source.layout is None else source.layout
+    assert layout is not None
+    return _reorders[type(layout)](source, target)
 
 
 class KernelTable:

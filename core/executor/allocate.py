@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..backends import backend_of
 from ..backends.kernels import Version
 from ..device import Context
 from ..errors import ShapeError, did_you_mean
@@ -15,12 +13,11 @@ from ..ndarray import NDArray
 from ..ndarray.sparse_array import sparse_zeros
 from ..symbol.graph import Entry, Node
 from ..types import DType, Shape, shape_size
+from .arrays import resized, zeros
+from .executor import Executor
 from .trace import SpecOf
 
-if TYPE_CHECKING:
-    from .executor import Executor
-
-__all__ = ["Allocator", "resized", "zeros"]
+__all__ = ["Allocator"]
 
 
 class Allocator:
@@ -114,23 +111,6 @@ class Allocator:
         if stype != "default":
             return sparse_zeros(stype, shape, context, dtype)
         return zeros(shape, dtype, context)
-
-
-def zeros(shape: Shape, dtype: DType, context: Context) -> NDArray:
-    """Return a new array of zeros that starts on a cache line."""
-    backend = backend_of(context)
-    raw = backend.empty(shape, dtype)
-    with backend.scope():
-        raw.fill(0)
-    return NDArray(raw, context)
-
-
-def resized(array: NDArray, shape: Shape) -> NDArray:
-    """Return the beginning of an array's memory as another shape."""
-    if array.shape == shape:
-        return array
-    beginning = array.dense().reshape(-1)[: shape_size(shape)].reshape(shape)
-    return NDArray(beginning, array.context, version=array.version)
 
 
 def _matching(name: str, lent: NDArray, shape: Shape, dtype: DType) -> NDArray:

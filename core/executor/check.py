@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.kernels import KernelArrays, KernelResources, TensorSpec
+from ..backends.kernels import KernelArrays, KernelResources, TensorSpec, reorder
 from ..errors import MXNetError
 from ..ops import Run
 from ..types import Array, DType, is_floating
@@ -144,7 +144,7 @@ class _Tensor:
         if spec.layout is not None:
             plain = TensorSpec(spec.shape, spec.dtype)
             self.array = resources.allocate(spec.shape, spec.dtype)
-            self._to_plain = spec.layout.reorder(spec, plain).bind(
+            self._to_plain = reorder(spec, plain).bind(
                 KernelArrays((array,), (self.array,)), resources
             )
 

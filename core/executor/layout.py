@@ -14,7 +14,14 @@ from collections.abc import Sequence, Set
 
 import numpy as np
 
-from ..backends.kernels import Kernel, KernelLayouts, KernelRequest, KernelTable, Layout
+from ..backends.kernels import (
+    Kernel,
+    KernelLayouts,
+    KernelRequest,
+    KernelTable,
+    Layout,
+    reorder,
+)
 from ..types import shape_size
 from .fuse import without_last
 from .ir import Place, Program, Slots, Step
@@ -235,10 +242,8 @@ class _Chooser:
 
     def _reorder(self, source: int, target: int) -> None:
         before, after = self._program.values[source], self._program.values[target]
-        layout = after.layout if after.layout is not None else before.layout
-        assert layout is not None
         step = Step(Reorder(), before.name, (source,), (target,))
-        step.kernel = layout.reorder(before.spec, after.spec)
+        step.kernel = reorder(before.spec, after.spec)
         self._steps.append(step)
 
     def _add_workspace(self, step: Step) -> None:

@@ -11,7 +11,7 @@ from ..ndarray import NDArray
 from ..ops import Operator
 from ..ops.rows import Rows
 from ..types import Array
-from .allocate import zeros
+from .arrays import zeros
 from .ir import Place, Program, Step
 from .lower import Lowering
 from .plan import Observer

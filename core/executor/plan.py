@@ -7,12 +7,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from operator import length_hint
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ..backends.kernels import Version, library_failure
 from ..device import Context
 from ..errors import StageError
 from ..ops import Run
+from ..ops.subgraph import Bodies
 from ..profiler.recorder import Recorder, profiler, span
 from ..profiler.statistics import DEVICE_STORAGE
 from ..random import device_random
@@ -23,13 +24,17 @@ from .ir import Step
 from .lower import Bindings, Call, Lowering
 from .profile import label_of, recorded
 
-if TYPE_CHECKING:
-    from .body import CompiledBodies
-
-__all__ = ["Observer", "Plan", "PlanMemory"]
+__all__ = ["BoundBodies", "Observer", "Plan", "PlanMemory"]
 
 Observer = Callable[[Step, Lowering, bool], None]
 """Called before (True) and after (False) each step of a plan that is watched."""
+
+
+class BoundBodies(Bodies, Protocol):
+    """Subgraphs that are bound together with the plan whose operators run them."""
+
+    def begin(self, bindings: Bindings) -> None:
+        """Forget what was bound to other arrays than those the plan is now bound to."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Plan:
         *,
         check_kernels: bool = False,
         observer: Observer | None = None,
-        bodies: CompiledBodies | None = None,
+        bodies: BoundBodies | None = None,
         backward_is_train: bool | None = None,
     ) -> None:
         self.compiled = compiled

@@ -9,7 +9,7 @@ from ..ndarray import NDArray
 from ..symbol.graph import Entry
 from ..symbol.infer import infer_graph
 from ..types import Shape, is_known, shape_size
-from .allocate import resized, zeros
+from .arrays import resized, zeros
 from .bound import Bound
 from .trace import Graph, SpecOf, specs_of
 

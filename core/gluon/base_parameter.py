@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from ..ndarray import NDArray, arange, zeros
 from ..ndarray.np_shape import is_np_shape
 from ..symbol import Symbol
 from ..types import Shape, to_dtype
-
-if TYPE_CHECKING:
-    from .trainer import Trainer
 
 __all__ = ["DeferredInitializationError", "Parameter", "contexts_of", "is_shape_known"]
 
@@ -60,6 +57,19 @@ def is_shape_known(shape: Shape | None) -> bool:
     """Tell whether rank and all dimensions are known: 0 is unknown, with np-shape -1 is."""
     unknown = -1 if is_np_shape() else 0
     return shape is not None and unknown not in shape
+
+
+class Keeper(Protocol):
+    """What a parameter asks of the trainer whose key-value store keeps its value."""
+
+    def holds_copy_of(self, param: Parameter) -> bool:
+        """Tell whether the store has a value of the parameter that it updates."""
+
+    def _reset_kvstore(self) -> None: ...
+
+    def _row_sparse_pull(
+        self, param: Parameter, out: Any, row_id: NDArray, full_idx: bool = False
+    ) -> None: ...
 
 
 class Parameter:
@@ -104,7 +114,7 @@ class Parameter:
         self._data: list[NDArray] | None = None
         self._grad: list[NDArray] | None = None
         self._ctx_list: list[Context] = []
-        self._trainer: Trainer | None = None
+        self._trainer: Keeper | None = None
         self._deferred_init: _Deferred | tuple[()] = ()
         self._differentiable = differentiable
         self._allow_deferred_init = allow_deferred_init
@@ -311,7 +321,7 @@ class Parameter:
 
     # -- inside -----------------------------------------------------------------------------
 
-    def _set_trainer(self, trainer: Trainer | None) -> None:
+    def _set_trainer(self, trainer: Keeper | None) -> None:
         if self._stype != "default" and self._trainer and trainer and self._trainer is not trainer:
             raise RuntimeError(
                 f"Failed to set the trainer for Parameter '{self.name}' because it was already "

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from ..errors import UsageError
 from ..ndarray import NDArray
-
-if TYPE_CHECKING:
-    from .base_block import Block
+from .parameter_dict import ParameterDict
 
 __all__ = ["summarize"]
 
@@ -27,7 +25,31 @@ class _Row(NamedTuple):
     shared: int
 
 
-def summarize(block: Block, inputs: Sequence[Any]) -> str:
+class Layer(Protocol):
+    """What of a block the table asks for."""
+
+    @property
+    def name(self) -> str:
+        """Name of the block."""
+
+    @property
+    def params(self) -> ParameterDict:
+        """Parameters of the block alone, not of those inside."""
+
+    @property
+    def _is_chain(self) -> bool: ...
+
+    def apply(self, fn: Callable[[Any], object]) -> object:
+        """Call a function with the block and all those inside."""
+
+    def register_forward_hook(self, hook: Callable[[Any, Any, Any], object]) -> Any:
+        """Have a function called after each pass."""
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the block."""
+
+
+def summarize(block: Layer, inputs: Sequence[Any]) -> str:
     """Run a block once and return the table, as ``Block.summary`` prints it.
 
     Raises:
@@ -37,10 +59,10 @@ def summarize(block: Block, inputs: Sequence[Any]) -> str:
     seen: set[int] = set()
     handles: list[Any] = []
 
-    def add_row(layer: Block, _: Any, outputs: Any) -> None:
+    def add_row(layer: Layer, _: Any, outputs: Any) -> None:
         rows.append(_row_of(layer, len(rows), outputs, seen))
 
-    def watch(layer: Block) -> None:
+    def watch(layer: Layer) -> None:
         if getattr(layer, "_active", False):
             raise UsageError(f'"{layer.name}" must not be hybridized to print summary.')
         if not layer._is_chain:
@@ -55,7 +77,7 @@ def summarize(block: Block, inputs: Sequence[Any]) -> str:
     return "\n".join(_lines(rows))
 
 
-def _row_of(layer: Block, number: int, outputs: Any, seen: set[int]) -> _Row:
+def _row_of(layer: Layer, number: int, outputs: Any, seen: set[int]) -> _Row:
     parameters = trainable = shared = 0
     for param in layer.params.values():
         size = param.data().size

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from .base import (
-    CompositeEvalMetric,
-    EvalMetric,
-    alias,
-    check_label_shapes,
-    create,
-    register,
-)
+from .base import EvalMetric, alias, check_label_shapes, register
 from .classification import (
     F1,
     MCC,
@@ -20,6 +13,7 @@ from .classification import (
     Perplexity,
     TopKAccuracy,
 )
+from .composite import CompositeEvalMetric, create
 from .custom import CustomMetric, np
 from .regression import MAE, MSE, RMSE, Caffe, Loss, PearsonCorrelation, Torch
 

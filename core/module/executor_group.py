@@ -10,7 +10,8 @@ from ..device import Context
 from ..symbol import Symbol
 from .base_module import describe
 from .checks import group_contexts
-from .group import ExecutorGroup, GroupSpec
+from .group import ExecutorGroup
+from .group_spec import GroupSpec
 
 __all__ = ["DataParallelExecutorGroup"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,19 +11,19 @@ from ..backends import backend_of
 from ..device import Context
 from ..errors import ShapeError, UsageError
 from ..executor import bind
-from ..executor.allocate import resized, zeros
+from ..executor.arrays import resized, zeros
 from ..executor.sparse import declared_storages
 from ..executor.trace import Graph
 from ..io import DataDesc
 from ..ndarray import NDArray, concatenate
-from ..symbol import Symbol
 from ..symbol.graph import Entry
 from ..symbol.infer import GraphSpecs, infer_graph
 from ..types import DType, Shape, shape_size, to_dtype
 from .group_names import GroupNames
+from .group_spec import GroupSpec
 from .parameters import DeviceParameters
 
-__all__ = ["ExecutorGroup", "GroupSpec", "split_batch"]
+__all__ = ["ExecutorGroup", "split_batch"]
 
 T = TypeVar("T")
 
@@ -48,54 +47,6 @@ def split_batch(batch_size: int, work_load: Sequence[float]) -> list[slice]:
         slices.append(slice(start, start + count))
         start += count
     return slices
-
-
-@dataclass(frozen=True)
-class GroupSpec:
-    """What all executors of a module have in common."""
-
-    symbol: Symbol
-    contexts: Sequence[Context]
-    work_load: Sequence[float]
-    param_names: Sequence[str]
-    state_names: Sequence[str]
-    fixed_param_names: Sequence[str]
-    for_training: bool
-    inputs_need_grad: bool
-    grad_req: Any
-    group2ctxs: Sequence[Mapping[str, Context] | None]
-    arguments: list[str] = field(init=False)
-    auxiliary: list[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "arguments", self.symbol.list_arguments())
-        object.__setattr__(self, "auxiliary", self.symbol.list_auxiliary_states())
-
-    def gradient_requests(self, data_names: Sequence[str]) -> dict[str, str]:
-        """Return what happens to each argument's gradient: write, add or null."""
-        if not self.for_training:
-            return dict.fromkeys(self.arguments, "null")
-        if isinstance(self.grad_req, (list, tuple)):
-            if len(self.grad_req) != len(self.arguments):
-                raise UsageError(
-                    f"grad_req has {len(self.grad_req)} entries for {len(self.arguments)} arguments"
-                )
-            return dict(zip(self.arguments, self.grad_req, strict=True))
-        if not isinstance(self.grad_req, (str, Mapping)):
-            raise ValueError(
-                f"grad_req is {self.grad_req!r}; expected a string, a list in the order of the "
-                "arguments, or a dict by name"
-            )
-        default = self.grad_req if isinstance(self.grad_req, str) else "write"
-        trained = set(self.param_names).difference(self.fixed_param_names)
-        requests = {}
-        for name in self.arguments:
-            wanted = name in trained
-            wanted = wanted or (name in data_names and self.inputs_need_grad)
-            requests[name] = default if wanted else "null"
-        if isinstance(self.grad_req, Mapping):
-            requests.update(self.grad_req)
-        return requests
 
 
 class ExecutorGroup(GroupNames):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..device import Context
 from ..io import DataDesc
 from ..ndarray import NDArray
 from ..symbol import Symbol
-
-if TYPE_CHECKING:
-    from .group import GroupSpec
+from .group_spec import GroupSpec
 
 __all__ = ["GroupNames"]
 

@@ -19,7 +19,8 @@ from ..optimizer import Optimizer
 from ..symbol import Symbol
 from .base_module import BaseModule, Params
 from .checks import check_input_names, group_contexts
-from .group import ExecutorGroup, GroupSpec
+from .group import ExecutorGroup
+from .group_spec import GroupSpec
 from .host_parameters import HostParameters
 from .lifecycle import Stage, StepState, require_stage
 from .private_names import PrivateNames
@@ -203,7 +204,9 @@ class Module(PrivateNames, BaseModule):
             return
         if inputs_need_grad and not for_training:
             raise UsageError("inputs_need_grad needs for_training=True")
-        data, labels = describe_inputs(self, data_shapes, label_shapes)
+        data, labels = describe_inputs(
+            self._data_names, self._label_names, data_shapes, label_shapes
+        )
         shared = None
         if shared_module is not None:
             shared_module._require("bind(shared_module=...) of the other module", Stage.INITIALIZED)
@@ -236,7 +239,9 @@ class Module(PrivateNames, BaseModule):
     ) -> None:
         """Change the input shapes; parameters and memory stay."""
         current = self._group("reshape()")
-        data, labels = describe_inputs(self, data_shapes, label_shapes)
+        data, labels = describe_inputs(
+            self._data_names, self._label_names, data_shapes, label_shapes
+        )
         key = shape_key(data, labels)
         known = self._groups.get(key)
         group = known or ExecutorGroup(current.spec, data, labels, current)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import ShapeError
 from ..io import DataDesc
 from .base_module import describe
 from .checks import check_names_match
 from .group import ExecutorGroup
-
-if TYPE_CHECKING:
-    from .module import Module
 
 __all__ = ["describe_inputs", "other_shapes", "shape_key"]
 
@@ -25,9 +22,12 @@ def shape_key(data: Sequence[DataDesc], labels: Sequence[DataDesc] | None) -> An
 
 
 def describe_inputs(
-    module: Module, data_shapes: Sequence[Any], label_shapes: Sequence[Any] | None
+    data_names: Sequence[str],
+    label_names: Sequence[str],
+    data_shapes: Sequence[Any],
+    label_shapes: Sequence[Any] | None,
 ) -> tuple[list[DataDesc], list[DataDesc] | None]:
-    """Return the descriptions of a module's data and labels, None where no labels are described.
+    """Return descriptions of a module's data and labels; None for labels that are not described.
 
     Without labels a loss layer's label is still an argument: its shape is inferred.
 
@@ -35,9 +35,9 @@ def describe_inputs(
         ValueError: the data are not those that the module names; of labels a warning says so.
     """
     data, labels = describe(data_shapes), describe(label_shapes)
-    check_names_match(module.data_names, data, "data", strict=True)
+    check_names_match(data_names, data, "data", strict=True)
     if labels:
-        check_names_match(module.label_names, labels, "label", strict=False)
+        check_names_match(label_names, labels, "label", strict=False)
     return data, labels or None
 
 

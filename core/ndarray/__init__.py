@@ -12,6 +12,7 @@ from . import _internal as _internal
 from . import contrib, image, linalg, ndarray, op, random, sparse
 from .array import invoke
 from .cached_op import CachedOp
+from .casting import cast_storage
 from .creation import array
 from .functions import make_function
 from .ndarray import *  # noqa: F403 - all that MXNet has under that path
@@ -20,7 +21,6 @@ from .sparse_array import (
     BaseSparseNDArray,
     CSRNDArray,
     RowSparseNDArray,
-    cast_storage,
 )
 
 __all__ = [

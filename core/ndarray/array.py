@@ -9,30 +9,31 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from ..backends import backend_of
-from ..backends.kernels import Version
 from ..device import Context, current_context
-from ..errors import FormatError, MXNetError, ShapeError
+from ..errors import FormatError, ShapeError
 from ..ops import Operator, get_operator
 from ..ops.attributes import attribute_fields
 from ..ops.signature import order_inputs, split_arguments
 from ..ops.storage import output_storage
-from ..types import Array, Shape, shape_size, to_dtype
+from ..types import Array, to_dtype
 from .arithmetic import Arithmetic
+from .casting import cast_storage
 from .execute import operator_of
+from .handle import STORAGE_CLASSES
 from .imperative import apply, check_not_recorded, differentiate, parse_context
 from .methods import OperatorMethods
 from .nodes import CopyNode
 from .shaping import Shaping
 from .stored import StoredArray, decode_array, encode_array, host_context
 from .subscript import Subscript
-from .tape import Entry, Origin, Variable, live, mode
+from .tape import Entry, Variable, live, mode
 
 __all__ = ["NDArray", "call_operator", "invoke", "mark_variable"]
 
 Number = (int, float, np.generic)
 
 
-class NDArray(Arithmetic, Shaping, Subscript, OperatorMethods):
+class NDArray(Arithmetic["NDArray"], Shaping["NDArray"], Subscript["NDArray"], OperatorMethods):
     """A dense array on a device.
 
     The methods that MXNet has and that are not written out here are operators
@@ -48,23 +49,9 @@ class NDArray(Arithmetic, Shaping, Subscript, OperatorMethods):
             others can write to without this handle's knowing.
     """
 
-    __slots__ = ("__weakref__", "_context", "_data", "_origin", "version", "writable")
+    __slots__ = ()
 
     __array_priority__: ClassVar[float] = 1000.0
-
-    def __init__(
-        self,
-        data: Array = None,
-        ctx: Context | None = None,
-        writable: bool = True,
-        *,
-        version: Version | None = None,
-    ) -> None:
-        self._data = data
-        self._context = ctx if ctx is not None else Context("cpu", 0)
-        self._origin: Origin | None = None
-        self.writable = writable
-        self.version = version
 
     # -- what it is -------------------------------------------------------------------------
 
@@ -83,43 +70,6 @@ class NDArray(Arithmetic, Shaping, Subscript, OperatorMethods):
     def handle(self) -> NDArray:
         """This array; scripts compare handles to see whether two arrays are the same."""
         return self
-
-    @property
-    def shape(self) -> Shape:
-        """Length of each axis."""
-        return cast(Shape, self._data.shape)
-
-    @property
-    def dtype(self) -> Any:
-        """The NumPy scalar type of the elements (``numpy.float32``)."""
-        return self._data.dtype.type
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the array holds."""
-        return 0 if self._data is None else int(self._data.nbytes)
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return shape_size(self.shape)
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.shape)
-
-    @property
-    def context(self) -> Context:
-        """The device of the array."""
-        return self._context
-
-    ctx = context
-
-    @property
-    def stype(self) -> str:
-        """Storage type: ``"default"``, ``"row_sparse"`` or ``"csr"``."""
-        return "default"
 
     def __repr__(self) -> str:
         shape = "x".join(str(dim) for dim in self.shape)
@@ -159,12 +109,6 @@ class NDArray(Arithmetic, Shaping, Subscript, OperatorMethods):
 
     def __int__(self) -> int:
         return int(self.asscalar())
-
-    def dense(self) -> Array:
-        """Return the raw values as operators read them; a sparse array makes a dense copy."""
-        if self._data is None:
-            raise MXNetError("the array holds nothing (it was made by NDArray(None))")
-        return self._data
 
     def wait_to_read(self) -> None:
         """Wait until the values are computed."""
@@ -250,8 +194,6 @@ class NDArray(Arithmetic, Shaping, Subscript, OperatorMethods):
 
     def tostype(self, stype: str) -> NDArray:
         """Return a copy in another storage type (``default``, ``row_sparse``, ``csr``)."""
-        from .sparse_array import cast_storage
-
         return cast_storage(self, stype)
 
     # -- gradients --------------------------------------------------------------------------
@@ -272,7 +214,8 @@ class NDArray(Arithmetic, Shaping, Subscript, OperatorMethods):
     @property
     def grad(self) -> NDArray | None:
         """The buffer of the gradient, None without ``attach_grad``."""
-        return self._origin.gradient if isinstance(self._origin, Variable) else None
+        origin = self._origin
+        return cast(NDArray, origin.gradient) if isinstance(origin, Variable) else None
 
     @property
     def _fresh_grad(self) -> bool:
@@ -337,11 +280,6 @@ class NDArray(Arithmetic, Shaping, Subscript, OperatorMethods):
         self._data = backend_of(context).asarray(stored.data)
         self._context = context
 
-    def check_writable(self) -> None:
-        """Raise ValueError where the memory is another library's and only lent for reading."""
-        if not self.writable:
-            raise ValueError("trying to write to a readonly NDArray; copy() it first")
-
     def _binary(self, array_op: str, scalar_op: str, other: Any) -> NDArray:
         return self._apply(array_op, scalar_op, other, None)
 
@@ -360,6 +298,9 @@ class NDArray(Arithmetic, Shaping, Subscript, OperatorMethods):
     @staticmethod
     def _call_operator(name: str, *args: Any, **kwargs: Any) -> Any:
         return call_operator(get_operator(name), args, kwargs)
+
+
+STORAGE_CLASSES["default"] = NDArray
 
 
 def invoke(

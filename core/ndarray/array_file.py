@@ -10,8 +10,9 @@ import numpy as np
 from ..device import Context
 from ..errors import FormatError, MXNetError
 from ..types import Shape
+from .array import NDArray
+from .handle import STORAGE_CLASSES
 from .serialization import read_entries
-from .sparse_array import STORAGE_CLASSES
 from .stored import Source, StoredArray, read_array
 
 __all__ = ["ArrayFile"]
@@ -91,6 +92,6 @@ class _Passing(Source):
 def _in_full(stored: StoredArray) -> np.ndarray[Any, Any]:
     if stored.stype == "default":
         return stored.data
-    array = STORAGE_CLASSES[stored.stype]()
+    array: NDArray = STORAGE_CLASSES[stored.stype]()
     array.restore(stored, Context("cpu", 0))
     return array.asnumpy()

@@ -1,12 +1,12 @@
 """Run operators on arrays and put them on the tape; carry gradients back along it.
 
-Arrays are NDArrays here, by what they offer and not by their class, which is built on this module.
+Arrays are handles here; ``NDArray`` is built on this module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 from ..backends import backend_of
 from ..device import Context
@@ -15,11 +15,9 @@ from ..ops import Operator
 from ..ops.rows import Rows
 from ..types import Array, shape_size
 from .execute import execute
+from .handle import STORAGE_CLASSES, A, Handle
 from .nodes import OperatorNode
 from .tape import NOT_RECORDED, Node, Step, Variable, live, mode, walk
-
-if TYPE_CHECKING:
-    from .array import NDArray
 
 __all__ = [
     "apply",
@@ -41,8 +39,8 @@ IN_GRAPH = (
 def apply(
     op: Operator,
     context: Context,
-    inputs: Sequence[NDArray],
-    out: Sequence[NDArray | None] = (),
+    inputs: Sequence[Handle[Any]],
+    out: Sequence[Handle[Any] | None] = (),
 ) -> tuple[list[Array], Node | None]:
     """Run an operator.
 
@@ -63,7 +61,9 @@ def apply(
                 f"first input on {context}; move it with as_in_context"
             )
     raw = [array.dense() for array in inputs]
-    given = [array.data if array is not None and _is_dense(array) else None for array in out]
+    given = [
+        array.dense_for_write() if array is not None and _is_dense(array) else None for array in out
+    ]
     outputs = execute(op, context, raw, given, is_train=mode.training)
     for target, output in zip(out, outputs, strict=False):
         if target is not None and not _is_dense(target):
@@ -77,7 +77,7 @@ def apply(
 def record(
     op: Operator,
     context: Context,
-    inputs: Sequence[NDArray],
+    inputs: Sequence[Handle[Any]],
     raw: Sequence[Array],
     outputs: Sequence[Array],
 ) -> Node | None:
@@ -97,13 +97,13 @@ def check_not_recorded(arrays: Iterable[Any]) -> None:
 
 
 def differentiate(
-    heads: Sequence[NDArray],
-    head_grads: Sequence[NDArray | None],
+    heads: Sequence[Handle[A]],
+    head_grads: Sequence[Handle[A] | None],
     *,
     retain_graph: bool = False,
     train_mode: bool = True,
-    step: Step | None = None,
-) -> dict[Variable, NDArray]:
+    step: Step[A] | None = None,
+) -> dict[Variable, A]:
     """Return the gradient of every variable that the heads depend on.
 
     Args:
@@ -132,7 +132,7 @@ def differentiate(
         mode.recording, mode.training = before
 
 
-def numeric_step(node: Node, out_grads: Sequence[NDArray | None]) -> list[NDArray | None]:
+def numeric_step(node: Node, out_grads: Sequence[A | None]) -> list[A | None]:
     """Run one node's backward on raw arrays."""
     wrap = next(dy.wrap for dy in out_grads if dy is not None)
     in_grads = node.backward([None if dy is None else dy.dense() for dy in out_grads])
@@ -146,15 +146,13 @@ def numeric_step(node: Node, out_grads: Sequence[NDArray | None]) -> list[NDArra
     ]
 
 
-def _from_rows(rows: Rows, context: Context) -> NDArray:
-    from .sparse_array import RowSparseNDArray
-
-    array = RowSparseNDArray.zeros(rows.shape, context, rows.dtype)
+def _from_rows(rows: Rows, context: Context) -> Any:
+    array = STORAGE_CLASSES["row_sparse"].zeros(rows.shape, context, rows.dtype)
     array.take_rows(rows)
     return array
 
 
-def _head_gradient(head: NDArray, given: NDArray | None) -> NDArray:
+def _head_gradient(head: Handle[A], given: Handle[A] | None) -> A:
     backend = backend_of(head.context)
     if given is None:
         with backend.scope():
@@ -164,7 +162,8 @@ def _head_gradient(head: NDArray, given: NDArray | None) -> NDArray:
     gradient = given.tostype("default") if given.stype != "default" else given
     if gradient.shape != head.shape:
         gradient = gradient.reshape(head.shape)
-    return gradient.astype(head.dtype, copy=False).as_in_context(head.context)
+    gradient = gradient.astype(head.dtype, copy=False)
+    return cast(A, gradient.as_in_context(head.context))
 
 
 def parse_context(value: Any) -> Context:
@@ -175,7 +174,7 @@ def parse_context(value: Any) -> Context:
     return Context(kind, int(number or 0))
 
 
-def _note_updates(states: Iterable[tuple[NDArray, Array]]) -> None:
+def _note_updates(states: Iterable[tuple[Handle[Any], Array]]) -> None:
     """Let arrays know that an operator changed their raw values; sparse ones take them over."""
     for array, values in states:
         if not _is_dense(array):
@@ -184,7 +183,7 @@ def _note_updates(states: Iterable[tuple[NDArray, Array]]) -> None:
             array.version.bump()
 
 
-def _is_dense(array: NDArray) -> bool:
+def _is_dense(array: Handle[Any]) -> bool:
     return array.stype == "default"
 
 

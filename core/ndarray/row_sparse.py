@@ -13,6 +13,7 @@ from ..errors import MXNetError
 from ..ops.rows import Rows, sum_rows
 from ..types import Array, DType, Shape
 from .array import NDArray
+from .handle import STORAGE_CLASSES
 from .sparse_base import BaseSparseNDArray
 from .tape import mode
 
@@ -195,6 +196,9 @@ class RowSparseNDArray(BaseSparseNDArray):
         if isinstance(key, slice) and key == slice(None):
             return self
         raise ValueError("RowSparseNDArray only supports [:] for __getitem__")
+
+
+STORAGE_CLASSES["row_sparse"] = RowSparseNDArray
 
 
 def add_row_sparse(arrays: Sequence[RowSparseNDArray]) -> RowSparseNDArray:

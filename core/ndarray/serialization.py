@@ -16,8 +16,8 @@ from ..device import Context
 from ..errors import MXNetError
 from .array import NDArray
 from .files import atomic_write
+from .handle import STORAGE_CLASSES
 from .np_shape import is_np_shape
-from .sparse_array import STORAGE_CLASSES
 from .stored import Source, StoredArray, read_array, write_array
 
 __all__ = ["dumps", "load", "load_frombuffer", "read_entries", "read_list", "save", "write_list"]
@@ -141,7 +141,7 @@ def _collect(stored: list[StoredArray], names: list[str]) -> ArrayList | ArrayDi
 
 
 def _from_stored(stored: StoredArray) -> NDArray:
-    array = STORAGE_CLASSES[stored.stype]()
+    array: NDArray = STORAGE_CLASSES[stored.stype]()
     array.restore(stored, Context("cpu", 0))
     return array
 

@@ -3,48 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
-from ..device import Context
 from ..errors import ShapeError
 from ..ops import Operator
-from ..types import Array, Shape, shape_size
+from ..types import Shape, shape_size
 from .execute import operator_of
+from .handle import A, Handle
 from .imperative import record
 from .tape import Entry
-
-if TYPE_CHECKING:
-    from ..backends.kernels import Version
-    from .array import NDArray
 
 __all__ = ["Shaping"]
 
 
-class Shaping:
+class Shaping(Handle[A]):
     """Methods that change an array's shape; those that say so share its memory."""
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-        _data: Array
-        version: Version | None
-        _context: Context
-        writable: bool
-
-        @property
-        def shape(self) -> Shape: ...
-        @property
-        def size(self) -> int: ...
-        @property
-        def ndim(self) -> int: ...
-        def transpose(self, *args: Any, **kwargs: Any) -> Any: ...
-        def wrap(self, raw: Array, context: Context | None = None) -> NDArray: ...
-        @staticmethod
-        def _call_operator(name: str, *args: Any, **kwargs: Any) -> Any: ...
-
-    def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
+    def reshape(self, *shape: Any, **kwargs: Any) -> A:
         """Return the same memory under another shape (a copy where the memory is strided).
 
         Args:
@@ -66,25 +45,25 @@ class Shaping:
             raise ShapeError(f"Cannot reshape array of size {self.size} into shape {shape}")
         return self._view(op, target)
 
-    def flatten(self, inplace: bool = False) -> NDArray:
+    def flatten(self, inplace: bool = False) -> A:
         """Return (first axis, all others); a view with ``inplace``, else a copy."""
         if inplace:
             return self.reshape((0, -1))
-        return cast("NDArray", self._call_operator("Flatten", self))
+        return cast(A, self._call_operator("Flatten", self))
 
-    def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
+    def expand_dims(self, axis: int, inplace: bool = False) -> A:
         """Return the array with an axis of length 1; a view with ``inplace``, else a copy."""
         if not inplace:
-            return cast("NDArray", self._call_operator("expand_dims", self, axis=axis))
+            return cast(A, self._call_operator("expand_dims", self, axis=axis))
         if not -self.ndim - 1 <= axis <= self.ndim:
             raise ShapeError(f"axis {axis} is out of range for an array of {self.ndim} dimensions")
         at = axis % (self.ndim + 1)
         return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
 
-    def squeeze(self, axis: Any = None, inplace: bool = False) -> NDArray:
+    def squeeze(self, axis: Any = None, inplace: bool = False) -> A:
         """Return the array without axes of length 1; a view with ``inplace``, else a copy."""
         if not inplace:
-            return cast("NDArray", self._call_operator("squeeze", self, axis=axis))
+            return cast(A, self._call_operator("squeeze", self, axis=axis))
         target = np.broadcast_to(np.False_, self.shape).squeeze(axis).shape
         return self.reshape(target or (1,))
 
@@ -93,7 +72,7 @@ class Shaping:
         indices_or_sections: int | tuple[int, ...],
         axis: int = 0,
         squeeze_axis: bool = False,
-    ) -> NDArray | list[NDArray]:
+    ) -> A | list[A]:
         """Return the parts of the array along an axis.
 
         Args:
@@ -113,12 +92,12 @@ class Shaping:
             begins = [0, *indices_or_sections]
         else:
             raise ValueError("indices_or_sections must either int or tuple of ints")
-        found: NDArray | list[NDArray] = self._call_operator(
+        found: A | list[A] = self._call_operator(
             "_split_v2", self, indices=tuple(begins), axis=axis, squeeze_axis=squeeze_axis
         )
         return found
 
-    def broadcast_to(self, shape: int | Sequence[int]) -> NDArray:
+    def broadcast_to(self, shape: int | Sequence[int]) -> A:
         """Return a copy with axes of length 1 repeated; new axes come first."""
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         padded = (1,) * (len(shape) - self.ndim) + self.shape
@@ -129,27 +108,27 @@ class Shaping:
                 "operands could not be broadcast together with remapped shapes"
                 f"[original->remapped]: {self.shape} and requested shape {shape}"
             )
-        source = cast("NDArray", self) if padded == self.shape else self.reshape(padded)
-        return cast("NDArray", self._call_operator("broadcast_to", source, shape=shape))
+        source = cast(A, self) if padded == self.shape else self.reshape(padded)
+        return cast(A, self._call_operator("broadcast_to", source, shape=shape))
 
-    def broadcast_like(self, other: NDArray) -> NDArray:
+    def broadcast_like(self, other: Handle[Any]) -> A:
         """Return a copy broadcast to the other's shape."""
         return self.broadcast_to(other.shape)
 
     @property
-    def T(self) -> NDArray:
+    def T(self) -> A:
         """A copy with its axes reversed."""
-        return cast("NDArray", self) if self.ndim < 2 else cast("NDArray", self.transpose())
+        return cast(A, self) if self.ndim < 2 else cast(A, self._call_operator("transpose", self))
 
-    def _view(self, op: Operator, shape: Shape) -> NDArray:
+    def _view(self, op: Operator, shape: Shape) -> A:
         raw = self._data.reshape(shape)
         result = self.wrap(raw)
         result.writable, result.version = self.writable, self.version
-        node = record(op, self._context, [cast("NDArray", self)], [self._data], [raw])
+        node = record(op, self._context, [self], [self._data], [raw])
         result._origin = None if node is None else Entry(node, 0)
         return result
 
-    def _reshape_plainly(self, shape: Shape) -> NDArray:
+    def _reshape_plainly(self, shape: Shape) -> A:
         """Reshape where MXNet's codes mean nothing: arrays without elements or axes."""
         try:
             result = self.wrap(self._data.reshape(shape))

@@ -13,12 +13,12 @@ from ..types import Array, DType, Shape, to_dtype
 from . import creation
 from .array import NDArray
 from .binary import add, divide, multiply, subtract
+from .casting import cast_storage
 from .functions import make_function
 from .sparse_array import (
     BaseSparseNDArray,
     CSRNDArray,
     RowSparseNDArray,
-    cast_storage,
     sparse_zeros,
 )
 

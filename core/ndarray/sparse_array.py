@@ -1,8 +1,8 @@
-"""Sparse matrices in compressed rows, and conversion from one storage type to another."""
+"""``CSRNDArray``: sparse matrices in compressed rows."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -11,16 +11,15 @@ from ..device import Context, current_context
 from ..errors import MXNetError, UsageError
 from ..types import Array, DType, Shape, to_dtype
 from .array import NDArray
+from .handle import STORAGE_CLASSES
 from .row_sparse import RowSparseNDArray, add_row_sparse
 from .sparse_base import BaseSparseNDArray
 
 __all__ = [
-    "STORAGE_CLASSES",
     "BaseSparseNDArray",
     "CSRNDArray",
     "RowSparseNDArray",
     "add_row_sparse",
-    "cast_storage",
     "sparse_zeros",
 ]
 
@@ -121,32 +120,7 @@ class CSRNDArray(BaseSparseNDArray):
         return CSRNDArray((len(indptr) - 1, self.shape[1]), *parts, self._context)
 
 
-STORAGE_CLASSES: dict[str, type[NDArray]] = {
-    "default": NDArray,
-    "row_sparse": RowSparseNDArray,
-    "csr": CSRNDArray,
-}
-"""The class of each storage type."""
-
-
-def cast_storage(array: NDArray, stype: str) -> NDArray:
-    """Return a copy of the array in another storage type.
-
-    Raises:
-        ValueError: unknown type, csr of an array that is no matrix, one sparse type to another.
-    """
-    if stype not in STORAGE_CLASSES:
-        raise UsageError(f"storage type is {stype!r}; expected one of {', '.join(STORAGE_CLASSES)}")
-    if stype == "csr" and len(array.shape) != 2:
-        raise ValueError(f"a csr array is a matrix; the array has shape {array.shape}")
-    if stype == array.stype:
-        return array.copy()
-    if stype == "default":
-        raw = backend_of(array.context).empty(array.shape, np.dtype(array.dtype))
-        return cast(NDArray, array.copyto(NDArray(raw, array.context)))
-    if array.stype != "default":
-        raise ValueError(f"cast_storage from {array.stype} to {stype} is not supported")
-    return cast(NDArray, array.copyto(sparse_zeros(stype, array.shape, array.context, array.dtype)))
+STORAGE_CLASSES["csr"] = CSRNDArray
 
 
 def sparse_zeros(

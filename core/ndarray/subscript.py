@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from ..backends import Backend, backend_of
-from ..device import Context
 from ..errors import MXNetError
 from ..types import Array, Shape, shape_size
 from .conversion import host_array
+from .handle import A, Handle
 from .imperative import check_not_recorded
 from .indexing import Key, covers, is_one_stretch, normalize_key, sliced_shape
 from .nodes import IndexNode
-from .tape import Entry, Origin, live, mode
-
-if TYPE_CHECKING:
-    from ..backends.kernels import Version
-    from .array import NDArray
+from .tape import Entry, live, mode
 
 __all__ = ["Subscript"]
 
@@ -33,7 +29,7 @@ _WHOLE = slice(None)
 Bounds = Sequence[int | None]
 
 
-class Subscript:
+class Subscript(Handle[A]):
     """Indexing as NumPy's, with MXNet's exceptions (``core.ndarray.indexing``).
 
     A basic index whose elements are contiguous gives a view, every other a copy.
@@ -41,31 +37,14 @@ class Subscript:
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-        _data: Array
-        version: Version | None
-        _context: Context
-        _origin: Origin | None
-        writable: bool
-
-        @property
-        def shape(self) -> Shape: ...
-        @property
-        def dtype(self) -> Any: ...
-        def asnumpy(self) -> np.ndarray[Any, Any]: ...
-        def dense(self) -> Array: ...
-        def copyto(self, other: Any) -> Any: ...
-        def check_writable(self) -> None: ...
-        def wrap(self, raw: Array, context: Context | None = None) -> NDArray: ...
-
-    def __getitem__(self, key: Any) -> NDArray:
+    def __getitem__(self, key: Any) -> A:
         if _is_whole(key):
-            return cast("NDArray", self)
+            return cast(A, self)
         if type(key) is int and self.shape and -self.shape[0] <= key < self.shape[0]:
             return self._part(Key((key,), False))  # the commonest case, in a loop over the rows
         return self._part(normalize_key(_raw_key(key), self.shape))
 
-    def _part(self, key: Key) -> NDArray:
+    def _part(self, key: Key) -> A:
         backend = backend_of(self._context)
         with backend.scope():
             parts = _on_device(key, backend)
@@ -94,14 +73,12 @@ class Subscript:
         self.check_writable()
         check_not_recorded([self])
         index = normalize_key(... if _is_whole(key) else _raw_key(key), self.shape)
-        if isinstance(value, Subscript):
+        if isinstance(value, Handle):
             if value is self:
                 return
             if covers(index, self.shape) and _squeezed(value.shape) == _squeezed(self.shape):
-                source = cast("NDArray", value)
-                if source.shape != self.shape:
-                    source = source.reshape(self.shape)
-                source.copyto(cast("NDArray", self))
+                source = value if value.shape == self.shape else value.reshape(self.shape)
+                source.copyto(self)
                 return
             if mode.recording and live(value._origin) is not None:
                 raise MXNetError(INPLACE)
@@ -115,27 +92,25 @@ class Subscript:
         if self.version is not None:
             self.version.bump()
 
-    def at(self, idx: int) -> NDArray:
+    def at(self, idx: int) -> A:
         """Return the view of one entry of the first axis."""
         return self[idx]
 
     _at = at
 
-    def _slice(self, start: int | None, stop: int | None) -> NDArray:
+    def _slice(self, start: int | None, stop: int | None) -> A:
         """Return the view of entries ``start`` to ``stop`` of the first axis."""
         return self[start:stop]
 
-    def slice_assign(self, rhs: NDArray, begin: Bounds, end: Bounds, step: Bounds) -> NDArray:
+    def slice_assign(self, rhs: Handle[Any], begin: Bounds, end: Bounds, step: Bounds) -> A:
         """Assign to ``[begin:end:step]`` along the first axes; None stands for no bound."""
         self[_slices(begin, end, step)] = rhs
-        return cast("NDArray", self)
+        return cast(A, self)
 
-    def slice_assign_scalar(
-        self, value: float, begin: Bounds, end: Bounds, step: Bounds
-    ) -> NDArray:
+    def slice_assign_scalar(self, value: float, begin: Bounds, end: Bounds, step: Bounds) -> A:
         """Assign a number to ``[begin:end:step]`` along the first axes."""
         self[_slices(begin, end, step)] = value
-        return cast("NDArray", self)
+        return cast(A, self)
 
     @staticmethod
     def _basic_indexing_sliced_shape(slc_key: Sequence[slice], shape: Shape) -> Shape:
@@ -168,7 +143,7 @@ class Subscript:
 
     def _assignable(self, value: Any, backend: Backend) -> Array:
         """Return a value as a raw array of this device and dtype."""
-        if isinstance(value, Subscript):
+        if isinstance(value, Handle):
             return backend.asarray(value.dense()).astype(self.dtype, copy=False)
         try:
             return backend.asarray(host_array(value, np.dtype(self.dtype)))
@@ -196,14 +171,14 @@ def _raw_key(key: Any) -> Any:
 
 
 def _raw_index(part: Any) -> Any:
-    if not isinstance(part, Subscript):
+    if not isinstance(part, Handle):
         return part
     if part.dtype is np.bool_:
         raise ValueError(
             "Cannot perform boolean indexing in legacy mode; use nd.contrib.boolean_mask, or "
             "asnumpy()"
         )
-    return part.asnumpy()
+    return backend_of(part.context).to_host(part.dense())
 
 
 def _on_device(key: Key, backend: Backend) -> tuple[Any, ...]:

@@ -10,17 +10,15 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ..device import Context
 from ..types import Array
 
-if TYPE_CHECKING:
-    from .array import NDArray
-
 __all__ = [
     "NOT_RECORDED",
     "Entry",
+    "Gradient",
     "Mode",
     "Node",
     "Origin",
@@ -55,6 +53,19 @@ class Mode(threading.local):
 mode = Mode()
 
 
+class Gradient(Protocol):
+    """What the tape asks of a gradient, and of the buffer that one is put into."""
+
+    def __add__(self, other: Any, /) -> Any:
+        """Return the sum with another gradient of the same array."""
+
+    def take_gradient(self, gradient: Any, *, add: bool) -> None:
+        """Write a gradient into this buffer, or add it."""
+
+
+G = TypeVar("G", bound=Gradient)
+
+
 class Variable:
     """The origin of an array with a gradient buffer.
 
@@ -66,12 +77,12 @@ class Variable:
 
     __slots__ = ("grad_req", "gradient", "is_fresh")
 
-    def __init__(self, gradient: NDArray, grad_req: str) -> None:
+    def __init__(self, gradient: Gradient, grad_req: str) -> None:
         self.gradient = gradient
         self.grad_req = grad_req
         self.is_fresh = False
 
-    def receive(self, gradient: NDArray) -> None:
+    def receive(self, gradient: Gradient) -> None:
         """Write or add a gradient, as ``grad_req`` says."""
         if self.grad_req != "null":
             self.gradient.take_gradient(gradient, add=self.grad_req == "add")
@@ -121,12 +132,10 @@ class Entry(NamedTuple):
 
 Origin: TypeAlias = Variable | Entry
 
-Step: TypeAlias = "Callable[[Node, Sequence[NDArray | None]], Sequence[NDArray | None]]"
+Step: TypeAlias = Callable[[Node, Sequence[G | None]], Sequence[G | None]]
 
 
-def walk(
-    heads: Iterable[tuple[Origin, NDArray]], step: Step, *, retain: bool
-) -> dict[Variable, NDArray]:
+def walk(heads: Iterable[tuple[Origin, G]], step: Step[G], *, retain: bool) -> dict[Variable, G]:
     """Carry gradients from the heads back to all variables they depend on.
 
     Args:
@@ -139,10 +148,10 @@ def walk(
     """
     heads = list(heads)
     order = nodes_behind(origin for origin, _ in heads)
-    at_nodes: dict[Node, list[NDArray | None]] = {}
-    at_variables: dict[Variable, NDArray] = {}
+    at_nodes: dict[Node, list[G | None]] = {}
+    at_variables: dict[Variable, G] = {}
 
-    def arrive(origin: Origin, gradient: NDArray) -> None:
+    def arrive(origin: Origin, gradient: G) -> None:
         if isinstance(origin, Variable):
             known = at_variables.get(origin)
             at_variables[origin] = gradient if known is None else known + gradient

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import symbol
 from ..errors import UsageError
@@ -91,6 +91,8 @@ class BaseRNNCell:
         params: variables shared with other cells.
     """
 
+    is_fused: ClassVar[bool] = False
+    """Whether all steps are one operator, so that the cell cannot take a single step."""
     _num_hidden: int
     _cells: list[BaseRNNCell]
 

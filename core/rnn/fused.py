@@ -14,6 +14,8 @@ from ..ops.rnn_packing import GATES, PackedArray, input_size_of, packed_arrays, 
 from ..symbol import Symbol
 from .base import BaseRNNCell, Inputs, RNNParams, Weights, as_sequence
 from .cells import GRUCell, LSTMCell, RNNCell
+from .containers import BidirectionalCell, SequentialRNNCell
+from .modifiers import DropoutCell
 
 __all__ = ["FusedRNNCell"]
 
@@ -32,6 +34,8 @@ class FusedRNNCell(BaseRNNCell):
         prefix: of names; the mode and an underscore where None.
         params: variables shared with other cells.
     """
+
+    is_fused = True
 
     def __init__(
         self,
@@ -140,9 +144,6 @@ class FusedRNNCell(BaseRNNCell):
 
     def unfuse(self) -> BaseRNNCell:
         """Return the same layers as cells that take one step; ``unpack_weights`` fits them."""
-        from .containers import BidirectionalCell, SequentialRNNCell
-        from .modifiers import DropoutCell
-
         make: dict[str, Callable[[str], BaseRNNCell]] = {
             "rnn_relu": lambda prefix: RNNCell(self._num_hidden, activation="relu", prefix=prefix),
             "rnn_tanh": lambda prefix: RNNCell(self._num_hidden, activation="tanh", prefix=prefix),

@@ -12,7 +12,6 @@ from ..ndarray import NDArray
 from ..symbol import Symbol
 from .base import BaseRNNCell, Inputs, RNNParams, Weights, as_sequence
 from .containers import BidirectionalCell
-from .fused import FusedRNNCell
 
 __all__ = ["DropoutCell", "ModifierCell", "ResidualCell", "ZoneoutCell"]
 
@@ -116,7 +115,7 @@ class ZoneoutCell(ModifierCell):
     def __init__(
         self, base_cell: BaseRNNCell, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0
     ) -> None:
-        if isinstance(base_cell, FusedRNNCell):
+        if base_cell.is_fused:
             raise UsageError("FusedRNNCell doesn't support zoneout; call unfuse() first")
         if isinstance(base_cell, BidirectionalCell):
             raise UsageError(

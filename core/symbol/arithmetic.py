@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..errors import NotImplementedForSymbol
 
-if TYPE_CHECKING:
-    from .symbol import Symbol
-
 __all__ = ["Arithmetic", "Meaning"]
+
+S = TypeVar("S")
+"""The class of symbols."""
 
 
 class Meaning(NamedTuple):
@@ -46,69 +46,69 @@ _LT = Meaning("_lesser", "_lesser", "_lesser_scalar", "_lesser_scalar")
 _LE = Meaning("_lesser_equal", "_lesser_equal", "_lesser_equal_scalar", "_lesser_equal_scalar")
 
 
-class Arithmetic:
+class Arithmetic(Generic[S]):
     """Arithmetic and comparison; the other side is a symbol of the same shape or a number."""
 
     __slots__ = ()
     __array_ufunc__ = None  # NumPy scalars leave `scalar * symbol` to the symbol.
 
-    def _binary(self, meaning: Meaning, other: Any) -> Symbol:
+    def _binary(self, meaning: Meaning, other: Any) -> S:
         """Apply an operator to this symbol and a symbol or number."""
         raise NotImplementedError
 
-    def __add__(self, other: Any) -> Symbol:
+    def __add__(self, other: Any) -> S:
         return self._binary(_ADD, other)
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Symbol:
+    def __sub__(self, other: Any) -> S:
         return self._binary(_SUB, other)
 
-    def __rsub__(self, other: Any) -> Symbol:
+    def __rsub__(self, other: Any) -> S:
         return self._binary(_RSUB, other)
 
-    def __mul__(self, other: Any) -> Symbol:
+    def __mul__(self, other: Any) -> S:
         return self._binary(_MUL, other)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> Symbol:
+    def __truediv__(self, other: Any) -> S:
         return self._binary(_DIV, other)
 
-    def __rtruediv__(self, other: Any) -> Symbol:
+    def __rtruediv__(self, other: Any) -> S:
         return self._binary(_RDIV, other)
 
-    def __mod__(self, other: Any) -> Symbol:
+    def __mod__(self, other: Any) -> S:
         return self._binary(_MOD, other)
 
-    def __rmod__(self, other: Any) -> Symbol:
+    def __rmod__(self, other: Any) -> S:
         return self._binary(_RMOD, other)
 
-    def __pow__(self, other: Any) -> Symbol:
+    def __pow__(self, other: Any) -> S:
         return self._binary(_POW, other)
 
-    def __rpow__(self, other: Any) -> Symbol:
+    def __rpow__(self, other: Any) -> S:
         return self._binary(_RPOW, other)
 
-    def __neg__(self) -> Symbol:
+    def __neg__(self) -> S:
         return self._binary(_MUL, -1.0)
 
-    def __eq__(self, other: object) -> Symbol:  # type: ignore[override]
+    def __eq__(self, other: object) -> S:  # type: ignore[override]
         return self._binary(_EQ, other)
 
-    def __ne__(self, other: object) -> Symbol:  # type: ignore[override]
+    def __ne__(self, other: object) -> S:  # type: ignore[override]
         return self._binary(_NE, other)
 
-    def __gt__(self, other: Any) -> Symbol:
+    def __gt__(self, other: Any) -> S:
         return self._binary(_GT, other)
 
-    def __ge__(self, other: Any) -> Symbol:
+    def __ge__(self, other: Any) -> S:
         return self._binary(_GE, other)
 
-    def __lt__(self, other: Any) -> Symbol:
+    def __lt__(self, other: Any) -> S:
         return self._binary(_LT, other)
 
-    def __le__(self, other: Any) -> Symbol:
+    def __le__(self, other: Any) -> S:
         return self._binary(_LE, other)
 
     __hash__ = None  # type: ignore[assignment]
@@ -116,14 +116,14 @@ class Arithmetic:
     def __bool__(self) -> bool:
         raise NotImplementedForSymbol("bool()")
 
-    def __iadd__(self, other: Any) -> Symbol:
+    def __iadd__(self, other: Any) -> S:
         raise NotImplementedForSymbol("+=")
 
-    def __isub__(self, other: Any) -> Symbol:
+    def __isub__(self, other: Any) -> S:
         raise NotImplementedForSymbol("-=")
 
-    def __imul__(self, other: Any) -> Symbol:
+    def __imul__(self, other: Any) -> S:
         raise NotImplementedForSymbol("*=")
 
-    def __itruediv__(self, other: Any) -> Symbol:
+    def __itruediv__(self, other: Any) -> S:
         raise NotImplementedForSymbol("/=")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, Generic, NoReturn, TypeVar
 
 from ..errors import NotImplementedForSymbol
 from ..ndarray.methods import OperatorMethod, OperatorMethods
 
-if TYPE_CHECKING:
-    from .symbol import Symbol
-
 __all__ = ["SymbolMethods"]
 
+S = TypeVar("S")
+"""The class of symbols."""
 
-class SymbolMethods(OperatorMethods):
+
+class SymbolMethods(OperatorMethods, Generic[S]):
     """Methods that apply the operator they are named after, with the symbol as first input."""
 
     __slots__ = ()
@@ -23,26 +23,26 @@ class SymbolMethods(OperatorMethods):
     reshape = OperatorMethod()
 
     @staticmethod
-    def _call_operator(function: str, *args: Any, **kwargs: Any) -> Symbol:
+    def _call_operator(function: str, *args: Any, **kwargs: Any) -> S:
         """Call the function of an operator."""
         raise NotImplementedError
 
-    def __abs__(self) -> Symbol:
+    def __abs__(self) -> S:
         return self._call_operator("abs", self)
 
-    def astype(self, *args: Any, **kwargs: Any) -> Symbol:
+    def astype(self, *args: Any, **kwargs: Any) -> S:
         """Return ``cast`` of this symbol."""
         return self._call_operator("cast", self, *args, **kwargs)
 
-    def expand_dims(self, axis: int, inplace: bool = False, **kwargs: Any) -> Symbol:
+    def expand_dims(self, axis: int, inplace: bool = False, **kwargs: Any) -> S:
         """Return ``expand_dims`` of this symbol; ``inplace`` means nothing to symbols."""
         return self._call_operator("expand_dims", self, axis=axis, **kwargs)
 
-    def flatten(self, inplace: bool = False, **kwargs: Any) -> Symbol:
+    def flatten(self, inplace: bool = False, **kwargs: Any) -> S:
         """Return ``flatten`` of this symbol; ``inplace`` means nothing to symbols."""
         return self._call_operator("flatten", self, **kwargs)
 
-    def squeeze(self, axis: Any = None, inplace: bool = False, **kwargs: Any) -> Symbol:
+    def squeeze(self, axis: Any = None, inplace: bool = False, **kwargs: Any) -> S:
         """Return ``squeeze`` of this symbol; ``inplace`` means nothing to symbols."""
         return self._call_operator("squeeze", self, axis=axis, **kwargs)
 
@@ -51,7 +51,7 @@ class SymbolMethods(OperatorMethods):
         indices_or_sections: int | tuple[int, ...],
         axis: int = 0,
         squeeze_axis: bool = False,
-    ) -> Symbol:
+    ) -> S:
         """Split into equal sections, or before each of the indices given.
 
         Raises:

@@ -29,7 +29,7 @@ from .writer import describe_graph, without_amp_casts, write_graph
 __all__ = ["Binder", "Symbol", "group", "load", "load_json", "set_binder"]
 
 
-class Symbol(Arithmetic, SymbolMethods, Partition):
+class Symbol(Arithmetic["Symbol"], SymbolMethods["Symbol"], Partition):
     """One or several outputs of a graph of operators.
 
     Symbols are made by ``Variable``, ``Group``, ``load`` and the functions of ``mx.sym``; the

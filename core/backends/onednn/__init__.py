@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..kernels import Kernel, KernelRequest, KernelTable, Prepare
+from ..kernels import Kernel, KernelRequest, KernelTable, Prepare, register_layout
 from .batch_norm import (
     batch_norm,
     batch_norm_backward,
@@ -45,6 +45,7 @@ from .layer_norm import layer_norm, layer_norm_backward
 from .library import is_available, library
 from .local_response import local_response, local_response_backward
 from .loss import softmax_output_backward
+from .memory import BlockedLayout
 from .permuting import (
     shuffling,
     shuffling_backward,
@@ -73,6 +74,7 @@ from .reduction import (
     total,
     total_backward,
 )
+from .reorder import reorder
 from .repeating import repeating, repeating_backward
 from .requantized import requantized
 from .resizing import (
@@ -252,6 +254,7 @@ _BACKWARD: dict[str, Prepare] = {
 
 def register_kernels(table: KernelTable) -> None:
     """Enter all kernels; they answer with None where the library is not there."""
+    register_layout(BlockedLayout, reorder)
     for is_backward, prepares in ((False, _FORWARD), (True, _BACKWARD)):
         for operator, prepare in prepares.items():
             table.register("numpy", operator, backward=is_backward)(_if_available(prepare))

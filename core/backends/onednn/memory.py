@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Array, DType, Shape
-from ..kernels import Kernel, KernelUnavailable, TensorSpec
+from ..kernels import KernelUnavailable, TensorSpec
 from .constants import MAX_DIMENSIONS, DataType, FormatKind, FormatTag, Query
 from .library import Library, library
 
@@ -276,12 +276,6 @@ class BlockedLayout:
     def nbytes(self, shape: Shape, dtype: DType) -> int:
         """Return the size with padding."""
         return self.desc.nbytes
-
-    def reorder(self, source: TensorSpec, target: TensorSpec) -> Kernel:
-        """Return a kernel that copies from one layout to another."""
-        from .reorder import reorder
-
-        return reorder(desc_of(source, self.desc.dims), desc_of(target, self.desc.dims))
 
 
 def desc_of(spec: TensorSpec, dims: Shape | None = None) -> MemoryDesc:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..kernels import Kernel, KernelArrays, KernelResources
+from ..kernels import Kernel, KernelArrays, KernelResources, TensorSpec
 from .constants import Argument
 from .kernel import present
-from .memory import MemoryDesc, loaded
+from .memory import BlockedLayout, MemoryDesc, desc_of, loaded
 from .primitive import Primitive, launch, scratchpad_bytes
 
 __all__ = ["Reordering", "make_reorder", "reorder"]
@@ -31,9 +31,13 @@ class Reordering(Kernel):
         return launch(self._primitive, tensors, resources).call
 
 
-def reorder(source: MemoryDesc, target: MemoryDesc) -> Kernel:
-    """Return the kernel that copies from one layout to another."""
-    return Reordering(make_reorder(source, target))
+def reorder(source: TensorSpec, target: TensorSpec) -> Kernel:
+    """Return the kernel that copies a tensor to or from a layout of oneDNN's, or between two."""
+    layout = target.layout if source.layout is None else source.layout
+    assert isinstance(layout, BlockedLayout)
+    # A plain end has the axes that oneDNN sees, which may be others than the graph's.
+    dims = layout.desc.dims
+    return Reordering(make_reorder(desc_of(source, dims), desc_of(target, dims)))
 
 
 def make_reorder(source: MemoryDesc, target: MemoryDesc) -> Primitive:

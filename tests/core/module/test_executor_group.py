@@ -8,7 +8,7 @@ import numpy as np
 
 import core as mx
 from core.module.executor_group import DataParallelExecutorGroup
-from core.module.group import GroupSpec
+from core.module.group_spec import GroupSpec
 
 CONTEXTS = [mx.cpu(0), mx.cpu(1)]
 SHAPES = {"data_shapes": [("data", (8, 6))], "label_shapes": [("softmax_label", (8, 6))]}
