@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -27,6 +27,10 @@ class Awaited:
     def carried(self, pieces: Iterable[bytes]) -> httpx.AsyncByteStream:
         """Return the stream of a body that is read from files, in a thread."""
         return _Carried(pieces)
+
+    async def work(self, function: Callable[[], T], *, is_heavy: bool) -> T:
+        """Do it in a thread where it takes a while."""
+        return await asyncio.to_thread(function) if is_heavy else function()
 
     async def send(self, request: httpx.Request, *, is_streamed: bool) -> httpx.Response:
         """Send a request; return the answer, read to its end unless it is streamed."""

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 __all__ = [
+    "HEAVY_BYTES",
     "Body",
     "Content",
     "File",
@@ -33,8 +34,16 @@ _MANY_BYTES = 1 << 16
 some, all that are left: 400 MB took ten seconds."""
 
 
+HEAVY_BYTES = 1 << 20
+"""An event loop does not wait until more are encoded or decoded."""
+
+
 class Body(Protocol):
     """What a request carries."""
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether it takes a while to be opened."""
 
     def opened(self, files: ExitStack) -> dict[str, Any]:
         """Return it as arguments of httpx; files are open for as long as ``files`` is."""
@@ -44,6 +53,7 @@ class Body(Protocol):
 class Json:
     """A value as JSON."""
 
+    is_heavy: ClassVar[bool] = False
     value: Any
 
     def opened(self, files: ExitStack) -> dict[str, Any]:
@@ -55,6 +65,7 @@ class Json:
 class Content:
     """Bytes of a media type; the server tells it by the first bytes where it is None."""
 
+    is_heavy: ClassVar[bool] = False
     content: bytes
     media_type: str | None = None
 
@@ -68,6 +79,7 @@ class Content:
 class File:
     """A file as it is."""
 
+    is_heavy: ClassVar[bool] = False
     path: Path
 
     def opened(self, files: ExitStack) -> dict[str, Any]:
@@ -79,6 +91,7 @@ class File:
 class Form:
     """A form: fields, of which lists are repeated, and (name of the part, file)."""
 
+    is_heavy: ClassVar[bool] = False
     fields: Mapping[str, Any]
     files: Sequence[tuple[str, Source]]
 
@@ -92,6 +105,7 @@ class Form:
 class Given:
     """A body, and whatever else of a request, as arguments of httpx."""
 
+    is_heavy: ClassVar[bool] = False
     content: Any
     options: Mapping[str, Any]
 

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncIterator, Iterable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx
@@ -102,7 +103,9 @@ class Exchange:
             wanted = None
             try:
                 with ExitStack() as files:
-                    built = self._built(request, files, key, timeout)
+                    build = partial(self._built, request, files, key, timeout)
+                    is_heavy = request.body is not None and request.body.is_heavy
+                    built = await self.transport.work(build, is_heavy=is_heavy)
                     response = await self.transport.send(built, is_streamed=is_streamed)
                 wanted = retry_after(response)
                 is_final = response.status_code not in _MAY_PASS

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from urllib.parse import quote
 
-from app.client.bodies import Body, Progress
+from app.client.bodies import HEAVY_BYTES, Body, Progress
 
 if TYPE_CHECKING:
     import httpx
@@ -64,7 +65,9 @@ class Request(Generic[T]):
 
     async def make(self, exchange: Exchange) -> T:
         """Make the request; return its result."""
-        return self.reads(await exchange.answer(self))
+        answer = await exchange.answer(self)
+        is_heavy = len(answer.content) > HEAVY_BYTES
+        return await exchange.transport.work(partial(self.reads, answer), is_heavy=is_heavy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import httpx
+
+from app.client.bodies import HEAVY_BYTES
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from app.client.tensors import Arrays
 
 __all__ = ["NPY", "NPZ", "Asked", "Tensors", "array", "arrays", "rankings"]
+
+_NUMBER_BYTES = 8
 
 NPY, NPZ = "application/x-npy", "application/x-npz"
 
@@ -25,6 +29,11 @@ class Tensors:
 
     tensors: Mapping[str, npt.ArrayLike]
     fields: Mapping[str, Any] | None = None
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether it takes a while to be opened."""
+        return _size(self.tensors) > HEAVY_BYTES
 
     def opened(self, files: ExitStack) -> dict[str, Any]:
         """Return them as arguments of httpx."""
@@ -40,11 +49,27 @@ class Asked:
     inputs: Mapping[str, Any]
     lone: Any = None
 
+    @property
+    def is_heavy(self) -> bool:
+        """Whether it takes a while to be opened."""
+        return _size(self.lone) + _size(self.inputs) > HEAVY_BYTES
+
     def opened(self, files: ExitStack) -> dict[str, Any]:
         """Return it as arguments of httpx."""
         from app.client.tensors import prediction_body
 
         return prediction_body(self.lone, self.inputs).opened(files)
+
+
+def _size(value: Any) -> int:
+    """Return about how many bytes a value is; of lists, the first of which is as the others are."""
+    if isinstance(value, Mapping):
+        return sum(_size(one) for one in value.values())
+    if isinstance(value, bytes | str):
+        return len(value)
+    if isinstance(value, Sequence):
+        return len(value) * _size(value[0]) if len(value) else 0
+    return int(getattr(value, "nbytes", _NUMBER_BYTES))
 
 
 def arrays(response: httpx.Response) -> Arrays:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
 import httpx
@@ -22,6 +22,9 @@ class Transport(Protocol):
 
     def carried(self, pieces: Iterable[bytes]) -> httpx.SyncByteStream | httpx.AsyncByteStream:
         """Return the stream of a body that is read from files."""
+
+    async def work(self, function: Callable[[], T], *, is_heavy: bool) -> T:
+        """Do what a processor has to do: encode a body, or decode an answer."""
 
     async def send(self, request: httpx.Request, *, is_streamed: bool) -> httpx.Response:
         """Send a request; return the answer, read to its end unless it is streamed."""
@@ -51,6 +54,10 @@ class Blocking:
     def carried(self, pieces: Iterable[bytes]) -> httpx.SyncByteStream:
         """Return the stream of a body that is read from files."""
         return _Carried(pieces)
+
+    async def work(self, function: Callable[[], T], *, is_heavy: bool) -> T:
+        """Do it here."""
+        return function()
 
     async def send(self, request: httpx.Request, *, is_streamed: bool) -> httpx.Response:
         """Send a request; return the answer, read to its end unless it is streamed."""
