@@ -87,7 +87,7 @@ APP_ARROWS: dict[str, set[str]] = {
         *("api", "domain", "error_answers", "errors", "exchanges", "link", "services", "settings"),
         "tensors",
     },
-    "images": {"core", "domain", "errors"},
+    "images": {"core", "domain", "errors", "files"},
     "guides": set(),
     "api": {
         *("guides", "images"),

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
-import app
 from app.api.decoder_frames import Closed, receive, send
 from app.api.decoding import Decoded, Work
+from app.api.process_limits import environment
 from app.errors import HostError, TooLarge, Unavailable
 
 __all__ = ["DecoderPool"]
@@ -131,7 +129,7 @@ class _Decoder:
                 ],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                env=_environ(),
+                env=environment(),
             )
 
     def ask(self, work: Work, body: bytes) -> tuple[dict[str, Any], memoryview]:
@@ -155,13 +153,3 @@ class _Decoder:
         self._process.kill()
         self._process.wait()
         self._sock.close()
-
-
-def _environ() -> dict[str, str]:
-    root = str(Path(app.__file__).resolve().parent.parent)
-    inherited = os.environ.get("PYTHONPATH")
-    return {
-        **os.environ,
-        "OPENBLAS_NUM_THREADS": "1",
-        "PYTHONPATH": f"{root}{os.pathsep}{inherited}" if inherited else root,
-    }

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import gc
-import resource
 import signal
 import socket
 from pathlib import Path
 
 from app.api.decoder_frames import Closed, receive, send
 from app.api.decoding import Decoded, as_host_error, decode_body
+from app.api.process_limits import limit_memory
 from app.errors import ServiceError
 
 __all__ = ["main"]
@@ -26,7 +26,7 @@ _LARGEST_RESIDENT = 512 * 2**20
 def main() -> None:
     """Answer until the socket closes."""
     options = _parse()
-    _limit_memory(options.memory_bytes)
+    limit_memory(options.memory_bytes)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of the terminal
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     gc.disable()  # what is decoded has no cycles, and looking for them takes as long as decoding
@@ -51,13 +51,6 @@ def _answer(sock: socket.socket, seconds: int) -> None:
         decoded, answer = Decoded(), {"is_too_large": True}
     signal.alarm(0)
     send(sock, answer, *decoded.pieces)
-
-
-def _limit_memory(size: int) -> None:
-    """Allow so much memory beside what the interpreter and the libraries take."""
-    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (taken + size, taken + size))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _peak_resident_bytes() -> int:

@@ -52,6 +52,7 @@ _HAVE_ETAG = {
     "get_dataset",
     "add_dataset",
     "put_dataset",
+    "put_images",
     "get_dataset_file",
     "get_job",
 }

@@ -110,6 +110,7 @@ SCOPES: Mapping[tuple[str, str], Needed] = {
     ("GET", "/v1/datasets"): _READ,
     ("POST", "/v1/datasets"): _TRAIN,
     ("PUT", "/v1/datasets/{dataset}"): _TRAIN,
+    ("PUT", "/v1/datasets/{dataset}/images"): _TRAIN,
     ("GET", "/v1/datasets/{dataset}"): _READ,
     ("GET", "/v1/datasets/{dataset}/preview"): _READ,
     ("GET", "/v1/datasets/{dataset}/file"): _READ,

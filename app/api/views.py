@@ -266,6 +266,10 @@ class DatasetView(BaseModel):
     examples: int | None = Field(
         description="How many; null where the arrays have not as many as each other."
     )
+    classes: list[str] = Field(
+        description="Names of the classes of its images, in the order of their labels.",
+        examples=[["cat", "dog"]],
+    )
     size: int = Field(description="Bytes of its file.")
     sha256: str = Field(description="Of its file.")
     etag: str = Field(description="What `If-Match` and `If-None-Match` take.", examples=['"12-3"'])

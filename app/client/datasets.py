@@ -7,11 +7,20 @@ from typing import Any
 
 from app.client.bodies import File, Json, Progress
 from app.client.follow import Download
+from app.client.image_folders import Images
 from app.client.methods import method
 from app.client.request import AsJson, Pages, Request, at, nothing
 from app.client.results import DatasetView
 
 __all__ = ["DatasetCalls"]
+
+
+def _joined(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options as a query says them: several numbers with commas between."""
+    return {
+        name: ",".join(map(str, one)) if isinstance(one, list | tuple) else one
+        for name, one in options.items()
+    }
 
 
 class DatasetCalls:
@@ -33,6 +42,25 @@ class DatasetCalls:
         return Request(
             "PUT", path, AsJson(DatasetView), body=File(file), query=kinds, progress=progress
         )
+
+    @method
+    def put_images(
+        self, name: str, images: Path, /, *, progress: Progress | None = None, **options: Any
+    ) -> Request[DatasetView]:
+        """Upload images as a dataset, labelled by the folders that they lie in.
+
+        Args:
+            name: of the dataset.
+            images: a folder; or a zip, tar, tar.gz or RecordIO file.
+            progress: is called with the bytes sent so far, and with those in all.
+            options: ``size`` or ``crop``, a number or height and width, ``resize``,
+                ``interpolation``, ``color``, ``mean``, ``std``, ``layout``; or ``module``, whose
+                image transform holds; ``classes_of`` another dataset; ``data_name``,
+                ``label_name``.
+        """
+        path, wanted = at("datasets", name, "images"), _joined(options)
+        body = Images(images)
+        return Request("PUT", path, AsJson(DatasetView), body=body, query=wanted, progress=progress)
 
     @method
     def add_dataset(self, name: str, path: str, kind: str = "npz") -> Request[DatasetView]:

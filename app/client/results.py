@@ -92,6 +92,7 @@ class DatasetView(TypedDict):
     """A dataset."""
 
     arrays: list[ArrayView]
+    classes: list[str]
     created_at: str
     etag: str
     examples: int | None

@@ -30,6 +30,7 @@ _COLUMNS: tuple[Column, ...] = (
     ("EXAMPLES", lambda dataset: dataset["examples"]),
     ("SIZE", lambda dataset: size(dataset["size"])),
     ("ARRAYS", _arrays),
+    ("CLASSES", lambda dataset: len(dataset["classes"]) or None),
     ("AGE", lambda dataset: age(dataset["created_at"])),
 )
 
@@ -55,6 +56,45 @@ def add_dataset(
     """Upload a file as a dataset."""
     with asking(url, key) as client:
         print_row(client.dataset(upload(client, file, name, kind)), _COLUMNS, as_json)
+
+
+@datasets.command("create")
+def create_dataset(
+    name: Annotated[str, typer.Argument(help="Of the dataset.")],
+    images: Annotated[
+        Path, typer.Option(help="Folder of images, or a zip, tar or .rec file.", exists=True)
+    ],
+    size: Annotated[str | None, typer.Option(help="224, or HEIGHT,WIDTH.")] = None,
+    resize: Annotated[int | None, typer.Option(help="The shorter side to this, first.")] = None,
+    crop: Annotated[str | None, typer.Option(help="The middle: 224, or HEIGHT,WIDTH.")] = None,
+    color: Annotated[str | None, typer.Option(help="rgb, bgr or gray.")] = None,
+    mean: Annotated[str | None, typer.Option(help="Taken off: one number, or R,G,B.")] = None,
+    std: Annotated[str | None, typer.Option(help="Divided by: one number, or R,G,B.")] = None,
+    layout: Annotated[str | None, typer.Option(help="NCHW or NHWC.")] = None,
+    module: Annotated[
+        str | None, typer.Option(help="Whose image transform holds, instead of all these.")
+    ] = None,
+    classes_of: Annotated[
+        str | None, typer.Option(help="A dataset whose classes hold here, too.")
+    ] = None,
+    url: Url = LOCAL,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Upload a folder of images as a dataset; the folders in it are its classes."""
+    options: dict[str, Any] = {
+        "size": size,
+        "resize": resize,
+        "crop": crop,
+        "color": color,
+        "mean": mean,
+        "std": std,
+        "layout": layout,
+        "module": module,
+        "classes_of": classes_of,
+    }
+    with asking(url, key) as client:
+        print_row(client.put_images(name, images, **options), _COLUMNS, as_json)
 
 
 @datasets.command("preview")

@@ -37,6 +37,7 @@ class DatasetRecord:
         arrays: what a loader will find, without reading it; empty for opaque files.
         examples: length of the first axis, where all arrays agree on it; lines of a text file,
             records of a RecordIO file; None where it is not one number.
+        classes: names of the classes of its images, in the order of their labels.
         size: bytes of the file.
         sha256: of the file, hexadecimal; its ETag.
         path: of an operator's file, which stays where it is; None where the file is ours.
@@ -48,6 +49,7 @@ class DatasetRecord:
     kind: DatasetKind
     arrays: tuple[ArrayInfo, ...] = ()
     examples: int | None = None
+    classes: tuple[str, ...] = ()
     size: int
     sha256: str
     created_at: float = 0.0

@@ -7,7 +7,7 @@ import errno
 import struct
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -16,12 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from app.domain.dataset import ArrayInfo
-from app.errors import Damaged
+from app.domain.labels import parse_labels
+from app.errors import Damaged, Invalid
 from app.files.dataset_limits import check_unpacked_size
 from app.tensors.npy import NpyHeader, read_npy_header
 from app.tensors.zip_archives import open_zip
 
 __all__ = [
+    "CLASSES_MEMBER",
     "ONLY_ARRAY",
     "inspect_npy",
     "inspect_npz",
@@ -29,12 +31,21 @@ __all__ = [
     "load_npz",
     "preview_npy",
     "preview_npz",
+    "read_classes",
+    "write_member",
 ]
 
 ONLY_ARRAY = "data"
 """Name of the array of an npy file."""
 
+CLASSES_MEMBER = "classes.txt"
+"""Member of an npz file of images beside its arrays: the names of the classes, a line each."""
+
 _MOST_MEMBERS = 1000
+_LARGEST_CLASSES = 1 << 23
+_MAPPED_BYTES = 1 << 26
+_ALIGNMENT = 64
+_ALIGNMENT_EXTRA = 0xD935
 _LONGEST_NAME = 128
 _CHUNK = 1 << 20
 _OTHER_KINDS = "say by ?kind= if it is npy, csv, libsvm, recordio or text"
@@ -65,6 +76,45 @@ def inspect_npz(path: Path, limit: int) -> list[ArrayInfo]:
     return arrays
 
 
+def read_classes(path: Path) -> tuple[str, ...]:
+    """Return the names of classes that an npz file has beside its arrays; raise Damaged."""
+    with _open_zip(path) as archive:
+        if CLASSES_MEMBER not in archive.namelist():
+            return ()
+        with archive.open(CLASSES_MEMBER) as file:
+            content = file.read(_LARGEST_CLASSES + 1)
+    if len(content) > _LARGEST_CLASSES:
+        raise Damaged(CLASSES_MEMBER, "a larger file", f"at most {_LARGEST_CLASSES:,} bytes")
+    try:
+        return parse_labels(content, CLASSES_MEMBER)
+    except Invalid as error:
+        raise Damaged.from_errors(error.field_errors()) from None
+
+
+def write_member(
+    archive: zipfile.ZipFile,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    rows: Iterable[npt.NDArray[Any]],
+) -> None:
+    """Write an array to an npz file in pieces, uncompressed; a first one can be mapped.
+
+    Args:
+        rows: the pieces one after the other, which make up the shape.
+    """
+    entry = zipfile.ZipInfo(f"{name}.npy")
+    # With the fields for sizes of 8 bytes; then a field that makes the array begin at a multiple.
+    before = archive.fp.tell() + 30 + len(entry.filename.encode()) + 20  # type: ignore[union-attr]
+    padding = -(before + 4) % _ALIGNMENT
+    entry.extra = struct.pack("<HH", _ALIGNMENT_EXTRA, padding) + bytes(padding)
+    with archive.open(entry, "w", force_zip64=True) as file:
+        description = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, description)
+        for row in rows:
+            file.write(np.ascontiguousarray(row, dtype).tobytes())
+
+
 def load_npy(path: Path, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
     """Return the array of an npy file, as a read-only view of it."""
     with path.open("rb") as file:
@@ -74,14 +124,32 @@ def load_npy(path: Path, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
 
 
 def load_npz(path: Path, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return those arrays of an npz file that are named and there, read-only."""
+    """Return those arrays of an npz file that are named and there, read-only.
+
+    Large ones that are not compressed are views of the file.
+    """
     arrays = {}
     with _open_zip(path) as archive:
         for name, member in _members(archive).items():
             if name in names:
                 with archive.open(member) as file:
-                    arrays[name] = _read_array(file, read_npy_header(file, name))
+                    header = read_npy_header(file, name)
+                    mapped = _mapped(path, member, header)
+                    arrays[name] = _read_array(file, header) if mapped is None else mapped
     return arrays
+
+
+def _mapped(path: Path, member: zipfile.ZipInfo, header: NpyHeader) -> npt.NDArray[Any] | None:
+    """Return a view of the file; None where it is better read."""
+    if member.compress_type != zipfile.ZIP_STORED or header.data_bytes < _MAPPED_BYTES:
+        return None
+    with path.open("rb") as file:
+        file.seek(member.header_offset + 26)
+        name_bytes, extra_bytes = struct.unpack("<HH", file.read(4))
+        start = member.header_offset + 30 + name_bytes + extra_bytes + header.header_bytes
+        if start % header.dtype.alignment:
+            return None
+        return np.memmap(file, header.dtype, "r", start, header.shape, header.order)
 
 
 def preview_npy(path: Path, rows: int) -> dict[str, npt.NDArray[Any]]:
@@ -144,6 +212,8 @@ def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     if not 0 < len(archive.infolist()) <= _MOST_MEMBERS:
         raise Damaged("file", f"{len(archive.infolist())} arrays", f"1 to {_MOST_MEMBERS}")
     for member in archive.infolist():
+        if member.filename == CLASSES_MEMBER:
+            continue
         name = member.filename.removesuffix(".npy")
         if name == member.filename:
             raise Damaged("file", f"member {name!r}", "arrays only, as numpy.savez writes them")

@@ -37,10 +37,12 @@ _LONGEST_PREVIEW_ROW = 1024
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a file holds: its arrays, and its number of examples where that is one number."""
+    """What a file holds: its arrays, its number of examples where that is one number, and the
+    names of the classes of its images."""
 
     arrays: tuple[ArrayInfo, ...]
     examples: int | None
+    classes: tuple[str, ...] = ()
 
 
 def describe_file(
@@ -59,6 +61,7 @@ def describe_file(
         kind=kind,
         arrays=contents.arrays,
         examples=contents.examples,
+        classes=contents.classes,
         size=digest.size,
         sha256=digest.sha256,
         created_at=created_at,
@@ -83,7 +86,8 @@ def inspect_file(path: Path, kind: DatasetKind, limit: int) -> Contents:
             return Contents((), count_records(path))
         case _:
             arrays = _INSPECTORS[kind](path, limit)
-            return Contents(tuple(arrays), _count_examples(arrays))
+            classes = array_files.read_classes(path) if kind is DatasetKind.NPZ else ()
+            return Contents(tuple(arrays), _count_examples(arrays), classes)
 
 
 def _count_examples(arrays: Sequence[ArrayInfo]) -> int | None:

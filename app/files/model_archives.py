@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import re
-import stat
 import struct
 import zipfile
 import zlib
@@ -20,6 +19,7 @@ from typing import Any
 
 from app.domain.archive import ArchiveFacts
 from app.errors import Damaged, Invalid, Malformed
+from app.files.archive_entries import checked_path, shortened
 from app.tensors.json_bodies import parse_json
 from app.tensors.zip_archives import open_zip
 
@@ -34,10 +34,8 @@ _SYMBOL = re.compile(r"(.+)-symbol\.json")
 _PARAMS = re.compile(r"(.+)\.params")
 _EPOCH = re.compile(r".*-([0-9]{4,9})\.params")
 _LARGEST_JSON, _LARGEST_LABELS = 1 << 18, 1 << 23
-_LONGEST_WORD = 200
 _MOST_TOLD = 50
 _BLOCK = 1 << 20
-_USUAL_KINDS = (0, stat.S_IFREG, stat.S_IFDIR)
 _ENCRYPTED = 0x1
 
 _FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, struct.error)
@@ -111,15 +109,10 @@ def _checked(infos: list[zipfile.ZipInfo]) -> _Entries:
     """Return the files of an archive by path; refuse links, and paths that lead elsewhere."""
     found = {}
     for info in infos:
-        path = info.filename.replace("\\", "/")
-        parts = PurePosixPath(path).parts
-        if path.startswith("/") or ".." in parts or ":" in path.partition("/")[0]:
-            raise Damaged(_FIELD, f"entry {_word(path)}", "paths inside the archive")
-        if stat.S_IFMT(info.external_attr >> 16) not in _USUAL_KINDS:
-            raise Damaged(_FIELD, f"entry {_word(path)}, a link or device", "files and folders")
+        path = checked_path(info.filename, info.external_attr >> 16, _FIELD)
         if info.flag_bits & _ENCRYPTED:
-            raise Damaged(_FIELD, f"entry {_word(path)}, encrypted", "files that can be read")
-        if not info.is_dir() and "__MACOSX" not in parts:
+            raise Damaged(_FIELD, f"entry {shortened(path)}, encrypted", "files that can be read")
+        if not info.is_dir() and "__MACOSX" not in PurePosixPath(path).parts:
             found[path] = info
     return found
 
@@ -143,11 +136,11 @@ def _found(archive: zipfile.ZipFile, entries: _Entries) -> ModelArchive:
     epoch = _EPOCH.fullmatch(params)
     used = {manifest_path, *taken.values()}
     facts = ArchiveFacts(
-        model=_word(model.get("Model-Name" if is_old else "modelName")),
-        version=_word(version),
-        handler=None if handler is None else _word(handler),
+        model=shortened(model.get("Model-Name" if is_old else "modelName")),
+        version=shortened(version),
+        handler=None if handler is None else shortened(handler),
         taken={part: path for part, path in taken.items() if path is not None},
-        passed_over=tuple(_word(path) for path in entries if path not in used)[:_MOST_TOLD],
+        passed_over=tuple(shortened(path) for path in entries if path not in used)[:_MOST_TOLD],
     )
     return ModelArchive(
         facts=facts,
@@ -166,7 +159,7 @@ def _manifest_path(entries: _Entries) -> str:
     nested = [path for path in entries if path.count("/") == 1 and path.endswith(f"/{_MANIFEST}")]
     if len(nested) == 1:
         return nested[0]
-    got = ", ".join(map(_word, nested)) or "none"
+    got = ", ".join(map(shortened, nested)) or "none"
     raise Invalid(_FIELD, got, f"one manifest, MAR-INF/{_MANIFEST} or {_MANIFEST}")
 
 
@@ -179,10 +172,10 @@ def _one(entries: _Entries, pattern: re.Pattern[str], named: Any, what: str) -> 
     ]
     if len(found) == 1:
         return found[0]
-    got = ", ".join(map(_word, found[:_MOST_TOLD])) or "none"
+    got = ", ".join(map(shortened, found[:_MOST_TOLD])) or "none"
     usual = "net-symbol.json" if pattern is _SYMBOL else "net-0000.params"
     hint = "a net that is Python code alone is not run here; export it as a symbol"
-    wanted = _word(named) if named else usual
+    wanted = shortened(named) if named else usual
     raise Invalid(_FIELD, got, f"one file with {what}, as {wanted}", "" if found else hint)
 
 
@@ -190,7 +183,7 @@ def _optional(entries: _Entries, named: Any, usual: str) -> str | None:
     wanted = _file_name(str(named or usual))
     found = sorted((path for path in entries if _file_name(path) == wanted), key=len)
     if named and not found:
-        raise Invalid(_FIELD, "none", f"the file {_word(named)}, which the manifest names")
+        raise Invalid(_FIELD, "none", f"the file {shortened(named)}, which the manifest names")
     return found[0] if found else None
 
 
@@ -204,25 +197,19 @@ def _parsed(archive: zipfile.ZipFile, entries: _Entries, path: str) -> Any:
             _read(archive, entries[path], _LARGEST_JSON).removeprefix(b"\xef\xbb\xbf")
         )
     except Malformed as error:
-        raise Damaged(_FIELD, f"{_word(path)}: {error}", "JSON") from None
+        raise Damaged(_FIELD, f"{shortened(path)}: {error}", "JSON") from None
 
 
 def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int) -> bytes:
     with _damage_told(), archive.open(info) as file:
         content = file.read(limit + 1)
     if len(content) > limit:
-        got = f"over {limit:,} bytes in {_word(info.filename)}"
+        got = f"over {limit:,} bytes in {shortened(info.filename)}"
         raise Damaged(_FIELD, got, f"at most {limit:,}")
     return content
 
 
 def _object(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise Damaged(_FIELD, value, f"an object as {_word(what)}")
+        raise Damaged(_FIELD, value, f"an object as {shortened(what)}")
     return value
-
-
-def _word(text: Any) -> str:
-    """Return what an archive says, as short as an answer can repeat it."""
-    words = "" if text is None else str(text)
-    return words if len(words) <= _LONGEST_WORD else f"{words[:_LONGEST_WORD]}…"

@@ -8,36 +8,64 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 from app.errors import Damaged
 
-__all__ = ["count_records"]
+__all__ = ["MAGIC", "Part", "count_records", "read_record", "record_parts"]
 
 _MAGIC = 0xCED7230A
+MAGIC = struct.pack("<I", _MAGIC)
+"""With which a file begins."""
 _WHOLE, _BEGIN, _MIDDLE, _END = range(4)
 _FOLLOWING = {_WHOLE: (_WHOLE, _BEGIN), _END: (_WHOLE, _BEGIN)} | dict.fromkeys(
     (_BEGIN, _MIDDLE), (_MIDDLE, _END)
 )
 
 
+class Part(NamedTuple):
+    """A part of a record: where it begins in the file, and its bytes."""
+
+    position: int
+    length: int
+
+
 def count_records(path: Path) -> int:
     """Return the number of records; raise Damaged where the frames do not fit together."""
+    return sum(1 for _ in record_parts(path))
+
+
+def record_parts(path: Path) -> Iterator[list[Part]]:
+    """Yield where the parts of each record lie; raise Damaged as ``count_records`` does."""
     size = path.stat().st_size
-    position = count = 0
+    position = 0
     last = _WHOLE
+    parts: list[Part] = []
     with path.open("rb") as file:
         while position < size:
             flag, length = _read_frame(file.read(8), position)
+            parts.append(Part(position + 8, length))
             position += 8 + length + -length % 4
             if position > size or flag not in _FOLLOWING[last]:
                 raise Damaged(f"byte {position}", "a frame that does not fit", "a whole record")
             file.seek(position, os.SEEK_SET)
-            count += flag in (_WHOLE, _END)
+            if flag in (_WHOLE, _END):
+                yield parts
+                parts = []
             last = flag
     if last in (_BEGIN, _MIDDLE):
         raise Damaged(f"byte {size}", "the end of the file", "the rest of a record")
-    return count
+
+
+def read_record(file: BinaryIO, parts: Sequence[Part]) -> bytes:
+    """Return a record; where it was split it has the magic."""
+    pieces = []
+    for part in parts:
+        file.seek(part.position)
+        pieces.append(file.read(part.length))
+    return MAGIC.join(pieces)
 
 
 def _read_frame(raw: bytes, position: int) -> tuple[int, int]:

@@ -115,6 +115,7 @@ class JobPrepared:
     Attributes:
         init: what initialized its parameters, None where they were there already.
         optimizer: the optimizer it trains with.
+        labels: of outputs, as the classes of the dataset name them.
     """
 
     type: Literal["prepared"] = "prepared"
@@ -123,6 +124,7 @@ class JobPrepared:
     bind: BindSpec
     init: InitSpec | None
     optimizer: OptimizerSpec
+    labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

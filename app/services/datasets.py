@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterable, Collection, Sequence
+from collections.abc import AsyncIterable, Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -63,6 +63,7 @@ class DatasetService:
         self._directory = DatasetDirectory(data_dir)
         self._max_bytes = max_bytes
         self._clock = clock
+        self._packing = asyncio.Lock()  # one at a time, for it takes a processor
 
     async def put(
         self,
@@ -87,6 +88,31 @@ class DatasetService:
             upload.expect(announced_bytes)
             await upload.receive(body)
             return await asyncio.to_thread(self.commit, upload, name, kind)
+
+    async def put_images(
+        self,
+        name: str,
+        body: AsyncIterable[bytes],
+        pack: Callable[[Path, Callable[[bytes], None]], None],
+        announced_bytes: int | None = None,
+    ) -> DatasetRecord:
+        """Take many images in one file from a stream, and make them arrays once for all.
+
+        Args:
+            pack: writes the npz file of a file of images, in blocks.
+            announced_bytes: as of ``put``.
+
+        Raises:
+            Invalid, TooLarge, Damaged, InUse: as ``put``, and as ``pack``.
+        """
+        begin = partial(self.begin, name)
+        async with uploading(begin) as images, uploading(begin) as packed:
+            images.expect(announced_bytes)
+            await images.receive(body)
+            await asyncio.to_thread(images.finish)
+            async with self._packing:
+                await asyncio.to_thread(pack, images.path, packed.write)
+            return await asyncio.to_thread(self.commit, packed, name, DatasetKind.NPZ)
 
     @tell_full_disk()
     def begin(self, name: str) -> Upload:

@@ -200,7 +200,8 @@ class JobRuns:
         match message:
             case JobPrepared():
                 prepared = self._modules.prepared
-                record = prepared(job.module, message.bind, message.init, message.optimizer)
+                made = (message.bind, message.init, message.optimizer, message.labels)
+                record = prepared(job.module, *made)
                 self._on_prepared(record)
             case JobCheckpoint():
                 tag = self._checkpoints.saved(job.module, message.tag).tag

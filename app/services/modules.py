@@ -10,6 +10,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from sqlalchemy import Connection
 
@@ -209,12 +210,18 @@ class ModuleService:
         raise Unavailable(f"module {name!r} is changed by others all the time")
 
     def prepared(
-        self, name: str, bind: BindSpec, init: InitSpec | None, optimizer: OptimizerSpec
+        self,
+        name: str,
+        bind: BindSpec,
+        init: InitSpec | None,
+        optimizer: OptimizerSpec,
+        labels: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     ) -> ModuleRecord:
-        """Note how a fit bound and prepared the module."""
+        """Note how a fit bound and prepared the module; labels that it has stay as they are."""
 
         def alter(record: ModuleRecord) -> ModuleRecord:
             changed = record.evolve(bind=bind, optimizer=optimizer)
+            changed = changed.evolve(labels={**labels, **record.labels})
             if init is not None:
                 return changed.with_init(init)
             if optimizer != record.optimizer:

@@ -245,10 +245,24 @@ def _check_inputs(
     sources: dict[str, DatasetSource] = {"": params}
     if isinstance(params, FitParams) and params.validation is not None:
         sources["validation."] = params.validation
+        _check_classes(records[params.dataset], records[params.validation.dataset])
     for prefix, source in sources.items():
         names = [*module.data_names, *source.inputs]
         record = records[source.dataset]
         check_arrays(sources_of(source, names, record), record, prefix)
+
+
+def _check_classes(training: DatasetRecord, validation: DatasetRecord) -> None:
+    """Refuse images whose labels count other classes."""
+    if validation.classes and training.classes and validation.classes != training.classes:
+        others = sorted(set(validation.classes) ^ set(training.classes))[:10]
+        got = f"classes that differ: {', '.join(others)}" if others else "classes in another order"
+        raise Invalid(
+            "validation.dataset",
+            f"{validation.name!r}, {got}",
+            f"the classes of {training.name!r}",
+            f"upload its images again, with ?classes_of={training.name}",
+        )
 
 
 def _deadline(limits: JobLimits, now: float) -> float | None:

@@ -115,6 +115,7 @@ datasets = Table(
     Column("created_at", Double, nullable=False),
     Column("path", Text),
     Column("modified_ns", BigInteger),
+    Column("classes", JSON(none_as_null=True)),
     CheckConstraint("size >= 0", name="datasets_size"),
 )
 

@@ -17,18 +17,21 @@ STORED_OR_DEFLATED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """What numpy.savez and savez_compressed write."""
 
 
-def open_zip(stream: IO[bytes], name: str) -> zipfile.ZipFile:
+def open_zip(
+    stream: IO[bytes], name: str, directory_bytes: int = DIRECTORY_BYTES
+) -> zipfile.ZipFile:
     """Open an archive whose entries have distinct names and are stored or deflated.
 
     Args:
         stream: the file.
         name: of the field, for errors.
+        directory_bytes: most bytes of the directory.
 
     Raises:
         Damaged: the directory is too large, or an entry is not as it must be.
         zipfile.BadZipFile: it is no archive; ``zipfile`` raises other errors, too.
     """
-    cautious = _CautiousFile(stream, name)
+    cautious = _CautiousFile(stream, name, directory_bytes)
     archive = zipfile.ZipFile(cautious)
     cautious.is_opening = False
     names = set()
@@ -45,8 +48,9 @@ def open_zip(stream: IO[bytes], name: str) -> zipfile.ZipFile:
 class _CautiousFile(io.BufferedIOBase):
     """Refuses large reads while the archive is opened: those are of its directory."""
 
-    def __init__(self, stream: IO[bytes], name: str) -> None:
+    def __init__(self, stream: IO[bytes], name: str, directory_bytes: int) -> None:
         self._stream = stream
+        self._limit = directory_bytes
         self._name = name
         self.is_opening = True
 
@@ -54,11 +58,11 @@ class _CautiousFile(io.BufferedIOBase):
         """Return bytes."""
         if not self.is_opening:
             return self._stream.read(-1 if size is None else size)
-        few = DIRECTORY_BYTES + 1
+        few = self._limit + 1
         data = self._stream.read(few if size is None or size < 0 else min(size, few))
-        if len(data) > DIRECTORY_BYTES:
-            got = f"an archive whose directory has over {DIRECTORY_BYTES:,} bytes"
-            raise Damaged(self._name, got, "one of fewer arrays")
+        if len(data) > self._limit:
+            got = f"an archive whose directory has over {self._limit:,} bytes"
+            raise Damaged(self._name, got, "one of fewer files")
         return data
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:

@@ -17,6 +17,7 @@ from app.domain.job_params import FitParams
 from app.domain.module import InitSpec, ParamsSource
 from app.errors import HostError, Invalid
 from app.executor.background import Waits, awaited, in_background
+from app.executor.jobs.class_labels import class_labels
 from app.executor.jobs.epoch_plan import EpochPlan, PlannedBatch, plan_epoch
 from app.executor.jobs.examples import Examples
 from app.executor.jobs.fit_checkpoints import FitCheckpoints
@@ -163,6 +164,7 @@ class FitJob:
                 bind=module.record.bind,
                 init=init,
                 optimizer=optimizer,
+                labels=class_labels(module, context.start.datasets[params.dataset].record.classes),
             )
         )
         if context.start.resume is None and has_unsaved:

@@ -9,7 +9,9 @@ import httpx
 import pytest
 
 from served.document import openapi_document
+from served.many_images import zipped
 from served.network import BIND, examples_npz, fit_body
+from served.pictures import picture
 
 MODULE = "/v1/modules/net"
 CHANGES: list[tuple[str, str, Any]] = [
@@ -238,6 +240,7 @@ async def test_every_change_of_what_has_an_etag_is_refused_when_that_has_moved_o
     source = {"dataset": "examples", "batch_size": 2}
     bodies = {
         "put_dataset": examples_npz(),
+        "put_images": zipped({"cat/1.png": picture(4, 4)}),
         "set_labels": b"zero\none\ntwo",
         "load_checkpoint": {"epoch": 1},
         "bind_module": BIND,
@@ -259,6 +262,7 @@ async def test_every_change_of_what_has_an_etag_is_refused_when_that_has_moved_o
         refused = await saved.request(
             verb,
             path.format(**places),
+            params={"size": "4"} if name == "put_images" else None,
             headers={"If-Match": '"0-0"'},
             **content_of(operation, bodies),
         )

@@ -46,6 +46,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, content in files_of_model().items():
         (folder / name).write_bytes(content)
     (folder / "cat.png").write_bytes(picture(8, 6))
+    for name in ("cat", "dog"):
+        (folder / "pictures" / name).mkdir(parents=True)
+        (folder / "pictures" / name / "1.jpg").write_bytes(picture(8, 6, "JPEG"))
     (folder / "words.txt").write_text("\n".join(WORDS))
     return folder
 
@@ -132,6 +135,11 @@ async def use_datasets(client: EitherClient, folder: Path, tmp_path: Path) -> No
     assert {one["name"] for one in await client.datasets(kind=["npz"])} == {"examples", "there"}
     preview = await client.preview_dataset("examples", rows=2)
     assert len(preview["data"]) == 2
+    pictures = folder / "pictures"
+    made = await client.put_images("pictures", pictures, size=(4, 6), color="gray")
+    assert made["classes"] == ["cat", "dog"]
+    assert made["arrays"][0]["shape"] == [2, 1, 4, 6]
+    await client.delete_dataset("pictures")
     target = tmp_path / "copy.npz"
     await client.get_dataset_file("examples", target, progress=lambda *part: got.append(part))
     assert target.read_bytes() == file.read_bytes()

@@ -23,6 +23,7 @@ from app.client.local_server import ServerProcess, running_server
 from core.ndarray import load
 from served.onnx_models import run_onnx
 from served.perceptron import BATCH, perceptron
+from served.pictures import picture
 from served.processes import ENVIRONMENT, wait_until
 from served.trainings import examples
 
@@ -191,6 +192,18 @@ def test_predictions_are_printed_and_written(
     best = [int(line.split()[1]) for line in ranked.splitlines() if line.startswith(" ")]
     assert best == expected.argmax(axis=1).tolist()
     assert "2 files" in trained("predict", "net", *[tmp_path / "rows.npy"] * 2, status=3).stderr
+
+
+def test_a_folder_of_images_is_made_a_dataset(ask: Any, tmp_path: Path) -> None:
+    for name in ("cat", "dog"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.png").write_bytes(picture(9, 7))
+    create = ("datasets", "create", "pets", "--images", tmp_path)
+    made = json.loads(ask(*create, "--size", "4,6", "--mean", "120,110,99", "--json").stdout)
+    assert (made["classes"], made["arrays"][0]["shape"]) == (["cat", "dog"], [2, 3, 4, 6])
+    (tmp_path / "dog" / "2.png").write_bytes(b"no image")
+    assert "dog/2.png" in ask(*create, "--size", 4, status=3).stderr
+    ask("datasets", "rm", "pets")
 
 
 def test_datasets_are_uploaded_shown_and_deleted(ask: Any, toy: Path) -> None:

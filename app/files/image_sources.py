@@ -1,0 +1,244 @@
+"""Images from strangers, many in a file: zip, tar, tar.gz, or RecordIO as im2rec packs them.
+
+What the file would unpack to is limited before any of it is decoded, and no path leads out of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import stat
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, BinaryIO
+
+from app.domain.image_classes import number_by_folder
+from app.errors import Damaged, Invalid, TooLarge
+from app.files.archive_entries import checked_path, is_beside_the_point, shortened
+from app.files.dataset_limits import SETTING
+from app.files.record_files import MAGIC, read_record, record_parts
+from app.tensors.zip_archives import open_zip
+
+__all__ = ["ImageSource", "open_images"]
+
+_FIELD = "images"
+_ENDINGS = frozenset(
+    {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
+)
+_WANTED = "a zip, tar or tar.gz file of images, or a RecordIO file that im2rec made"
+_MOST_ENTRIES = 1 << 20
+_LARGEST_DIRECTORY = 1 << 27
+_LARGEST_IMAGE = 1 << 26
+_LARGEST_READ = 1 << 22
+_BLOCK = 1 << 20
+_HEADER = struct.Struct("<IfQQ")
+_ENCRYPTED = 0x1
+
+_FAULTS = (
+    *(zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError),
+    *(ValueError, RuntimeError, struct.error),
+)
+"""What the libraries raise for archives that are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSource:
+    """The images of a file that is open.
+
+    Attributes:
+        paths: of the images, to name them by.
+        classes: in the order of their labels; none where the labels are numbers alone.
+        labels: of each image, a number or a row of them; none where it has none.
+        read: returns the file of an image by its place; in ascending order it is fastest.
+    """
+
+    paths: Sequence[str]
+    classes: tuple[str, ...]
+    labels: Sequence[float | tuple[float, ...]]
+    read: Callable[[int], bytes]
+
+
+@contextmanager
+def open_images(path: Path, known: Sequence[str] | None, limit: int) -> Iterator[ImageSource]:
+    """Open a file of images for the block.
+
+    Args:
+        known: the classes, where those of another dataset hold.
+        limit: most bytes that it may unpack to.
+
+    Raises:
+        Damaged: it is no such file, or has what no such file has.
+        Invalid: it has no images, or their folders are no classes.
+        TooLarge: it would unpack to more.
+    """
+    with path.open("rb") as file, _damage_told():
+        head = file.read(4)
+        file.seek(0)
+        if head == MAGIC:
+            yield _of_records(path, file, known)
+        elif head[:2] == b"PK":
+            with open_zip(file, _FIELD, _LARGEST_DIRECTORY) as archive:
+                yield _of_zip(archive, known, limit)
+        else:
+            is_packed = head[:2] == b"\x1f\x8b"
+            stream = _Limited(gzip.GzipFile(fileobj=file) if is_packed else file, limit)
+            with tarfile.open(fileobj=stream, mode="r:") as tar:
+                yield _of_tar(tar, known)
+
+
+@contextmanager
+def _damage_told() -> Iterator[None]:
+    try:
+        yield
+    except _FAULTS as error:
+        raise Damaged(_FIELD, str(error) or "a truncated file", _WANTED) from None
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, None):  # a place before the beginning of the file
+            raise
+        raise Damaged(_FIELD, str(error), _WANTED) from None
+
+
+def _of_zip(archive: zipfile.ZipFile, known: Sequence[str] | None, limit: int) -> ImageSource:
+    entries = {}
+    for info in archive.infolist():
+        path = checked_path(info.filename, info.external_attr >> 16, _FIELD)
+        if info.flag_bits & _ENCRYPTED:
+            got = f"entry {shortened(path)}, encrypted"
+            raise Damaged(_FIELD, got, "files that can be read")
+        if not info.is_dir() and _is_image(path):
+            entries[path] = info
+    total = sum(info.file_size for info in entries.values())
+    if total > limit:
+        raise TooLarge("the images unpacked, in bytes", got=total, limit=limit, setting=SETTING)
+    paths = sorted(entries, key=lambda path: path.split("/"))
+
+    def read(index: int) -> bytes:
+        with _damage_told(), archive.open(entries[paths[index]]) as file:
+            return _whole(file, paths[index])
+
+    return _by_folder(paths, known, read)
+
+
+def _of_tar(archive: tarfile.TarFile, known: Sequence[str] | None) -> ImageSource:
+    """A tar file is read as it lies, for one that is compressed cannot be read otherwise."""
+    entries: dict[str, tarfile.TarInfo] = {}
+    for count, info in enumerate(archive):
+        if count >= _MOST_ENTRIES:
+            raise Damaged(_FIELD, f"over {_MOST_ENTRIES:,} entries", "fewer")
+        kind = stat.S_IFREG if info.isreg() else stat.S_IFDIR if info.isdir() else stat.S_IFLNK
+        path = checked_path(info.name, kind, _FIELD)
+        if info.issparse():
+            raise Damaged(_FIELD, f"entry {shortened(path)} with holes", "plain files")
+        if not info.isreg() or not _is_image(path):
+            continue
+        if path in entries:
+            raise Damaged(_FIELD, f"entry {shortened(path)} twice", "entries of distinct names")
+        entries[path] = info
+    paths = list(entries)
+
+    def read(index: int) -> bytes:
+        with _damage_told():
+            file = archive.extractfile(entries[paths[index]])
+            assert file is not None
+            with file:
+                return _whole(file, paths[index])
+
+    return _by_folder(paths, known, read)
+
+
+def _by_folder(
+    paths: Sequence[str], known: Sequence[str] | None, read: Callable[[int], bytes]
+) -> ImageSource:
+    if not paths:
+        raise Invalid(_FIELD, "none", f"files of images, which end {', '.join(sorted(_ENDINGS))}")
+    classes, labels = number_by_folder(paths, known)
+    return ImageSource(paths, classes, labels, read)
+
+
+def _of_records(path: Path, file: BinaryIO, known: Sequence[str] | None) -> ImageSource:
+    """im2rec packs a head with the label before each image; the names of classes are lost."""
+    if known is not None:
+        raise Invalid("classes_of", "a RecordIO file", "none: its labels are numbers already")
+    records = list(record_parts(path))
+    if not records:
+        raise Invalid(_FIELD, "none", "records with images, as im2rec packs them")
+    labels: list[float | tuple[float, ...]] = []
+    starts = []
+    for index, parts in enumerate(records):
+        file.seek(parts[0].position)
+        raw = file.read(min(_HEADER.size, parts[0].length))
+        if len(raw) < _HEADER.size:
+            raise Damaged(f"record {index}", f"{len(raw)} bytes", "a head, as im2rec packs it")
+        count, label, _, _ = _HEADER.unpack(raw)
+        starts.append(_HEADER.size + 4 * count)
+        if starts[-1] > parts[0].length:
+            raise Damaged(f"record {index}", f"{count} labels", "as many as there are bytes for")
+        labels.append(struct.unpack(f"<{count}f", file.read(4 * count)) if count else label)
+        if _width(labels[-1]) != _width(labels[0]):
+            expected = f"{_width(labels[0])}, as the first has: labels of objects are not read"
+            raise Invalid(f"record {index}", f"{_width(labels[-1])} labels", expected)
+
+    def read(index: int) -> bytes:
+        size = sum(part.length for part in records[index])
+        if size > _LARGEST_IMAGE:
+            raise Damaged(f"record {index}", f"{size:,} bytes", f"at most {_LARGEST_IMAGE:,}")
+        return read_record(file, records[index])[starts[index] :]
+
+    return ImageSource([f"record {index}" for index in range(len(records))], (), labels, read)
+
+
+def _width(label: float | tuple[float, ...]) -> int:
+    return len(label) if isinstance(label, tuple) else 1
+
+
+def _is_image(path: str) -> bool:
+    return PurePosixPath(path).suffix.lower() in _ENDINGS and not is_beside_the_point(path)
+
+
+def _whole(file: IO[bytes], path: str) -> bytes:
+    content = bytearray()
+    while block := file.read(_BLOCK):
+        content += block
+        if len(content) > _LARGEST_IMAGE:
+            raise Damaged(shortened(path), "a larger file", f"at most {_LARGEST_IMAGE:,} bytes")
+    return bytes(content)
+
+
+class _Limited(io.BufferedIOBase):
+    """A tar file whose heads and whole length are of a sane size."""
+
+    def __init__(self, stream: io.BufferedIOBase, limit: int) -> None:
+        self._stream = stream
+        self._limit = limit
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return bytes."""
+        if size is None or size < 0 or size > _LARGEST_READ:
+            raise Damaged(_FIELD, "a head of many bytes", _WANTED)
+        return self._stream.read(size)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move."""
+        if offset > self._limit:
+            what = "the images unpacked, in bytes"
+            raise TooLarge(what, got=None, limit=self._limit, setting=SETTING)
+        return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._stream.tell()
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
