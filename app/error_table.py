@@ -138,7 +138,8 @@ ENGINE_KINDS: tuple[ErrorKind, ...] = (
     ErrorKind(
         *(422, "unknown_operator", "An operator is not known"),
         expected="operators of MXNet 1.9.1 that are known here",
-        hint="correct the op of the nodes named; 'modserve doctor' lists all that a model misses",
+        hint="correct the op of the nodes named, or bring the part of the net that does without: "
+        "symbol.get_internals() has it; 'modserve doctor' lists all that a model misses",
     ),
     ErrorKind(
         *(422, "invalid_attribute", "An operator attribute has a value it cannot take"),

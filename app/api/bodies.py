@@ -126,7 +126,7 @@ async def check_object(request: Request, cls: type[T], plain: dict[str, Any]) ->
 
 async def read_module_body(request: Request) -> ModuleBody:
     """Return a module's JSON body; symbols that are large are read in another process."""
-    body = await _read_stated_json(request, None)
+    body = await _read_stated_json(request, None, or_form=True)
     if len(body) <= FEW_BYTES:
         return _object(ModuleBody, parse_json(body) if body else {})
     decoded = await decoders(request).decode({"op": "module"}, body)
@@ -151,12 +151,13 @@ def _object(cls: type[T], parsed: Any) -> T:
     return from_plain(cls, parsed)
 
 
-async def _read_stated_json(request: Request, limit: int | None) -> bytes:
+async def _read_stated_json(request: Request, limit: int | None, *, or_form: bool = False) -> bytes:
     body = await read_body(request, limit)
-    kind = media_type(request.headers.get("content-type"))
+    stated = request.headers.get("content-type")
+    kind = media_type(stated)
     # curl sends forms unless told otherwise; what parses as JSON was meant as JSON.
     if body and kind not in (JSON, "application/x-www-form-urlencoded", "text/plain"):
-        raise UnsupportedMedia(kind, [JSON])
+        raise UnsupportedMedia(stated, [JSON, "multipart/form-data"] if or_form else [JSON])
     return body
 
 

@@ -44,7 +44,9 @@ _FLAGS = {"true": True, "false": False}
 
 _FILE = {"type": "string", "format": "binary"}
 _FILES = {"params": _FILE, "states": _FILE}
-_EPOCH = {"epoch": {"type": "string", "description": "Unless the name of `params` says it."}}
+_SAID_BY_NAME = "Unless the name of `params` says it"
+_EPOCH = {"epoch": {"type": "string", "description": f"{_SAID_BY_NAME}."}}
+_FIRST_EPOCH = {"epoch": {"type": "string", "description": f"{_SAID_BY_NAME}; else 0."}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +88,7 @@ async def read_module_form(
     plain = {name: _value(name, values) for name, values in form.fields.items()}
     body = await check_object(request, ModuleBody, plain)
     body = body.with_texts(await _symbols(request, files))
-    return body, files.tag(epoch) if files.has_params else None, allow_extra
+    return body, files.tag(epoch, default=0) if files.has_params else None, allow_extra
 
 
 async def read_checkpoint_form(request: Request, files: IncomingCheckpoint) -> CheckpointTag:
@@ -110,7 +112,7 @@ def module_form() -> dict[str, Any]:
         **{name: {"type": "string"} for name in _TEXTS},
         **lists,
         **{name: {"type": "string", "description": "As JSON."} for name in _JSON_TEXTS},
-        **_EPOCH,
+        **_FIRST_EPOCH,
         "allow_extra": {"type": "string", "enum": list(_FLAGS), "default": "true"},
         "symbol": _FILE,
         **_FILES,

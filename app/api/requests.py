@@ -16,6 +16,7 @@ from app.domain.module import SINGLE, BucketShapes, ModuleKind, ModuleRecord
 from app.domain.names import BucketKey
 from app.domain.origin import Head
 from app.errors import Invalid, Malformed
+from app.file_kinds import MOST_LOOKED_AT, PARAMS, kind_of_file
 from app.services.upload_findings import GivenNames
 from app.tensors.json_bodies import parse_json
 
@@ -212,8 +213,9 @@ class ModuleBody:
 
     def _symbols(self) -> dict[str, str]:
         if (self.symbol is None) == (self.symbols is None):
-            got = "neither" if self.symbol is None else "both"
-            raise Invalid("symbol", got, "either symbol, or symbols by bucket key")
+            got = "nothing" if self.symbol is None else "both"
+            expected = "a symbol, as in net-symbol.json, or symbols by bucket key"
+            raise Invalid("symbol", got, expected)
         if self.symbols is not None and self.buckets:
             raise Invalid("buckets", list(self.buckets), "none beside symbols, whose keys they are")
         texts = self.symbol_texts()
@@ -247,9 +249,24 @@ def canonical_symbol(text: bytes, field: str) -> str:
     try:
         symbol = parse_json(text)
     except Malformed as error:
-        expected = f"the symbol's JSON, parsed or as text ({error})"
-        raise Invalid(field, text[:1000].decode(errors="replace"), expected) from None
-    return _symbol_text(symbol if isinstance(symbol, dict) else None, field)
+        raise Invalid(field, *_no_symbol(text, str(error))) from None
+    if not isinstance(symbol, dict):
+        raise Invalid(field, symbol, _SYMBOL)
+    return _symbol_text(symbol, field)
+
+
+_SYMBOL = "a symbol: an object with nodes, arg_nodes and heads"
+
+
+def _no_symbol(text: bytes, fault: str) -> tuple[str, str, str]:
+    """Return what was got instead of a symbol, what is expected, and what to do."""
+    expected = "a symbol as MXNet saves it: the text of a net-symbol.json"
+    kind = kind_of_file(text[:MOST_LOOKED_AT])
+    if text.lstrip().startswith(b"{"):
+        return f"JSON that is not whole ({fault})", expected, "copy the file again"
+    if kind == PARAMS:
+        return kind, expected, "send it as params, and the symbol that lies beside it as symbol"
+    return kind, expected, ""
 
 
 def _symbol_text(symbol: Any, field: str) -> str:
@@ -258,7 +275,7 @@ def _symbol_text(symbol: Any, field: str) -> str:
     if isinstance(symbol, str):
         return canonical_symbol(symbol.encode(errors="replace"), field)
     if not isinstance(symbol, dict):
-        raise Invalid(field, symbol, "a symbol: an object with nodes, arg_nodes and heads")
+        raise Invalid(field, symbol, _SYMBOL)
     return canonical_json(symbol)
 
 

@@ -34,7 +34,9 @@ def find_model(target: str) -> tuple[str, int]:
 def _of_folder(folder: Path) -> tuple[str, int]:
     found = sorted(one[1] for path in folder.iterdir() if (one := _SYMBOL.fullmatch(path.name)))
     if not found:
-        raise ValueError(f"{folder} has no file like net-symbol.json")
+        inside = sorted(str(path) for path in folder.glob("*/*-symbol.json"))
+        instead = f"; name one of {', '.join(inside)}" if inside else ""
+        raise ValueError(f"{folder} has no file like net-symbol.json{instead}")
     if len(found) > 1:
         names = ", ".join(str(folder / f"{one}-symbol.json") for one in found)
         raise ValueError(f"{folder} has several models; name one of {names}")

@@ -12,6 +12,7 @@ from PIL import Image, UnidentifiedImageError
 
 from app.domain.transforms import ImageTransform
 from app.errors import Damaged, TooLarge
+from app.file_kinds import kind_of_file
 from core import image as mx_image
 from core.errors import MXNetError
 
@@ -67,11 +68,16 @@ def _check_pixels(encoded: bytes, field: str, most: int) -> None:
                 width, height = picture.size
     except Image.DecompressionBombError as error:
         raise TooLarge(f"{field}: {error}", got=None, limit=most, setting=_SETTING) from None
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
-        raise Damaged(field, str(error), "an image, for example a JPEG or PNG file") from None
+    except UnidentifiedImageError:
+        kind = kind_of_file(encoded)
+        got = f"{kind} that cannot be read" if kind.endswith("image") else kind
+        raise Damaged(field, got, _TAKEN) from None
+    except (OSError, SyntaxError, ValueError) as error:
+        raise Damaged(field, f"an image that cannot be read: {error}", _TAKEN) from None
     if width * height > most:
         what = f"{field}, in pixels"
         raise TooLarge(what, got=width * height, limit=most, setting=_SETTING)
 
 
 _SETTING = "MODSERVE_MAX_IMAGE_PIXELS"
+_TAKEN = "an image: JPEG, PNG, WebP, GIF, BMP or TIFF"

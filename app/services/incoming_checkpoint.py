@@ -91,7 +91,9 @@ class IncomingCheckpoint:
             raise Invalid(part or "part", file, expected)
         check_name(file, part)
         if not file.endswith(suffixes):
-            raise Invalid(part, file, f"a file whose name ends with {' or '.join(suffixes)}")
+            expected = f"a file whose name ends with {' or '.join(suffixes)}"
+            hint = f"send it by such a name; with curl -F '{part}=@FILE;filename=net{suffixes[0]}'"
+            raise Invalid(part, file, expected, hint)
         if part in self._parts or file in self.files:
             raise Invalid(part, file, "each part and each file once")
         left = self._max_bytes - sum(upload.size for upload in self.files.values())
@@ -152,19 +154,26 @@ class IncomingCheckpoint:
                 found[key[1]] = text
         return found
 
-    def tag(self, epoch: str | None = None) -> CheckpointTag:
+    def tag(self, epoch: str | None = None, default: int | None = None) -> CheckpointTag:
         """Return the tag: the epoch stated, else the one in the name of the parameters' file.
 
+        Args:
+            epoch: as a form states it.
+            default: where neither says one.
+
         Raises:
-            Invalid: the epoch is none, or neither says one.
+            Invalid: the epoch is none, or neither says one and there is no default.
         """
         if epoch is not None:
             return CheckpointTag.parse(epoch)
         name = self._parts.get("params", "")
         found = _EPOCH.fullmatch(name)
         if found is None:
+            if default is not None:
+                return CheckpointTag(default)
             expected = "an epoch, for the name is not like net-0010.params"
-            raise Invalid("epoch", f"file {name!r}", expected)
+            hint = "say it in the field epoch of the form, for example epoch=10"
+            raise Invalid("epoch", f"file {name!r}", expected, hint)
         return CheckpointTag(int(found[1]))
 
     def digests(self) -> dict[str, str]:

@@ -82,6 +82,8 @@ class Findings:
         """Raise Invalid, with a row for each, where the file lacks parameters."""
         if self.missing:
             hint = "name it in data_names, label_names or state_names if it is an input"
+            if self.extra:
+                hint += f"; the file has others, as {self.extra[0]}: is it of another net?"
             raise Invalid.from_errors(
                 FieldError(name, "no tensor", "all parameters of the symbol", hint)
                 for name in self.missing

@@ -21,7 +21,13 @@ from core.ndarray import NDArray
 from core.symbol import Symbol
 from core.types import DType, Shape, to_dtype
 
-__all__ = ["check_bind", "check_label_names", "check_names_of", "describe_inputs"]
+__all__ = [
+    "check_arguments",
+    "check_bind",
+    "check_label_names",
+    "check_names_of",
+    "describe_inputs",
+]
 
 _LARGEST_DIM = 2**31 - 1
 _LARGEST_RANK = 32
@@ -80,13 +86,18 @@ def check_label_names(symbol: Symbol, record: ModuleRecord) -> list[str]:
 def check_names_of(symbol: Symbol, record: ModuleRecord) -> None:
     """Raise Invalid for a data, state or fixed parameter's name that is no argument."""
     arguments = symbol.list_arguments()
-    inputs = [name for name in arguments if not name.endswith(_PARAMETERS)]
     for field in ("data_names", "state_names", "fixed_param_names"):
-        for name in getattr(record, field):
-            if name not in arguments:
-                there = ", ".join(arguments if field == "fixed_param_names" else inputs)
-                near = did_you_mean(name, arguments)
-                raise Invalid(field, name, f"arguments of the symbol: {there}{near}")
+        check_arguments(field, getattr(record, field), arguments)
+
+
+def check_arguments(field: str, names: Sequence[str], arguments: Sequence[str]) -> None:
+    """Raise Invalid for a name that is none of a symbol's arguments."""
+    inputs = [name for name in arguments if not name.endswith(_PARAMETERS)]
+    for name in names:
+        if name not in arguments:
+            there = ", ".join(arguments if field == "fixed_param_names" else inputs)
+            near = did_you_mean(name, arguments)
+            raise Invalid(field, name, f"arguments of the symbol: {there}{near}")
 
 
 def check_bind(module: Bindable, spec: BindSpec, values: Mapping[str, NDArray]) -> None:

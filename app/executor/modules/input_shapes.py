@@ -146,19 +146,35 @@ def guess_shapes(
     searched = _Search(symbol, known, data, unknown, [name for name in labels if name not in given])
     readers = _first_readers(symbol)
     batch = next((given[name][0] for name in data if given.get(name)), 1)
-    for sizes in (_usual, _others, _rectangles):
-        each = [
-            [one.of_batch(batch) for one in _candidates(readers.get(name), params, sizes)]
+    each: dict[str, list[_Candidate]] = {}
+    for combined, sizes in itertools.product((_likeliest, _all), (_usual, _others, _rectangles)):
+        each = {
+            name: [one.of_batch(batch) for one in _candidates(readers.get(name), params, sizes)]
             for name in unknown
-        ]
-        for chosen in itertools.islice(itertools.product(*each), _MOST_TRIALS):
+        }
+        for chosen in itertools.islice(combined(each), _MOST_TRIALS):
             found = searched.try_shapes(dict(zip(unknown, chosen, strict=True)))
             if found is not None:
                 return _completed(searched, found, given)
-    told = [name for name in unknown if any(one.shape for one in each[unknown.index(name)])]
+    told = [name for name in unknown if any(one.shape for one in each[name])]
     return ShapeGuess(
         shapes=given, open=tuple(name for name in unknown if name not in told) or tuple(unknown)
     )
+
+
+def _likeliest(each: Mapping[str, Sequence[_Candidate]]) -> Iterator[tuple[_Candidate, ...]]:
+    """Yield what the input of most candidates may be, an image as a rule, beside the others' first.
+
+    Nine inputs would have more combinations than can be tried before all sizes of an image are.
+    """
+    longest = max(each, key=lambda name: len(each[name]), default=None)
+    return itertools.product(
+        *(found if name == longest else found[:1] for name, found in each.items())
+    )
+
+
+def _all(each: Mapping[str, Sequence[_Candidate]]) -> Iterator[tuple[_Candidate, ...]]:
+    return itertools.product(*each.values()) if len(each) > 1 else iter(())
 
 
 def output_shapes(symbol: Symbol, known: Mapping[str, Shape]) -> dict[str, list[int]]:

@@ -13,8 +13,10 @@ from app.domain.codec import canonical_json
 from app.errors import Damaged
 from app.executor.background import Waits, awaited, in_background
 from app.executor.faults import client_fault
+from app.executor.modules.bind_checks import check_arguments
 from app.executor.modules.input_shapes import ShapeGuess, guess_shapes, output_shapes
 from app.executor.modules.variable_roles import GivenNames, Roles, declare_states, find_roles
+from app.file_kinds import MOST_LOOKED_AT, PARAMS, kind_of_file
 from app.link.calls import InspectModel
 from core.checkpoint import load_params_file
 from core.errors import MXNetError
@@ -80,6 +82,7 @@ def _inspect(call: InspectModel) -> Mapping[str, Any]:
     arrays = None if call.params is None else _read(call.params)
     stored = None if arrays is None else {name: one.shape for name, one in arrays.items()}
     given = GivenNames(data=call.data_names, labels=call.label_names, states=call.state_names)
+    _check_given(symbol, call)
     shapes = {name: tuple(shape) for name, shape in call.shapes.items()}
     found = examine(symbol, stored, given, shapes)
     roles, guess = found.roles, found.guess
@@ -101,13 +104,28 @@ def _inspect(call: InspectModel) -> Mapping[str, Any]:
     }
 
 
+def _check_given(symbol: Symbol, call: InspectModel) -> None:
+    arguments = symbol.list_arguments()
+    for field in ("data_names", "state_names"):  # labels may be named that a net does not read
+        check_arguments(field, getattr(call, field) or (), arguments)
+
+
 def _read(path: str) -> dict[str, NDArray]:
     try:
         arguments, auxiliary = load_params_file(path)
     except (MXNetError, ValueError) as error:
         text = str(error).removeprefix(f"{path}: ")
-        raise Damaged("params", text, "a file of parameters as MXNet saves them") from None
+        raise _not_params(path, text) from None
     return {**arguments, **auxiliary}
+
+
+def _not_params(path: str, fault: str) -> Damaged:
+    with open(path, "rb") as file:
+        kind = kind_of_file(file.read(MOST_LOOKED_AT))
+    expected = "a file of parameters as MXNet saves them: net-0010.params"
+    if kind == PARAMS:
+        return Damaged("params", f"a file that is not whole ({fault})", expected, "copy it again")
+    return Damaged("params", kind, expected)
 
 
 def _is_finite(array: NDArray) -> bool:

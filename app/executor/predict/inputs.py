@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from app.errors import Invalid
+from app.executor.modules.variable_roles import is_label
 from app.link.protocols import Arrays
 from app.quoting import did_you_mean
 from core.types import DType, Shape, to_dtype
@@ -27,7 +29,7 @@ def check_names(tensors: Mapping[str, object], names: Sequence[str], may_miss: b
         if name not in names:
             near = did_you_mean(name, names)
             expected = f"one of {', '.join(names)}{near}" if names else "none"
-            raise Invalid(name, "a tensor of this name", expected)
+            raise Invalid(name, "a tensor of this name", expected, _hint_for(name, near))
     for name in names:
         if name not in tensors and not may_miss:
             raise Invalid(name, "no tensor", f"tensors {', '.join(names)}")
@@ -51,7 +53,25 @@ def check_shape(name: str, got: Shape, expected: Shape, batch_axis: int) -> None
     if not same_rank or any(
         a != b for axis, (a, b) in enumerate(zip(got, expected, strict=True)) if axis != batch_axis
     ):
-        raise Invalid(name, f"shape {got}", f"shape {batch_shape(expected, batch_axis)}")
+        wanted = f"shape {batch_shape(expected, batch_axis)}"
+        raise Invalid(name, f"shape {got}", wanted, _way_to(got, expected, batch_axis))
+
+
+def _hint_for(name: str, near: str) -> str:
+    """Return what to do with a tensor that nobody asked for."""
+    if near:
+        return ""
+    if is_label(name):
+        return "leave it out; labels are for training"
+    return "leave it out, or make a module that has it among its data_names"
+
+
+def _way_to(got: Shape, expected: Shape, batch_axis: int) -> str:
+    """Return what to do with examples of another shape."""
+    example = [dim for axis, dim in enumerate(expected) if axis != batch_axis]
+    if len(got) > 1 and math.prod(got[1:]) == math.prod(example):
+        return f"reshape each example to {example}"
+    return "send examples of that shape, or bind the module with yours by POST …/bind"
 
 
 def batch_shape(shape: Shape, batch_axis: int) -> str:

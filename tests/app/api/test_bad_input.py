@@ -427,8 +427,16 @@ async def test_what_the_executor_refuses_has_got_and_expected(bound: httpx.Async
         "field": "data",
         "got": "shape (1, 1)",
         "expected": "shape (n, 5)",
-        "hint": "",
+        "hint": "send examples of that shape, or bind the module with yours by POST …/bind",
     }
+    for inputs, hint in (
+        ({"data": [[[1], [2], [3], [4], [5]]]}, "reshape each example to [5]"),
+        ({**GOOD["inputs"], "softmax_label": [1]}, "leave it out; labels are for training"),
+        ({**GOOD["inputs"], "state": [1]}, "among its data_names"),
+    ):
+        response = await bound.post("/v1/modules/net/predict", json={"inputs": inputs})
+        (row,) = (await refused(response, 422, "invalid"))["errors"]
+        assert hint in row["hint"]
     await still_works(bound)
 
 

@@ -147,7 +147,6 @@ async def test_what_is_refused_leaves_nothing(api: httpx.AsyncClient, data_dir: 
         (files(params=("..%2fmy-0010.params/..", PARAMS)), "params"),
         (files(params=("/etc/my-0010.params", PARAMS)), "params"),
         (files(params=("my-0010.bin", PARAMS)), "params"),
-        (files(params=("my.params", PARAMS)), "epoch"),
         (files(symbol=("my-symbol.json", b"{")), "symbol"),
         (files(symbol=("my-symbol.json", b"[]")), "symbol"),
         (files(symbol=None), "symbol"),
@@ -162,6 +161,70 @@ async def test_files_that_do_not_fit(api: httpx.AsyncClient, given: Any, field: 
     refused = await upload(api, 422, given)
     assert refused["errors"][0]["field"] == field
     assert (await api.get("/v1/modules")).json()["items"] == []
+
+
+async def test_a_file_whose_name_says_no_epoch_is_taken_for_the_first(
+    api: httpx.AsyncClient,
+) -> None:
+    assert (await upload(api, 201, files(params=("my.params", PARAMS))))["checkpoint"] == "0"
+
+
+async def fault(api: httpx.AsyncClient, given: Any, **fields: Any) -> dict[str, str]:
+    """Return the only row of what is wrong with files."""
+    (row,) = (await upload(api, 422, given, **fields))["errors"]
+    return dict(row)
+
+
+@pytest.mark.parametrize(
+    ("sent", "kind"),
+    [
+        (b"", "an empty file"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(99), "a PNG image"),
+        (b"PK\x03\x04" + bytes(99), "a zip archive"),
+        (b"<!DOCTYPE html><title>404", "a page of HTML"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0", "a pointer of Git LFS"),
+        (b"name,age", "text that begins 'name,age'"),
+        (bytes(range(128, 199)), "a file of another kind"),
+    ],
+)
+async def test_files_of_another_kind_are_told_by_it(
+    api: httpx.AsyncClient, sent: bytes, kind: str
+) -> None:
+    symbol = await fault(api, files(symbol=("my-symbol.json", sent)))
+    assert symbol["got"].startswith(kind)
+    assert "net-symbol.json" in symbol["expected"]
+    params = await fault(api, files(params=("my-0001.params", sent)))
+    assert params["got"].startswith(kind)
+    assert "net-0010.params" in params["expected"]
+
+
+async def test_files_that_were_cut_off_or_exchanged(api: httpx.AsyncClient) -> None:
+    cut = await fault(api, files(params=("my-0001.params", PARAMS[:-3])))
+    assert (cut["got"][:24], cut["hint"]) == ("a file that is not whole", "copy it again")
+    cut = await fault(api, files(symbol=("my-symbol.json", SYMBOL[:-3])))
+    assert (cut["got"][:22], cut["hint"]) == ("JSON that is not whole", "copy the file again")
+    exchanged = files(symbol=("my-symbol.json", PARAMS), params=("my-0001.params", SYMBOL))
+    assert "send it as params" in (await fault(api, exchanged))["hint"]
+
+
+async def test_a_name_that_is_no_argument(api: httpx.AsyncClient) -> None:
+    row = await fault(api, files(), data_names="dtaa")
+    assert (row["field"], row["got"]) == ("data_names", "dtaa")
+    assert "did you mean 'data'" in row["expected"]
+
+
+async def test_parameters_of_another_net(api: httpx.AsyncClient) -> None:
+    other = write_params({"conv9_weight": np.ones(2, np.float32)}, {})
+    refused = await upload(api, 422, files(params=("my-0001.params", other)))
+    assert "conv9_weight: is it of another net?" in refused["errors"][0]["hint"]
+
+
+async def test_a_body_that_is_no_module_names_both_forms(api: httpx.AsyncClient) -> None:
+    head = {"content-type": "application/zip"}
+    refused = await api.post("/v1/modules", content=b"PK", headers=head)
+    assert refused.status_code == 415
+    assert "'application/zip' is not read here" in refused.json()["detail"]
+    assert "multipart/form-data" in refused.json()["detail"]
 
 
 async def test_fields_that_do_not_fit(api: httpx.AsyncClient) -> None:

@@ -161,12 +161,12 @@ def test_boxes_are_drawn_over_an_image(
     desk.client.bind("eye", [{"name": "data", "shape": [1, 3, SIDE, SIDE]}])
     page = desk.open("eye")
     page.get_by_label("Numbers", exact=True).select_option("0 to 1")
-    page.get_by_role("button", name="Set it").click()
     photo = tmp_path / "photo.png"
     photo.write_bytes(picture(320, 200))
-    with page.expect_file_chooser() as chooser:
+    with page.expect_file_chooser() as chooser:  # which sets what was chosen above
         page.get_by_role("button", name="Choose a file").click()
     chooser.value.set_files(photo)
+    expect(page.get_by_role("button", name="How it becomes numbers")).to_be_visible()
     assert desk.client.module("eye")["transforms"]["data"]["std"] == [255.0]
     outputs = desk.predict()
     assert outputs["boxes_output"]["shape"][2] == 6

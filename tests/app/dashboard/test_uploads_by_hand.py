@@ -183,6 +183,27 @@ def test_dropped_files_whose_roles_are_said_by_hand(
     assert client.module("net")["data_names"] == ["data", "l0_init_h", "l0_init_c"]
 
 
+def test_models_of_the_same_name_in_folders_of_their_own(
+    page: Page, client: Client, old_files: Path, tmp_path: Path
+) -> None:
+    for folder, epoch in (("eyes", 10), ("ears", 2)):
+        (tmp_path / folder).mkdir()
+        for old, new in (("symbol.json", "symbol.json"), (f"{epoch:04d}.params",) * 2):
+            shutil.copy(old_files / f"digits-{old}", tmp_path / folder / f"model-{new}")
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose a folder").click()
+    chooser.value.set_files(tmp_path)
+    models = page.get_by_role("combobox", name="Model")
+    expect(models.get_by_role("option")).to_have_text(
+        [re.compile(f"{one}/model-symbol.json") for one in ("ears", "eyes")]
+    )
+    models.select_option(index=1)
+    expect(page.get_by_label("Name")).to_have_value("eyes")
+    expect(page.get_by_role("cell", name="model-0010.params")).to_be_visible()
+    upload(page)
+    assert client.module("eyes")["checkpoint"] == "10"
+
+
 def test_all_that_is_open_has_a_field(page: Page, client: Client, tmp_path: Path) -> None:
     x = mx.sym.FullyConnected(mx.sym.Variable("left"), num_hidden=2, name="fc")
     x = mx.sym.broadcast_add(x, mx.sym.Variable("right"))

@@ -50,12 +50,14 @@ def test_a_model_is_named_by_a_file_a_prefix_or_a_folder(tmp_path: Path, named: 
     ("files", "said"),
     [
         ([], "has no file like net-symbol.json"),
+        (["eyes/net-symbol.json"], "eyes/net-symbol.json"),
         (["a-symbol.json", "b-symbol.json"], "several models; name one of"),
         (["a-symbol.json"], "a-0001.params"),
     ],
 )
 def test_what_names_no_model(tmp_path: Path, files: list[str], said: str) -> None:
     for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("{}")
     result = CliRunner().invoke(app, ["doctor", str(tmp_path)])
     assert (result.exit_code, said in result.output) == (2, True)

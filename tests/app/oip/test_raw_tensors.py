@@ -143,7 +143,7 @@ def test_numbers_are_taken_as_before(models: Client) -> None:
         ("words", body(["a"] * 257, [257]), "257 examples"),
         ("words", body([" "], [1]), "no token"),
         ("eye", body(["?"], [1]), "inputs[0].data[0]"),
-        ("eye", body(["AAAA"], [1]), "data: got cannot identify image"),
+        ("eye", body(["AAAA"], [1]), "data: got a file of another kind"),
         ("eye", body([base64.b64encode(bomb(9000)).decode()], [1]), "MAX_IMAGE_PIXELS"),
     ],
 )

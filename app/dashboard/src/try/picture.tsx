@@ -27,12 +27,21 @@ interface Props {
 export function Picture({ module, input, given, onGive, onChange }: Props) {
   const isOpen = useSignal(input.transform === null);
   const fault = useSignal("");
-  useEffect(() => onGive(nothing("choose an image")), [input.name]);
-  const take = ([file]: File[]): void => {
+  const hasImage = given.kind === "file" && given.file.type.startsWith("image/");
+  useEffect(() => {
+    if (!hasImage) onGive(nothing("choose an image"));
+  }, [input.name]);
+  const take = ([file]: File[]): boolean => {
     fault.value = file && !file.type.startsWith("image/") ? `${file.name} is no image.` : "";
     if (file && !fault.value) onGive({ kind: "file", file });
+    return !fault.value;
   };
-  if (isOpen.value) return <Transform module={module} input={input} onDone={async () => { await onChange(); isOpen.value = false; }} />;
+  const isNew = input.transform === null;
+  const done = async (): Promise<void> => {
+    await onChange();
+    isOpen.value = false;
+  };
+  if (isOpen.value) return <Transform module={module} input={input} onDone={done} onFiles={isNew ? take : null} fault={fault.value} />;
   return (
     <div class="stack tight">
       <DropZone says="Drop an image here." onFiles={take} isOfOne />
@@ -43,8 +52,17 @@ export function Picture({ module, input, given, onGive, onChange }: Props) {
   );
 }
 
+interface TransformProps {
+  module: string;
+  input: Input;
+  onDone: () => Promise<void>;
+  /** Takes an image, after which what is shown is set; null where it is only set. */
+  onFiles: ((files: File[]) => boolean) | null;
+  fault: string;
+}
+
 /** Says once, for all who send images, how one becomes this input. */
-function Transform({ module, input, onDone }: { module: string; input: Input; onDone: () => Promise<void> }) {
+function Transform({ module, input, onDone, onFiles, fault: ofFile }: TransformProps) {
   const isLast = input.sizes.length === 3 && (input.sizes[2] ?? 9) <= 3;
   const [channels, height, width] = isLast ? [input.sizes[2], ...input.sizes] : input.sizes;
   const color = useSignal(channels === 1 ? "gray" : "rgb");
@@ -71,7 +89,8 @@ function Transform({ module, input, onDone }: { module: string; input: Input; on
         <Choose label="Numbers" value={numbers.value} options={plain(Object.keys(NUMBERS))} onChoose={(one) => (numbers.value = one)} />
         {height && width ? <Choose label={`Made ${height} by ${width} by`} value={fit.value} options={[["size", "squeezing"], ["crop", "cutting out the middle"]]} onChoose={(one) => (fit.value = one)} /> : null}
       </div>
-      <Wrong faults={fault.value ? [fault.value] : []} />
+      {onFiles && mayTrain.value && <DropZone says="Drop an image here: it is taken as said above." onFiles={(files) => void (onFiles(files) && set())} isOfOne />}
+      <Wrong faults={[ofFile, fault.value].filter(Boolean)} />
       <div><button type="button" class="primary" disabled={!mayTrain.value} onClick={() => void set()}>Set it</button></div>
       {!mayTrain.value && <p class="quiet">This needs a key of scope train.</p>}
     </div>

@@ -3,6 +3,8 @@
 export interface Model {
   /** What it may be called. */
   name: string;
+  /** Where it lies within the folder that was chosen. */
+  folder: string;
   symbol: File | null;
   /** By epoch, the newest first. */
   params: File[];
@@ -21,6 +23,8 @@ export interface Sorted {
 const MOST_FILES = 10_000;
 const MOST_DEPTH = 8;
 const LOOKED_AT = 4096;
+/** Folders of files that were dropped, of which a browser does not say it. */
+const DROPPED_IN = new WeakMap<File, string>();
 const NUMBERED = /^(.*)-(\d{4,})\.(params|states)$/;
 
 /** Return all files that were dropped, those within folders, too. */
@@ -42,6 +46,7 @@ async function walk(entry: FileSystemEntry, found: File[], depth: number): Promi
   if (found.length >= MOST_FILES || depth > MOST_DEPTH) return;
   if (entry.isFile) {
     const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
+    DROPPED_IN.set(file, parent(entry.fullPath));
     found.push(file);
     return;
   }
@@ -58,22 +63,51 @@ export async function sorted(files: readonly File[]): Promise<Sorted> {
   const models: Model[] = [];
   const left: File[] = [];
   for (const file of files) {
-    if (/\.(mar|model)$/.test(file.name)) models.push(modelOf(stem(file.name), { archive: file }));
-    else if (await isSymbol(file)) models.push(modelOf(file.name.replace(/(-symbol)?\.json$/, ""), { symbol: file }));
+    if (/\.(mar|model)$/.test(file.name)) models.push(modelOf(file, { archive: file }));
+    else if (await isSymbol(file)) models.push(modelOf(file, { symbol: file }));
     else left.push(file);
   }
-  const ofSymbols = models.filter((one) => one.symbol);
+  models.sort((a, b) => placeOf(a).localeCompare(placeOf(b), "en", { numeric: true }));
   const others: File[] = [];
   for (const file of left) {
-    const prefix = NUMBERED.exec(file.name)?.[1] ?? stem(file.name);
-    const of = ofSymbols.find((one) => one.name === prefix) ?? (ofSymbols.length === 1 ? ofSymbols[0] : undefined);
+    const of = ownerOf(file, models.filter((one) => one.symbol));
     if (/\.params$/.test(file.name) && of) of.params.push(file);
     else if (/\.states$/.test(file.name) && of) of.states.push(file);
     else if (/^(synset|labels|classes)\.txt$/.test(file.name) && of) of.labels = file;
     else others.push(file);
   }
+  nameApart(models);
   for (const one of models) one.params.sort((a, b) => b.name.localeCompare(a.name, "en", { numeric: true }));
   return { models, others };
+}
+
+/** Return the model that a file is of: of those in its folder, if there are any. */
+function ownerOf(file: File, models: readonly Model[]): Model | undefined {
+  const prefix = nameOf(NUMBERED.exec(file.name)?.[1] ?? stem(file.name));
+  const beside = models.filter((one) => one.folder === folderOf(file));
+  const near = beside.length > 0 ? beside : models;
+  return near.find((one) => one.name === prefix) ?? (near.length === 1 ? near[0] : undefined);
+}
+
+/** Call models by their folders where the names of their files do not tell them apart. */
+function nameApart(models: readonly Model[]): void {
+  const isAlone = (model: Model): boolean => models.every((one) => one === model || one.name !== model.name);
+  for (const one of models.filter((each) => !isAlone(each))) {
+    one.name = nameOf(one.folder.slice(one.folder.lastIndexOf("/") + 1) || one.name);
+  }
+}
+
+/** Where the file lies that says what a model is, as somebody chooses it. */
+export function placeOf({ folder, symbol, archive }: Model): string {
+  return [folder, (symbol ?? archive)?.name].filter(Boolean).join("/");
+}
+
+function folderOf(file: File): string {
+  return DROPPED_IN.get(file) ?? parent(file.webkitRelativePath);
+}
+
+function parent(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf("/"))).replace(/^\//, "");
 }
 
 /** Return the states that were saved with parameters, by their names. */
@@ -86,8 +120,9 @@ export function saysEpoch(params: File): boolean {
   return NUMBERED.test(params.name);
 }
 
-function modelOf(name: string, parts: Partial<Model>): Model {
-  return { name: nameOf(name), symbol: null, params: [], states: [], archive: null, labels: null, ...parts };
+function modelOf(file: File, parts: Partial<Model>): Model {
+  const name = nameOf(stem(file.name).replace(/-symbol$/, ""));
+  return { name, folder: folderOf(file), symbol: null, params: [], states: [], archive: null, labels: null, ...parts };
 }
 
 /** Return a name that the server takes. */

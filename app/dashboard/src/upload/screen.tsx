@@ -10,7 +10,7 @@ import { Choose, Fill, Wrong } from "../parts/field";
 import { Meter } from "../parts/meter";
 import { go, link } from "../router";
 import { DropZone } from "./drop";
-import { type Model, sorted, type Sorted, statesOf } from "./files";
+import { type Model, placeOf, sorted, type Sorted, statesOf } from "./files";
 import { type Choice, send } from "./sending";
 
 const SAYS = "Drop the files of a model here, or a whole folder: prefix-symbol.json with prefix-0001.params, or an archive (.mar).";
@@ -38,7 +38,7 @@ export function UploadScreen() {
           <DropZone says={SAYS} onFiles={take} />
           {found && found.models.length === 0 && <p class="bad" role="alert">There is no model among {plural(found.others.length, "file")}: a model has a prefix-symbol.json, or is a .mar archive.</p>}
           {found && found.models.length > 1 && (
-            <Choose label="Model" hint={`${plural(found.models.length, "model")} were found; they are uploaded one at a time.`} value={chosen.value} options={found.models.map((one, at) => [at, (one.symbol ?? one.archive)?.name ?? ""])} onChoose={(at) => (chosen.value = Number(at))} />
+            <Choose label="Model" hint={`${plural(found.models.length, "model")} were found; they are uploaded one at a time.`} value={chosen.value} options={found.models.map((one, at) => [at, placeOf(one)])} onChoose={(at) => (chosen.value = Number(at))} />
           )}
         </div>
       </section>

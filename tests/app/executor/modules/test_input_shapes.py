@@ -45,6 +45,16 @@ def test_rectangles() -> None:
     assert guess(image(80), data=(2, 3, 80, 32)).shapes == {"data": (1, 3, 80, 32)}
 
 
+def test_all_sizes_of_an_image_are_tried_beside_many_other_inputs() -> None:
+    x = mx.sym.FullyConnected(image(80), num_hidden=4, name="last")
+    states = [f"l{layer}_init_h" for layer in range(6)]
+    for name in states:
+        x = x + mx.sym.FullyConnected(mx.sym.Variable(name), num_hidden=4, name=f"{name}_to")
+    shapes = {"data": (2, 3, 80, 32), **dict.fromkeys(states, (2, 9))}
+    found = guess(x, **shapes)
+    assert found.shapes == {"data": (1, 3, 80, 32), **dict.fromkeys(states, (1, 9))}
+
+
 @pytest.mark.parametrize(
     ("swapped", "shape", "layouts"),
     [(True, (1, 10, 7), {}), (False, (10, 1, 7), {"data": "TNC"})],

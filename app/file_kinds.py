@@ -1,0 +1,44 @@
+"""What a file is by its first bytes, for messages to those who sent another one than was meant."""
+
+from __future__ import annotations
+
+from app.quoting import brief
+
+__all__ = ["MOST_LOOKED_AT", "PARAMS", "kind_of_file"]
+
+MOST_LOOKED_AT = 64
+"""Bytes that tell."""
+
+PARAMS = "a file of MXNet parameters (.params)"
+
+_KINDS = (
+    (b"\x89PNG\r\n", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"PK\x03\x04", "a zip archive (.zip, .npz, .mar)"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"\x89HDF", "an HDF5 file"),
+    (b"\x93NUMPY", "a NumPy array (.npy)"),
+    (b"%PDF", "a PDF file"),
+    (b"\x80\x02", "a Python pickle"),
+    (b"\x80\x03", "a Python pickle"),
+    (b"\x80\x04", "a Python pickle"),
+    (b"\x80\x05", "a Python pickle"),
+    (b"\x12\x01\x00\x00\x00\x00\x00\x00", PARAMS),
+    (b"version https://git-lfs", "a pointer of Git LFS; 'git lfs pull' fetches the file itself"),
+)
+
+
+def kind_of_file(beginning: bytes) -> str:
+    """Return what a file is, as a message says it: ``a PNG image``, ``text that begins '…'``."""
+    if not beginning:
+        return "an empty file"
+    for magic, kind in _KINDS:
+        if beginning.startswith(magic):
+            return kind
+    text = beginning[:MOST_LOOKED_AT].decode(errors="ignore").strip()
+    if text[:1] == "<":
+        return "a page of HTML or XML, as of a download that failed"
+    if not text or not all(one.isprintable() or one.isspace() for one in text):
+        return "a file of another kind"
+    return f"text that begins {brief(text[:30])}"
