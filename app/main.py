@@ -213,7 +213,9 @@ async def _open_services(settings: Settings, stack: AsyncExitStack) -> Services:
     access = ModuleAccess(modules, checkpoints, executors, restoration)
     version_files = VersionFiles(checkpoints)
     instances = Instances(access, version_files, executors, restores)
-    commands = ModuleCommands(modules, checkpoints, executors, restoration, access)
+    commands = ModuleCommands(
+        *(modules, checkpoints, executors, restoration, access), settings.max_graph_nodes
+    )
     queue = JobQueue(
         storage.store,
         bells,

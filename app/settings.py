@@ -92,6 +92,8 @@ class Settings(BaseSettings):
     """Followers of events at a time."""
     max_predictions: int = Field(default=512, ge=1)
     """Predictions of one module under way at a time; more are refused with 503."""
+    max_graph_nodes: int = Field(default=100_000, ge=1)
+    """Nodes of all symbols of a module that is made, together."""
     max_unsent_bytes: int = Field(default=1024 * _MIB, ge=_MIB)
     """Answers in memory that clients have not taken; over it, those who take nothing are left."""
     max_dataset_bytes: int = Field(default=16 * 1024 * _MIB, ge=1024)

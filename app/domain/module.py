@@ -44,6 +44,7 @@ __all__ = [
     "Stage",
     "described_input",
     "require",
+    "symbol_field",
 ]
 
 GradReq = Literal["write", "add", "null"]
@@ -55,6 +56,11 @@ Dim: TypeAlias = Annotated[
 
 SINGLE = canonical_json(None)
 """The bucket key under which a module that has no buckets keeps its only symbol."""
+
+
+def symbol_field(key: str) -> str:
+    """Return what the symbol of a bucket key is called in a request."""
+    return "symbol" if key == SINGLE else f"symbols[{key}]"
 
 
 class ModuleKind(StrEnum):

@@ -14,7 +14,7 @@ import numpy as np
 
 from app.domain.codec import from_plain, to_plain
 from app.domain.job_params import parse_job_params
-from app.domain.module import BucketShapes
+from app.domain.module import BucketShapes, symbol_field
 from app.errors import AlreadyExists, HostError, Invalid, OutOfMemory
 from app.executor.background import Waits, awaited, in_background
 from app.executor.faults import as_refusals
@@ -28,6 +28,7 @@ from app.executor.modules.engine_optimizer import (
     states_of,
 )
 from app.executor.modules.graph_description import bucket_of, describe_graph
+from app.executor.modules.graph_limits import check_symbols
 from app.executor.modules.hosted_module import HostedModule, parse_context
 from app.executor.modules.inspection import inspect_model
 from app.executor.modules.memory_limits import available_bytes, default_budget
@@ -177,6 +178,16 @@ class ModuleHost:
         """Return what ``prepare`` would, where one like it was prepared and holds still."""
         return self._batching.known(call)
 
+    def plan(self, call: IncomingCall) -> Computation | None:
+        """Return what makes a large graph's plan beside the device's thread; None where none is
+        needed."""
+        with self._on_device():
+            found = self._batching.plan(call)
+        if found is None:
+            return None
+        computation = self._alone(*found)
+        return dataclasses.replace(computation, run=partial(self._steps, computation))
+
     def prepare(self, call: IncomingCall) -> Prepared:
         """Return a prediction ready to be computed with others; raise HostError."""
         with self._on_device():
@@ -236,6 +247,8 @@ class ModuleHost:
             raise AlreadyExists("module", call.record.name)
 
         def make() -> Waits[Mapping[str, Any]]:
+            symbols = {symbol_field(key): text for key, text in call.record.symbols.items()}
+            yield from awaited(in_background(check_symbols, symbols, call.max_nodes))
             module = yield from awaited(in_background(HostedModule, call.record))
             self._residents.add(module)
             return describe_module(module)

@@ -29,11 +29,13 @@ class LargeCall:
     Attributes:
         call: the call.
         is_exclusive: other calls on its module wait for its end.
+        is_plan: it makes what the call is then computed by, and answers nothing.
     """
 
-    def __init__(self, call: IncomingCall) -> None:
+    def __init__(self, call: IncomingCall, *, is_plan: bool = False) -> None:
         """Take up a call that nothing was done of yet."""
         self.call = call
+        self.is_plan = is_plan
         self.is_exclusive = False
         self._steps: Waits[Any] | None = None
         self._buffers: Buffers | None = None
@@ -69,7 +71,7 @@ class LargeCall:
         self._steps = computation.run(tensors)
 
     def advance(self, host: Host, channel: Channel) -> bool:
-        """Do its next piece; return True when it is answered.
+        """Do its next piece; return True when it is answered, or its plan is made.
 
         Raises:
             HostError: it is refused.
@@ -87,6 +89,8 @@ class LargeCall:
         try:
             self._awaited = next(self._steps)
         except StopIteration as end:
+            if self.is_plan:
+                return True
             self._note_computed(began_ns)
             channel.reply(self.call, end.value, self._buffers or {})
             self._buffers = None

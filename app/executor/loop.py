@@ -167,13 +167,14 @@ class DeviceLoop:
             heapq.heappush(self._waiting, _Waiting(priority, call.id, call))
 
     def _drop(self, ids: frozenset[int]) -> None:
-        given_up = [large.call for large in self._large if large.call.id in ids]
+        # A plan that is being made is made to its end: the next call would make it again.
+        dropped = [one for one in self._large if one.call.id in ids and not one.is_plan]
+        given_up = [large.call for large in dropped]
         given_up += [call for call in self._put_off if call.id in ids]
         self._put_off = [call for call in self._put_off if call.id not in ids]
-        for large in list(self._large):
-            if large.call.id in ids:
-                self._large.remove(large)
-                self._close(large)
+        for large in dropped:
+            self._large.remove(large)
+            self._close(large)
         given_up += self._predictions.drop(ids)
         for queue in (self._turn, self._waiting):
             given_up += [one.call for one in queue if one.id in ids]
@@ -234,13 +235,22 @@ class DeviceLoop:
     # -- predictions --------------------------------------------------------------------------
 
     def _prepare(self, call: IncomingCall) -> Prepared | None:
-        """Return a prediction for a batch; None for one that waits, is refused, or is large."""
+        """Return a prediction for a batch; None for one that waits, is refused, or is large.
+
+        One whose plan takes long to be made waits for it beside the device's thread.
+        """
         if self._has_to_wait(call):
             self._put_off.append(call)
             return None
         prepared = self._host.known(call)
         if prepared is None:
             with self._refusing(call):
+                plan = self._host.plan(call)
+                if plan is not None:
+                    large = LargeCall(call, is_plan=True)
+                    large.begin(plan, self._channel)
+                    self._large.append(large)
+                    return None
                 prepared = self._host.prepare(call)
         if prepared is not None and prepared.rows > prepared.most_rows:
             self._large.append(LargeCall(call))
@@ -296,6 +306,8 @@ class DeviceLoop:
             finally:
                 if is_over:
                     self._close(large)
+            if is_over and large.is_plan:
+                self._predictions.add(large.call)
         if not is_over:
             self._large.append(large)
 

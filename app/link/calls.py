@@ -105,9 +105,14 @@ class CreateModule(Strict):
 
     ``already_exists`` when it is held. Stages after created are brought about by the calls for
     them, not by the record.
+
+    Attributes:
+        record: the module.
+        max_nodes: of all its symbols together; None for any number.
     """
 
     record: ModuleRecord
+    max_nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +152,7 @@ class InspectModel(Strict):
         shapes: of inputs, where they are known.
         data_names, label_names, state_names: where they were said.
         field: where the symbol is in the request, for errors.
+        max_nodes: of the symbol; None for any number.
     """
 
     symbol: str
@@ -156,6 +162,7 @@ class InspectModel(Strict):
     label_names: tuple[str, ...] | None = None
     state_names: tuple[str, ...] | None = None
     field: str = "symbol"
+    max_nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

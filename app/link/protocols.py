@@ -59,6 +59,7 @@ class IncomingCall:
         target: of a prediction, what it has in common with others that are alike.
         slot: where its tensors lie, and where those of the answer go if they fit; -1 for no slot.
         infer_us: microseconds that its answer was computed for, where that is done in pieces.
+        was_planned: what it is computed by was made before, and is not to be waited for again.
     """
 
     id: int
@@ -71,6 +72,7 @@ class IncomingCall:
     target: Target | None = None
     slot: int = -1
     infer_us: int = 0
+    was_planned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +204,13 @@ class Host(Protocol):
 
     def known(self, call: IncomingCall) -> Prepared | None:
         """Return what ``prepare`` would, where one like it was prepared and holds still."""
+        ...
+
+    def plan(self, call: IncomingCall) -> Computation | None:
+        """Return what makes that which a prediction is computed by, where that takes long.
+
+        None where it is there, or is made at once.
+        """
         ...
 
     def prepare(self, call: IncomingCall) -> Prepared:

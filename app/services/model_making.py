@@ -56,6 +56,7 @@ class ModelMaker:
             shapes=given,
             label_names=declaration.label_names,
             state_names=tuple(one.state for one in declaration.states) or None,
+            max_nodes=self._commands.max_nodes,
         )
         found = await inspect(self._executors.get(executor), call)
         found.check_missing()

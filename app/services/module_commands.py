@@ -16,13 +16,13 @@ from app.domain.checkpoint import CheckpointManifest, CheckpointTag
 from app.domain.codec import from_plain
 from app.domain.job_params import names_parts
 from app.domain.module import (
-    SINGLE,
     BindSpec,
     BucketShapes,
     InitSpec,
     ModuleKind,
     ModuleRecord,
     OptimizerSpec,
+    symbol_field,
 )
 from app.domain.origin import Head, Origin
 from app.errors import Conflict, ExecutorGone, HostError, ServiceError, Unavailable
@@ -60,12 +60,19 @@ class ModuleCommands:
         executors: Executors,
         restoration: Restoration,
         access: ModuleAccess,
+        max_nodes: int,
     ) -> None:
+        """Prepare.
+
+        Args:
+            max_nodes: of the symbols of a module that is to be made.
+        """
         self._modules = modules
         self._checkpoints = checkpoints
         self._executors = executors
         self._restoration = restoration
         self._access = access
+        self.max_nodes = max_nodes
         self._sound_jobs: set[str] = set()
 
     # -- life -------------------------------------------------------------------------------
@@ -116,7 +123,8 @@ class ModuleCommands:
         call = calls.InspectModel(
             symbol=record.symbols[key],
             params=None if params is None else str(params),
-            field="symbol" if key == SINGLE else f"symbols[{key}]",
+            field=symbol_field(key),
+            max_nodes=self.max_nodes,
             **given,
         )
         return await inspect(self._executors.get(record.executor), call)
@@ -466,7 +474,7 @@ class ModuleCommands:
     async def _place(self, client: ExecutorClient, record: ModuleRecord) -> bool:
         """Put a module on an executor; False where one of the name is there already."""
         try:
-            await tell(client, calls.CreateModule(record=record))
+            await tell(client, calls.CreateModule(record=record, max_nodes=self.max_nodes))
         except HostError as error:
             if error.code != "already_exists":
                 raise

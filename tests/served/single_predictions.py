@@ -17,6 +17,9 @@ class SinglePredictions:
     def known(self, call: IncomingCall) -> Prepared | None:
         return None
 
+    def plan(self, call: IncomingCall) -> None:
+        return None
+
     def prepare(self, call: IncomingCall) -> Prepared:
         return Prepared(call, call.id, 1, 1)
 

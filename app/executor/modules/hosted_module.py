@@ -10,7 +10,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from app.domain.codec import canonical_json
 from app.domain.module import (
-    SINGLE,
     BindSpec,
     BucketShapes,
     ModuleKind,
@@ -18,6 +17,7 @@ from app.domain.module import (
     OptimizerSpec,
     ParamsSource,
     require,
+    symbol_field,
 )
 from app.domain.origin import Head
 from app.errors import Conflict, InUse, Invalid
@@ -119,7 +119,7 @@ class HostedModule:
         self.contexts = [parse_context(text, "contexts") for text in record.contexts]
         self.symbols: dict[str, Symbol] = {}
         for key, text in record.symbols.items():
-            with client_fault("symbol" if key == SINGLE else f"symbols[{key}]"):
+            with client_fault(symbol_field(key)):
                 self.symbols[canonical_json(parse_key(key, "symbols"))] = load_json(text)
         self.default_key = parse_key(record.default_bucket_key, "default_bucket_key")
         _symbol_of(self.symbols, self.default_key, "default_bucket_key")

@@ -14,6 +14,7 @@ from app.errors import Damaged
 from app.executor.background import Waits, awaited, in_background
 from app.executor.faults import client_fault
 from app.executor.modules.bind_checks import check_arguments
+from app.executor.modules.graph_limits import check_symbols
 from app.executor.modules.input_shapes import ShapeGuess, guess_shapes, output_shapes
 from app.executor.modules.variable_roles import GivenNames, Roles, declare_states, find_roles
 from app.file_kinds import MOST_LOOKED_AT, PARAMS, kind_of_file
@@ -77,6 +78,7 @@ def inspect_model(call: InspectModel) -> Waits[Mapping[str, Any]]:
 
 
 def _inspect(call: InspectModel) -> Mapping[str, Any]:
+    check_symbols({call.field: call.symbol}, call.max_nodes)
     with client_fault(call.field):
         symbol = load_json(call.symbol)
     arrays = None if call.params is None else _read(call.params)

@@ -16,7 +16,7 @@ from app.executor.modules.hosted_module import HostedModule
 from app.executor.predict.inference import Inference
 from app.executor.predict.inputs import check_dtype
 from app.executor.predict.prediction import Prediction
-from app.executor.predict.predictor import Predictor
+from app.executor.predict.predictor import MANY_NODES, Predictor
 from app.executor.predict.sequences import OpenPart, SequenceTable
 from app.link.calls import Predict
 from app.link.packed_frames import BatchFacts
@@ -83,6 +83,25 @@ class Batching:
             module.versions.use(work.asked.version)
         prediction = work.prediction.of(call.tensors)
         return _prepared(call, _Work(work.asked, work.inference, prediction))
+
+    def plan(self, call: IncomingCall) -> tuple[Predict, Callable[[], Waits[None]]] | None:
+        """Return what makes the plan of a large graph beside the device's thread.
+
+        None where it is there, or is made at once. Nothing else may use the module meanwhile.
+        """
+        module = self._module(call.params["module"])
+        if module.nodes <= MANY_NODES or module.job_id is not None or call.was_planned:
+            return None
+        asked = from_plain(Predict, call.params)
+        if asked.part is not None:
+            return None
+        inference = module.inference_of(asked.version)
+        tensors = call.tensors if asked.is_strict else inference.as_batch(call.tensors)
+        wanted = tensors, asked.bucket, asked.batches == "auto"
+        if inference.is_planned(*wanted):
+            return None
+        call.was_planned = True
+        return asked, lambda: module.beside(inference.plan, *wanted)
 
     def prepare(self, call: IncomingCall) -> Prepared:
         """Return a prediction ready to be computed with others; raise Invalid or HostError."""
@@ -167,6 +186,8 @@ def _prepared(call: IncomingCall, work: _Work) -> Prepared:
         most_rows = min(most_rows, asked.max_batch_size)
     if not _may_join(predictor, asked.batches):
         most_rows = min(most_rows, rows)
+    elif predictor.is_large:
+        most_rows = min(most_rows, predictor.planned_rows(rows))
     return Prepared(call, predictor, rows, most_rows, asked.max_delay_us * 1000, work)
 
 

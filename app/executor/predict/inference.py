@@ -114,6 +114,31 @@ class Inference:
         fit, cut = partial(self._fit, key), cache(partial(self._cut, lengths))
         return Prediction(key, predictor, tensors, rows, fit, cut, is_repeatable, added)
 
+    def is_planned(self, tensors: Arrays, bucket: str | None, joins: bool) -> bool:
+        """Tell whether some examples can be computed at once; see ``plan``."""
+        key = pick_bucket(self._buckets, tensors, bucket, self._ragged_inputs)
+        if not self._any_shape and key not in self._predictors:
+            return False
+        if self._any_shape and self._shapes_of(key, tensors) not in self._by_shape:
+            return False
+        found = self.prepare(tensors, bucket)
+        return found.predictor.is_planned(found.rows, joins)
+
+    def plan(self, tensors: Arrays, bucket: str | None, joins: bool) -> None:
+        """Make all that must be there before some examples can be computed.
+
+        Args:
+            tensors: the inputs, of which nothing but the shapes is looked at.
+            bucket: see ``prepare``.
+            joins: they may be computed together with others.
+
+        Raises:
+            Invalid: as ``prepare`` does.
+        """
+        found = self.prepare(tensors, bucket)
+        found.predictor.plan(found.rows, joins)
+        _ = self.ragged_axes
+
     def as_batch(self, tensors: Arrays) -> Arrays:
         """Return inputs of one example that came without an axis for several as a batch of it.
 
@@ -190,8 +215,7 @@ class Inference:
 
     def _predictor_of(self, key: str, tensors: Arrays) -> Predictor:
         """Return what runs examples of any shape, the number of them apart."""
-        descs = tuple(_reshaped(one, tensors[one.name]) for one in self._buckets[key].data_shapes)
-        shapes = BucketShapes(data_shapes=descs, label_shapes=self._buckets[key].label_shapes)
+        shapes = self._shapes_of(key, tensors)
         predictor = self._by_shape.get(shapes)
         if predictor is None:
             predictor = self._make(key, shapes)
@@ -200,6 +224,13 @@ class Inference:
                 self._by_shape.popitem(last=False)
         self._by_shape.move_to_end(shapes)
         return predictor
+
+    def _shapes_of(self, key: str, tensors: Arrays) -> BucketShapes:
+        """Return the shapes of a bucket for examples of the given shape."""
+        bound = self._buckets[key]
+        check_names(tensors, [one.name for one in bound.data_shapes], may_miss=False)
+        descs = tuple(_reshaped(one, tensors[one.name]) for one in bound.data_shapes)
+        return BucketShapes(data_shapes=descs, label_shapes=bound.label_shapes)
 
     def _make(self, key: str, shapes: BucketShapes) -> Predictor:
         inputs = describe_inputs(shapes.data_shapes)

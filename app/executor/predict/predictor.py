@@ -31,7 +31,7 @@ from core.ndarray import NDArray
 from core.symbol import Symbol
 from core.types import Array, Shape, to_dtype
 
-__all__ = ["BatchRun", "Parameters", "Predictor", "SharedMemory"]
+__all__ = ["MANY_NODES", "BatchRun", "Parameters", "Predictor", "SharedMemory"]
 
 _LARGEST_BATCH = 64
 """Examples of one run, unless the module is bound with more."""
@@ -40,6 +40,9 @@ _SHORT_SECONDS = 0.02
 """What a run of more examples than bound may take: others wait for it."""
 
 _EXECUTORS_KEPT = 16
+
+MANY_NODES = 1_000
+"""A graph of more takes long to be made ready for a number of examples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,7 @@ class Predictor:
         has_rows: True where every output has a row per example, so that a batch may be padded and
             cut apart; else it runs with exactly the examples given.
         sizes: batch sizes it runs with, ascending; empty where every size is bound as it comes.
+        is_large: its graph has many nodes.
     """
 
     def __init__(
@@ -126,6 +130,7 @@ class Predictor:
     ) -> None:
         self.inputs = list(inputs)
         self.output_names = symbol.list_outputs()
+        self.is_large = len(symbol.get_internals().list_outputs()) > MANY_NODES
         self._symbol = symbol
         self._parameters = parameters
         self._memory = memory
@@ -238,6 +243,25 @@ class Predictor:
     def _size_for(self, rows: int) -> int:
         return next(size for size in self.sizes if size >= rows) if self.has_rows else rows
 
+    def plan(self, rows: int, joins: bool) -> None:
+        """Make what a run of so many examples needs, and what tells which others may join them."""
+        for size in self._needed_sizes(rows, joins):
+            self._bound(size)
+
+    def is_planned(self, rows: int, joins: bool) -> bool:
+        """Tell whether ``plan`` would make nothing."""
+        return self._executors.keys() >= self._needed_sizes(rows, joins)
+
+    def planned_rows(self, rows: int) -> int:
+        """Return how many examples a run may be of that at least these make: what is planned."""
+        return max((size for size in self._executors if size >= rows), default=rows)
+
+    def _needed_sizes(self, rows: int, joins: bool) -> set[int]:
+        sizes = {self._size_for(min(rows, self.quick_rows))}
+        if joins and self.can_join and self._rows_are_independent is None:
+            sizes.add(self._size_for(_rows_of_trial(self.most_rows)))
+        return sizes
+
     @property
     def can_join(self) -> bool:
         """True where the rows of several requests fit into one batch, and can be cut apart."""
@@ -247,9 +271,10 @@ class Predictor:
     def rows_are_independent(self) -> bool:
         """True where no row's outputs depend on the other rows: found out once, by trying."""
         if self._rows_are_independent is None:
+            rows = _rows_of_trial(self.most_rows)
             self._rows_are_independent = find_independence(
-                lambda tensors: self.run(tensors, min(3, self.most_rows)),
-                self._input_shapes(min(3, self.most_rows)),
+                lambda tensors: self.run(tensors, rows),
+                self._input_shapes(rows),
                 self._axes,
                 dict(zip(self.output_names, self.output_axes, strict=True)),
             )
@@ -449,3 +474,8 @@ class Predictor:
         largest = max(_LARGEST_BATCH, self.bound_size)
         powers = [1 << power for power in range(largest.bit_length()) if 1 << power <= largest]
         return sorted({*powers, self.bound_size})
+
+
+def _rows_of_trial(most: int) -> int:
+    """Return how many examples are tried together to tell whether they are independent."""
+    return min(3, most)

@@ -48,6 +48,9 @@ class EchoHost:
     def known(self, call: IncomingCall) -> Prepared | None:
         return None
 
+    def plan(self, call: IncomingCall) -> None:
+        return None
+
     def prepare(self, call: IncomingCall) -> Prepared:
         return Prepared(call, 0, rows=1, most_rows=call.params.get("most_rows", 1))
 

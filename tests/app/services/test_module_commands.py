@@ -76,7 +76,9 @@ def access(bench: Any, executor: Moody) -> ModuleAccess:
 @pytest.fixture
 def engine(bench: Any, access: ModuleAccess) -> ModuleCommands:
     executors, restoration = access._executors, access._restoration
-    return ModuleCommands(bench.modules, bench.checkpoints, executors, restoration, access)
+    return ModuleCommands(
+        bench.modules, bench.checkpoints, executors, restoration, access, max_nodes=100
+    )
 
 
 async def test_a_job_that_could_only_fail_is_refused(engine: ModuleCommands) -> None:

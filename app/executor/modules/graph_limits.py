@@ -1,0 +1,53 @@
+"""How many nodes a client's graph may have: counted before anything is made of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from app.errors import Invalid
+
+__all__ = ["check_symbols", "count_nodes"]
+
+
+def check_symbols(symbols: Mapping[str, str], most: int | None) -> None:
+    """Refuse symbols that have too many nodes together.
+
+    Args:
+        symbols: in JSON, by what the field of each is called in the request. What cannot be read is
+            passed over; who makes a graph of it says why.
+        most: None for any number.
+    """
+    if most is None:
+        return
+    count = 0
+    for field, text in symbols.items():
+        count += count_nodes(text)
+        if count > most:
+            raise Invalid(
+                field,
+                f"{count:,} nodes",
+                f"at most {most:,} in all symbols of a module",
+                "make the graph smaller, or raise MODSERVE_MAX_GRAPH_NODES",
+            )
+
+
+def count_nodes(text: str) -> int:
+    """Return the number of nodes of a symbol in JSON, those of its subgraphs included."""
+    try:
+        graphs = [json.loads(text)]
+    except (ValueError, RecursionError):
+        return 0
+    count = 0
+    while graphs:
+        nodes = _list_of(graphs.pop(), "nodes")
+        count += len(nodes)
+        for node in nodes:
+            graphs += _list_of(node, "subgraphs")
+    return count
+
+
+def _list_of(value: Any, member: str) -> list[Any]:
+    found = value.get(member) if isinstance(value, dict) else None
+    return found if isinstance(found, list) else []
