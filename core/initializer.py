@@ -192,11 +192,11 @@ def _root_mean_square(arr: NDArray) -> str:
 
 
 def _fill_uniform(arr: NDArray, scale: float) -> None:
-    device_random(arr.context).uniform(arr.data, -scale, scale)
+    device_random(arr.context).uniform(arr.dense_for_write(), -scale, scale)
 
 
 def _fill_normal(arr: NDArray, sigma: float) -> None:
-    device_random(arr.context).normal(arr.data, 0.0, sigma)
+    device_random(arr.context).normal(arr.dense_for_write(), 0.0, sigma)
 
 
 def _bilinear_kernel(shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.float32]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from ..backends import backend_of
 from ..device import Context
@@ -97,9 +99,9 @@ class FunctionNode(Node):
     ) -> None:
         super().__init__(inputs[0].context, parents, len(outputs))
         self.function: Function | None = function
-        self._inputs: list[tuple[Shape, DType]] = [(x.shape, x.data.dtype) for x in inputs]
+        self._inputs: list[tuple[Shape, DType]] = [(x.shape, np.dtype(x.dtype)) for x in inputs]
         self._outputs: list[tuple[Shape, DType, Context]] = [
-            (y.shape, y.data.dtype, y.context) for y in outputs
+            (y.shape, np.dtype(y.dtype), y.context) for y in outputs
         ]
 
     def backward(self, out_grads: Sequence[Array | None]) -> Sequence[Array | None]:
@@ -131,7 +133,8 @@ def _checked(what: str, grad: Any, shape: Shape, dtype: DType) -> Array | Rows:
         raise TypeError(f"{what} is a {type(grad).__name__}; expected an NDArray")
     if isinstance(grad, RowSparseNDArray) and grad.shape == shape:
         rows = Rows(shape, dtype)
-        rows.keep(grad.indices.dense(), grad.astype(dtype, copy=False).data.dense())
+        converted = cast(RowSparseNDArray, grad.astype(dtype, copy=False))
+        rows.keep(grad.indices.dense(), converted.data.dense())
         return rows
     if shape_size(grad.shape) != shape_size(shape):
         raise ShapeError(f"{what} has shape {grad.shape}, expected {shape}")

@@ -17,8 +17,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import logging
-import math
-from collections.abc import Callable, Hashable, MutableMapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, MutableMapping, Sequence
 from typing import Any, ClassVar, Protocol
 from weakref import WeakValueDictionary
 
@@ -39,6 +38,7 @@ __all__ = [
     "Reorder",
     "TensorSpec",
     "Version",
+    "Watch",
     "kernels",
     "library_failure",
     "register_layout",
@@ -64,40 +64,70 @@ class KernelUnavailable(Exception):
 
 
 class Version:
-    """Tells whether an array has been written to, for those who keep what they made of it.
+    """Counts the changes of an array, for those who keep what they made of its values.
+
+    Whoever writes to the array calls ``bump``; whoever keeps something asks a ``Watch``.
 
     Args:
         whole: the version of a larger array that this one is a part of, whose changes count too.
 
     Attributes:
-        clock: differs from what it was if any version has changed since.
+        clock: differs from what it was if any version has changed since. Where nothing at all has
+            changed, which is the rule between two predictions, this alone is compared.
     """
 
-    __slots__ = ("_own", "_whole")
+    __slots__ = ("_own", "_whole", "is_lost")
 
-    clock: ClassVar[float] = 0
+    clock: ClassVar[int] = 0
     _ticks: ClassVar[itertools.count[int]] = itertools.count(1)
-    _unknown: ClassVar[float] = 0
 
     def __init__(self, whole: Version | None = None) -> None:
-        self._own: float = 0
+        self._own = 0
         self._whole = whole
+        self.is_lost = False
 
     @property
-    def count(self) -> float:
-        """A number that differs from what it was if the array has changed since."""
+    def count(self) -> int:
+        """A number that is larger than before if the array may have changed since."""
+        if self.is_lost:
+            return next(self._ticks)
         return self._own if self._whole is None else self._own + self._whole.count
 
     def bump(self) -> None:
         """Say that the array has changed, or is about to."""
         # A new number each time, so that two threads cannot hide one another's change.
         self._own += next(self._ticks)
-        Version.clock = next(self._ticks) + self._unknown
+        Version.clock = next(self._ticks)
 
     def lose(self) -> None:
         """Say that the array may change at any time from now on: no count equals another."""
-        self._own = Version._unknown = math.nan
         self.bump()
+        self.is_lost = True
+
+
+class Watch:
+    """Tells whether one of some arrays has changed since it was last asked; at first it has."""
+
+    __slots__ = ("_clock", "_count", "_versions")
+
+    def __init__(self, versions: Iterable[Version | None]) -> None:
+        self._versions = tuple({version for version in versions if version is not None})
+        self._clock = self._count = -1
+
+    def has_changed(self) -> bool:
+        """Tell whether an array has changed, or may have, since the last call."""
+        clock = Version.clock
+        if clock == self._clock:
+            return False
+        count = sum(version.count for version in self._versions)
+        if not any(version.is_lost for version in self._versions):
+            self._clock = clock
+        before, self._count = self._count, count
+        return count != before
+
+    def forget(self) -> None:
+        """Say that what depends on the arrays is not up to date after all."""
+        self._clock = self._count = -1
 
 
 class Layout(Hashable, Protocol):

@@ -79,7 +79,7 @@ class Allocator:
         if self._buffer is None or self._storages.get(node, "default") != "default":
             return self._variable(node)
         found = self._buffer.get(node.name)
-        if found is not None and found.size >= shape_size(shape) and found.data.dtype == dtype:
+        if found is not None and found.size >= shape_size(shape) and found.dtype == dtype:
             return resized(found, shape)
         made = self._buffer[node.name] = self._variable(node)
         return made

@@ -1,4 +1,15 @@
-"""Memory that the plans of one executor, and of all that share with it, run in."""
+"""Memory that the plans of one executor, and of all that share with it, run in.
+
+Three things tell that what was made before is no longer valid:
+
+``Version.count`` (``backends/kernels.py``): the values of a bound array have changed. A plan
+    watches the versions of all arrays that it keeps something of; bytes that several plans share
+    remember in ``Cached.seen`` which values they were computed from.
+``Region.moves``: the region has grown and lies elsewhere, so that arrays in it are to be made anew.
+    ``Arena.generation`` sums up the three regions: each plan compares it before a forward pass.
+``Arena.owner``: the plan whose intermediate values the memory holds. A backward pass of any other
+    one is refused.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +69,7 @@ class Cached:
 
     def __init__(self, array: Array) -> None:
         self.array = array
-        self.seen: float = -1
+        self.seen = -1
 
 
 class Scratch:
@@ -73,12 +84,11 @@ class Scratch:
         misses: arrays allocated since the last ``settle`` because the region was too small.
     """
 
-    __slots__ = ("_arrays", "_backend", "_most", "_moves", "_region", "misses", "top")
+    __slots__ = ("_arrays", "_backend", "_most", "_region", "misses", "top")
 
     def __init__(self, backend: Backend, region: Region) -> None:
         self._backend = backend
         self._region = region
-        self._moves = region.moves
         self._arrays: dict[tuple[int, Shape, DType], Array] = {}
         self._most = 0
         self.top = 0
@@ -92,11 +102,9 @@ class Scratch:
         self.top += aligned(found.nbytes)
         return found
 
-    def begin(self) -> None:
-        """Forget arrays of a region that has moved; to be called before each run."""
-        if self._moves != self._region.moves:
-            self._arrays.clear()
-            self._moves = self._region.moves
+    def forget(self) -> None:
+        """Forget the arrays handed out; to be called when the region has moved."""
+        self._arrays.clear()
 
     def settle(self) -> int:
         """Return how many bytes the region should have; to be called after each run."""
@@ -122,7 +130,6 @@ class Arena:
         values: what steps hand to later steps.
         outputs: what executors show as outputs.
         scratch: what a step needs while it runs.
-        generation: counts how often memory moved that plans hold addresses of.
         owner: stands for the plan whose forward pass ran last; its intermediate values are there.
     """
 
@@ -132,9 +139,13 @@ class Arena:
         self.values = Region(self.backend)
         self.outputs = Region(self.backend)
         self.scratch = Region(self.backend)
-        self.generation = 0
         self.owner: object | None = None
         self._cache: dict[Hashable, Cached] = {}
+
+    @property
+    def generation(self) -> int:
+        """How often memory has moved that plans hold addresses of."""
+        return self.values.moves + self.outputs.moves + self.scratch.moves
 
     @cached_property
     def inner(self) -> Arena:
@@ -151,13 +162,11 @@ class Arena:
         """Let the regions grow to at least these many bytes. What they held is lost if they do."""
         moved = [self.values.grow(values), self.outputs.grow(outputs)]
         if any(moved):
-            self.generation += 1
             self.owner = None
 
     def reserve_scratch(self, nbytes: int) -> None:
         """Let the scratch region grow to at least so many bytes."""
-        if self.scratch.grow(nbytes):
-            self.generation += 1
+        self.scratch.grow(nbytes)
 
     def cached(self, versions: tuple[Version, ...], key: Hashable, nbytes: int) -> Cached:
         """Return the bytes kept of arrays, the same for all plans that ask with this key."""

@@ -152,7 +152,7 @@ class Executor:
         is_train = bool(is_train)
         if is_train:
             for scale in self._fixed_scales:
-                scale.data.fill(1)
+                scale.dense_for_write().fill(1)
         plan = self._fast.get(is_train)
         if plan is None:
             mode = Mode(is_train, is_train and bool(self._requests), self._monitor is not None)
@@ -435,7 +435,7 @@ class Executor:
             if array is not None and not isinstance(array, NDArray):
                 raise TypeError(f"out_grads must be NDArrays, got {type(array).__name__}")
         missing = len(self._output_names) - len(given)
-        return [*(None if array is None else array.data for array in given), *[None] * missing]
+        return [*(None if array is None else array.dense() for array in given), *[None] * missing]
 
     def _check_head_gradients(self, plan: Plan, given: Sequence[Array | None]) -> None:
         program = plan.compiled.program
@@ -466,10 +466,14 @@ def _bindings(bound: Bound, outputs: Outputs) -> Bindings:
         arguments=[array.dense() for array in bound.arguments],
         auxiliaries=[array.dense() for array in bound.auxiliaries],
         gradients=[
-            bound.rows.get(index, None if array is None else array.data)
+            bound.rows[index]
+            if index in bound.rows
+            else None
+            if array is None
+            else array.dense_for_write()
             for index, array in enumerate(bound.gradients)
         ],
-        outputs=[array.data for array in outputs.arrays],
+        outputs=[array.dense() for array in outputs.arrays],
         versions=[array.version for array in (*bound.arguments, *bound.auxiliaries)],
     )
 
@@ -486,7 +490,7 @@ def _check_shape(name: str, shape: tuple[int, ...], target: NDArray) -> None:
 
 
 def _strided(arrays: Sequence[NDArray]) -> set[int]:
-    return {index for index, array in enumerate(arrays) if not array.data.flags.c_contiguous}
+    return {index for index, array in enumerate(arrays) if not array.dense().flags.c_contiguous}
 
 
 def _nbytes(arrays: Sequence[NDArray | None]) -> int:

@@ -50,15 +50,15 @@ class Bindings:
 class Refresh:
     """Computes what is kept of arrays that have versions, when one of them has changed."""
 
-    __slots__ = ("_cached", "_make", "_versions")
+    __slots__ = ("_cached", "_make", "versions")
 
     def __init__(self, cached: Cached, versions: Sequence[Version], make: Call) -> None:
         self._cached = cached
-        self._versions = versions
+        self.versions = versions
         self._make = make
 
     def __call__(self) -> None:
-        count = sum(version.count for version in self._versions)
+        count = sum(version.count for version in self.versions)
         if self._cached.seen != count:
             self._make()
             self._cached.seen = count

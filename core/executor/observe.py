@@ -105,7 +105,7 @@ def _gradients(
             yield name, array
         elif given is not None:
             spec = lowering.program.values[given].spec
-            yield name, zeros(spec.shape, spec.dtype, context).data
+            yield name, zeros(spec.shape, spec.dtype, context).dense()
 
 
 def _input_names(op: Operator) -> tuple[str, ...]:

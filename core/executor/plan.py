@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterator, Sequence
 from operator import length_hint
 from time import perf_counter
 from typing import Any, Protocol
 
-from ..backends.kernels import Version, library_failure
+from ..backends.kernels import Watch, library_failure
 from ..device import Context
 from ..errors import StageError
 from ..ops import Run
@@ -100,7 +99,6 @@ class Plan:
         kernels = [step.kernel for step in compiled.program.steps if step.kernel is not None]
         arena.reserve_scratch(max((one.scratchpad_bytes for one in kernels), default=0))
         self._misses = 0
-        self._clock: float = math.nan
         # Stands for this plan in the arena, which would else keep it alive.
         self._token = object()
         self._lower()
@@ -145,7 +143,7 @@ class Plan:
         if self._generation != self._arena.generation:
             self._lower()
         self._arena.owner = self._token
-        if self._clock != Version.clock:
+        if self._watch.has_changed():
             self._refresh()
 
     def backward(self, head_gradients: Sequence[Array | None]) -> None:
@@ -165,7 +163,7 @@ class Plan:
                 "since; call forward(is_train=True) again before each backward"
             )
         self._arena.owner = None
-        if self._clock != Version.clock:
+        if self._watch.has_changed():
             self._refresh()
         for target, given in zip(self._head_gradients, head_gradients, strict=True):
             if target is not None:
@@ -174,16 +172,16 @@ class Plan:
 
     def _refresh(self) -> None:
         """Compute anew what is kept of arrays that have changed."""
-        clock = Version.clock
-        self._scratch.begin()
-        with self._arena.backend.scope():
-            for refresh in self._refreshes:
-                refresh()
-        self._clock = clock
+        try:
+            with self._arena.backend.scope():
+                for refresh in self._refreshes:
+                    refresh()
+        except BaseException:
+            self._watch.forget()
+            raise
 
     def _execute(self, calls: Sequence[Call], steps: Sequence[Step]) -> None:
         scratch, recorder = self._scratch, profiler.recorder
-        scratch.begin()
         remaining = iter(calls)
         try:
             with self._arena.backend.scope():
@@ -222,6 +220,7 @@ class Plan:
         recorder.flush_if_due()
 
     def _lower(self) -> None:
+        self._scratch.forget()
         program, bindings = self.compiled.program, self._bindings()
         if self._bodies is not None:
             self._bodies.begin(bindings)
@@ -246,7 +245,7 @@ class Plan:
         self._backward_calls = [call for _, call in backward if call is not None]
         self._steps = [step for step, call in (*forward, *backward) if call is not None]
         self._refreshes = lowering.refreshes
-        self._clock = math.nan
+        self._watch = Watch(v for refresh in lowering.refreshes for v in refresh.versions)
         may_update = program.is_train or self._goes_back_as_trained
         self._updated = lowering.updated_versions() if may_update else ()
         self._head_gradients = lowering.arrays(tuple(program.head_gradients))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from ..errors import ShapeError
 from ..ndarray import NDArray
 from ..symbol.graph import Entry
@@ -67,7 +69,7 @@ def _infer(graph: Graph, bound: Bound, shapes: Mapping[str, Shape]) -> SpecOf:
         *zip(graph.arguments, bound.arguments, strict=True),
         *zip(graph.auxiliaries, bound.auxiliaries, strict=True),
     ]
-    dtypes = {node.name: array.data.dtype for node, array in variables}
+    dtypes = {node.name: np.dtype(array.dtype) for node, array in variables}
     found = infer_graph(graph.heads, shapes, dtypes, partial=True)
     kept = {
         node.name: array.shape
@@ -88,4 +90,4 @@ def _fit(
         return resized(array, shape)
     if not allow_up_sizing:
         raise ShapeError(LARGER.format(name=name, old=array.shape, new=shape))
-    return zeros(shape, array.data.dtype, array.context)
+    return zeros(shape, np.dtype(array.dtype), array.context)

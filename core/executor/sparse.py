@@ -169,7 +169,7 @@ class SparseExecutor(Executor):
             rows.clear()
             gradient = self.grad_arrays[index]
             if self._added[index] and isinstance(gradient, RowSparseNDArray):
-                rows.keep(gradient.indices.data, gradient.data.data)
+                rows.keep(gradient.indices.dense(), gradient.data.dense())
         super().backward(_dense_gradients(out_grads), is_train)
         for index, rows in self.bound.rows.items():
             gradient = self.grad_arrays[index]

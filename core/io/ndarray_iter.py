@@ -174,7 +174,7 @@ class NDArrayIter(DataIter):
         if self._axis == 0:
             return values[start:stop]
         index = [slice(None)] * self._axis + [slice(start, stop)]
-        return NDArray(values.data[tuple(index)], values.context)
+        return NDArray(values.dense()[tuple(index)], values.context)
 
     def _join(self, first: list[NDArray], second: list[NDArray]) -> list[NDArray]:
         pairs = zip(first, second, strict=True)

@@ -45,8 +45,8 @@ class TwoBitCompression:
             xp = backend.xp
             residual = self._residuals.get(where)
             if residual is None:
-                residual = self._residuals[where] = xp.zeros_like(array.data)
-            residual += array.data
+                residual = self._residuals[where] = xp.zeros_like(array.dense())
+            residual += array.dense()
             sent = xp.zeros_like(residual)
             sent[residual >= self.threshold] = self.threshold
             sent[residual <= -self.threshold] = -self.threshold

@@ -296,7 +296,7 @@ class ExecutorGroup(GroupNames):
         """Return an input's array, in the memory that all shapes and buckets share."""
         known = self.shared_data_arrays[position]
         array = known.get(name)
-        if array is None or array.data.dtype != dtype or array.size < shape_size(shape):
+        if array is None or array.dtype != dtype or array.size < shape_size(shape):
             array = known[name] = zeros(shape, dtype, context)
         return resized(array, shape)
 
@@ -392,7 +392,7 @@ def _copy(name: str, source: Any, target: NDArray) -> None:
                 f"input {name!r} has shape {tuple(source.shape)}, bound {target.shape}"
             )
         source = source.reshape(target.shape)
-    backend_of(target.context).copy_into(target.data, _raw(source))
+    backend_of(target.context).copy_into(target.dense_for_write(), _raw(source))
 
 
 def _raw(source: Any) -> Any:
@@ -404,7 +404,7 @@ def _cut(source: Any, rows: slice, axis: int) -> NDArray:
         share = source[rows.start : rows.stop]
         return share if isinstance(share, NDArray) else NDArray(share, Context("cpu", 0))
     index = (*[slice(None)] * axis, rows)
-    raw = source.data if isinstance(source, NDArray) else source
+    raw = _raw(source)
     context = source.context if isinstance(source, NDArray) else Context("cpu", 0)
     return NDArray(raw[index], context)
 

@@ -56,17 +56,6 @@ class NDArray(Arithmetic["NDArray"], Shaping["NDArray"], Subscript["NDArray"], O
     # -- what it is -------------------------------------------------------------------------
 
     @property
-    def data(self) -> Any:
-        """The raw NumPy or CuPy array; it shares memory with this one.
-
-        Asking for it counts as a change, since one can write to it; who does so after a pass of an
-        executor has used the array must ask for it anew. ``dense()`` is for reading only.
-        """
-        if self.version is not None:
-            self.version.bump()
-        return self._data
-
-    @property
     def handle(self) -> NDArray:
         """This array; scripts compare handles to see whether two arrays are the same."""
         return self

@@ -57,7 +57,7 @@ class BaseSparseNDArray(NDArray):
     @property
     def data(self) -> NDArray:
         """The stored values."""
-        return NDArray(self._data, self._context)
+        return NDArray(self._data, self._context, version=self.version)
 
     @property
     def nbytes(self) -> int:

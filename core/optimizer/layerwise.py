@@ -277,7 +277,7 @@ class LAMB(RuleOptimizer):
 def _sum_of_squares(array: NDArray) -> float:
     backend = backend_of(array.context)
     with backend.scope():
-        return sum_of_squares(backend.xp, array.data.reshape(-1))
+        return sum_of_squares(backend.xp, array.dense().reshape(-1))
 
 
 def _layer_multiplier(weight: NDArray, grad: NDArray, wd: float) -> float:

@@ -82,7 +82,7 @@ class RuleOptimizer(Optimizer):
         """Return new states: None, one NDArray or a tuple, as MXNet keeps them."""
         dense = weight if weight.stype == "default" else weight.tostype("default")
         states = [dense.zeros_like() for _ in range(self.state_count())]
-        self.start_states(dense.data, [state.data for state in states])
+        self.start_states(dense.dense(), [state.dense_for_write() for state in states])
         return self.pack_states(states)
 
     def start_states(self, weight: Array, states: Sequence[Array]) -> None:
@@ -143,9 +143,9 @@ class RuleOptimizer(Optimizer):
                 lambda flat: self.update_span(weight.context, flat, lr, wd, count),
             )
             return
-        written = [weight.data, *(one.data for one in states)]
+        written = [weight.dense_for_write(), *(one.dense_for_write() for one in states)]
         flat = [array.reshape(-1) for array in written]
-        flat.insert(1, grad.data.reshape(-1))
+        flat.insert(1, grad.dense().reshape(-1))
         self.update_span(weight.context, flat, lr, wd, count)
         for array, copy in zip(written, [flat[0], *flat[2:]], strict=True):
             if not array.flags.c_contiguous:

@@ -42,25 +42,25 @@ def update_sparse(
 
 def _update_rows(arrays: Sequence[NDArray], grad: RowSparseNDArray, update: Update) -> None:
     """Update the rows that the gradient has; the time goes with their number."""
-    rows = grad.indices.data
-    # Dense arrays are written to: data, not dense(), says so to their versions.
+    rows = grad.indices.dense()
     pieces = [
-        array.read_rows(rows) if isinstance(array, RowSparseNDArray) else array.data[rows]
+        array.read_rows(rows) if isinstance(array, RowSparseNDArray) else array.dense()[rows]
         for array in arrays
     ]
     flat = [piece.reshape(-1) for piece in pieces]
-    update([flat[0], grad.data.data.reshape(-1), *flat[1:]])
+    update([flat[0], grad.data.dense().reshape(-1), *flat[1:]])
     for array, piece in zip(arrays, pieces, strict=True):
         if isinstance(array, RowSparseNDArray):
             array.write_rows(rows, piece)
         else:
-            array.data[rows] = piece
+            array.dense_for_write()[rows] = piece
 
 
 def _update_whole(arrays: Sequence[NDArray], grad: NDArray, update: Update) -> None:
     xp = backend_of(grad.context).xp
     whole = [
-        array.dense() if isinstance(array, BaseSparseNDArray) else array.data for array in arrays
+        array.dense() if isinstance(array, BaseSparseNDArray) else array.dense_for_write()
+        for array in arrays
     ]
     pieces = [xp.ascontiguousarray(raw) for raw in whole]
     flat = [piece.reshape(-1) for piece in pieces]

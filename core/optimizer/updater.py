@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..checkpoint import read_states, write_states
 from ..executor.flat import FlatBuffer
@@ -23,7 +24,7 @@ class Updater:
         self.states: dict[Any, Any] = {}
         self.states_synced: dict[Any, bool] = {}
         self.aggregate_updates = optimizer.aggregate_num > 0
-        self._flat_states: dict[int, list[FlatBuffer]] = {}
+        self._flat_states: WeakKeyDictionary[FlatBuffer, list[FlatBuffer]] = WeakKeyDictionary()
 
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
         """Update one weight, or several given as lists."""
@@ -126,12 +127,13 @@ class Updater:
         self, optimizer: RuleOptimizer, indices: Mapping[str, Any], weights: FlatBuffer
     ) -> list[FlatBuffer]:
         """Return the flat states of a buffer; made, or filled with loaded states, on first use."""
-        if id(weights) not in self._flat_states:
+        flats = self._flat_states.get(weights)
+        if flats is None:
             flats = [weights.like() for _ in range(optimizer.state_count())]
             for name, key in indices.items():
                 self._adopt(optimizer, name, key, flats, weights)
-            self._flat_states[id(weights)] = flats
-        return self._flat_states[id(weights)]
+            self._flat_states[weights] = flats
+        return flats
 
     def _adopt(
         self,
@@ -148,7 +150,7 @@ class Updater:
             for view, one in zip(views, loaded, strict=True):
                 one.copyto(view)
         else:
-            optimizer.start_states(weights.views[name], [view.data for view in views])
+            optimizer.start_states(weights.views[name], [view.dense_for_write() for view in views])
         self.states[key] = optimizer.pack_states(views)
         self.states_synced[key] = True
 

@@ -365,7 +365,7 @@ class Predictor:
         backend = backend_of(self._parameters.context)
         outputs = bound.executor.forward(is_train=False)
         return {
-            name: backend.to_host(output.data)
+            name: backend.to_host(output.dense())
             for name, output in zip(self.output_names, outputs, strict=True)
         }
 
@@ -431,7 +431,7 @@ class Predictor:
         )
         if self._memory.lender is None:
             self._memory.lender = executor
-        inputs = {name: arguments[name].data for name in self._names}
+        inputs = {name: arguments[name].dense_for_write() for name in self._names}
         return _Bound(executor, inputs, size)
 
     def _input_shapes(self, size: int) -> dict[str, Shape]:

@@ -15,7 +15,7 @@ from ..kernels import (
     KernelLayouts,
     KernelRequest,
     KernelResources,
-    Version,
+    Watch,
 )
 from .constants import Argument, DataType, Normalization, Propagation
 from .kernel import present
@@ -59,14 +59,14 @@ class _ByteBatchNorm(Kernel):
         }
         compute = launch(self._primitive, tensors, resources).call
         limits = (self._operator.min_calib_range, self._operator.max_calib_range)
-        clock = seen = math.nan
+        watch, seen = Watch(resources.versions[1:5]), math.nan
 
         def call() -> Any:
-            nonlocal clock, seen
+            nonlocal seen
             reach = max(abs(float(low[0])), abs(float(high[0])))
-            if clock != Version.clock or reach != seen or not self._stays:
+            if watch.has_changed() or reach != seen or not self._stays:
                 factors[:], shifts[:] = self._affine(parameters, reach)
-                clock, seen = Version.clock, reach
+                seen = reach
             ends[0][0], ends[1][0] = limits
             return compute()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -26,7 +25,7 @@ from ..kernels import (
     KernelUnavailable,
     Layout,
     TensorSpec,
-    Version,
+    Watch,
 )
 from .constants import Algorithm, Argument, DataType, Propagation
 from .convolution import Problem
@@ -138,21 +137,20 @@ class _ByteLayer(Kernel, abc.ABC):
         compute = launch(self._primitive, tensors, resources, self._scale_descs()).call
         ranges = [present(array) for array in inputs[self._tensors :]]
         targets = [present(array) for array in arrays.outputs[1:]]
-        clock: float = math.nan
+        watch = Watch(resources.versions[index] for index in self.parameters)
         seen: list[float] = []
         limits: tuple[float, ...] = ()
 
         def call() -> Any:
-            nonlocal clock, seen, limits
+            nonlocal seen, limits
             if not self._stays:
                 make(kept)
-                clock = math.nan
             now = [float(end[0]) for end in ranges]
-            if clock != Version.clock or now != seen:
+            if watch.has_changed() or now != seen or not self._stays:
                 found = self.scales(scales, bias, now)
                 factors[:], shifts[:], divisor[:] = found.factors, found.shifts, found.divisor
                 limits = self.limits(scales, now)
-                clock, seen = Version.clock, now
+                seen = now
             for target, limit in zip(targets, limits, strict=False):
                 target[0] = limit
             return compute()

@@ -108,7 +108,7 @@ class Net:
         """Give every argument random values."""
         random = np.random.default_rng(seed)
         for array in executor.arg_arrays:
-            array.data[...] = random.normal(size=array.shape)
+            array.dense_for_write()[...] = random.normal(size=array.shape)
 
     def array(self, values: Any, dtype: str = "float32") -> NDArray:
         return NDArray(np.array(values, dtype), cpu())

@@ -40,7 +40,7 @@ def test_scratch_allocates_in_the_first_run_only():
     region = Region(backend_of(cpu()))
     scratch = Scratch(backend_of(cpu()), region)
     for run in range(3):
-        scratch.begin()
+        scratch.forget()
         for shape in ((4, 4), (100,)):
             scratch.top = 0
             first, second = scratch.take(shape, FLOAT), scratch.take((3,), FLOAT)
@@ -59,7 +59,7 @@ def test_scratch_hands_out_the_same_arrays_again():
     scratch.top = 0
     assert scratch.take((5,), FLOAT) is first
     region.grow(2048)
-    scratch.begin()
+    scratch.forget()
     scratch.top = 0
     assert scratch.take((5,), FLOAT) is not first
 
@@ -86,17 +86,17 @@ def test_executors_of_one_arena_pay_for_the_largest(net):
 def test_executors_take_turns_in_one_arena(net):
     small = net.bind(chain(net, 3), x=(2, 8))
     net.fill(small)
-    expected = small.forward(is_train=True)[0].data.copy()
+    expected = small.forward(is_train=True)[0].dense().copy()
     small.backward()
-    gradient = small.grad_dict["w0"].data.copy()
+    gradient = small.grad_dict["w0"].dense().copy()
     # A larger executor moves the arena; the small one goes on with the new memory.
     large = net.bind(chain(net, 3), shared_exec=small, x=(64, 8))
     net.fill(large, seed=1)
     large.forward(is_train=True)
     large.backward()
-    np.testing.assert_array_equal(small.forward(is_train=True)[0].data, expected)
+    np.testing.assert_array_equal(small.forward(is_train=True)[0].dense(), expected)
     small.backward()
-    np.testing.assert_array_equal(small.grad_dict["w0"].data, gradient)
+    np.testing.assert_array_equal(small.grad_dict["w0"].dense(), gradient)
 
 
 def test_backward_refuses_memory_that_another_has_used(net):

@@ -138,7 +138,7 @@ def test_simple_bind_makes_zeros_of_inferred_shapes():
     }
     assert exe.aux_dict["bn_moving_var"].asnumpy().tolist() == [0, 0, 0]
     assert all(gradient.asnumpy().sum() == 0 for gradient in exe.grad_arrays)
-    assert all(value.data.ctypes.data % 64 == 0 for value in exe.arg_arrays)
+    assert all(value.dense().ctypes.data % 64 == 0 for value in exe.arg_arrays)
 
 
 def test_simple_bind_dtypes():
@@ -200,11 +200,11 @@ def test_shared_buffer_lends_what_is_large_enough():
     pool = {"a": array(np.arange(6))}
     exe = product().simple_bind(cpu(), shared_buffer=pool, a=(2, 2), b=(2, 2))
     assert exe.arg_dict["a"].asnumpy().tolist() == [[0, 1], [2, 3]]
-    assert np.shares_memory(exe.arg_dict["a"].data, pool["a"].data)
+    assert np.shares_memory(exe.arg_dict["a"].dense(), pool["a"].dense())
     assert pool["b"] is exe.arg_dict["b"]
     larger = product().simple_bind(cpu(), shared_buffer=pool, a=(3, 3), b=(3, 3))
     assert pool["a"] is larger.arg_dict["a"]
-    assert not np.shares_memory(exe.arg_dict["a"].data, larger.arg_dict["a"].data)
+    assert not np.shares_memory(exe.arg_dict["a"].dense(), larger.arg_dict["a"].dense())
 
 
 # -- devices --------------------------------------------------------------------------------

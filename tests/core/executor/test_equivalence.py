@@ -50,9 +50,9 @@ def run(net, heads, options, grad_req="write", dtype="float32"):
     net.fill(exe)
     results = []
     for is_train in (True, False, True):
-        results += [out.data.copy() for out in exe.forward(is_train=is_train)]
+        results += [out.dense().copy() for out in exe.forward(is_train=is_train)]
     exe.backward([net.array(np.full(SHAPE, 0.5 + i), dtype) for i in range(len(heads))])
-    return results, [gradient.data.copy() for gradient in exe.grad_arrays], exe
+    return results, [gradient.dense().copy() for gradient in exe.grad_arrays], exe
 
 
 @settings(max_examples=150, deadline=None)
@@ -75,13 +75,13 @@ def test_gradient_is_the_directional_derivative(net, graph):
     _, gradients, exe = run(net, heads, CompileOptions(), dtype="float64")
     random = np.random.default_rng(1)
     directions = [random.normal(size=SHAPE) for _ in exe.arg_arrays]
-    start = [array.data.copy() for array in exe.arg_arrays]
+    start = [array.dense().copy() for array in exe.arg_arrays]
     step = 1e-5
     sums = []
     for sign in (1, -1):
         for array, origin, direction in zip(exe.arg_arrays, start, directions, strict=True):
-            array.data[...] = origin + sign * step * direction
+            array.dense_for_write()[...] = origin + sign * step * direction
         outputs = exe.forward(is_train=False)
-        sums.append(sum((0.5 + i) * out.data.sum() for i, out in enumerate(outputs)))
+        sums.append(sum((0.5 + i) * out.dense().sum() for i, out in enumerate(outputs)))
     expected = sum(np.vdot(g, d) for g, d in zip(gradients, directions, strict=True))
     np.testing.assert_allclose((sums[0] - sums[1]) / (2 * step), expected, rtol=1e-5, atol=1e-6)

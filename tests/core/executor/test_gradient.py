@@ -45,12 +45,12 @@ def kinds(compiled):
 def test_gradient_of_a_chain_equals_the_product_of_slopes(net):
     x = net.var("x")
     exe = net.bind(net.op("tanh", "outer", net.op("square", "inner", x)), x=(3,))
-    exe.arg_dict["x"].data[...] = [0.1, -0.5, 1.0]
+    exe.arg_dict["x"].dense_for_write()[...] = [0.1, -0.5, 1.0]
     exe.forward(is_train=True)
     exe.backward(net.array([1, 2, 3]))
     values = np.array([0.1, -0.5, 1.0])
     expected = np.array([1, 2, 3]) * (1 - np.tanh(values**2) ** 2) * 2 * values
-    np.testing.assert_allclose(exe.grad_dict["x"].data, expected, rtol=1e-5)
+    np.testing.assert_allclose(exe.grad_dict["x"].dense(), expected, rtol=1e-5)
 
 
 def test_entry_used_three_times_gets_the_sum(net):
@@ -58,12 +58,12 @@ def test_entry_used_three_times_gets_the_sum(net):
     square = net.op("square", "sq", x)
     twice = net.op("elemwise_add", "sum", square, net.op("exp", "exp", square))
     exe = net.bind(net.op("elemwise_mul", "product", twice, square), x=(2,))
-    exe.arg_dict["x"].data[...] = [0.5, -1.0]
+    exe.arg_dict["x"].dense_for_write()[...] = [0.5, -1.0]
     exe.forward(is_train=True)
     exe.backward(net.array([1, 1]))
     s = np.array([0.25, 1.0])
     expected = (2 * s + np.exp(s) * (1 + s)) * 2 * np.array([0.5, -1.0])
-    np.testing.assert_allclose(exe.grad_dict["x"].data, expected, rtol=1e-5)
+    np.testing.assert_allclose(exe.grad_dict["x"].dense(), expected, rtol=1e-5)
 
 
 def test_argument_with_one_contribution_is_written_in_place(net):
@@ -85,22 +85,22 @@ def test_argument_with_several_contributions_is_summed_in_its_own_array(net):
 def test_add_accumulates_over_backward_passes(net):
     x = net.var("x")
     exe = net.bind(net.op("square", "sq", x), grad_req="add", x=(2,))
-    exe.arg_dict["x"].data[...] = [3, 4]
-    exe.grad_dict["x"].data[...] = 100
+    exe.arg_dict["x"].dense_for_write()[...] = [3, 4]
+    exe.grad_dict["x"].dense_for_write()[...] = 100
     for _ in range(2):
         exe.forward(is_train=True)
         exe.backward(net.array([1, 1]))
-    np.testing.assert_array_equal(exe.grad_dict["x"].data, [112, 116])
+    np.testing.assert_array_equal(exe.grad_dict["x"].dense(), [112, 116])
 
 
 def test_add_with_several_contributions(net):
     x = net.var("x")
     exe = net.bind(net.op("elemwise_mul", "m", x, x), grad_req="add", x=(2,))
-    exe.arg_dict["x"].data[...] = [3, 4]
-    exe.grad_dict["x"].data[...] = 1
+    exe.arg_dict["x"].dense_for_write()[...] = [3, 4]
+    exe.grad_dict["x"].dense_for_write()[...] = 1
     exe.forward(is_train=True)
     exe.backward(net.array([1, 1]))
-    np.testing.assert_array_equal(exe.grad_dict["x"].data, [7, 9])
+    np.testing.assert_array_equal(exe.grad_dict["x"].dense(), [7, 9])
 
 
 def test_only_what_is_wanted_is_computed(net):
@@ -122,11 +122,11 @@ def test_blocked_gradient_is_zero(net):
     blocked = net.op("BlockGrad", "block", net.op("square", "sq", x))
     exe = net.bind(net.op("elemwise_mul", "m", blocked, w), x=(2,), w=(2,))
     net.fill(exe)
-    exe.grad_dict["x"].data[...] = 7
+    exe.grad_dict["x"].dense_for_write()[...] = 7
     exe.forward(is_train=True)
     exe.backward(net.array([1, 1]))
-    np.testing.assert_array_equal(exe.grad_dict["x"].data, [0, 0])
-    np.testing.assert_allclose(exe.grad_dict["w"].data, exe.arg_dict["x"].data ** 2)
+    np.testing.assert_array_equal(exe.grad_dict["x"].dense(), [0, 0])
+    np.testing.assert_allclose(exe.grad_dict["w"].dense(), exe.arg_dict["x"].dense() ** 2)
 
 
 def test_unreached_gradient_is_left_alone_by_add(net):
@@ -134,10 +134,10 @@ def test_unreached_gradient_is_left_alone_by_add(net):
     exe = net.bind(
         net.op("elemwise_mul", "m", net.op("BlockGrad", "b", x), w), grad_req="add", x=(2,)
     )
-    exe.grad_dict["x"].data[...] = 7
+    exe.grad_dict["x"].dense_for_write()[...] = 7
     exe.forward(is_train=True)
     exe.backward(net.array([1, 1]))
-    np.testing.assert_array_equal(exe.grad_dict["x"].data, [7, 7])
+    np.testing.assert_array_equal(exe.grad_dict["x"].dense(), [7, 7])
 
 
 def test_loss_needs_no_head_gradient_even_behind_a_block(net):
@@ -148,7 +148,7 @@ def test_loss_needs_no_head_gradient_even_behind_a_block(net):
         exe = net.bind(head, x=(2,))
         exe.forward(is_train=True)
         exe.backward()
-        np.testing.assert_array_equal(exe.grad_dict["x"].data, [2, 2])
+        np.testing.assert_array_equal(exe.grad_dict["x"].dense(), [2, 2])
 
 
 def test_gradients_into_a_loss_are_not_computed(net):
@@ -168,7 +168,7 @@ def test_output_that_nothing_depends_on_gets_a_gradient_of_zeros(net):
     exe = net.bind(double, x=(2,))
     exe.forward(is_train=True)
     exe.backward(net.array([1, 10]))
-    np.testing.assert_array_equal(exe.grad_dict["x"].data, [2, 20])
+    np.testing.assert_array_equal(exe.grad_dict["x"].dense(), [2, 20])
 
 
 def test_head_that_is_a_variable_hands_its_gradient_on(net):
@@ -176,7 +176,7 @@ def test_head_that_is_a_variable_hands_its_gradient_on(net):
     exe = net.bind([x, net.op("_mul_scalar", "twice", x, scalar=2), x], x=(2,))
     exe.forward(is_train=True)
     exe.backward([net.array([3, 3]), net.array([1, 1]), net.array([100, 200])])
-    np.testing.assert_array_equal(exe.grad_dict["x"].data, [105, 205])
+    np.testing.assert_array_equal(exe.grad_dict["x"].dense(), [105, 205])
 
 
 def test_operator_without_gradient_is_named(net):
@@ -206,7 +206,7 @@ def test_operator_that_needs_every_gradient_gets_memory_for_unwanted_ones(net):
     )
     exe.forward(is_train=True)
     exe.backward(net.array([1, 2, 3, 4, 5, 6]))
-    np.testing.assert_array_equal(exe.grad_dict["b"].data, [2, 3])
+    np.testing.assert_array_equal(exe.grad_dict["b"].dense(), [2, 3])
     assert exe.grad_dict["a"] is exe.grad_dict["c"] is None
 
 

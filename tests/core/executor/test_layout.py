@@ -144,8 +144,8 @@ def test_view_of_a_blocked_tensor_shows_it_plain(net, table):
     squared = net.op("square", "s", net.var("x"))
     head = net.op("exp", "e", net.op("_copy", "c", squared))
     exe = net.bind_with(head, CompileOptions(table=table), x=(3,))
-    exe.arg_dict["x"].data[...] = [1, 2, 3]
-    np.testing.assert_allclose(exe.forward()[0].data, np.exp([1, 4, 9]), rtol=1e-6)
+    exe.arg_dict["x"].dense_for_write()[...] = [1, 2, 3]
+    np.testing.assert_allclose(exe.forward()[0].dense(), np.exp([1, 4, 9]), rtol=1e-6)
 
 
 def test_numbers_equal_those_of_the_references(net, table):
@@ -156,9 +156,9 @@ def test_numbers_equal_those_of_the_references(net, table):
     for options in (CompileOptions(table=table), CompileOptions(table=None, plan=False)):
         exe = net.bind_with(heads, options, x=(2, 3), w=(2, 3))
         net.fill(exe)
-        found = [out.data.copy() for out in exe.forward(is_train=True)]
+        found = [out.dense().copy() for out in exe.forward(is_train=True)]
         exe.backward([net.array(np.full((2, 3), 2.0))] * 2)
-        results.append(found + [gradient.data for gradient in exe.grad_arrays])
+        results.append(found + [gradient.dense() for gradient in exe.grad_arrays])
     for got, expected in zip(*results, strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-6)
 
@@ -186,7 +186,7 @@ def test_kernel_decides_what_its_backward_keeps_alive(net):
     exe = net.bind_with(net.op("square", "s", net.var("x")), CompileOptions(table=table), x=(2,))
     exe.forward(is_train=True, x=np.array([2, 3], np.float32))
     exe.backward(net.array([1, 1]))
-    np.testing.assert_allclose(exe.grad_dict["x"].data, [4, 6], rtol=1e-6)
+    np.testing.assert_allclose(exe.grad_dict["x"].dense(), [4, 6], rtol=1e-6)
 
 
 def test_workspace_goes_from_forward_to_backward(net):
@@ -224,8 +224,8 @@ def test_workspace_goes_from_forward_to_backward(net):
     exe = net.bind_with(head, CompileOptions(table=table), x=(3,))
     exe.forward(is_train=True, x=np.array([1, 2, 3], np.float32))
     exe.backward(net.array([1, 1, 1]))
-    np.testing.assert_array_equal(exe.grad_dict["x"].data, [2, 4, 6])
-    assert exe.forward()[0].data.tolist() == [1, 4, 9]
+    np.testing.assert_array_equal(exe.grad_dict["x"].dense(), [2, 4, 6])
+    assert exe.forward()[0].dense().tolist() == [1, 4, 9]
 
 
 # -- weights that change only with their version -------------------------------------------
@@ -261,15 +261,15 @@ def test_weight_is_reordered_again_only_when_its_version_changes(net):
         {"x": net.array(np.ones((1, 3))), "w": weight},
         options=CompileOptions(table=table),
     )
-    assert exe.forward()[0].data.tolist() == [[3, 3]]
+    assert exe.forward()[0].dense().tolist() == [[3, 3]]
     raw[...] = 2
-    assert exe.forward()[0].data.tolist() == [[3, 3]], "a change without a version is not seen"
+    assert exe.forward()[0].dense().tolist() == [[3, 3]], "a change without a version is not seen"
     weight.version.bump()
-    assert exe.forward()[0].data.tolist() == [[6, 6]]
+    assert exe.forward()[0].dense().tolist() == [[6, 6]]
     exe.copy_params_from({"w": net.array(np.full((2, 3), 5))})
-    assert exe.forward()[0].data.tolist() == [[15, 15]]
+    assert exe.forward()[0].dense().tolist() == [[15, 15]]
     exe.forward(w=np.zeros((2, 3), np.float32))
-    assert exe.outputs[0].data.tolist() == [[0, 0]]
+    assert exe.outputs[0].dense().tolist() == [[0, 0]]
 
 
 def test_cached_weight_is_shared_among_executors_of_one_arena(net):
@@ -340,7 +340,7 @@ def test_check_mode_passes_sound_kernels(net, table):
     exe = net.bind_with(head, options, x=(3,))
     exe.forward(is_train=True, x=np.array([1, 2, 3], np.float32))
     exe.backward(net.array([1, 1, 1]))
-    np.testing.assert_allclose(exe.grad_dict["x"].data, [4, 32, 108])
+    np.testing.assert_allclose(exe.grad_dict["x"].dense(), [4, 32, 108])
 
 
 def test_check_mode_finds_a_wrong_output(net):

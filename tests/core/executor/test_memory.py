@@ -75,7 +75,7 @@ def test_elementwise_chain_runs_in_the_output_alone(net):
 def test_argument_is_never_written_over(net):
     exe = net.bind(net.op("exp", "e", net.var("x")), grad_req="null", x=(4,))
     exe.forward(x=np.ones(4, np.float32))
-    np.testing.assert_array_equal(exe.arg_dict["x"].data, np.ones(4))
+    np.testing.assert_array_equal(exe.arg_dict["x"].dense(), np.ones(4))
 
 
 def test_value_read_later_is_not_written_over(net):
@@ -83,7 +83,7 @@ def test_value_read_later_is_not_written_over(net):
     both = net.op("elemwise_mul", "m", net.op("negative", "n", squared), squared)
     exe = net.bind(both, grad_req="null", x=(4,))
     (out,) = exe.forward(x=np.zeros(4, np.float32))
-    np.testing.assert_array_equal(out.data, -np.ones(4))
+    np.testing.assert_array_equal(out.dense(), -np.ones(4))
 
 
 def test_value_read_twice_by_a_step_is_not_written_over_by_it(net):
@@ -100,17 +100,17 @@ def test_output_survives_later_steps(net):
     squared = net.op("square", "sq", net.var("x"))
     exe = net.bind([squared, net.op("negative", "n", squared)], grad_req="null", x=(2,))
     first, second = exe.forward(x=np.array([2, 3], np.float32))
-    np.testing.assert_array_equal(first.data, [4, 9])
-    np.testing.assert_array_equal(second.data, [-4, -9])
+    np.testing.assert_array_equal(first.dense(), [4, 9])
+    np.testing.assert_array_equal(second.dense(), [-4, -9])
 
 
 def test_training_keeps_what_backward_reads(net):
     chain = net.op("square", "outer", net.op("square", "inner", net.var("x")))
     exe = net.bind(chain, x=(2,))
-    exe.arg_dict["x"].data[...] = [2, 3]
+    exe.arg_dict["x"].dense_for_write()[...] = [2, 3]
     exe.forward(is_train=True)
     exe.backward(net.array([1, 1]))
-    np.testing.assert_array_equal(exe.grad_dict["x"].data, [32, 108])
+    np.testing.assert_array_equal(exe.grad_dict["x"].dense(), [32, 108])
 
 
 def test_inference_needs_less_memory_than_training(net):

@@ -50,10 +50,10 @@ def test_identity_of_the_mode_is_left_out(net):
 
 def test_both_modes_compute_their_own(net):
     exe = net.bind(dropped(net), x=(2,))
-    exe.arg_dict["x"].data[...] = [1, 2]
-    np.testing.assert_allclose(exe.forward()[0].data, np.exp([1, 4]), rtol=1e-6)
-    np.testing.assert_array_equal(exe.forward(is_train=True)[0].data, [1, 1])
-    np.testing.assert_allclose(exe.forward()[0].data, np.exp([1, 4]), rtol=1e-6)
+    exe.arg_dict["x"].dense_for_write()[...] = [1, 2]
+    np.testing.assert_allclose(exe.forward()[0].dense(), np.exp([1, 4]), rtol=1e-6)
+    np.testing.assert_array_equal(exe.forward(is_train=True)[0].dense(), [1, 1])
+    np.testing.assert_allclose(exe.forward()[0].dense(), np.exp([1, 4]), rtol=1e-6)
 
 
 @pytest.mark.parametrize("is_train", [True, False])
@@ -62,7 +62,7 @@ def test_copy_of_a_planned_value_as_output_costs_nothing(net, is_train):
     assert names(net.compile(head, is_train=is_train, x=(2,))) == ["sq"]
     exe = net.bind(head, x=(2,))
     np.testing.assert_array_equal(
-        exe.forward(is_train, x=np.full(2, 3, np.float32))[0].data, [9, 9]
+        exe.forward(is_train, x=np.full(2, 3, np.float32))[0].dense(), [9, 9]
     )
 
 
@@ -70,23 +70,23 @@ def test_copy_of_an_argument_as_output_is_a_copy(net):
     # As in MXNet: setting the argument anew leaves the output as it was.
     exe = net.bind(net.op("_copy", "c", net.var("x")), x=(2,))
     (out,) = exe.forward(x=np.full(2, 3, np.float32))
-    exe.arg_dict["x"].data[...] = 8
-    np.testing.assert_array_equal(out.data, [3, 3])
+    exe.arg_dict["x"].dense_for_write()[...] = 8
+    np.testing.assert_array_equal(out.dense(), [3, 3])
 
 
 def test_two_outputs_never_share_memory(net):
     squared = net.op("square", "sq", net.var("x"))
     exe = net.bind([squared, net.op("_copy", "c", squared)], x=(2,))
     first, second = exe.forward(x=np.full(2, 3, np.float32))
-    first.data[...] = 0
-    np.testing.assert_array_equal(second.data, [9, 9])
+    first.dense_for_write()[...] = 0
+    np.testing.assert_array_equal(second.dense(), [9, 9])
 
 
 def test_view_of_a_strided_argument_is_a_copy(net):
     strided = np.arange(6, dtype=np.float32).reshape(3, 2).T
     head = net.op("exp", "e", net.op("_copy", "c", net.var("x")))
     exe = bind(net.symbol(head), cpu(), [NDArray(strided, cpu())])
-    np.testing.assert_allclose(exe.forward()[0].data, np.exp(strided), rtol=1e-6)
+    np.testing.assert_allclose(exe.forward()[0].dense(), np.exp(strided), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,12 @@ def test_a_broadcast_of_equal_shapes_is_an_elementwise_operator(net, shape, expe
     program = net.compile(total, x=(2, 3), y=shape).program
     assert [step.op.names[0] for step in program.steps] == [expected]
     exe = net.bind(total, x=(2, 3), y=shape)
-    exe.arg_dict["x"].data[...] = [[1, 2, 3], [4, 5, 6]]
-    exe.arg_dict["y"].data[...] = 10
-    np.testing.assert_array_equal(exe.forward(is_train=True)[0].data, [[11, 12, 13], [14, 15, 16]])
+    exe.arg_dict["x"].dense_for_write()[...] = [[1, 2, 3], [4, 5, 6]]
+    exe.arg_dict["y"].dense_for_write()[...] = 10
+    np.testing.assert_array_equal(
+        exe.forward(is_train=True)[0].dense(), [[11, 12, 13], [14, 15, 16]]
+    )
     exe.backward([NDArray(np.full((2, 3), 2, np.float32), cpu())])
-    np.testing.assert_array_equal(exe.grad_dict["y"].data, np.full(shape, 2 if shape[0] > 1 else 4))
+    np.testing.assert_array_equal(
+        exe.grad_dict["y"].dense(), np.full(shape, 2 if shape[0] > 1 else 4)
+    )

@@ -62,7 +62,7 @@ def test_shuffle_keeps_data_and_labels_together() -> None:
 def test_batches_of_one_stretch_are_views() -> None:
     source = mx.nd.array(DATA)
     iterator = mx.io.NDArrayIter(source, batch_size=5)
-    assert np.shares_memory(next(iterator).data[0].data, source.data)
+    assert np.shares_memory(next(iterator).data[0].dense(), source.dense())
 
 
 def test_names_and_descriptions() -> None:

@@ -41,7 +41,7 @@ def _group(
 
 
 def _are_same(first: mx.nd.NDArray, second: mx.nd.NDArray) -> bool:
-    return bool(np.shares_memory(first.data, second.data))
+    return bool(np.shares_memory(first.dense(), second.dense()))
 
 
 def test_groups_share_parameters_gradients_and_inputs() -> None:

@@ -36,7 +36,7 @@ def test_data_shares_memory() -> None:
     x = NDArray(raw, mx.cpu(0))
     x[0] = 7
     assert raw[0, 1] == 7
-    assert x.data is raw
+    assert x.dense() is raw
 
 
 def test_asnumpy_is_a_copy() -> None:

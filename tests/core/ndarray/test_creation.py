@@ -213,7 +213,7 @@ def test_onehot_encode() -> None:
 def test_dlpack() -> None:
     x = nd.arange(6).reshape((2, 3))
     for exchange in (
-        x.data,
+        x.dense(),
         nd.to_dlpack_for_read(x),
         nd.to_dlpack_for_write(x),
         x.to_dlpack_for_read(),
@@ -221,7 +221,7 @@ def test_dlpack() -> None:
     ):
         y = nd.from_dlpack(exchange)
         assert np.array_equal(x.asnumpy(), y.asnumpy())
-    assert np.shares_memory(nd.from_dlpack(nd.to_dlpack_for_write(x)).data, x.data)
+    assert np.shares_memory(nd.from_dlpack(nd.to_dlpack_for_write(x)).dense(), x.dense())
 
 
 def test_sparse_forms() -> None:

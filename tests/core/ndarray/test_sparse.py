@@ -325,7 +325,7 @@ def test_an_array_over_dense_memory_keeps_it_up_to_date() -> None:
     x = nd.sparse.RowSparseNDArray.over(dense)
     np.testing.assert_array_equal(x.indices.asnumpy(), np.arange(6))
     memory = x.dense()
-    assert np.shares_memory(memory, dense.asnumpy()) or memory is dense.data
+    assert np.shares_memory(memory, dense.asnumpy()) or memory is dense.dense()
 
     def check(expected: np.ndarray) -> None:
         np.testing.assert_array_equal(dense.asnumpy(), expected)

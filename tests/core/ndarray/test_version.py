@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import core as mx
-from core.backends.kernels import Version
+from core.backends.kernels import Version, Watch
 
 
 def make():
@@ -80,7 +80,7 @@ WRITES = {
     "copyto": lambda x: mx.nd.ones((2, 3)).copyto(x),
     "out": lambda x: mx.nd.sqrt(mx.nd.ones((2, 3)), out=x),
     "random": lambda x: mx.nd.random.uniform(shape=(2, 3), out=x),
-    "raw": lambda x: x.data.fill(3),
+    "raw": lambda x: x.dense_for_write().fill(3),
 }
 
 
@@ -98,7 +98,7 @@ def test_reading_is_not_a_change():
     x, version = make()
     before = version.count
     x.asnumpy()
-    x[0], x[0:1], x.reshape((6,)), x.shape, x.dense(), x + 1, x.copy()
+    x[0], x[0:1], x.reshape((6,)), x.shape, x.dense(), x + 1, x.copy(), repr(x), x.handle
     mx.nd.dot(x, x.T)
     assert version.count == before
 
@@ -117,15 +117,39 @@ def test_change_of_a_whole_is_one_of_its_parts_but_not_the_other_way_round():
     assert parts[0].count != counts[1]
 
 
-def test_array_lent_for_writing_may_change_at_any_time(monkeypatch):
-    monkeypatch.setattr(Version, "_unknown", 0)
-    monkeypatch.setattr(Version, "clock", 0)
+def test_array_lent_for_writing_may_change_at_any_time():
     x, version = make()
     mx.nd.to_dlpack_for_read(x)
     assert version.count == version.count
     mx.nd.to_dlpack_for_write(x)
     assert version.count != version.count
+    watch, of_others = Watch([version, Version()]), Watch([Version()])
+    assert [watch.has_changed() for _ in range(3)] == [True] * 3
+    assert [of_others.has_changed() for _ in range(3)] == [True, False, False]
+
+
+def test_changes_are_seen_once():
+    _, version = make()
     other = Version()
+    watch = Watch([version, None])
+    assert watch.has_changed()
     other.bump()
-    assert Version.clock != Version.clock, "plans look at all versions from now on"
-    assert other.count == other.count
+    assert not watch.has_changed()
+    version.bump()
+    assert watch.has_changed()
+    assert not watch.has_changed()
+    watch.forget()
+    assert watch.has_changed()
+
+
+def test_looking_at_an_executor_keeps_what_it_made_of_its_weights():
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+    executor = net.simple_bind(mx.cpu(), grad_req="null", data=(2, 4))
+    clock = Version.clock
+    executor.forward()
+    executor.forward(is_train=True)
+    executor.reshape(data=(1, 4)).forward()
+    net.simple_bind(
+        mx.cpu(), "null", data=(2, 4), shared_exec=executor, shared_buffer=dict(executor.arg_dict)
+    )
+    assert Version.clock == clock

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -95,13 +97,23 @@ def test_flat_updates_equal_single_ones(name: str) -> None:
     assert one.get_states() == many.get_states()
 
 
+def test_flat_states_go_with_their_buffer() -> None:
+    updater = make("sgd_momentum")
+    flat = FlatBuffer(SHAPES, np.dtype("float32"), mx.cpu())
+    steps(updater, flat, range(1))
+    assert len(updater._flat_states) == 1
+    del flat
+    gc.collect()
+    assert not updater._flat_states
+
+
 @pytest.mark.parametrize("name", FLAT)
 def test_padding_stays_zero(name: str) -> None:
     flat = FlatBuffer(SHAPES, np.dtype("float32"), mx.cpu())
     fill(flat, 0)
     updater = make(name)
     steps(updater, flat, range(2))
-    assert all(np.isfinite(states.data).all() for states in updater._flat_states[id(flat)])
+    assert all(np.isfinite(states.data).all() for states in updater._flat_states[flat])
     for view in flat.views.values():
         view[...] = 0
     np.testing.assert_array_equal(flat.data, 0)

@@ -112,7 +112,7 @@ def test_weights_without_a_version_are_transformed_in_each_pass() -> None:
     )
     for one in (executor, expected):
         trained(one)
-        one.arg_dict["middle_weight"].data[...] += 1
+        one.arg_dict["middle_weight"].dense_for_write()[...] += 1
         trained(one)
     names = kernels(executor, is_train=True)
     assert {"winograd:convolution", "winograd:convolution_backward"} <= {*names}

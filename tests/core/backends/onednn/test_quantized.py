@@ -151,7 +151,7 @@ def test_memory_that_numpy_writes_to(name: str) -> None:
     executor = _bound(symbol, arrays)
     before = executor.forward()[0].asnumpy()
     weight = executor.arg_dict["weight"]
-    capsule, shared = weight.to_dlpack_for_write(), weight.data
+    capsule, shared = weight.to_dlpack_for_write(), weight.dense()
     executor.forward()
     shared *= 0
     assert (executor.forward()[0].asnumpy() != before).any()
