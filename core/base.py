@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 
+from .config import data_home as data_dir
 from .errors import MXNetError, NotImplementedForSymbol, NotSupportedForSparseNDArray
 
 __all__ = [
@@ -26,11 +24,6 @@ numeric_types = (float, int, np.generic)
 string_types = (str,)
 mx_real_t = np.float32
 """The dtype of arrays made without one."""
-
-
-def data_dir() -> str:
-    """Return where MXNet's scripts keep data: ``MXNET_HOME``, by default ``~/.mxnet``."""
-    return os.environ.get("MXNET_HOME") or str(Path.home() / ".mxnet")
 
 
 def py_str(text: bytes | str) -> str:

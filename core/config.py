@@ -1,12 +1,28 @@
-"""Environment settings of the engine, read once at import and refused when malformed."""
+"""Environment settings of the engine; malformed ones are refused.
+
+``Config`` is read once, at import. What MXNet reads whenever it needs it, because scripts set it as
+they run, is a function here. No other module of the engine reads settings of the environment.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-__all__ = ["Config", "config", "read_config"]
+__all__ = [
+    "Config",
+    "aggregation_size",
+    "config",
+    "data_home",
+    "eliminates_common_subexpressions",
+    "read_config",
+    "updates_on_kvstore",
+]
+
+
+_LIBRARY_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -21,6 +37,8 @@ class Config:
         native_kernels: use the kernels in C where they win (``CORE_NATIVE_KERNELS``).
         mirror: let backward passes recompute what is cheap (``MXNET_BACKWARD_DO_MIRROR``).
         mirror_step: of so many such steps, one is kept all the same (``MXNET_MIRROR_STEP``).
+        library_threads: whether the user has told the libraries themselves how many threads to use
+            (``OMP_NUM_THREADS``, ``OPENBLAS_NUM_THREADS``).
     """
 
     threads: int = 0
@@ -29,6 +47,7 @@ class Config:
     native_kernels: bool = True
     mirror: bool = False
     mirror_step: int = 100
+    library_threads: bool = False
 
 
 def read_config(environ: Mapping[str, str]) -> Config:
@@ -49,7 +68,32 @@ def read_config(environ: Mapping[str, str]) -> Config:
         native_kernels=_read_flag(environ, "CORE_NATIVE_KERNELS", default="1"),
         mirror=_read_flag(environ, "MXNET_BACKWARD_DO_MIRROR"),
         mirror_step=int(step),
+        library_threads=any(name in environ for name in _LIBRARY_THREADS),
     )
+
+
+def updates_on_kvstore() -> bool:
+    """Tell whether key-value stores may run the optimizer (``MXNET_UPDATE_ON_KVSTORE``)."""
+    return _read_flag(os.environ, "MXNET_UPDATE_ON_KVSTORE", default="1")
+
+
+def aggregation_size() -> int:
+    """Return how many parameters LARS updates at a time (``MXNET_OPTIMIZER_AGGREGATION_SIZE``)."""
+    name = "MXNET_OPTIMIZER_AGGREGATION_SIZE"
+    size = os.environ.get(name, "4")
+    if not size.isdecimal() or int(size) == 0:
+        raise ValueError(f"{name} is {size!r}; expected a positive count")
+    return int(size)
+
+
+def eliminates_common_subexpressions() -> bool:
+    """Tell whether graphs compute each thing once (``MXNET_ELIMINATE_COMMON_EXPR``)."""
+    return os.environ.get("MXNET_ELIMINATE_COMMON_EXPR", "1") not in ("0", "false")
+
+
+def data_home() -> str:
+    """Return where MXNet's scripts keep data: ``MXNET_HOME``, by default ``~/.mxnet``."""
+    return os.environ.get("MXNET_HOME") or str(Path.home() / ".mxnet")
 
 
 def _read_flag(environ: Mapping[str, str], name: str, default: str = "0") -> bool:

@@ -274,6 +274,19 @@ def test_files_hold_one_idea(path: Path) -> None:
     assert path.stem != "utils" or str(path.relative_to(ROOT)) in NAMED_BY_MXNET
 
 
+# What sets variables for others: OpenMP, tests, scripts through mx.util.
+SETS_ENVIRONMENT = {"backends/threads.py", "testing/surroundings.py", "util.py"}
+
+
+@pytest.mark.parametrize("path", python_files("core"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_core_reads_the_environment_in_one_place(path: Path) -> None:
+    if str(path.relative_to(ROOT / "core")) in {"config.py", *SETS_ENVIRONMENT}:
+        return
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        name = node.attr if isinstance(node, ast.Attribute) else None
+        assert name not in {"environ", "getenv"}, f"{path}:{node.lineno}: read it in core/config.py"
+
+
 @pytest.mark.parametrize("package", ["core", "app"])
 def test_public_names_exist(package: str) -> None:
     for path in python_files(package):

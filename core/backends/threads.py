@@ -18,7 +18,6 @@ with these, 1 ms with 1,000, and up to 8 ms with 5,000: threads then sleep just 
 needed."""
 
 _POLICY = "OMP_WAIT_POLICY"
-_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def thread_count(config: Config) -> int:
@@ -32,7 +31,7 @@ def thread_count(config: Config) -> int:
         return config.threads
     if config.sharers:
         return max(1, (available_cpus() - 1) // config.sharers)
-    return 0 if any(name in os.environ for name in _COUNTS) else available_cpus()
+    return 0 if config.library_threads else available_cpus()
 
 
 @contextlib.contextmanager

@@ -25,9 +25,9 @@ from ..types import DType, Shape, to_dtype
 from .allocate import Allocator
 from .arena import Arena
 from .bound import Bound
+from .common_subexpressions import eliminate_common_subexpressions
 from .compile import CompileOptions
 from .executor import Executor
-from .repeats import without_repeats
 from .sparse import (
     SparseExecutor,
     declared_storages,
@@ -36,7 +36,7 @@ from .sparse import (
 )
 from .trace import Graph, SpecOf, specs_of
 
-__all__ = ["ExecutorBinder", "bind", "simple_bind"]
+__all__ = ["bind", "simple_bind"]
 
 GRAD_REQS = ("write", "add", "null")
 
@@ -96,13 +96,7 @@ def bind(
     given = Bound(arguments, gradients, requests, auxiliaries)
     _check_gradients(names, arguments, gradients)
     spec_of = _infer_bound(graph, arguments, auxiliaries, specs)
-    graph, spec_of = without_repeats(graph, spec_of)
-    bound = with_dense_copies(given, graph) if has_sparse(given) else given
-    arena = shared_exec.arena if shared_exec is not None else Arena(ctx)
-    if bound is not given:
-        own = (symbol, graph, spec_of, ctx, bound, arena)
-        return SparseExecutor(*own, stored=given, group2ctx=group2ctx, options=options)
-    return Executor(symbol, graph, spec_of, ctx, bound, arena, group2ctx=group2ctx, options=options)
+    return _executor(symbol, graph, spec_of, ctx, given, shared_exec, group2ctx, options)
 
 
 def simple_bind(
@@ -160,25 +154,27 @@ def simple_bind(
         for node, request in zip(graph.arguments, requests, strict=True)
     ]
     auxiliaries = [allocator.auxiliary(node) for node in graph.auxiliaries]
-    stored = Bound(arguments, gradients, requests, auxiliaries)
-    graph, spec_of = without_repeats(graph, spec_of)
+    made = Bound(arguments, gradients, requests, auxiliaries)
+    return _executor(symbol, graph, spec_of, ctx, made, shared_exec, group2ctx)
+
+
+def _executor(
+    symbol: Any,
+    graph: Graph,
+    spec_of: SpecOf,
+    ctx: Context,
+    bound: Bound,
+    shared_exec: Executor | None,
+    group2ctx: Mapping[str, Context] | None,
+    options: CompileOptions | None = None,
+) -> Executor:
+    """Return the executor of a graph and arrays that fit it."""
+    graph, spec_of = eliminate_common_subexpressions(graph, spec_of)
     arena = shared_exec.arena if shared_exec is not None else Arena(ctx)
-    if has_sparse(stored):
-        own = (symbol, graph, spec_of, ctx, with_dense_copies(stored, graph), arena)
-        return SparseExecutor(*own, stored=stored, group2ctx=group2ctx)
-    return Executor(symbol, graph, spec_of, ctx, stored, arena, group2ctx=group2ctx)
-
-
-class ExecutorBinder:
-    """What symbols call to be bound (``core.symbol.symbol.set_binder``)."""
-
-    def bind(self, symbol: Any, ctx: Context, args: Any, **options: Any) -> Executor:
-        """Do ``Symbol.bind``."""
-        return bind(symbol, ctx, args, **options)
-
-    def simple_bind(self, symbol: Any, ctx: Context, **options: Any) -> Executor:
-        """Do ``Symbol.simple_bind``."""
-        return simple_bind(symbol, ctx, **options)
+    if has_sparse(bound):
+        own = (symbol, graph, spec_of, ctx, with_dense_copies(bound, graph), arena)
+        return SparseExecutor(*own, stored=bound, group2ctx=group2ctx, options=options)
+    return Executor(symbol, graph, spec_of, ctx, bound, arena, group2ctx=group2ctx, options=options)
 
 
 def _check_storage(stype_dict: Mapping[str, str] | None) -> None:

@@ -17,7 +17,7 @@ from .layout import choose_kernels
 from .memory import Lifetime, MemoryPlan, assign_inplace, lifetimes, plan_memory
 from .mirror import NO_MIRRORING, Mirroring, forced_steps, mirror
 from .opening import open_layers
-from .rewrite import REWRITES, simplify
+from .rewrite import fold_views, simplify
 from .roll import roll
 from .shuffle import ChannelShuffle, find_shuffles
 from .trace import Graph, SpecOf, trace
@@ -136,9 +136,9 @@ def _rewrite(
     """Make the program another one that computes the same."""
     if requests and mirror(program, mirroring, forced):
         verify_program(program, requests, after="mirror")
-    for rewrite in REWRITES:
-        if rewrite(program):
-            verify_program(program, requests, after=rewrite.__name__)
+    # Before fusion: no view may stand between the steps that are to become one.
+    if fold_views(program):
+        verify_program(program, requests, after="fold_views")
 
 
 def _fuse(

@@ -1,7 +1,7 @@
 """The plan while it is being compiled: values, and the steps that read and write them.
 
 A *value* is written once. A *step* applies an operator, forwards or backwards. Passes change a
-program in place, in the order of the files: trace, roll, gradient, rewrite, layout, memory, lower.
+program in place, in the order that ``compile_graph`` has them in.
 """
 
 from __future__ import annotations

@@ -1,17 +1,12 @@
-"""Rewriting of a program before kernels are chosen.
-
-``REWRITES`` are applied in order and tell whether they changed anything. A pass keeps what the
-program computes; fusion passes (which replace several steps by one with an operator of its own)
-belong at the end of the list, where identities no longer stand between the steps to be fused.
-"""
+"""Steps made simpler, or dropped, where they do less than their operator can."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Set
 
 from .ir import Place, Program, Step
 
-__all__ = ["REWRITES", "fold_views", "simplify"]
+__all__ = ["fold_views", "simplify"]
 
 
 def simplify(program: Program) -> None:
@@ -55,7 +50,3 @@ def _folded(program: Program, step: Step, read: Set[int]) -> bool:
         memory.place, memory.index = Place.OUTPUT, value.index
     value.base, value.is_view = source, True
     return True
-
-
-REWRITES: tuple[Callable[[Program], bool], ...] = (fold_views,)
-"""All passes, in order."""

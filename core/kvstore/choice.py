@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import Any
 
+from ..config import updates_on_kvstore
 from ..errors import UsageError
 from ..ndarray import NDArray
 from .base import KVStoreBase
@@ -28,7 +28,7 @@ def choose_kvstore(kvstore: Any, devices: int, arrays: Iterable[NDArray]) -> tup
     Raises:
         TypeError: no store and no name.
     """
-    wanted = bool(int(os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1")))
+    wanted = updates_on_kvstore()
     if kvstore is None or (isinstance(kvstore, str) and devices == 1 and "dist" not in kvstore):
         return None, False
     if isinstance(kvstore, str):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from ..backends import backend_of
+from ..config import aggregation_size
 from ..ndarray import NDArray
 from ..ops.updates import as_single
 from .base import register
@@ -62,7 +62,7 @@ class LARS(MomentumOptimizer):
         super().__init__(momentum=momentum, **kwargs)
         self.momentum_correction = momentum_correction
         self.lazy_update = lazy_update
-        self.aggregate_num = int(os.environ.get("MXNET_OPTIMIZER_AGGREGATION_SIZE", "4"))
+        self.aggregate_num = aggregation_size()
         self.eta = eta
         self.eps = eps
         self.last_lr: float | None = None

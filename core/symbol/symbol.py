@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Number
 from pathlib import Path
 from typing import Any, Protocol
@@ -430,15 +430,15 @@ def group(symbols: Sequence[Symbol]) -> Symbol:
 
 
 class Binder(Protocol):
-    """Makes executors of symbols; ``core.executor`` provides it."""
+    """Makes executors of symbols: the module ``executor/binding.py``."""
 
-    def bind(self, symbol: Symbol, ctx: Context, args: Any, **options: Any) -> Any:
-        """Do ``Symbol.bind``."""
+    @property
+    def bind(self) -> Callable[..., Any]:
+        """Called with a symbol and the arguments of ``Symbol.bind``."""
 
-    def simple_bind(
-        self, symbol: Symbol, ctx: Context, *, shapes: Mapping[str, Any], **options: Any
-    ) -> Any:
-        """Do ``Symbol.simple_bind``."""
+    @property
+    def simple_bind(self) -> Callable[..., Any]:
+        """Called with a symbol and the arguments of ``Symbol.simple_bind``."""
 
 
 _binders: list[Binder] = []

@@ -11,7 +11,7 @@ import pytest
 import core as mx
 from core import random as core_random
 from core.backends import NumpyBackend
-from core.config import read_config
+from core.config import aggregation_size, read_config, updates_on_kvstore
 from core.errors import DeviceError, ShapeError, TypeInferenceError, UsageError, did_you_mean
 from core.registry import ClassRegistry
 from core.types import (
@@ -80,6 +80,21 @@ class TestConfig:
     def test_malformed_values_are_refused_by_name(self, name: str) -> None:
         with pytest.raises(ValueError, match=name):
             read_config({name: "yes"})
+
+    def test_what_scripts_set_as_they_run_is_read_when_it_is_needed(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name, read, value, expected in (
+            ("MXNET_UPDATE_ON_KVSTORE", updates_on_kvstore, "0", False),
+            ("MXNET_OPTIMIZER_AGGREGATION_SIZE", aggregation_size, "7", 7),
+        ):
+            monkeypatch.delenv(name, raising=False)
+            assert read() != expected
+            monkeypatch.setenv(name, value)
+            assert read() == expected
+            monkeypatch.setenv(name, "many")
+            with pytest.raises(ValueError, match=name):
+                read()
 
 
 class TestContext:

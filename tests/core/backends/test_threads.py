@@ -15,7 +15,7 @@ from core.backends.onednn.constants import Algorithm, Propagation
 from core.backends.onednn.memory import plain
 from core.backends.onednn.primitive import Primitive
 from core.backends.threads import openmp_environment, thread_count
-from core.config import Config
+from core.config import Config, read_config
 
 COUNTS = """
 import core as mx, numpy as np
@@ -62,9 +62,8 @@ def test_executors_share_what_there_is(clean_environment, monkeypatch, config, c
     assert thread_count(config) == expected
 
 
-def test_what_the_user_says_of_threads_stays(clean_environment, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert thread_count(Config()) == 0
+def test_what_the_user_says_of_threads_stays():
+    assert thread_count(read_config({"OMP_NUM_THREADS": "3"})) == 0
 
 
 def test_environment_is_set_while_the_library_is_loaded_only(clean_environment):

@@ -1,20 +1,20 @@
-"""Nodes that compute the same as others are left out of a graph before it is compiled."""
+"""Common-subexpression elimination: a graph computes each thing once."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Set
 
+from ..config import eliminates_common_subexpressions
 from ..ops.custom import Custom
 from ..symbol.graph import Entry, Node
 from ..types import DType, Shape
 from .trace import Graph, SpecOf
 
-__all__ = ["without_repeats"]
+__all__ = ["eliminate_common_subexpressions"]
 
 
-def without_repeats(graph: Graph, spec_of: SpecOf) -> tuple[Graph, SpecOf]:
-    """Return a graph that computes each thing once, as MXNet's executors do.
+def eliminate_common_subexpressions(graph: Graph, spec_of: SpecOf) -> tuple[Graph, SpecOf]:
+    """Return a graph without nodes that compute what others do, as MXNet's executors have it.
 
     Of nodes with the same operator, attributes and inputs one remains; variables and outputs of
     the graph stay. Nothing is left out where ``MXNET_ELIMINATE_COMMON_EXPR`` is 0.
@@ -23,7 +23,7 @@ def without_repeats(graph: Graph, spec_of: SpecOf) -> tuple[Graph, SpecOf]:
         graph: the graph, which is not changed.
         spec_of: what is inferred of it.
     """
-    if os.environ.get("MXNET_ELIMINATE_COMMON_EXPR", "1") in ("0", "false"):
+    if not eliminates_common_subexpressions():
         return graph, spec_of
     heads = {node for node, _ in graph.heads}
     stands_for = _representatives(graph, spec_of, heads)
@@ -48,7 +48,10 @@ def without_repeats(graph: Graph, spec_of: SpecOf) -> tuple[Graph, SpecOf]:
 
 
 def _representatives(graph: Graph, spec_of: SpecOf, heads: Set[Node]) -> dict[Node, Node]:
-    """Return, for each node that another one stands for, that one: the first head, or the first."""
+    """Map every node that has equals to the one that replaces it and them.
+
+    That is the first of them that is an output of the graph, or else the first of all.
+    """
     known: dict[Hashable, list[Node]] = {}
     first_of: dict[Node, Node] = {}
     chosen: dict[Node, Node] = {}
