@@ -14,18 +14,14 @@ from . import (
     callback,
     context,
     contrib,
-    engine,
-    executor_manager,
     gluon,
     image,
     initializer,
     io,
     kvstore,
     libinfo,
-    log,
     lr_scheduler,
     metric,
-    misc,
     model,
     module,
     monitor,
@@ -37,9 +33,6 @@ from . import (
     rnn,
     runtime,
     symbol,
-    symbol_doc,
-    test_utils,
-    util,
     visualization,
 )
 from . import image as img
@@ -52,6 +45,16 @@ from . import ndarray as nd
 from . import symbol as sym
 from . import visualization as viz
 from .attribute import AttrScope
+from .compat import (
+    engine,
+    executor_manager,
+    log,
+    misc,
+    symbol_doc,
+    test_utils,
+    util,
+)
+from .compat.paths import install as _install_paths
 from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus
 from .errors import MXNetError
 from .executor import Executor
@@ -122,3 +125,5 @@ __all__ = [
     "viz",
     "waitall",
 ]
+
+_install_paths(__name__)

@@ -39,13 +39,13 @@ class AttrScope(Scope):
     @staticmethod
     def subgraph_name(hint: str) -> str:
         """Return a new name for what is made inside a loop or branch, within that around it."""
-        outer = AttrScope.active.get(None).get("__subgraph_name__")
+        outer = AttrScope.active().get(None).get("__subgraph_name__")
         name = f"{outer}${hint}" if outer else hint
         AttrScope._subgraph_names[name] += 1
         return f"{name}{AttrScope._subgraph_names[name] - 1}"
 
     def __enter__(self) -> Self:
-        self._entered.append({**AttrScope.active.get(None), **self._attr})
+        self._entered.append({**AttrScope.active().get(None), **self._attr})
         return super().__enter__()
 
     def __exit__(self, *details: object) -> None:

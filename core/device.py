@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from types import TracebackType
 from typing import ClassVar
 
 from .backends import backend_of
+from .compat.class_attributes import ContextType
 from .errors import DeviceError
 
 __all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu", "set_default_context"]
 
 
-class _ContextType(type):
-    """Gives the class of contexts the present one, as an attribute of the class."""
-
-    @property
-    def default_ctx(cls) -> Context:
-        """The present context; deprecated in MXNet 1.9, and so here: ``current_context()``."""
-        _warn_of_default()
-        return current_context()
-
-    @default_ctx.setter
-    def default_ctx(cls, context: Context) -> None:
-        _warn_of_default()
-        stack = Context._stack.__dict__.get("contexts")
-        if stack:
-            stack[-1] = context
-        else:
-            set_default_context(context)
-
-
-class Context(metaclass=_ContextType):
+class Context(metaclass=ContextType):
     """A device. Several ``cpu(i)`` are logical devices on the same processor, as in MXNet.
 
     Used with ``with`` it becomes the default context of the block.
@@ -66,6 +47,20 @@ class Context(metaclass=_ContextType):
     def empty_cache(self) -> None:
         """Give memory back to the device that is kept for arrays to come."""
         backend_of(self).release()
+
+    @classmethod
+    def _current(cls) -> Context:
+        stack = cls._stack.__dict__.get("contexts")
+        context: Context = stack[-1] if stack else cls._stack.__dict__.get("default", _CPU)
+        return context
+
+    @classmethod
+    def _replace_current(cls, context: Context) -> None:
+        stack = cls._stack.__dict__.get("contexts")
+        if stack:
+            stack[-1] = context
+        else:
+            set_default_context(context)
 
     def __hash__(self) -> int:
         return hash((self.device_typeid, self.device_id))
@@ -112,23 +107,12 @@ def gpu(device_id: int = 0) -> Context:
 
 def current_context() -> Context:
     """Return the context of the innermost ``with`` block, else this thread's default."""
-    stack = Context._stack.__dict__.get("contexts")
-    context: Context = stack[-1] if stack else Context._stack.__dict__.get("default", _CPU)
-    return context
+    return Context._current()
 
 
 def set_default_context(ctx: Context) -> None:
     """Make a context the default of this thread, in place of ``cpu(0)``."""
     Context._stack.default = ctx
-
-
-def _warn_of_default() -> None:
-    warnings.warn(
-        "Context.default_ctx has been deprecated. Please use current_context(), "
-        "`with` and set_default_context() instead.",
-        DeprecationWarning,
-        stacklevel=3,
-    )
 
 
 _CPU = Context("cpu", 0)

@@ -3,33 +3,12 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-__all__ = ["Scope", "ScopeType"]
+from .compat.class_attributes import ScopeType
 
-
-class ScopeType(type):
-    """Gives a class of scopes its innermost one, as an attribute of the class."""
-
-    _stacks: _Stacks
-
-    @property
-    def active(cls) -> Any:
-        """The innermost scope of this thread; outside of all, the thread's default scope."""
-        return cls._stacks.scopes[-1]
-
-    @property
-    def current(cls) -> Any:
-        """As ``active``; deprecated in MXNet 1.9, and so here."""
-        _warn(cls)
-        return cls.active
-
-    @current.setter
-    def current(cls, scope: Scope) -> None:
-        _warn(cls)
-        cls._stacks.scopes[-1] = scope
+__all__ = ["Scope"]
 
 
 class Scope(metaclass=ScopeType):
@@ -40,6 +19,15 @@ class Scope(metaclass=ScopeType):
     def __init_subclass__(cls) -> None:
         if Scope in cls.__bases__:
             cls._stacks = _Stacks(cls)
+
+    @classmethod
+    def active(cls) -> Any:
+        """Return the innermost scope of this thread; outside of all, the thread's default scope."""
+        return cls._stacks.scopes[-1]
+
+    @classmethod
+    def _replace_active(cls, scope: Scope) -> None:
+        cls._stacks.scopes[-1] = scope
 
     def __enter__(self) -> Self:
         self._stacks.scopes.append(self)
@@ -59,12 +47,3 @@ class _Stacks(threading.local):
 
     def __init__(self, outermost: type[Scope]) -> None:
         self.scopes: list[Any] = [outermost()]
-
-
-def _warn(cls: type) -> None:
-    warnings.warn(
-        f"{cls.__name__}.current has been deprecated. "
-        f"It is advised to use the `with` statement with {cls.__name__}.",
-        DeprecationWarning,
-        stacklevel=3,
-    )

@@ -330,7 +330,7 @@ def _named(
     """Return the prefix and the parameters of a new block."""
     if not _scopes.blocks:
         if prefix is None:
-            prefix = NameManager.active.get(None, hint) + "_"
+            prefix = NameManager.active().get(None, hint) + "_"
         own = ParameterDict(prefix) if params is None else ParameterDict(params.prefix, params)
         return prefix, own
     outer = _scopes.blocks[-1]

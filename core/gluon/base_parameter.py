@@ -351,9 +351,6 @@ class Parameter:
             f"initialized on {self._ctx_list}."
         )
 
-    def _check_and_get(self, arrays: list[NDArray] | None, ctx: Any) -> Any:
-        return self._all(arrays) if ctx is list else self._on(arrays, ctx)
-
     def _pull_rows(self, out: Any, row_id: NDArray) -> None:
         if not isinstance(row_id, NDArray):
             raise TypeError(f"row_id must have NDArray type, but {type(row_id)} is given")

@@ -171,9 +171,6 @@ class KVStore(KVStoreBase):
     def _set_updater(self, updater: Updater) -> None:
         self._updater = updater
 
-    def _barrier(self) -> None:
-        """Return at once: there is one worker."""
-
     def _require_updater(self) -> Any:
         if self._updater is None:
             raise UsageError("the store has no optimizer; call set_optimizer first")

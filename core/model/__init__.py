@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..checkpoint import BatchEndParam, load_checkpoint, load_params, save_checkpoint
-from .feed_forward import FeedForward
-from .stores import (
+from ..compat.model_stores import (
     _create_kvstore,
     _create_sparse_kvstore,
     _initialize_kvstore,
@@ -12,6 +11,7 @@ from .stores import (
     _update_params,
     _update_params_on_kvstore,
 )
+from .feed_forward import FeedForward
 
 __all__ = [
     "BatchEndParam",

@@ -14,16 +14,16 @@ from .. import metric as metrics
 from .. import optimizer as opt
 from ..callback import LogValidationMetricsCallback
 from ..checkpoint import BatchEndParam, load_checkpoint, save_checkpoint
+from ..compat.executor_manager import _check_arguments
+from ..compat.model_stores import _multiple_callbacks
 from ..device import Context, cpu
 from ..errors import UsageError
 from ..executor import Executor
-from ..executor_manager import _check_arguments
 from ..initializer import Uniform
 from ..io import DataBatch, DataDesc, DataIter, NDArrayIter
 from ..module import BaseModule, BucketingModule, Module
 from ..ndarray import NDArray, zeros
 from ..symbol import Symbol
-from .stores import _multiple_callbacks
 
 __all__ = ["FeedForward"]
 

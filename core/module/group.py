@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..backends import backend_of
+from ..compat.group_names import GroupNames
 from ..device import Context
 from ..errors import ShapeError, UsageError
 from ..executor import bind
@@ -19,7 +20,6 @@ from ..ndarray import NDArray, concatenate
 from ..symbol.graph import Entry
 from ..symbol.infer import GraphSpecs, infer_graph
 from ..types import DType, Shape, shape_size, to_dtype
-from .group_names import GroupNames
 from .group_spec import GroupSpec
 from .parameters import DeviceParameters
 

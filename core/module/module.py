@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..checkpoint import load_checkpoint, save_checkpoint
+from ..compat.module_names import PrivateNames
 from ..device import Context, current_context
 from ..errors import StageError, UsageError
 from ..initializer import Uniform
@@ -23,7 +24,6 @@ from .group import ExecutorGroup
 from .group_spec import GroupSpec
 from .host_parameters import HostParameters
 from .lifecycle import Stage, StepState, require_stage
-from .private_names import PrivateNames
 from .shapes import describe_inputs, other_shapes, shape_key
 from .updating import GroupUpdater
 
@@ -172,6 +172,21 @@ class Module(PrivateNames, BaseModule):
         """(name, shape) of the outputs of a whole batch."""
         return self._group("output_shapes").output_shapes()
 
+    @property
+    def executor_group(self) -> ExecutorGroup:
+        """The executors of the present shapes, one for each device; StageError unless bound."""
+        return self._group("executor_group")
+
+    @property
+    def optimizer(self) -> Optimizer | None:
+        """The optimizer installed; None where there is none."""
+        return self._updates.optimizer if self._updates else None
+
+    @property
+    def kvstore(self) -> KVStore | None:
+        """The store that gradients or parameters go through; None where none is needed."""
+        return self._updates.kvstore if self._updates else None
+
     # -- binding ----------------------------------------------------------------------------
 
     def bind(
@@ -259,6 +274,24 @@ class Module(PrivateNames, BaseModule):
             self._groups.popitem(last=False)
         self._exec_group = group
         self._step = StepState.IDLE
+
+    def install_monitor(self, mon: Any) -> None:
+        """Watch intermediate arrays of all devices, also under other shapes from now on."""
+        self._group("install_monitor()").install_monitor(mon)
+        self._monitor = mon
+
+    def remove_monitor(self) -> None:
+        """End the watch of the monitor installed: plans are rewritten and share memory again."""
+        self._monitor = None
+        for group in self._groups.values():
+            for executor in group.execs:
+                executor.set_monitor_callback(None)
+
+    def _group(self, call: str) -> ExecutorGroup:
+        if self._exec_group is None:
+            require_stage(call, Stage.CREATED, Stage.BOUND)
+        assert self._exec_group is not None
+        return self._exec_group
 
     # -- parameters -------------------------------------------------------------------------
 

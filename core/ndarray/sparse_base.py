@@ -103,11 +103,6 @@ class BaseSparseNDArray(NDArray):
         """Return the same memory without the computation it came from."""
         return type(self)(self._shape, self._data, self._auxiliary, self._context)
 
-    @property
-    def _num_aux(self) -> int:
-        """How many index arrays there are."""
-        return len(self._auxiliary)
-
     def reshape(self, *shape: Any, **kwargs: Any) -> NoReturn:
         """Sparse arrays cannot be reshaped."""
         raise NotSupportedForSparseNDArray("reshape", type(self).__name__)

@@ -71,7 +71,7 @@ def var(
         raise TypeError("Expect a string for variable `name`")
     if stype is not None and stype not in _STORAGE_TYPES:
         raise ValueError(f"stype is {stype!r}; expected one of {', '.join(_STORAGE_TYPES)}")
-    attrs = AttrScope.active.get(attr)
+    attrs = AttrScope.active().get(attr)
     for key, value in (
         ("__shape__", shape),
         ("__lr_mult__", lr_mult),

@@ -247,8 +247,8 @@ class Symbol(Arithmetic["Symbol"], SymbolMethods["Symbol"], Partition):
         """Return the outputs of a new node, named by the innermost ``NameManager``."""
         node = apply_operator(
             operator,
-            NameManager.active.get(name, hint),
-            {**(attributes or {}), **AttrScope.active.get(attr)},
+            NameManager.active().get(name, hint),
+            {**(attributes or {}), **AttrScope.active().get(attr)},
             [symbol._entry() for symbol in positional],
             {key: symbol._entry() for key, symbol in (named or {}).items()},
             [Subgraph(copy_graph(graph._heads), graph._versions) for graph in subgraphs],

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
+from ..compat.util import get_gpu_count
 from ..io import DataBatch, DataIter
 from ..ndarray import waitall
-from ..util import get_gpu_count
 
 __all__ = [
     "DummyIter",

@@ -12,7 +12,7 @@ from core.name import NameManager, Prefix
 
 def test_names_count_per_hint_and_manager() -> None:
     with NameManager() as manager:
-        assert [NameManager.active.get(None, hint) for hint in ("fc", "fc", "conv", "fc")] == [
+        assert [NameManager.active().get(None, hint) for hint in ("fc", "fc", "conv", "fc")] == [
             "fc0",
             "fc1",
             "conv0",
@@ -20,26 +20,26 @@ def test_names_count_per_hint_and_manager() -> None:
         ]
         assert manager.get("mine", "fc") == "mine"
         with NameManager():
-            assert NameManager.active.get(None, "fc") == "fc0"
-        assert NameManager.active.get(None, "fc") == "fc3"
+            assert NameManager.active().get(None, "fc") == "fc0"
+        assert NameManager.active().get(None, "fc") == "fc3"
 
 
 def test_prefix_applies_to_given_names_too() -> None:
     with Prefix("net_"):
-        assert NameManager.active.get("fc", "x") == "net_fc"
-        assert NameManager.active.get(None, "fc") == "net_fc0"
+        assert NameManager.active().get("fc", "x") == "net_fc"
+        assert NameManager.active().get(None, "fc") == "net_fc0"
 
 
 def test_inner_attributes_win_and_end_with_their_scope() -> None:
     with AttrScope(group="4", data="great"):
         with AttrScope(group="5", mood="calm"):
-            assert AttrScope.active.get({"mood": "angry"}) == {
+            assert AttrScope.active().get({"mood": "angry"}) == {
                 "group": "5",
                 "data": "great",
                 "mood": "angry",
             }
-        assert AttrScope.active.get(None) == {"group": "4", "data": "great"}
-    assert AttrScope.active.get(None) == {}
+        assert AttrScope.active().get(None) == {"group": "4", "data": "great"}
+    assert AttrScope.active().get(None) == {}
 
 
 def test_a_scope_entered_again_forgets_where_it_was_before() -> None:
@@ -60,7 +60,7 @@ def test_each_thread_has_its_own_scopes() -> None:
     seen: list[object] = []
 
     def look() -> None:
-        seen.extend((NameManager.active.get(None, "fc"), AttrScope.active.get(None)))
+        seen.extend((NameManager.active().get(None, "fc"), AttrScope.active().get(None)))
 
     with Prefix("main_"), AttrScope(a="1"):
         thread = threading.Thread(target=look)
@@ -75,11 +75,11 @@ def test_current_is_deprecated_but_works() -> None:
             assert NameManager.current is prefix
         with pytest.warns(DeprecationWarning, match=r"NameManager.current"):
             NameManager.current = other = Prefix("q_")
-        assert NameManager.active is other
+        assert NameManager.active() is other
 
 
 def test_an_exception_ends_a_scope() -> None:
     with pytest.raises(KeyError), AttrScope(a="1"), Prefix("p_"):
         raise KeyError
-    assert AttrScope.active.get(None) == {}
-    assert NameManager.active.get("x", "") == "x"
+    assert AttrScope.active().get(None) == {}
+    assert NameManager.active().get("x", "") == "x"

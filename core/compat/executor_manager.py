@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .module.group import split_batch
-from .symbol import Symbol
+from ..module.group import split_batch
+from ..symbol import Symbol
 
 __all__ = ["_check_arguments", "_split_input_slice"]
 

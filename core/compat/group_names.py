@@ -7,9 +7,9 @@ from typing import Any
 
 from ..device import Context
 from ..io import DataDesc
+from ..module.group_spec import GroupSpec
 from ..ndarray import NDArray
 from ..symbol import Symbol
-from .group_spec import GroupSpec
 
 __all__ = ["GroupNames"]
 

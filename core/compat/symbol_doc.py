@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .symbol import Symbol
-from .types import Shape
+from ..symbol import Symbol
+from ..types import Shape
 
 __all__ = ["SymbolDoc"]
 

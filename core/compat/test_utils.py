@@ -15,10 +15,10 @@ import numpy as np
 import numpy.random as rnd
 import numpy.testing as npt
 
-from .device import Context, current_context
-from .ndarray import array
-from .symbol import Symbol
-from .testing.comparison import (
+from ..device import Context, current_context
+from ..ndarray import array
+from ..symbol import Symbol
+from ..testing.comparison import (
     almost_equal,
     assert_allclose,
     assert_almost_equal,
@@ -30,11 +30,11 @@ from .testing.comparison import (
     same_array,
     same_symbol_structure,
 )
-from .testing.consistency import (
+from ..testing.consistency import (
     check_consistency,
     compare_optimizer,
 )
-from .testing.datasets import (
+from ..testing.datasets import (
     download,
     get_bz2_data,
     get_mnist,
@@ -42,14 +42,14 @@ from .testing.datasets import (
     get_mnist_ubyte,
     get_zip_data,
 )
-from .testing.gradients import (
+from ..testing.gradients import (
     check_numeric_gradient,
     check_symbolic_backward,
     check_symbolic_forward,
     numeric_grad,
     simple_forward,
 )
-from .testing.random_arrays import (
+from ..testing.random_arrays import (
     assign_each,
     assign_each2,
     collapse_sum_like,
@@ -66,21 +66,21 @@ from .testing.random_arrays import (
     random_sample,
     random_uniform_arrays,
 )
-from .testing.sparse_arrays import (
+from ..testing.sparse_arrays import (
     create_sparse_array,
     create_sparse_array_zd,
     rand_ndarray,
     rand_sparse_ndarray,
     shuffle_csr_column_indices,
 )
-from .testing.statistics import (
+from ..testing.statistics import (
     chi_square_check,
     gen_buckets_probs_with_ppf,
     mean_check,
     var_check,
     verify_generator,
 )
-from .testing.surroundings import (
+from ..testing.surroundings import (
     DummyIter,
     EnvManager,
     discard_stderr,
@@ -90,7 +90,7 @@ from .testing.surroundings import (
     list_gpus,
     retry,
 )
-from .testing.tolerances import (
+from ..testing.tolerances import (
     default_atols,
     default_context,
     default_dtype,
@@ -105,7 +105,7 @@ from .testing.tolerances import (
     set_default_context,
 )
 
-mx = sys.modules[__package__]
+mx = sys.modules[__package__.removesuffix(".compat")]
 
 __all__ = [
     "Context",

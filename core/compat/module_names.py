@@ -7,18 +7,21 @@ from typing import Any
 
 from ..io import DataDesc
 from ..kvstore import KVStore
+from ..module.group import ExecutorGroup
+from ..module.host_parameters import HostParameters
+from ..module.updating import GroupUpdater
 from ..ndarray import NDArray
 from ..optimizer import Optimizer, Updater
-from .host_parameters import HostParameters
-from .parts import ModuleParts
 
 __all__ = ["PrivateNames"]
 
 
-class PrivateNames(ModuleParts):
+class PrivateNames:
     """Views of a module under the names that ``mxnet.module.Module`` gives its parts."""
 
     _host: HostParameters
+    _exec_group: ExecutorGroup | None
+    _updates: GroupUpdater | None
     get_params: Callable[..., Any]
 
     @property
@@ -42,11 +45,11 @@ class PrivateNames(ModuleParts):
 
     @property
     def _optimizer(self) -> Optimizer | None:
-        return self.optimizer
+        return self._updates.optimizer if self._updates else None
 
     @property
     def _kvstore(self) -> KVStore | None:
-        return self.kvstore
+        return self._updates.kvstore if self._updates else None
 
     @property
     def _update_on_kvstore(self) -> bool:

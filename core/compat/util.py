@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from .backends import gpu_count
-from .ndarray.np_shape import is_np_shape, np_shape, set_np_shape, use_np_shape
+from ..backends import gpu_count
+from ..ndarray.np_shape import is_np_shape, np_shape, set_np_shape, use_np_shape
 
 __all__ = [
     "get_gpu_count",

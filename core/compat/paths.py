@@ -1,0 +1,16 @@
+"""Modules that scripts import from MXNet's top level: ``mxnet.log``, ``mxnet.test_utils`` ..."""
+
+from __future__ import annotations
+
+import sys
+
+from . import engine, executor_manager, log, misc, symbol_doc, test_utils, util
+
+__all__ = ["install"]
+
+
+def install(package: str) -> None:
+    """Let the modules be imported from a package's top level, too."""
+    for module in (engine, executor_manager, log, misc, symbol_doc, test_utils, util):
+        name = module.__name__.rpartition(".")[2]
+        sys.modules[f"{package}.{name}"] = module
