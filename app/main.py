@@ -115,12 +115,12 @@ def create_app(settings: Settings) -> FastAPI:
         description=_DESCRIPTION,
         openapi_tags=_TAGS,
         lifespan=_lifespan,
-        root_path=settings.root_path,
         openapi_url=None,  # see app.api.document
         redirect_slashes=False,
         dependencies=[Depends(one) for one in (require_scope, refuse_coding, refuse_unknown_query)],
         generate_unique_id_function=lambda route: route.name,
     )
+    app.root_path = settings.root_path  # the argument is deprecated, and said to be in the log
     app.state.settings = settings
     app.state.body_memory = BodyMemory(settings.max_bodies_bytes)
     keys, audit = KeyRing(KeyFile(settings.data_dir)), Audit()

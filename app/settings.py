@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Literal
 
@@ -42,6 +43,9 @@ class Settings(BaseSettings):
     """Sub-path that a proxy serves the server under, ``/models``; answered with and without it."""
     allowed_hosts: tuple[str, ...] = ()
     """Names, beside those of the address, that clients may reach the server by; as JSON."""
+    trusted_proxies: tuple[str, ...] = ("127.0.0.1", "::1")
+    """Addresses and networks of proxies whose ``X-Forwarded-For`` and ``X-Forwarded-Proto`` are
+    believed: ``10.0.0.0/8``; as JSON."""
     allowed_origins: tuple[str, ...] = ()
     """Origins of other sites whose pages may ask: ``https://lab.example``; as JSON."""
     tls_cert: Path | None = None
@@ -156,6 +160,18 @@ class Settings(BaseSettings):
             if not _HOST.fullmatch(host):
                 raise ValueError(f"got {host!r}, expected a host without a port, *.NAME or *")
         return hosts
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _check_proxies(cls, proxies: tuple[str, ...]) -> tuple[str, ...]:
+        for proxy in proxies:
+            try:
+                ip_network(proxy)
+            except ValueError as error:
+                raise ValueError(
+                    f"got {proxy!r}, expected an address or a network like 10.0.0.0/8: {error}"
+                ) from None
+        return proxies
 
     @field_validator("allowed_origins")
     @classmethod

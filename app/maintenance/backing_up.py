@@ -22,6 +22,7 @@ from app.files.copies import link_or_copy, sync_tree
 from app.files.dataset_directory import DatasetDirectory
 from app.files.directory_id import read_id, settled_id_file
 from app.files.durable_files import digest_file, hidden_sibling, locked, sync_directory
+from app.files.last_release import last_release_file
 from app.files.module_directories import ModuleDirectories
 from app.maintenance.backup_manifest import DATABASE, BackupManifest, write_backup
 from app.store.snapshot import forget_missing, snapshot
@@ -89,6 +90,8 @@ class _Copying:
         datasets = self._copy_datasets()
         shutil.copyfile(*(settled_id_file(one) for one in (self._data_dir, self._root)))
         self._remove_damaged()
+        if (last := last_release_file(self._data_dir)).exists():
+            shutil.copyfile(last, last_release_file(self._root))
         if has_database:
             forget_missing(self._root / DATABASE, modules, [one.name for one in datasets])
         manifest = BackupManifest(

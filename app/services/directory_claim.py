@@ -9,6 +9,7 @@ from pathlib import Path
 from app.errors import StartError
 from app.files.directory_id import new_id, proposed_id, read_id, settle_id
 from app.files.durable_files import locked
+from app.files.last_release import note_release
 from app.services.presence import Presence
 from app.store.data_directory import directory_of, is_empty, set_directory
 from app.store.store import Store
@@ -39,6 +40,7 @@ def claim_directory(store: Store, data_dir: Path, presence: Presence) -> bool:
         data_dir, seconds=_LONGEST_SECONDS
     ):  # of two servers that start together the second finds the first
         knows_nothing = _claim(store, data_dir, presence)
+        note_release(data_dir)
         presence.enter()
     return knows_nothing
 

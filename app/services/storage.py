@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.files.last_release import check_release
 from app.services.bell import Bells
 from app.services.checkpoints import CheckpointService
 from app.services.datasets import DatasetService
@@ -65,9 +66,11 @@ def open_storage(options: StorageOptions, stack: ExitStack, *, claim: bool = Tru
         claim: make sure that they belong together and enter the directory; False only looks.
 
     Raises:
-        StartError: they do not belong together, or one of them cannot be used.
+        StartError: they do not belong together, one of them cannot be used, or a newer modserve
+            has written there.
     """
     data_dir = options.data_dir
+    check_release(data_dir)  # before the database is migrated
     presence = Presence(data_dir / "servers")
     stack.callback(presence.leave)
     store = Store(options.url)

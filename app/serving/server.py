@@ -71,6 +71,7 @@ def make_server(app: FastAPI, settings: Settings) -> Server:
         access_log=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=settings.drain_seconds,
+        forwarded_allow_ips=list(settings.trusted_proxies),
         lifespan="on",
         **tls_options(settings),
     )

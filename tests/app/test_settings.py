@@ -56,6 +56,8 @@ def test_database_url_replaces_the_file() -> None:
         ("devices", ()),
         ("devices", ("cup(0)",)),
         ("devices", ("cpu(0)", "cpu(0)")),
+        ("trusted_proxies", ("proxy.example",)),
+        ("trusted_proxies", ("10.0.0.1/8",)),
         ("nonsense", 1),
     ],
 )

@@ -185,6 +185,16 @@ def test_behind_tls_the_cookie_stays_there(server: ServerProcess, keys: dict[str
     assert "Secure" in answer.headers["set-cookie"]
 
 
+def test_what_others_than_the_proxies_forward_is_not_believed(tmp_path: Path) -> None:
+    key = add_key(tmp_path, "read", "read")
+    options = {"data_dir": tmp_path, "executor_form": "in_process", "log_level": "error"}
+    headers = {"X-Forwarded-Proto": "https"}
+    for proxies, is_secure in ((("192.0.2.0/24",), False), (("127.0.0.0/8",), True), ((), False)):
+        with served(Settings(**options, trusted_proxies=proxies)) as url:
+            answer = httpx.post(f"{url}/session", json={"key": key}, headers=headers)
+            assert ("Secure" in answer.headers["set-cookie"]) is is_secure
+
+
 def test_a_server_without_keys_asks_for_none(tmp_path: Path) -> None:
     with served(Settings(data_dir=tmp_path, executor_form="in_process", log_level="error")) as url:
         scopes = ["read", "infer", "train", "admin"]

@@ -15,25 +15,10 @@ import pytest
 
 from app.client import Client
 from app.client.local_server import ServerProcess, running_server
+from served.certificates import make_pair
 from served.keys import add_key
 from served.processes import ENVIRONMENT
 from served.sockets import head, read_answer
-
-
-def make_pair(folder: Path, name: str, *options: str) -> tuple[Path, Path]:
-    """Make a certificate of localhost that is signed by its own key."""
-    certificate, key = folder / f"{name}.pem", folder / f"{name}-key.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
-            *("-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=localhost"),
-            *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
-            *(options or ("-nodes",)),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return certificate, key
 
 
 @pytest.fixture(scope="module")
