@@ -1,7 +1,7 @@
 """Steps of optimizers: from a weight, its gradient and states to the new weight.
 
 The states are updated in place. The new weight is the output; pass ``out=weight`` to write it over
-the old one. Scripts call these with ``mx.nd``; ``core.optimizer`` has its own faster form.
+the old one. Scripts call these with ``mx.nd``; what they compute is in ``update_rules.py``.
 """
 
 from __future__ import annotations
@@ -9,12 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
 from ..types import Array
 from .attributes import attribute
 from .operator import Operator, Reads, Run
 from .registry import register
+from .update_rules import (
+    Step,
+    adam,
+    ftml,
+    ftrl,
+    move_weight,
+    nag,
+    prepare,
+    rmsprop,
+    rmsprop_centered,
+    sign_step,
+    signum,
+)
 
 __all__ = [
     "AdamUpdate",
@@ -28,9 +39,8 @@ __all__ = [
     "SignsgdUpdate",
     "SignumUpdate",
     "Update",
-    "as_single",
-    "move_average",
-    "prepare_gradient",
+    "limit_of",
+    "step_of",
 ]
 
 CLIP = "largest magnitude of the rescaled gradient; negative: any"
@@ -40,54 +50,45 @@ RATE = "learning rate"
 RESCALE = "factor of the gradient"
 
 
-def prepare_gradient(
+def limit_of(number: float) -> float | None:
+    """Return a bound that an attribute gives; a negative one is none."""
+    return number if number >= 0 else None
+
+
+def step_of(
     run: Run,
     weight: Array,
     grad: Array,
+    out: Array,
     settings: Any,
     *,
     wd: float | None = None,
     clip: float | None = None,
     decay_before_clip: bool = False,
-) -> Array:
-    """Return ``clip(rescale_grad * grad) + wd * weight`` in scratch memory of the weight's dtype.
+) -> Step:
+    """Return the step of a weight, its gradient prepared, in scratch memory of its dtype.
 
     Args:
         run: the environment of the operator.
         weight: of any shape.
         grad: of the weight's shape, perhaps in half precision.
+        out: where the new weight goes.
         settings: the operator with ``rescale_grad``, and ``wd`` and ``clip_gradient`` if not given.
         wd: the weight decay.
         clip: largest magnitude; negative: any.
-        decay_before_clip: clip the sum instead.
+        decay_before_clip: clip the sum of gradient and decay instead.
     """
-    xp = run.xp
-    limit = settings.clip_gradient if clip is None else clip
-    decay = settings.wd if wd is None else wd
-    gradient = run.scratch(weight.shape, weight.dtype)
-    xp.multiply(grad, settings.rescale_grad, out=gradient, dtype=weight.dtype)
-    if limit >= 0 and not decay_before_clip:
-        xp.clip(gradient, -limit, limit, out=gradient)
-    if decay:
-        gradient += decay * weight
-    if limit >= 0 and decay_before_clip:
-        xp.clip(gradient, -limit, limit, out=gradient)
-    return gradient
-
-
-def as_single(value: float) -> float:
-    """Return what float32 makes of a number, as MXNet's operators take it.
-
-    Of one close to 1 that counts once it is subtracted from 1.
-    """
-    return float(np.float32(value))
-
-
-def move_average(average: Array, values: Array, keep: float) -> None:
-    """Move an average in place: ``keep * average + (1 - keep) * values``."""
-    keep = as_single(keep)
-    average *= keep
-    average += (1 - keep) * values
+    gradient, other = (run.scratch(weight.shape, weight.dtype) for _ in range(2))
+    step = Step(run.xp, weight, gradient, other, out)
+    prepare(
+        step,
+        grad,
+        settings.rescale_grad,
+        limit_of(settings.clip_gradient if clip is None else clip),
+        settings.wd if wd is None else wd,
+        decay_before_clip=decay_before_clip,
+    )
+    return step
 
 
 class Update(Operator):
@@ -123,9 +124,7 @@ class SgdUpdate(Update):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad = inputs
-        step = prepare_gradient(run, weight, grad, self)
-        step *= self.lr
-        run.xp.subtract(weight, step, out=outputs[0])
+        move_weight(step_of(run, weight, grad, outputs[0], self), (), lr=self.lr)
 
 
 @register("sgd_mom_update", "_sparse_sgd_mom_update")
@@ -143,11 +142,8 @@ class SgdMomUpdate(Update):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad, mom = inputs
-        step = prepare_gradient(run, weight, grad, self)
-        step *= self.lr
-        mom *= self.momentum
-        mom -= step
-        run.xp.add(weight, mom, out=outputs[0])
+        step = step_of(run, weight, grad, outputs[0], self)
+        move_weight(step, (mom,), lr=self.lr, momentum=self.momentum)
 
 
 @register("nag_mom_update")
@@ -168,14 +164,9 @@ class NagMomUpdate(Update):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad, mom = inputs
-        step = prepare_gradient(run, weight, grad, self)
-        step *= self.lr
-        mom *= self.momentum
-        change = self.momentum * (mom - step) - step
-        if outputs[0] is weight:
-            step += (self.lr * self.wd) * change
-        run.xp.add(weight, change, out=outputs[0])
-        mom -= step
+        step = step_of(run, weight, grad, outputs[0], self)
+        late_wd = self.wd if outputs[0] is weight else 0.0
+        nag(step, (mom,), lr=self.lr, momentum=self.momentum, late_wd=late_wd)
 
 
 @register("signsgd_update")
@@ -189,11 +180,9 @@ class SignsgdUpdate(Update):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad = inputs
-        step = run.scratch(weight.shape, weight.dtype)
-        run.xp.sign(grad, out=step)
-        step *= self.lr
-        run.xp.multiply(weight, 1 - self.lr * self.wd, out=outputs[0])
-        outputs[0][...] -= step
+        other = run.scratch(weight.shape, weight.dtype)
+        step = Step(run.xp, weight, grad, other, outputs[0])
+        sign_step(step, grad, -self.lr, 1 - self.lr * self.wd)
 
 
 @register("signum_update")
@@ -214,14 +203,8 @@ class SignumUpdate(Update):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad, mom = inputs
-        gradient = prepare_gradient(run, weight, grad, self)
-        gradient *= 1 - as_single(self.momentum)
-        mom *= self.momentum
-        mom -= gradient
-        run.xp.sign(mom, out=gradient)
-        gradient *= self.lr
-        run.xp.multiply(weight, 1 - self.lr * self.wd_lh, out=outputs[0])
-        outputs[0][...] += gradient
+        step = step_of(run, weight, grad, outputs[0], self)
+        signum(step, (mom,), lr=self.lr, momentum=self.momentum, wd_lh=self.wd_lh)
 
 
 @register("adam_update", "_sparse_adam_update")
@@ -241,33 +224,13 @@ class AdamUpdate(Update):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad, mean, var = inputs
-        gradient = prepare_gradient(run, weight, grad, self, decay_before_clip=True)
-        move_average(mean, gradient, self.beta1)
-        gradient *= gradient
-        move_average(var, gradient, self.beta2)
-        run.xp.sqrt(var, out=gradient)
-        gradient += self.epsilon
-        run.xp.divide(mean, gradient, out=gradient)
-        gradient *= self.lr
-        run.xp.subtract(weight, gradient, out=outputs[0])
-
-
-class _Rmsprop(Update):
-    """Base of both forms of RMSProp."""
-
-    lr: float
-    gamma1: float
-    epsilon: float
-    clip_weights: float
-
-    def finish(self, run: Run, new_weight: Array) -> None:
-        """Clip the new weight."""
-        if self.clip_weights >= 0:
-            run.xp.clip(new_weight, -self.clip_weights, self.clip_weights, out=new_weight)
+        step = step_of(run, weight, grad, outputs[0], self, decay_before_clip=True)
+        rates = {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}
+        adam(step, (mean, var), lr=self.lr, **rates)
 
 
 @register("rmsprop_update")
-class RmspropUpdate(_Rmsprop):
+class RmspropUpdate(Update):
     """``n = gamma1 * n + (1 - gamma1) * g²``, ``weight - lr * g / sqrt(n + epsilon)``.
 
     Tieleman and Hinton, Coursera lecture 6.5 (2012).
@@ -285,16 +248,19 @@ class RmspropUpdate(_Rmsprop):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad, n = inputs
-        step = prepare_gradient(run, weight, grad, self, decay_before_clip=True)
-        move_average(n, step * step, self.gamma1)
-        step /= run.xp.sqrt(n + self.epsilon)
-        step *= self.lr
-        run.xp.subtract(weight, step, out=outputs[0])
-        self.finish(run, outputs[0])
+        step = step_of(run, weight, grad, outputs[0], self, decay_before_clip=True)
+        rmsprop(
+            step,
+            (n,),
+            lr=self.lr,
+            gamma1=self.gamma1,
+            epsilon=self.epsilon,
+            clip=limit_of(self.clip_weights),
+        )
 
 
 @register("rmspropalex_update")
-class RmspropAlexUpdate(_Rmsprop):
+class RmspropAlexUpdate(Update):
     """RMSProp of centered gradients with a momentum ``delta`` (Graves, arXiv:1308.0850, 38-45)."""
 
     states: ClassVar[tuple[str, ...]] = ("n", "g", "delta")
@@ -310,15 +276,16 @@ class RmspropAlexUpdate(_Rmsprop):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad, n, g, delta = inputs
-        step = prepare_gradient(run, weight, grad, self, decay_before_clip=True)
-        move_average(n, step * step, self.gamma1)
-        move_average(g, step, self.gamma1)
-        step /= run.xp.sqrt(n - g * g + self.epsilon)
-        step *= self.lr
-        delta *= self.gamma2
-        delta -= step
-        run.xp.add(weight, delta, out=outputs[0])
-        self.finish(run, outputs[0])
+        step = step_of(run, weight, grad, outputs[0], self, decay_before_clip=True)
+        rmsprop_centered(
+            step,
+            (n, g, delta),
+            lr=self.lr,
+            gamma1=self.gamma1,
+            gamma2=self.gamma2,
+            epsilon=self.epsilon,
+            clip=limit_of(self.clip_weights),
+        )
 
 
 @register("ftrl_update", "_sparse_ftrl_update")
@@ -336,17 +303,8 @@ class FtrlUpdate(Update):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad, z, n = inputs
-        xp = run.xp
-        gradient = prepare_gradient(run, weight, grad, self, wd=0.0)
-        before = xp.sqrt(n)
-        n += gradient * gradient
-        after = xp.sqrt(n)
-        z += gradient
-        z -= (after - before) / self.lr * weight
-        after += self.beta
-        after /= self.lr
-        after += self.wd
-        xp.divide(xp.clip(z, -self.lamda1, self.lamda1) - z, after, out=outputs[0])
+        step = step_of(run, weight, grad, outputs[0], self, wd=0.0)
+        ftrl(step, (z, n), lr=self.lr, lamda1=self.lamda1, beta=self.beta, wd=self.wd)
 
 
 @register("ftml_update")
@@ -366,16 +324,8 @@ class FtmlUpdate(Update):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad, d, v, z = inputs
-        gradient = prepare_gradient(
-            run, weight, grad, self, clip=self.clip_grad, decay_before_clip=True
+        step = step_of(
+            run, weight, grad, outputs[0], self, clip=self.clip_grad, decay_before_clip=True
         )
-        move_average(z, gradient, self.beta1)
-        gradient *= gradient
-        move_average(v, gradient, self.beta2)
-        new_d = run.xp.sqrt(v / (1 - as_single(self.beta2) ** self.t))
-        new_d += self.epsilon
-        new_d *= (1 - as_single(self.beta1) ** self.t) / self.lr
-        z -= (new_d - self.beta1 * d) * weight
-        d[...] = new_d
-        run.xp.divide(z, d, out=outputs[0])
-        run.xp.negative(outputs[0], out=outputs[0])
+        rates = {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}
+        ftml(step, (d, v, z), lr=self.lr, count=self.t, **rates)

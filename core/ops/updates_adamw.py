@@ -11,7 +11,8 @@ from ..types import Array, DType, Shape
 from .attributes import attribute
 from .operator import Run
 from .registry import register
-from .updates import CLIP, DECAY, RATE, Update, move_average
+from .update_rules import Step, adam_direction, prepare
+from .updates import CLIP, DECAY, RATE, Update, limit_of
 
 __all__ = ["AdamwUpdate", "MixedAdamwUpdate"]
 
@@ -73,20 +74,16 @@ class AdamwUpdate(Update):
         if factor == 0 or not math.isfinite(factor):
             xp.copyto(out, weight)
             return
-        gradient = run.scratch(weight.shape, weight.dtype)
-        xp.multiply(grad, factor, out=gradient, dtype=weight.dtype)
-        if self.clip_gradient >= 0:
-            xp.clip(gradient, -self.clip_gradient, self.clip_gradient, out=gradient)
-        move_average(mean, gradient, self.beta1)
-        gradient *= gradient
-        move_average(var, gradient, self.beta2)
-        xp.sqrt(var, out=gradient)
-        gradient += self.epsilon
-        xp.divide(mean, gradient, out=gradient)
-        gradient *= self.lr
-        gradient += self.wd * weight
-        gradient *= self.eta
-        xp.subtract(weight, gradient, out=out)
+        gradient, other = (run.scratch(weight.shape, weight.dtype) for _ in range(2))
+        step = Step(xp, weight, gradient, other, out)
+        prepare(step, grad, factor, limit_of(self.clip_gradient), 0.0)
+        direction = adam_direction(
+            step, (mean, var), beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon
+        )
+        direction *= self.lr
+        direction += self.wd * weight
+        direction *= self.eta
+        xp.subtract(weight, direction, out=out)
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad, mean, var, scale = inputs

@@ -11,15 +11,14 @@ from ..types import Array, DType, Shape
 from .attributes import attribute
 from .operator import Operator, Reads, Run
 from .registry import register
+from .update_rules import lamb_direction
 from .updates import (
     CLIP,
     DECAY,
     RATE,
     RESCALE,
     Update,
-    as_single,
-    move_average,
-    prepare_gradient,
+    step_of,
 )
 
 __all__ = [
@@ -28,31 +27,27 @@ __all__ = [
     "MixedLambPhase1",
     "MixedLambPhase2",
     "MultiLars",
-    "lamb_direction",
+    "write_lamb_direction",
 ]
 
 _FLOAT32 = np.dtype("float32")
 
 
-def lamb_direction(
+def write_lamb_direction(
     run: Run, settings: Any, weight: Array, grad: Array, mean: Array, var: Array, out: Array
 ) -> None:
     """Write Adam's direction with decay; ``settings`` is the operator of the first phase."""
-    xp = run.xp
-    beta1, beta2 = as_single(settings.beta1), as_single(settings.beta2)
-    gradient = prepare_gradient(run, weight, grad, settings, wd=0.0)
-    move_average(mean, gradient, beta1)
-    gradient *= gradient
-    move_average(var, gradient, beta2)
-    corrects = settings.bias_correction
-    xp.divide(var, 1 - beta2**settings.t if corrects else 1.0, out=gradient)
-    xp.sqrt(gradient, out=gradient)
-    gradient += settings.epsilon
-    xp.divide(mean, gradient, out=gradient)
-    if corrects:
-        gradient /= 1 - beta1**settings.t
-    gradient += settings.wd * weight
-    xp.copyto(out, gradient)
+    step = step_of(run, weight, grad, out, settings, wd=0.0)
+    direction = lamb_direction(
+        step,
+        (mean, var),
+        beta1=settings.beta1,
+        beta2=settings.beta2,
+        epsilon=settings.epsilon,
+        wd=settings.wd,
+        count=settings.t if settings.bias_correction else None,
+    )
+    run.xp.copyto(out, direction)
 
 
 @register("lamb_update_phase1")
@@ -72,7 +67,7 @@ class LambPhase1(Update):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         weight, grad, mean, var = inputs
-        lamb_direction(run, self, weight, grad, mean, var, outputs[0])
+        write_lamb_direction(run, self, weight, grad, mean, var, outputs[0])
 
 
 @register("mp_lamb_update_phase1")
@@ -93,7 +88,7 @@ class MixedLambPhase1(LambPhase1):
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         _, grad, mean, var, weight32 = inputs
-        lamb_direction(run, self, weight32, grad, mean, var, outputs[0])
+        write_lamb_direction(run, self, weight32, grad, mean, var, outputs[0])
 
 
 @register("lamb_update_phase2")

@@ -12,7 +12,7 @@ from .operator import Run
 from .registry import declares_attributes, register
 from .updates import CLIP, RESCALE
 from .updates_adamw import AdamwUpdate
-from .updates_layerwise import LambPhase1, LambPhase2, lamb_direction
+from .updates_layerwise import LambPhase1, LambPhase2, write_lamb_direction
 from .updates_many import MOST_WEIGHTS, ManyUpdates
 
 __all__ = [
@@ -143,7 +143,7 @@ class _ManyLamb(ManyUpdates):
         )
         direction = run.scratch(weight.shape, weight.dtype)
         grad, mean, var = group[1:4]
-        lamb_direction(run, first, weight, grad, mean, var, direction)
+        write_lamb_direction(run, first, weight, grad, mean, var, direction)
         norms = [_norm(run, array) for array in (group[0], direction)]
         run.xp.subtract(weight, second.scaled(run, direction, *norms), out=out)
 

@@ -9,7 +9,8 @@ from ..types import Array, Shape
 from .attributes import attribute
 from .operator import Run
 from .registry import register
-from .updates import CLIP, RATE, RESCALE, Update, prepare_gradient
+from .update_rules import adagrad, group_adagrad
+from .updates import CLIP, RATE, RESCALE, Update, step_of
 
 __all__ = ["AdagradUpdate", "GroupAdagradUpdate"]
 
@@ -30,16 +31,9 @@ class AdagradUpdate(Update):
     clip_gradient: float = attribute(-1.0, doc=CLIP)
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        xp, (weight, grad, history) = run.xp, inputs
-        step = prepare_gradient(run, weight, grad, self)
-        root = run.scratch(weight.shape, weight.dtype)
-        xp.multiply(step, step, out=root)
-        history += root
-        xp.add(history, self.epsilon, out=root)
-        xp.sqrt(root, out=root)
-        step /= root
-        step *= self.lr
-        xp.subtract(weight, step, out=outputs[0])
+        weight, grad, history = inputs
+        step = step_of(run, weight, grad, outputs[0], self)
+        adagrad(step, (history,), lr=self.lr, epsilon=self.epsilon)
 
 
 @register("_contrib_group_adagrad_update")
@@ -67,15 +61,6 @@ class GroupAdagradUpdate(Update):
         return [weight, weight, history], [weight]
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        xp, (weight, grad, history) = run.xp, inputs
-        step = prepare_gradient(run, weight, grad, self)
-        root = run.scratch(weight.shape, weight.dtype)
-        xp.multiply(step, step, out=root)
-        share = run.scratch(history.shape, history.dtype)
-        xp.mean(root, axis=tuple(range(1, weight.ndim)), keepdims=True, out=share)
-        history += share
-        xp.add(history, self.epsilon, out=share)
-        xp.sqrt(share, out=share)
-        step /= share
-        step *= self.lr
-        xp.subtract(weight, step, out=outputs[0])
+        weight, grad, history = inputs
+        step = step_of(run, weight, grad, outputs[0], self)
+        group_adagrad(step, (history,), lr=self.lr, epsilon=self.epsilon)

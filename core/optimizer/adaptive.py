@@ -5,9 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..ops.updates import as_single
+from ..ops.update_rules import (
+    adagrad,
+    adam,
+    move_mean,
+    move_mean_square,
+    rmsprop,
+    rmsprop_centered,
+)
 from .base import register
-from .rule import Piece, RuleOptimizer, move_mean, move_mean_square
+from .rule import Piece, RuleOptimizer
 
 __all__ = ["AdaDelta", "AdaGrad", "Adam", "Adamax", "Nadam", "RMSProp"]
 
@@ -41,16 +48,10 @@ class Adam(RuleOptimizer):
         return 2
 
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
-        xp, other = piece.xp, piece.scratch[1]
-        mean, variance = piece.states
-        gradient = self.prepare(piece, wd, decay_before_clip=True)
-        move_mean(xp, mean, gradient, as_single(self.beta1), other)
-        move_mean_square(xp, variance, gradient, as_single(self.beta2), gradient)
-        xp.sqrt(variance, out=other)
-        other += self.epsilon
-        xp.divide(mean, other, out=other)
-        other *= lr * math.sqrt(1 - self.beta2**count) / (1 - self.beta1**count)
-        piece.weight -= other
+        step = self.prepare(piece, wd, decay_before_clip=True)
+        corrected = lr * math.sqrt(1 - self.beta2**count) / (1 - self.beta1**count)
+        rates = {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}
+        adam(step, piece.states, lr=corrected, **rates)
 
 
 @register
@@ -82,7 +83,7 @@ class Adamax(RuleOptimizer):
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
         xp, other = piece.xp, piece.scratch[1]
         mean, norm = piece.states
-        gradient = self.prepare(piece, wd, decay_before_clip=True)
+        gradient = self.prepare(piece, wd, decay_before_clip=True).gradient
         move_mean(xp, mean, gradient, self.beta1, other)
         xp.absolute(gradient, out=gradient)
         norm *= self.beta2
@@ -139,7 +140,7 @@ class Nadam(RuleOptimizer):
         mean, variance = piece.states
         now, after = self._momentum_at(count), self._momentum_at(count + 1)
         self.m_schedule *= now
-        gradient = self.prepare(piece, wd, decay_before_clip=True)
+        gradient = self.prepare(piece, wd, decay_before_clip=True).gradient
         move_mean(xp, mean, gradient, self.beta1, other)
         move_mean_square(xp, variance, gradient, self.beta2, other)
         gradient *= (1 - now) / (1 - self.m_schedule)
@@ -181,7 +182,7 @@ class AdaDelta(RuleOptimizer):
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
         xp, other = piece.xp, piece.scratch[1]
         square, delta_square = piece.states
-        gradient = self.prepare(piece, 0.0)
+        gradient = self.prepare(piece, 0.0).gradient
         move_mean_square(xp, square, gradient, self.rho, other)
         xp.add(square, self.epsilon, out=other)
         xp.sqrt(other, out=other)
@@ -215,19 +216,8 @@ class AdaGrad(RuleOptimizer):
         return 1
 
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
-        xp, other = piece.xp, piece.scratch[1]
-        (history,) = piece.states
-        gradient = self.prepare(piece, 0.0)
-        xp.multiply(gradient, gradient, out=other)
-        history += other
-        xp.add(history, self.float_stable_eps, out=other)
-        xp.sqrt(other, out=other)
-        gradient /= other
-        if wd:
-            xp.multiply(piece.weight, wd, out=other)
-            gradient += other
-        gradient *= lr
-        piece.weight -= gradient
+        step = self.prepare(piece, 0.0)
+        adagrad(step, piece.states, lr=lr, epsilon=self.float_stable_eps, wd=wd)
 
 
 @register
@@ -274,31 +264,10 @@ class RMSProp(RuleOptimizer):
         return tuple(states)
 
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
-        xp, other = piece.xp, piece.scratch[1]
-        gradient = self.prepare(piece, wd, decay_before_clip=True)
-        square = piece.states[0]
-        move_mean_square(xp, square, gradient, as_single(self.gamma1), other)
+        step, clip = self.prepare(piece, wd, decay_before_clip=True), self.clip_weights or None
         if self.centered:
-            self._centered_step(piece, gradient, lr)
+            gammas = {"gamma1": self.gamma1, "gamma2": self.gamma2}
+            rmsprop_centered(step, piece.states, lr=lr, epsilon=self.epsilon, clip=clip, **gammas)
         else:
-            xp.add(square, self.epsilon, out=other)
-            xp.sqrt(other, out=other)
-            gradient /= other
-            gradient *= lr
-            piece.weight -= gradient
-        if self.clip_weights:
-            xp.clip(piece.weight, -self.clip_weights, self.clip_weights, out=piece.weight)
-
-    def _centered_step(self, piece: Piece, gradient: Any, lr: float) -> None:
-        xp, other = piece.xp, piece.scratch[1]
-        square, mean, delta = piece.states
-        move_mean(xp, mean, gradient, as_single(self.gamma1), other)
-        xp.multiply(mean, mean, out=other)
-        xp.subtract(square, other, out=other)
-        other += self.epsilon
-        xp.sqrt(other, out=other)
-        gradient /= other
-        gradient *= lr
-        delta *= self.gamma2
-        delta -= gradient
-        piece.weight += delta
+            rates = {"gamma1": self.gamma1, "epsilon": self.epsilon}
+            rmsprop(step, piece.states, lr=lr, clip=clip, **rates)

@@ -8,6 +8,7 @@ from typing import Any
 from ..backends import backend_of
 from ..checkpoint import register_pickled
 from ..ndarray import NDArray, zeros
+from ..ops.update_rules import Step, group_adagrad, prepare
 from ..types import Array
 from .base import Optimizer, register
 from .sparse_rows import update_sparse
@@ -55,13 +56,10 @@ class GroupAdaGrad(Optimizer):
     def _step(self, xp: Any, flat: Sequence[Array], width: int, lr: float) -> None:
         """Update some rows of a width: weight, gradient and history, all flat."""
         weight, grad = (array.reshape(-1, width) for array in flat[:2])
+        step = Step(xp, weight, xp.empty_like(weight), xp.empty_like(weight), weight)
+        prepare(step, grad, self.rescale_grad, self.clip_gradient or None, 0.0)
         history = flat[2].reshape(-1, 1)
-        gradient = grad * self.rescale_grad
-        if self.clip_gradient:
-            gradient = xp.clip(gradient, -self.clip_gradient, self.clip_gradient)
-        history += (gradient * gradient).mean(axis=1, keepdims=True)
-        gradient /= xp.sqrt(history + self.float_stable_eps)
-        weight -= gradient * lr
+        group_adagrad(step, [history], lr=lr, epsilon=self.float_stable_eps)
 
 
 register_pickled(GroupAdaGrad, "mxnet.optimizer.contrib")

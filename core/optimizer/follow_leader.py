@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..ndarray import NDArray
-from ..ops.updates import as_single
+from ..ops.update_rules import ftml, ftrl
 from .base import register
-from .rule import Piece, RuleOptimizer, move_mean, move_mean_square
+from .rule import Piece, RuleOptimizer
 
 __all__ = ["FTML", "Ftrl"]
 
@@ -47,27 +47,9 @@ class Ftrl(RuleOptimizer):
         return 2
 
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
-        if not lr:
-            return
-        xp, other = piece.xp, piece.scratch[1]
-        z, n = piece.states
-        gradient = self.prepare(piece, 0.0)
-        z += gradient
-        xp.sqrt(n, out=other)
-        gradient *= gradient
-        n += gradient
-        root = piece.scratch[0]
-        xp.sqrt(n, out=root)
-        xp.subtract(root, other, out=other)
-        other *= piece.weight
-        other /= lr
-        z -= other
-        root += self.beta
-        root /= lr
-        root += wd
-        xp.clip(z, -self.lamda1, self.lamda1, out=other)
-        other -= z
-        xp.divide(other, root, out=piece.weight)
+        if lr:
+            step = self.prepare(piece, 0.0)
+            ftrl(step, piece.states, lr=lr, lamda1=self.lamda1, beta=self.beta, wd=wd)
 
     def is_lazy(self, weight: NDArray) -> bool:
         # MXNet's operator is lazy only where the weight is row_sparse, too.
@@ -97,23 +79,7 @@ class FTML(RuleOptimizer):
         return 3
 
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
-        if not lr:
-            return
-        xp, other = piece.xp, piece.scratch[1]
-        d, v, z = piece.states
-        gradient = self.prepare(piece, wd, decay_before_clip=True)
-        beta1, beta2 = as_single(self.beta1), as_single(self.beta2)
-        move_mean_square(xp, v, gradient, beta2, other)
-        move_mean(xp, z, gradient, beta1, gradient)
-        new_d = other
-        xp.divide(v, 1 - beta2**count, out=new_d)
-        xp.sqrt(new_d, out=new_d)
-        new_d += self.epsilon
-        new_d *= (1 - beta1**count) / lr
-        d *= -self.beta1
-        d += new_d
-        d *= piece.weight
-        z -= d
-        d[...] = new_d
-        xp.divide(z, d, out=piece.weight)
-        xp.negative(piece.weight, out=piece.weight)
+        if lr:
+            step = self.prepare(piece, wd, decay_before_clip=True)
+            rates = {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}
+            ftml(step, piece.states, lr=lr, count=count, **rates)

@@ -9,16 +9,14 @@ from typing import Any, ClassVar, Literal
 from ..backends import backend_of
 from ..config import aggregation_size
 from ..ndarray import NDArray
-from ..ops.updates import as_single
+from ..ops.update_rules import lamb_direction, move_weight
 from .base import register
 from .rule import (
     Piece,
     RuleOptimizer,
-    move_mean,
-    move_mean_square,
     sum_of_squares,
 )
-from .sgd import MomentumOptimizer, descend
+from .sgd import MomentumOptimizer
 
 __all__ = ["LAMB", "LARS", "LBSGD"]
 
@@ -70,8 +68,7 @@ class LARS(MomentumOptimizer):
 
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
         step = self.prepare(piece, wd)
-        step *= lr
-        descend(piece, step, self._corrected_momentum())
+        move_weight(step, piece.states, lr=lr, momentum=self._corrected_momentum())
 
     def _update_count(self, index: Any | Sequence[Any]) -> None:
         super()._update_count(index)
@@ -156,9 +153,7 @@ class LBSGD(RuleOptimizer):
         return 1 if self.momentum else 0
 
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
-        step = self.prepare(piece, wd)
-        step *= lr
-        descend(piece, step, self.momentum)
+        move_weight(self.prepare(piece, wd), piece.states, lr=lr, momentum=self.momentum)
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Add a gradient to its large batch; update the weight where that is complete."""
@@ -241,28 +236,18 @@ class LAMB(RuleOptimizer):
         return 2
 
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
-        xp, other = piece.xp, piece.scratch[1]
-        mean, variance = piece.states
         step = self.prepare(piece, 0.0)
-        move_mean(xp, mean, step, as_single(self.beta1), other)
-        move_mean_square(xp, variance, step, as_single(self.beta2), step)
-        mean_scale, variance_scale = self._bias_corrections(count)
-        xp.multiply(variance, variance_scale, out=other)
-        xp.sqrt(other, out=other)
-        other += self.epsilon
-        xp.divide(mean, other, out=step)
-        step *= mean_scale
-        if wd:
-            xp.multiply(piece.weight, wd, out=other)
-            step += other
-        step *= lr * self._trust_ratio(xp, piece.weight, step)
-        piece.weight -= step
-
-    def _bias_corrections(self, count: int) -> tuple[float, float]:
-        if not self.bias_correction:
-            return 1.0, 1.0
-        beta1, beta2 = as_single(self.beta1), as_single(self.beta2)
-        return 1 / (1 - beta1**count), 1 / (1 - beta2**count)
+        direction = lamb_direction(
+            step,
+            piece.states,
+            beta1=self.beta1,
+            beta2=self.beta2,
+            epsilon=self.epsilon,
+            wd=wd,
+            count=count if self.bias_correction else None,
+        )
+        direction *= lr * self._trust_ratio(piece.xp, piece.weight, direction)
+        piece.weight -= direction
 
     def _trust_ratio(self, xp: Any, weight: Any, step: Any) -> float:
         weight_norm = math.sqrt(sum_of_squares(xp, weight))

@@ -17,11 +17,12 @@ import numpy as np
 from ..backends import backend_of
 from ..device import Context
 from ..ndarray import NDArray
+from ..ops.update_rules import Step, prepare
 from ..types import Array, DType, is_half
 from .base import Optimizer
 from .sparse_rows import is_any_sparse, update_sparse
 
-__all__ = ["Piece", "RuleOptimizer", "move_mean", "move_mean_square", "sum_of_squares"]
+__all__ = ["Piece", "RuleOptimizer", "sum_of_squares"]
 
 _FLOAT32 = np.dtype("float32")
 _PIECE = 32768
@@ -195,38 +196,15 @@ class RuleOptimizer(Optimizer):
 
     # -- shared steps of the rules ----------------------------------------------------------
 
-    def prepare(self, piece: Piece, wd: float, *, decay_before_clip: bool = False) -> Array:
-        """Return ``clip(rescale_grad * grad) + wd * weight`` in the first scratch array.
+    def prepare(self, piece: Piece, wd: float, *, decay_before_clip: bool = False) -> Step:
+        """Return the step of a piece with the gradient ``clip(rescale_grad * grad) + wd * weight``.
 
         With ``decay_before_clip`` the decay is added before clipping, as Adam and RMSProp do.
         """
-        xp, gradient, other = piece.xp, *piece.scratch
-        xp.multiply(piece.grad, self.rescale_grad, out=gradient)
-        if not decay_before_clip:
-            self._clip(xp, gradient)
-        if wd:
-            xp.multiply(piece.weight, wd, out=other)
-            gradient += other
-        if decay_before_clip:
-            self._clip(xp, gradient)
-        return gradient
-
-    def _clip(self, xp: Any, gradient: Array) -> None:
-        if self.clip_gradient:
-            xp.clip(gradient, -self.clip_gradient, self.clip_gradient, out=gradient)
-
-
-def move_mean(xp: Any, mean: Array, values: Array, keep: float, scratch: Array) -> None:
-    """Make ``mean`` in place ``keep * mean + (1 - keep) * values``; scratch may be the values."""
-    mean *= keep
-    xp.multiply(values, 1 - keep, out=scratch)
-    mean += scratch
-
-
-def move_mean_square(xp: Any, mean: Array, values: Array, keep: float, scratch: Array) -> None:
-    """Make ``mean`` in place ``keep * mean + (1 - keep) * values²``; scratch may be the values."""
-    xp.multiply(values, values, out=scratch)
-    move_mean(xp, mean, scratch, keep, scratch)
+        step = Step(piece.xp, piece.weight, *piece.scratch, piece.weight)
+        clip = self.clip_gradient or None
+        prepare(step, piece.grad, self.rescale_grad, clip, wd, decay_before_clip=decay_before_clip)
+        return step
 
 
 def sum_of_squares(xp: Any, array: Array) -> float:

@@ -11,13 +11,13 @@ import numpy as np
 from ..backends import Descent, backend_of
 from ..device import Context
 from ..ndarray import NDArray
-from ..ops.updates import as_single
+from ..ops.update_rules import move_weight, nag, sign_step, signum
 from ..random import device_random
 from ..types import Array
 from .base import register
 from .rule import Piece, RuleOptimizer
 
-__all__ = ["DCASGD", "NAG", "SGD", "SGLD", "MomentumOptimizer", "Signum", "ccSGD", "descend"]
+__all__ = ["DCASGD", "NAG", "SGD", "SGLD", "MomentumOptimizer", "Signum", "ccSGD"]
 
 
 class MomentumOptimizer(RuleOptimizer):
@@ -55,17 +55,6 @@ class MomentumOptimizer(RuleOptimizer):
             value[:] = master
 
 
-def descend(piece: Piece, step: Array, momentum: float) -> None:
-    """Subtract a step from the weight, or from the momentum which then moves the weight."""
-    if not piece.states:
-        piece.weight -= step
-        return
-    velocity = piece.states[0]
-    velocity *= momentum
-    velocity -= step
-    piece.weight += velocity
-
-
 @register
 class SGD(MomentumOptimizer):
     """SGD with momentum and weight decay (MXNet ``sgd_update``, ``sgd_mom_update``).
@@ -84,9 +73,7 @@ class SGD(MomentumOptimizer):
         self.lazy_update = lazy_update
 
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
-        step = self.prepare(piece, wd)
-        step *= lr
-        descend(piece, step, self.momentum)
+        move_weight(self.prepare(piece, wd), piece.states, lr=lr, momentum=self.momentum)
 
     def update_span(
         self, context: Context, flat: Sequence[Array], lr: float, wd: float, count: int
@@ -119,20 +106,10 @@ class NAG(MomentumOptimizer):
 
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
         step = self.prepare(piece, wd)
-        step *= lr
-        if not piece.states:
-            piece.weight -= step
-            return
-        (momentum,) = piece.states
-        momentum *= self.momentum
-        momentum -= step
-        change = piece.scratch[1]
-        piece.xp.multiply(momentum, self.momentum, out=change)
-        change -= step
-        piece.weight += change
-        if wd:
-            change *= lr * wd
-            momentum -= change
+        if piece.states:
+            nag(step, piece.states, lr=lr, momentum=self.momentum, late_wd=wd)
+        else:
+            move_weight(step, (), lr=lr)
 
 
 @register
@@ -169,22 +146,11 @@ class Signum(RuleOptimizer):
         return 1 if self.momentum else 0
 
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
-        if not piece.states:
-            self._move(piece, piece.grad, -lr, 1 - lr * wd)
-            return
-        (momentum,) = piece.states
-        gradient = self.prepare(piece, wd)
-        gradient *= 1 - as_single(self.momentum)
-        momentum *= self.momentum
-        momentum -= gradient
-        self._move(piece, momentum, lr, 1 - lr * self.wd_lh)
-
-    def _move(self, piece: Piece, direction: Array, step: float, decay: float) -> None:
-        signs = piece.scratch[0]
-        piece.xp.sign(direction, out=signs)
-        signs *= step
-        piece.weight *= decay
-        piece.weight += signs
+        step = self.prepare(piece, wd)
+        if piece.states:
+            signum(step, piece.states, lr=lr, momentum=self.momentum, wd_lh=self.wd_lh)
+        else:
+            sign_step(step, piece.grad, -lr, 1 - lr * wd)
 
 
 @register
@@ -222,7 +188,8 @@ class DCASGD(RuleOptimizer):
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
         xp, other = piece.xp, piece.scratch[1]
         *momentum, previous = piece.states
-        gradient = self.prepare(piece, 0.0)
+        step = self.prepare(piece, 0.0)
+        gradient = step.gradient
         xp.subtract(piece.weight, previous, out=other)
         other *= gradient
         other *= gradient
@@ -232,9 +199,7 @@ class DCASGD(RuleOptimizer):
         if wd:
             xp.multiply(piece.weight, wd, out=other)
             gradient += other
-        gradient *= lr
-        piece.states = tuple(momentum)
-        descend(piece, gradient, self.momentum)
+        move_weight(step, momentum, lr=lr, momentum=self.momentum)
 
 
 @register
@@ -255,8 +220,6 @@ class SGLD(RuleOptimizer):
 
     def rule(self, piece: Piece, lr: float, wd: float, count: int) -> None:
         noise = piece.scratch[1]
-        step = self.prepare(piece, wd)
-        step *= lr / 2
-        piece.weight -= step
+        move_weight(self.prepare(piece, wd), (), lr=lr / 2)
         device_random(piece.context).normal(noise, scale=math.sqrt(lr))
         piece.weight += noise
