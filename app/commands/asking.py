@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -39,12 +39,19 @@ def asking(url: str, key: str | None) -> Iterator[Client]:
         with Client(url, key=key) as client:
             yield client
     except ClientError as error:
-        told = {name: error.problem.get(name) for name in ("status", "code", "hint", "errors")}
-        fail(str(error.problem.get("detail") or error), **told)
+        told = {name: error.problem.get(name) for name in ("status", "code", "errors")}
+        text = str(error.problem.get("detail") or error)
+        fail(text, hint=_hints(error.problem, text), **told)
     except (httpx.TransportError, httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         fail(f"no server answers at {url}: {error}; start one with 'modserve serve', or give --url")
     except OSError as error:
         fail(str(error))
+
+
+def _hints(problem: Mapping[str, Any], text: str) -> str | None:
+    """Return what a problem says to do about each field at fault, but for what the text says."""
+    hints = [row.get("hint") for row in problem.get("errors") or ()]
+    return "; ".join(dict.fromkeys(hint for hint in hints if hint and hint not in text)) or None
 
 
 def fail(text: str, **more: Any) -> NoReturn:

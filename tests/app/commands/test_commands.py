@@ -249,3 +249,37 @@ def test_a_key_is_sent() -> None:
         thread.join()
     assert result.exit_code == 0, result.output
     assert seen == ["Bearer secret"]
+
+
+@pytest.mark.parametrize("is_in_detail", [False, True])
+def test_a_hint_is_printed_once(is_in_detail: bool) -> None:
+    """Problems have one for each field at fault; the text may say it already."""
+    hint = "set num_group or fix data_shapes"
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            detail = f"data: got 4; {hint}" if is_in_detail else "data: got 4"
+            row = {"field": "data", "got": "4", "expected": "3", "hint": hint}
+            body = json.dumps({"status": 422, "detail": detail, "errors": [row, row]}).encode()
+            self.send_response(422)
+            self.send_header("Content-Type", "application/problem+json")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Keep the standard error as the command leaves it."""
+
+    results = []
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        url = f"http://127.0.0.1:{server.server_port}"
+        for flags in ([], ["--json"]):
+            thread = threading.Thread(target=server.handle_request)
+            thread.start()
+            results.append(CliRunner().invoke(app, ["jobs", "ls", "--url", url, *flags]))
+            thread.join()
+    plain, as_json = results
+    assert plain.exit_code == as_json.exit_code == 3
+    assert plain.stderr.count(hint) == 1
+    error = json.loads(as_json.stderr)["error"]
+    assert error.get("hint") == (None if is_in_detail else hint)
+    assert [row["hint"] for row in error["errors"]] == [hint, hint]
