@@ -104,7 +104,8 @@ async def create_module(
     task, name an internal `output` to cut the symbol at and the `head` to put there, and fix the
     parameters below it by `fixed_param_patterns`.
 
-    A form has these as files (`symbol`, or `symbols[KEY]` of each bucket), and on request a
+    A form has these as files (`symbol`; of buckets `symbols[KEY]` of each, or several of `symbol`
+    that are named as `net-10-symbol.json`), and on request a
     foreign checkpoint's `params` and `states`. The parameters are loaded; the states wait for an
     optimizer, and then for `load`. Fields with lists are repeated.
 

@@ -119,9 +119,13 @@ class Given:
 
 
 def checkpoint_form(files: Sequence[Path], fields: Mapping[str, Any]) -> Form:
-    """Return a form with files of a checkpoint, each under the name that its ending tells."""
+    """Return a form with files of a checkpoint, each under the name that its ending tells.
+
+    The file with the keys of buckets is left out: the names of their symbols have them.
+    """
     parts = {".params": "params", ".states": "states"}
-    return Form(fields, [(parts.get(file.suffix, "symbol"), file) for file in files])
+    sent = [file for file in files if file.suffix != ".buckets"]
+    return Form(fields, [(parts.get(file.suffix, "symbol"), file) for file in sent])
 
 
 def _in_pieces(content: bytes) -> bytes | io.BytesIO:

@@ -56,7 +56,8 @@ class ModuleCalls:
 
         Args:
             name: of the module.
-            files: the symbol, the parameters and, if there are some, the optimizer's states.
+            files: the symbol, or those of buckets as ``net-10-symbol.json``, the parameters and,
+                if there are some, the optimizer's states.
             progress: is called with the bytes sent so far, and with those in all.
             **fields: ``epoch``, ``allow_extra``, ``data_names`` and other names, as of the form.
         """

@@ -58,7 +58,8 @@ def add_module(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="PREFIX-symbol.json, PREFIX-0001.params and, if there are some, its .states.",
+            help="PREFIX-symbol.json (or of buckets PREFIX-10-symbol.json and others), "
+            "PREFIX-0001.params and, if there are some, its .states.",
             exists=True,
             dir_okay=False,
         ),

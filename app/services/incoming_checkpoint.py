@@ -24,6 +24,7 @@ _SUFFIXES = {
 }
 _OF_MXNET = (".json", ".params", ".states", ".buckets")
 _SYMBOL_OF_KEY = re.compile(r"symbols\[(.+)\]", re.DOTALL)
+_KEY_IN_NAME = re.compile(r".+-([0-9]+)-symbol\.json", re.DOTALL)
 _EPOCH = re.compile(r".*-([0-9]{4,9})\.params", re.DOTALL)
 _FORM_BYTES = 1 << 20
 """What a form has beside its files."""
@@ -55,6 +56,7 @@ class IncomingCheckpoint:
         """
         self.files: dict[str, Upload] = {}
         self._parts: dict[str, str] = {}
+        self._has_keys_in_names = False
         self._directory = directory
         self._max_bytes = max_bytes
         self._max_symbol_bytes = max_symbol_bytes
@@ -78,7 +80,8 @@ class IncomingCheckpoint:
 
         Args:
             part: what it is: ``symbol``, ``symbols[20]`` of a bucket, ``params`` or ``states``; or
-                an ``archive`` with all of a model.
+                an ``archive`` with all of a model. Several of ``symbol`` are of the buckets whose
+                keys their names have, as ``BucketingModule`` writes them.
             file: its name.
 
         Raises:
@@ -90,6 +93,8 @@ class IncomingCheckpoint:
             expected = "symbol, symbols[BUCKET_KEY], params, states or archive as a file's part"
             raise Invalid(part or "part", file, expected)
         check_name(file, part)
+        if part == "symbol":
+            part = self._part_of_symbol(file)
         if not file.endswith(suffixes):
             expected = f"a file whose name ends with {' or '.join(suffixes)}"
             hint = f"send it by such a name; with curl -F '{part}=@FILE;filename=net{suffixes[0]}'"
@@ -106,6 +111,14 @@ class IncomingCheckpoint:
         self._parts[part] = file
         self.files[file] = upload
         return upload
+
+    def _part_of_symbol(self, file: str) -> str:
+        """Return the part of a symbol; the second that comes makes both those of buckets."""
+        if "symbol" in self._parts:
+            self._has_keys_in_names = True
+            first = self._parts.pop("symbol")
+            self._parts[_part_by_name(first)] = first
+        return _part_by_name(file) if self._has_keys_in_names else "symbol"
 
     @property
     def has_archive(self) -> bool:
@@ -186,3 +199,11 @@ class IncomingCheckpoint:
         upload = self.files[self._parts[part]]
         upload.finish()
         return upload.path.read_bytes()
+
+
+def _part_by_name(file: str) -> str:
+    found = _KEY_IN_NAME.fullmatch(file)
+    if found is None:
+        expected = "one symbol, or several named as net-10-symbol.json, by their bucket keys"
+        raise Invalid("symbol", file, expected, "or send each as symbols[KEY]")
+    return f"symbols[{int(found[1])}]"

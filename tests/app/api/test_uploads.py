@@ -112,6 +112,22 @@ async def test_a_symbol_for_each_bucket(api: httpx.AsyncClient) -> None:
     assert created["params"] == "checkpoint"
 
 
+async def test_the_files_of_a_bucketing_module(api: httpx.AsyncClient) -> None:
+    """As ``BucketingModule`` writes them: the names of the symbols have the keys."""
+    names = ("my-9-symbol.json", "my-10-symbol.json", "my-5-symbol.json")
+    given = [
+        *(("symbol", (name, SYMBOL)) for name in names),
+        ("params", ("my-0001.params", PARAMS)),
+    ]
+    created = await upload(api, given=given)
+    assert (created["kind"], created["default_bucket_key"]) == ("bucketing", "10")
+    assert sorted(created["bucket_keys"]) == ["10", "5", "9"]
+    assert created["params"] == "checkpoint"
+    for other, named in (("my-symbol.json", "my-symbol.json"), ("x-09-symbol.json", "x-09")):
+        refused = await upload(api, 422, [*given, ("symbol", (other, SYMBOL))])
+        assert named in refused["errors"][0]["got"]
+
+
 async def test_a_form_without_parameters_creates(api: httpx.AsyncClient) -> None:
     created = await upload(api, given=files(params=None))
     assert (created["params"], created["checkpoint"]) == (None, None)

@@ -194,6 +194,27 @@ def test_predictions_are_printed_and_written(
     assert "2 files" in trained("predict", "net", *[tmp_path / "rows.npy"] * 2, status=3).stderr
 
 
+def test_the_files_of_a_bucketing_module_make_one(ask: Any, tmp_path: Path) -> None:
+    def symbol_of(key: int) -> Any:
+        data = mx.sym.slice_axis(mx.sym.Variable("data"), axis=1, begin=0, end=key)
+        net = mx.sym.FullyConnected(
+            mx.sym.mean(data, axis=1, keepdims=True), num_hidden=2, name="fc"
+        )
+        return mx.sym.SoftmaxOutput(net, name="softmax"), ["data"], ["softmax_label"]
+
+    module = mx.mod.BucketingModule(symbol_of, 10)
+    module.bind([("data", (2, 10))], [("softmax_label", (2,))])
+    module.init_params()
+    module.switch_bucket(5, [("data", (2, 5))], [("softmax_label", (2,))])
+    module.save_checkpoint(str(tmp_path / "means"), 3)
+    files = sorted(tmp_path.iterdir())
+    assert {one.name for one in files} >= {"means-5-symbol.json", "means.buckets"}
+    made = json.loads(ask("modules", "add", "means", *files, "--json").stdout)
+    assert (made["kind"], made["default_bucket_key"]) == ("bucketing", "10")
+    assert sorted(made["bucket_keys"]) == ["10", "5"]
+    ask("modules", "rm", "means")
+
+
 def test_a_folder_of_images_is_made_a_dataset(ask: Any, tmp_path: Path) -> None:
     for name in ("cat", "dog"):
         (tmp_path / name).mkdir()

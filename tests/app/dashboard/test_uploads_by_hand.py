@@ -118,6 +118,23 @@ def test_a_folder_of_old_files_is_served_and_tuned(
     assert result["validation"]["accuracy"] > 0.5
 
 
+def test_the_symbols_of_buckets_make_one_model(page: Page, client: Client, tmp_path: Path) -> None:
+    weight = mx.sym.Variable("fc_weight", shape=(2, 1))
+    for key in (5, 10):
+        data = mx.sym.slice_axis(mx.sym.Variable("data"), axis=1, begin=0, end=key)
+        mean = mx.sym.mean(data, axis=1, keepdims=True)
+        net = mx.sym.FullyConnected(mean, weight, num_hidden=2, no_bias=True, name="fc")
+        net.save(str(tmp_path / f"means-{key}-symbol.json"))
+    mx.nd.save(str(tmp_path / "means-0001.params"), {"arg:fc_weight": mx.nd.ones((2, 1))})
+    choose(page, *tmp_path.iterdir())
+    expect(page.get_by_role("cell", name="means-5-symbol.json")).to_be_visible()
+    expect(page.get_by_role("cell", name="means-10-symbol.json")).to_be_visible()
+    upload(page)
+    made = client.module("means")
+    assert (made["kind"], sorted(made["bucket_keys"])) == ("bucketing", ["10", "5"])
+    client.delete_module("means")
+
+
 def test_what_the_server_refuses_stands_at_its_field(
     page: Page, client: Client, old_files: Path, screenshots: Path
 ) -> None:

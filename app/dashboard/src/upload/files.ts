@@ -6,6 +6,8 @@ export interface Model {
   /** Where it lies within the folder that was chosen. */
   folder: string;
   symbol: File | null;
+  /** Of other buckets, whose keys their names have. */
+  symbols: File[];
   /** By epoch, the newest first. */
   params: File[];
   states: File[];
@@ -22,6 +24,7 @@ export interface Sorted {
 
 const MOST_FILES = 10_000;
 const MOST_DEPTH = 8;
+const OF_BUCKET = /-\d+-symbol\.json$/;
 const LOOKED_AT = 4096;
 /** Folders of files that were dropped, of which a browser does not say it. */
 const DROPPED_IN = new WeakMap<File, string>();
@@ -64,8 +67,12 @@ export async function sorted(files: readonly File[]): Promise<Sorted> {
   const left: File[] = [];
   for (const file of files) {
     if (/\.(mar|model)$/.test(file.name)) models.push(modelOf(file, { archive: file }));
-    else if (await isSymbol(file)) models.push(modelOf(file, { symbol: file }));
-    else left.push(file);
+    else if (await isSymbol(file)) {
+      const made = modelOf(file, { symbol: file });
+      const of = OF_BUCKET.test(file.name) && models.find((one) => one.name === made.name && one.folder === made.folder && OF_BUCKET.test(one.symbol?.name ?? ""));
+      if (of) of.symbols.push(file);
+      else models.push(made);
+    } else if (!/\.buckets$/.test(file.name)) left.push(file);
   }
   models.sort((a, b) => placeOf(a).localeCompare(placeOf(b), "en", { numeric: true }));
   const others: File[] = [];
@@ -121,8 +128,8 @@ export function saysEpoch(params: File): boolean {
 }
 
 function modelOf(file: File, parts: Partial<Model>): Model {
-  const name = nameOf(stem(file.name).replace(/-symbol$/, ""));
-  return { name, folder: folderOf(file), symbol: null, params: [], states: [], archive: null, labels: null, ...parts };
+  const name = nameOf(stem(file.name).replace(/(-\d+)?-symbol$/, ""));
+  return { name, folder: folderOf(file), symbol: null, symbols: [], params: [], states: [], archive: null, labels: null, ...parts };
 }
 
 /** Return a name that the server takes. */

@@ -99,7 +99,7 @@ function Upload({ model, others }: { model: Model; others: File[] }) {
 function Files({ choice: { model, params } }: { choice: Choice }) {
   const rows: [File | null, string][] = [
     [model.archive, "archive of mxnet-model-server"],
-    [model.symbol, "symbol: the graph"],
+    ...[model.symbol, ...model.symbols].map((one): [File | null, string] => [one, "symbol: the graph"]),
     [params, "parameters"],
     [params && statesOf(model, params), "states of the optimizer"],
     [model.labels, "labels of the classes"],
@@ -109,7 +109,7 @@ function Files({ choice: { model, params } }: { choice: Choice }) {
       <table>
         <thead><tr><th scope="col">File</th><th scope="col">Taken for</th><th scope="col" class="number">Size</th></tr></thead>
         <tbody>
-          {rows.map(([file, says]) => file && <tr key={says}><td>{file.name}</td><td>{says}</td><td class="number">{bytes(file.size)}</td></tr>)}
+          {rows.map(([file, says]) => file && <tr key={file.name}><td>{file.name}</td><td>{says}</td><td class="number">{bytes(file.size)}</td></tr>)}
         </tbody>
       </table>
     </div>

@@ -46,6 +46,7 @@ function formOf({ model, name, params }: Choice, roles: ReadonlyMap<string, Role
   for (const [field, file] of Object.entries(files)) {
     if (file) form.append(field, file, file.name); // not with its place in a folder
   }
+  for (const file of model.symbols) form.append("symbol", file, file.name);
   if (params && !saysEpoch(params)) form.append("epoch", "0");
   for (const role of roles ? (["data", "label", "state"] as const) : []) {
     const names = [...(roles ?? [])].filter(([, one]) => one === role).map(([input]) => input);
