@@ -59,7 +59,7 @@ class Followers:
         wanted = wanted or EventFilter()
         status: JobStatus | None = None
         is_behind = True  # what was before the newest events must be looked up
-        silent_since = time.monotonic()
+        silent_since: float | None = None  # until all there was has been told
         while not self._is_over:
             ticket = self._bell.ticket()
             newest = await self._tail.refresh()
@@ -78,11 +78,12 @@ class Followers:
                 return
             after = max(after, newest)  # of those up to it none is left
             now = time.monotonic()
-            if rows:
-                silent_since = now
-            elif now - silent_since >= _LONGEST_SILENCE_SECONDS:
+            is_silent = not rows and now - (silent_since or 0) >= _LONGEST_SILENCE_SECONDS
+            if silent_since is None or is_silent:
                 silent_since = now
                 yield None
+            elif rows:
+                silent_since = now
             await self._bell.wait(ticket, _LONGEST_WAIT_SECONDS)
 
     def end(self) -> None:

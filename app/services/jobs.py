@@ -297,8 +297,8 @@ class JobService:
         """Yield events after an id as they come, of one job or of all.
 
         Of a job it ends with the job's last event, and always with ``end_streams``. None comes when
-        nothing did for a while, so that whoever sends this on can tell whether its reader is still
-        there.
+        all there was has been told, and when nothing came for a while, so that whoever sends this
+        on can tell whether its reader is still there.
 
         Raises:
             NotFound: there is no such job.

@@ -1,5 +1,6 @@
 /** Where the page is: behind the `#`, so that links work below any path and without the server. */
 import { computed, signal } from "@preact/signals";
+import { throttled } from "./live/resource";
 
 interface Place {
   /** Parts between slashes: `["jobs", "12"]`. */
@@ -24,13 +25,16 @@ export function link(parts: (string | number)[], query: Record<string, string> =
 }
 
 export function go(to: string): void {
-  location.hash = to;
+  hash.value = location.hash = to;
 }
+
+/** Browsers refuse to do it hundreds of times while a slider is moved. */
+const keep = throttled(() => history.replaceState(null, "", hash.value), 0.4);
 
 /** Change what stands behind the `?` without a step in the browser's history. */
 export function replaceQuery(changes: Record<string, string>): void {
   const { parts, query } = place.value;
   const next = { ...Object.fromEntries(query), ...changes };
-  history.replaceState(null, "", link(parts, next));
-  hash.value = location.hash;
+  hash.value = link(parts, next);
+  keep();
 }

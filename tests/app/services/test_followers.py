@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -82,6 +84,24 @@ async def test_an_event_is_read_once_for_all_who_follow(
     assert all(one.ids == list(range(1, 9)) for one in following)
     assert reads.count("look") == len(following)
     assert reads.count("tail") < 3 * 8
+
+
+async def test_the_end_of_what_there_was_is_told_at_once(
+    bench: Any, followers: Followers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followers_module, "_LONGEST_SILENCE_SECONDS", 3600.0)
+    log(bench, begin(bench, "a"), 3)
+    async with asyncio.timeout(60), aclosing(followers.follow(None, 0)) as found:
+        ids = [None if row is None else row.id async for row in _first(found, 6)]
+    assert ids == [1, 2, 3, 4, 5, None]
+
+
+async def _first(rows: AsyncIterator[EventRow | None], count: int) -> AsyncIterator[Any]:
+    async for row in rows:
+        yield row
+        count -= 1
+        if count == 0:
+            return
 
 
 @pytest.mark.parametrize(("page", "tail"), [(3, 2000), (500, 4), (2, 3)])

@@ -11,6 +11,8 @@ export interface Curve {
   isFaint?: boolean;
   isDashed?: boolean;
   hasPoints?: boolean;
+  /** Every batch has a value: they are shown smoothed, too. */
+  isNoisy?: boolean;
 }
 
 export interface Marker {
@@ -20,10 +22,13 @@ export interface Marker {
 
 /** Columns over the union of all positions; undefined where a curve has none there. */
 export function aligned(curves: Curve[]): uPlot.AlignedData {
-  if (curves.length === 0) return [[]];
-  const first = curves[0];
-  if (first && curves.every((one) => one.xs === first.xs)) return [first.xs, ...curves.map((one) => one.ys)];
-  return uPlot.join(curves.map((one) => [one.xs, one.ys] as uPlot.AlignedData));
+  const tables: [number[], ...(number | null)[][]][] = [];
+  for (const { xs, ys } of curves) {
+    const last = tables.at(-1);
+    if (last?.[0] === xs) last.push(ys);
+    else tables.push([xs, ys]);
+  }
+  return tables.length > 1 ? uPlot.join(tables) : (tables[0] ?? [[]]);
 }
 
 /** An exponential moving average, without the bias to where it began. */

@@ -36,9 +36,14 @@ export class Axis {
 
   /** Between two reports the batches are taken to have come evenly. */
   private seconds(step: number): number {
-    const after = this.times.findIndex(([at]) => at >= step);
-    const [s1, t1] = this.times[after === -1 ? this.times.length - 1 : after] ?? [0, 0];
-    const [s0, t0] = this.times[(after === -1 ? this.times.length - 1 : after) - 1] ?? [0, 0];
+    let [low, high] = [0, this.times.length - 1];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.times[middle]?.[0] ?? 0) < step) low = middle + 1;
+      else high = middle;
+    }
+    const [s1, t1] = this.times[low] ?? [0, 0];
+    const [s0, t0] = this.times[low - 1] ?? [0, 0];
     return s1 === s0 ? t1 : t0 + ((t1 - t0) * (step - s0)) / (s1 - s0);
   }
 }

@@ -6,7 +6,6 @@ import { onEvent, onResume } from "../live/events";
 import { pastEvents } from "../live/past";
 import { throttled } from "../live/resource";
 
-const POINTS = 2000;
 /** The name of the series of learning rates; older servers wrote none. */
 export const RATE = "learning_rate";
 const TYPES = ["progress", "metric", "checkpoint", "claimed"];
@@ -28,7 +27,11 @@ export class RunFeed {
   private series = new Map<string, Series>();
   private job: Job | null = null;
 
-  constructor(readonly id: number) {}
+  constructor(
+    readonly id: number,
+    /** Of each curve, at most. */
+    private readonly points: number,
+  ) {}
 
   start(): void {
     const refresh = throttled(() => void this.refresh(), CURVES_SECONDS);
@@ -75,7 +78,7 @@ export class RunFeed {
   }
 
   private async fetchSeries(series: string): Promise<Series | null> {
-    const query = { series, points: POINTS };
+    const query = { series, points: this.points };
     try {
       return (await get("/v1/jobs/{job}/metrics", { path: { job: this.id }, query, signal: this.leaving.signal })) as Series;
     } catch (error) {

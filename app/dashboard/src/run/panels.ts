@@ -15,25 +15,33 @@ export interface Shown {
   colour: number;
 }
 
-export function panelsOf(shown: Shown[], kind: AxisKind, weight: number): Panel[] {
+export function panelsOf(shown: Shown[], kind: AxisKind): Panel[] {
   const panels = new Map<string, Curve[]>();
   for (const one of shown) {
     const axis = new Axis(one.run, kind);
-    const add = (name: string, ...curves: Curve[]): void => {
-      panels.set(name, [...(panels.get(name) ?? []), ...curves]);
+    const add = (name: string, curve: Curve): void => {
+      panels.set(name, [...(panels.get(name) ?? []), curve]);
     };
     const label = shown.length > 1 ? `job ${one.run.job.id}` : "training";
     for (const [name, series] of one.run.series) {
       const base = { label, colour: one.colour, xs: axis.of(series) };
-      if (name === RATE) add("learning rate", { ...base, ys: series.values });
-      else if (weight === 0) add(name, { ...base, ys: series.values });
-      else add(name, { ...base, ys: series.values, isFaint: true }, { ...base, ys: smoothed(series.values, weight) });
+      add(name === RATE ? "learning rate" : name, { ...base, ys: series.values, isNoisy: name !== RATE });
     }
     for (const [name, curve] of validation(one, axis, shown.length > 1)) add(name, curve);
     // It has its place from the beginning: what is below does not move when reports come.
     if (one.run.series.size > 0) add(SPEED, speedOf(one, axis, label));
   }
   return [...panels].map(([name, curves]) => ({ name, curves }));
+}
+
+/** Draw what is noisy twice: smoothed, and faint as it is. Panels without such curves stay the same. */
+export function smoothedPanels(panels: Panel[], weight: number): Panel[] {
+  if (weight === 0) return panels;
+  return panels.map((panel) => {
+    if (!panel.curves.some((one) => one.isNoisy)) return panel;
+    const curves = panel.curves.flatMap((one) => (one.isNoisy ? [{ ...one, isFaint: true }, { ...one, ys: smoothed(one.ys, weight) }] : [one]));
+    return { ...panel, curves };
+  });
 }
 
 function validation({ run, colour }: Shown, axis: Axis, isOneOfMany: boolean): Map<string, Curve> {

@@ -14,9 +14,11 @@ import { Controls } from "./controls";
 import { RunFeed } from "./data";
 import { Facts } from "./facts";
 import { HistogramPanel } from "./histograms";
-import { markersOf, panelsOf, type Shown, SPEED } from "./panels";
+import { markersOf, panelsOf, type Shown, smoothedPanels, SPEED } from "./panels";
 
 const MOST_RUNS = 8;
+/** Of a curve: as many as its chart has places for; of each of several, half. */
+const POINTS = 2000;
 const NO_MARKERS: Marker[] = [];
 
 export function RunScreen({ id }: { id: number }) {
@@ -32,7 +34,8 @@ export function RunScreen({ id }: { id: number }) {
   const run = main?.run.value ?? null;
   const shown: Shown[] = feeds.flatMap((feed, at) => (feed.run.value ? [{ run: feed.run.value, colour: at + 1 }] : []));
   const runs = shown.map((one) => one.run);
-  const panels = useMemo(() => panelsOf(shown, kind, weight), [...padded(runs), kind, weight]);
+  const raw = useMemo(() => panelsOf(shown, kind), [...padded(runs), kind]);
+  const panels = useMemo(() => smoothedPanels(raw, weight), [raw, weight]);
   const markers = useMemo(() => (run && shown.length === 1 ? markersOf(run, kind) : []), [run, kind, shown.length]);
   const error = main?.error.value;
   if (!run) return error ? <p class="empty bad" role="alert">{error.message}. <a href={link(["jobs"])}>All jobs</a></p> : <p key="loading" class="empty">Loading job {id} …</p>;
@@ -88,7 +91,7 @@ function useFeeds(ids: number[]): RunFeed[] {
   const feeds = useMemo(() => new Map<number, RunFeed>(), []);
   for (const id of ids) {
     if (feeds.has(id)) continue;
-    const feed = new RunFeed(id);
+    const feed = new RunFeed(id, ids.length > 1 ? POINTS / 2 : POINTS);
     feeds.set(id, feed);
     feed.start();
   }
