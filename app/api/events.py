@@ -28,7 +28,7 @@ _log = structlog.get_logger(__name__)
 
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "Server-sent events; comments end those there were and keep a silent stream open.",
+        "description": "Server-sent events; comments end what there was and keep a stream open.",
         "content": {
             "text/event-stream": {
                 "itemSchema": {
