@@ -207,10 +207,17 @@ class ExecutorJobs:
             while (count := self._claimable()) > 0:
                 jobs = await in_thread(self._runs.claim, self.client.name, count)
                 for job, start in jobs:
+                    self._drop_earlier(job)
                     assignment = self._assignments[job.id] = _Assignment(job, start)
                     self._call(partial(self._begin, assignment))
                 if len(jobs) < count:
                     return
+
+    def _drop_earlier(self, job: Job) -> None:
+        """Stop an attempt that the store took away, where its job is back before that was seen."""
+        earlier = self._assignments.get(job.id)
+        if earlier is not None:
+            self.drop(job.id, earlier.job.attempt)
 
     def _claim_soon(self) -> None:
         """Claim beside what else goes on, once for all the places that are free by then."""

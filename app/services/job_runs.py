@@ -204,17 +204,24 @@ class JobRuns:
                 record = prepared(job.module, *made)
                 self._on_prepared(record)
             case JobCheckpoint():
-                tag = self._checkpoints.saved(job.module, message.tag).tag
-                self._resume_points.keep(job, tag)
-                params = parse_job_params(job.kind, job.params)
-                keep = params.checkpoint.keep if isinstance(params, FitParams) else None
-                self._checkpoints.prune(job.module, keep)
+                self._take_checkpoint(job, message.tag)
             case _ if isinstance(message, LAST):
                 if job.kind is JobKind.FIT:
                     self._resume_points.let_go(job)
                 if job.kind is JobKind.PREDICT:
                     self._datasets.discard_outputs(job.id)
                 self._queue.tidy_ended(job)
+
+    def _take_checkpoint(self, job: Job, tag: CheckpointTag) -> None:
+        try:
+            self._checkpoints.saved(job.module, tag)
+        except NotFound as error:  # a server that was stopped for a while hears of pruned ones
+            _log.info("job %d: passed over a checkpoint: %s", job.id, error)
+            return
+        self._resume_points.keep(job, tag)
+        params = parse_job_params(job.kind, job.params)
+        keep = params.checkpoint.keep if isinstance(params, FitParams) else None
+        self._checkpoints.prune(job.module, keep)
 
     def _take_output(self, message: JobDone, job: Job) -> ExecutorEvent:
         """Make what a predict job wrote a dataset, before the job is said to have succeeded."""

@@ -259,6 +259,20 @@ async def test_job_lost_behind_its_back_begins_again_on_the_same_executor(bench)
         assert kinds.count(JobEvent.SUCCEEDED) == 1
 
 
+async def test_job_claimed_again_before_its_loss_is_noticed_takes_no_second_place(bench) -> None:
+    executor = ScriptedExecutor()
+    async with dispatching(bench, executor, jobs_per_executor=2):
+        job = bench.fit()
+        for attempt in range(1, 4):
+            await until(lambda attempt=attempt: len(executor.starts) == attempt)
+            bench.queue.lose(job.id, attempt, "its lease expired", counts=False)
+        await until(lambda: len(executor.starts) == 4)
+        told = {(one.attempt, one.action, one.is_void) for one in executor.controls}
+        assert told == {(attempt, "cancel", True) for attempt in range(1, 4)}
+        executor.send(JobDone(job_id=job.id, attempt=4))
+        await until_status(bench, job, S.SUCCEEDED)
+
+
 @pytest.mark.parametrize("code", ["in_use", "unavailable", "storage_full"])
 async def test_passing_refusal_puts_the_job_off_and_takes_an_attempt(bench, code: str) -> None:
     executor = ScriptedExecutor()
