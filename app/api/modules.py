@@ -110,7 +110,8 @@ async def create_module(
     optimizer, and then for `load`. Fields with lists are repeated.
 
     Which variables are data, labels and states is worked out where it is not said, and with
-    parameters, shapes that fit them; `found` in the answer tells. Parameters that the symbol does
+    parameters, shapes that fit them; `found` in the answer tells, and `warnings` of the module
+    for as long as they hold. Parameters that the symbol does
     not have are passed over with a warning, unless `allow_extra` is false.
 
     A form may have an `archive` of mxnet-model-server instead (`.mar`, `.model`), whose signature
@@ -163,7 +164,7 @@ async def _create_from_form(
         findings = await services.commands.inspect(record, body.given_names, params)
         if findings is not None:
             findings.check_missing()
-            record = findings.named(record, body.given_names)
+            record = findings.named(record, body.given_names, tag)
         if tag is None:
             return await services.commands.create(record, idempotency_key), findings
         created = await services.commands.create_from_files(

@@ -212,6 +212,9 @@ class ModuleView(BaseModel):
         description="What was taken over of the archive of mxnet-model-server that it was made "
         "from, and what was not."
     )
+    warnings: list[str] = Field(
+        description="What was odd about its files when they were uploaded, and still is."
+    )
     is_from_folder: bool = Field(
         description="Whether it is a model of the models folder, which is changed there alone."
     )
@@ -361,6 +364,7 @@ def module_view(
         instances=instances,
         restored_from=str(restored.restored_from) if restored.restored_from else None,
         warning=_shown(restored.warning),
+        warnings=record.standing_warnings,
         **{name: getattr(record, name) for name in _VALUES},
     )
 
@@ -368,7 +372,7 @@ def module_view(
 _OWN = frozenset(
     {
         *("name", "etag", "stage", "bucket_keys", "default_bucket_key", "checkpoint", "live"),
-        *("found", "origin", "transforms"),
+        *("found", "origin", "transforms", "warnings"),
     }
 )
 

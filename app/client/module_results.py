@@ -322,6 +322,7 @@ class ModuleView(TypedDict):
     updated_at: str
     version: int
     warning: str | None
+    warnings: list[str]
 
 
 class StepView(TypedDict):

@@ -26,6 +26,7 @@ from app.domain.declaration import FolderModel
 from app.domain.origin import Origin
 from app.domain.serving import ServingSpec
 from app.domain.transforms import Transform
+from app.domain.upload_warnings import UploadWarning
 from app.domain.versions import VersionSpec
 from app.errors import Conflict, ParamsLost, WrongStage
 
@@ -232,6 +233,7 @@ class ModuleRecord:
         origin: the module that it was made from, if from one.
         folder: the model of the models folder that it is, if it is one.
         archive: the archive of mxnet-model-server that it was made from, if from one.
+        warnings: what was odd about its files when they were uploaded.
         compression_params: of the gradients between contexts, as MXNet has it:
             ``{"type": "2bit", "threshold": 0.5}``; the optimizer's kvstore must be ``device``.
             What was not sent yet is no part of a checkpoint: a fit that goes on after a death
@@ -267,6 +269,7 @@ class ModuleRecord:
     origin: Origin | None = None
     folder: FolderModel | None = None
     archive: ArchiveFacts | None = None
+    warnings: tuple[UploadWarning, ...] = ()
     executor: str = "cpu(0)"
     contexts: tuple[str, ...] = ("cpu(0)",)
     serving: ServingSpec = field(default_factory=ServingSpec)
@@ -296,6 +299,16 @@ class ModuleRecord:
         if self.optimizer is None or not self.bind.for_training:
             return Stage.INITIALIZED
         return Stage.READY
+
+    @property
+    def standing_warnings(self) -> list[str]:
+        """What was odd about its files and still is."""
+        bind = self.bind
+        inputs = () if bind is None else (*bind.data_shapes, *bind.label_shapes)
+        bound = {one.name: one.shape for one in inputs}
+        is_saved = self.params is ParamsSource.CHECKPOINT and self.durable
+        checkpoint = str(self.checkpoint) if is_saved else None
+        return [one.text for one in self.warnings if one.stands(checkpoint, bound)]
 
     @property
     def public_name(self) -> str:

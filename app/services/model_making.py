@@ -85,7 +85,7 @@ class ModelMaker:
                 for_training=False,
             ),
         )
-        record = found.named(record)
+        record = found.named(record, tag=CheckpointTag(files.epoch))
         check_state_links(record, declaration.states, found.outputs)
         return record if files.archive is None else _archived(record, files, guessed, found)
 

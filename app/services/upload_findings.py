@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypedDict
 
+from app.domain.checkpoint import CheckpointTag
 from app.domain.codec import from_plain
 from app.domain.module import ModuleRecord
+from app.domain.upload_warnings import UploadWarning
 from app.errors import FieldError, Invalid
 from app.link import calls
 from app.link.client import ExecutorClient
@@ -60,23 +62,42 @@ class Findings:
     @property
     def warnings(self) -> list[str]:
         """What is odd and harms nothing."""
+        return [one.text for one in self.warnings_until(None)]
+
+    def warnings_until(self, tag: CheckpointTag | None) -> tuple[UploadWarning, ...]:
+        """Return the same with what ends each.
+
+        Args:
+            tag: of the checkpoint that the parameters become.
+        """
         found = []
         if self.extra:
-            found.append(
-                f"parameters that the symbol does not have are passed over: {_listed(self.extra)}"
-            )
+            names = _listed(self.extra)
+            found.append(f"parameters that the symbol does not have are passed over: {names}")
         if self.not_finite:
             found.append(f"NaN or infinite values in {_listed(self.not_finite)}")
-        found += [
-            f"{name}: other sizes than {list(self.shapes[name])} fit the parameters as well"
+        checkpoint = None if tag is None else str(tag)
+        guessed = [
+            UploadWarning(
+                text=f"{name}: other sizes than {list(self.shapes[name])} fit the parameters as "
+                "well",
+                of="shape",
+                input=name,
+                shape=self.shapes[name],
+            )
             for name in self.free
         ]
-        found += [
-            f"{name}: its shape does not follow from those of the data; to train, say it in "
-            "label_shapes"
+        labels = [
+            UploadWarning(
+                text=f"{name}: its shape does not follow from those of the data; to train, say it "
+                "in label_shapes",
+                of="label",
+                input=name,
+            )
             for name in self.usual
         ]
-        return found
+        params = [UploadWarning(text=text, of="params", checkpoint=checkpoint) for text in found]
+        return (*params, *guessed, *labels)
 
     def check_missing(self) -> None:
         """Raise Invalid, with a row for each, where the file lacks parameters."""
@@ -89,8 +110,14 @@ class Findings:
                 for name in self.missing
             )
 
-    def named(self, record: ModuleRecord, given: GivenNames | None = None) -> ModuleRecord:
-        """Return a record with the inputs that were found or said, and the completed symbol."""
+    def named(
+        self,
+        record: ModuleRecord,
+        given: GivenNames | None = None,
+        tag: CheckpointTag | None = None,
+    ) -> ModuleRecord:
+        """Return a record with the inputs that were found or said, the completed symbol, and what
+        is odd about them; ``tag`` as of ``warnings_until``."""
         symbols = record.symbols
         if self.symbol is not None and len(set(symbols.values())) == 1:
             symbols = dict.fromkeys(record.symbols, self.symbol)
@@ -100,7 +127,8 @@ class Findings:
             "state_names": self.states,
         }
         said = {name: value for name, value in (given or {}).items() if value is not None}
-        return record.evolve(symbols=symbols, **names | said)
+        warnings = self.warnings_until(tag)
+        return record.evolve(symbols=symbols, warnings=warnings, **names | said)
 
 
 async def inspect(client: ExecutorClient, call: calls.InspectModel) -> Findings:

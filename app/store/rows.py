@@ -26,6 +26,7 @@ from app.domain.module import (
 from app.domain.origin import Origin
 from app.domain.serving import ServingSpec
 from app.domain.transforms import stored_transform
+from app.domain.upload_warnings import UploadWarning
 from app.domain.versions import VersionSpec
 
 __all__ = [
@@ -79,6 +80,7 @@ def module_of(row: Row[Any], symbols: Mapping[str, str]) -> ModuleRecord:
         origin=_origin_of(row.spec.get("origin")),
         folder=_folder_of(row.spec.get("folder")),
         archive=_archive_of(row.spec.get("archive")),
+        warnings=tuple(from_plain(UploadWarning, one) for one in row.spec.get("warnings", ())),
         serving=from_plain(ServingSpec, row.spec.get("serving", {})),
         transforms={
             name: stored_transform(one) for name, one in row.spec.get("transforms", {}).items()
@@ -97,6 +99,7 @@ def module_values(record: ModuleRecord) -> dict[str, Any]:
     spec["origin"] = None if record.origin is None else to_plain(record.origin)
     spec["folder"] = None if record.folder is None else to_plain(record.folder)
     spec["archive"] = None if record.archive is None else to_plain(record.archive)
+    spec["warnings"] = [to_plain(one) for one in record.warnings]
     spec["transforms"] = {name: to_plain(one) for name, one in record.transforms.items()}
     spec["labels"] = {output: list(names) for output, names in record.labels.items()}
     spec["serving"] = to_plain(record.serving)

@@ -67,6 +67,7 @@ def test_first_states_need_not_be_named_or_sent(client: Client, tmp_path: Path) 
         "l0_init_c": "state",
     }
     assert "label: its shape does not follow" in created["found"]["warnings"][-1]
+    assert client.module("reader")["warnings"] == created["found"]["warnings"]
     with pytest.raises(ClientError) as refused:
         client.bind("reader", [{"name": "data", "shape": [2, 1, 8, 8]}])
     assert rows(refused.value) == [("label_shapes", "no shape of 'label'")]
@@ -107,6 +108,7 @@ def test_names_that_were_said_hold(client: Client, tmp_path: Path) -> None:
         [{"name": "data", "shape": [2, 1, 8, 8]}],
         [{"name": "label", "shape": [2, 3]}],
     )
+    assert "label: its shape" not in " ".join(bound["warnings"])
     assert [one["shape"] for one in bound["bind"]["data_shapes"]] == [
         [2, 1, 8, 8],
         [2, HIDDEN],
@@ -127,6 +129,11 @@ def test_parameters_too_many_are_a_warning_and_missing_ones_are_all_named(
         "parameters that the symbol does not have are passed over: old_weight, old_bias",
         "NaN or infinite values in old_weight",
     ]
+    assert client.module("eye")["warnings"] == created["found"]["warnings"]
+    client.bind("eye")
+    assert client.module("eye")["warnings"] == created["found"]["warnings"]
+    client.set_params("eye", values, allow_missing=True)
+    assert client.module("eye")["warnings"] == []
     with pytest.raises(ClientError) as refused:
         client.create_from_files("strict", [symbol, params], allow_extra=False)
     assert [field for field, _ in rows(refused.value)] == ["old_weight", "old_bias"]
