@@ -105,10 +105,11 @@ APP_ARROWS: dict[str, set[str]] = {
     },
     "client": {"tensors"},
     "remote": {"client", "core", "tensors"},
-    "commands": {"client", "command_output", "core", "tensors"},
+    "model_places": set(),
+    "commands": {"client", "command_output", "core", "model_places", "tensors"},
     "demo": {"client"},
     "bench": {"client", "core", "demo", "errors", "quoting", "tensors"},
-    "doctor": {"core", "errors", "executor", "quoting"},
+    "doctor": {"core", "errors", "executor", "model_places", "quoting"},
     "main": {
         *("api", "errors", "executor", "files", "link", "logs", "oip", "redaction", "services"),
         *("settings", "store"),

@@ -10,11 +10,18 @@ import typer
 from app.command_output import AsJson
 from app.commands.asking import LOCAL, Key, Url, asking, parsed
 from app.commands.listing import add_listing, add_removal
+from app.commands.own_models import (
+    bind_if_told,
+    files_of_model,
+    read_shapes,
+    say_findings,
+    send_model,
+)
 from app.commands.printing import Column, age, dimensions, print_facts, print_row
 
 __all__ = ["modules"]
 
-modules = typer.Typer(help="Modules of a server: list, add, remove.", no_args_is_help=True)
+modules = typer.Typer(help="Modules of a server: list, add, bind, remove.", no_args_is_help=True)
 
 
 def _inputs(module: Any) -> str | None:
@@ -24,6 +31,11 @@ def _inputs(module: Any) -> str | None:
         f"{one['name']}:{dimensions(one['shape'])}" for one in module["bind"]["data_shapes"]
     )
 
+
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option("--shape", metavar="NAME=SIZES", help="Of an input: data=1,3,224,224."),
+]
 
 _COLUMNS: tuple[Column, ...] = (
     ("MODULE", lambda module: module["name"]),
@@ -59,11 +71,11 @@ def add_module(
         list[Path],
         typer.Argument(
             help="PREFIX-symbol.json (or of buckets PREFIX-10-symbol.json and others), "
-            "PREFIX-0001.params and, if there are some, its .states.",
-            exists=True,
-            dir_okay=False,
+            "PREFIX-0001.params and, if there are some, its .states; or PREFIX alone, their "
+            "folder, or a .mar."
         ),
     ],
+    shape: Shapes = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -74,10 +86,26 @@ def add_module(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a module of MXNet's files as they are."""
+    """Make a module of MXNet's files as they are; it is bound where its shapes can be told."""
+    sent, shapes = files_of_model(files), read_shapes(shape or ())
     with asking(url, key) as client:
-        made = client.create_from_files(name, files, **parsed(option, "--option"))
-        print_row(made, _COLUMNS, as_json)
+        made = send_model(client, name, sent, parsed(option, "--option"))
+        say_findings(made)
+        print_row(bind_if_told(client, made, shapes), _COLUMNS, as_json)
+
+
+@modules.command("bind")
+def bind_module(
+    name: Annotated[str, typer.Argument(help="Of the module.")],
+    shape: Shapes = None,
+    url: Url = LOCAL,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bind a module, so that it answers: to the shapes said, else to those that can be told."""
+    shapes = read_shapes(shape or ())
+    with asking(url, key) as client:
+        print_row(client.bind(name, shapes, for_training=False), _COLUMNS, as_json)
 
 
 add_removal(

@@ -13,9 +13,9 @@ from rich.markup import escape
 
 from app.doctor.examine import Finding, Model, Verdict, examine
 from app.doctor.machine import Machine, examine_machine
-from app.doctor.places import find_model
 from app.errors import ServiceError
 from app.executor.modules.hosted_module import parse_context
+from app.model_places import find_model
 from core.types import Shape
 
 __all__ = ["run_doctor", "run_doctor_of", "run_machine_doctor"]

@@ -56,6 +56,8 @@ class ArraySource:
     Attributes:
         array: name of the array; its first axis counts the examples.
         shape: shape of one example, if the array's is to be read as another one.
+        axes: order in which the axes of one example are taken, as NumPy's ``transpose`` has it:
+            ``[2, 0, 1]`` lets the channels of an image come first that come last.
         scale: every value is multiplied by it, after the conversion to the input's dtype.
         lengths: name of an array of ints: ``array`` then holds examples of these lengths one
             after the other on its first axis, and an example is padded to its bucket.
@@ -66,6 +68,7 @@ class ArraySource:
 
     array: Text
     shape: tuple[Positive, ...] | None = None
+    axes: tuple[int, ...] | None = None
     scale: float = 1.0
     lengths: str | None = None
     padding: float = 0.0

@@ -28,7 +28,7 @@ def sources_of(
     def completed(one: ArraySource) -> ArraySource:
         other = lengths_name(one.array)
         is_flat = other in lengths and lengths.get(one.array) != lengths[other]
-        is_said = one.lengths is not None or one.shape is not None
+        is_said = any(said is not None for said in (one.lengths, one.shape, one.axes))
         return dataclasses.replace(one, lengths=other) if is_flat and not is_said else one
 
     return {name: completed(source.inputs.get(name, ArraySource(array=name))) for name in names}
@@ -76,6 +76,7 @@ def check_arrays(sources: Mapping[str, ArraySource], record: DatasetRecord, pref
                     f"{did_you_mean(array, there)}",
                 )
         _check_shape(source, shapes[source.array], f"{prefix}inputs.{name}.shape")
+        _check_axes(source, shapes[source.array], f"{prefix}inputs.{name}.axes")
     _check_counts(sources, shapes, prefix)
 
 
@@ -112,3 +113,23 @@ def _check_shape(source: ArraySource, shape: Sequence[int], field: str) -> None:
     if math.prod(source.shape) != math.prod(example):
         expected = f"the elements of an example of shape {example}"
         raise Invalid(field, list(source.shape), expected)
+    if example != source.shape and len(example) == 3 and sorted(example) == sorted(source.shape):
+        order = [example.index(size) for size in source.shape]
+        axes = [2, 0, 1] if order[0] == 2 else [1, 2, 0]
+        raise Invalid(
+            field,
+            list(source.shape),
+            f"the sizes of an example, {example}, in that order, or numbers would be mixed up",
+            f'"axes": {axes} lets its axes change places, or save the array so',
+        )
+
+
+def _check_axes(source: ArraySource, shape: Sequence[int], field: str) -> None:
+    """Refuse an order of the axes that is none of those of an example, or beside another form."""
+    if source.axes is None:
+        return
+    if source.shape is not None or source.lengths is not None:
+        raise Invalid(field, list(source.axes), "none beside shape or lengths")
+    if sorted(source.axes) != list(range(len(shape) - 1)):
+        expected = f"each axis of an example of shape {tuple(shape[1:])} once, counted from 0"
+        raise Invalid(field, list(source.axes), expected)

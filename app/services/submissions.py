@@ -22,6 +22,7 @@ from app.domain.job_params import (
 from app.domain.module import ModuleRecord, require
 from app.errors import Invalid, ParamsLost, ServiceError
 from app.files.job_inputs import check_arrays, check_named, sources_of
+from app.services.bound_forms import in_bound_forms
 from app.services.replays import Replay, current_replay
 from app.store.checkpoints import indexed_tags
 from app.store.datasets import get_datasets
@@ -192,11 +193,12 @@ def _checked(
     _check_possible(connection, record, submission.kind, submission.params)
     datasets = get_datasets(connection, dataset_names(submission.params))
     _check_inputs(record, submission.params, datasets)
+    params = in_bound_forms(submission.params, record, datasets)
     limits = submission.limits
     job = Job(
         kind=submission.kind,
         module=submission.module,
-        params=submission.plain,
+        params=submission.plain if params == submission.params else to_plain(params),
         priority=limits.priority,
         max_retries=limits.max_retries,
         deadline_seconds=limits.deadline_seconds,

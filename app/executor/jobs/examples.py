@@ -48,7 +48,7 @@ class _Input:
         self.dtype = to_dtype(form.dtype)
         self.lengths = None if lengths is None else _check_lengths(lengths, array, field)
         self._source = source
-        self._array = array if source.shape is None else _reshape(array, source.shape, field)
+        self._array = _formed(array, source, field)
         self._offsets = None if self.lengths is None else np.cumsum(self.lengths) - self.lengths
         self._buffers: dict[tuple[int, ...], npt.NDArray[Any]] = {}
         if self._array.ndim == 0:
@@ -220,6 +220,13 @@ def _check_lengths(lengths: Any, array: Any, field: str) -> npt.NDArray[np.intp]
             f"{field}.lengths", f"a sum of {int(lengths.sum())}", f"{len(array)}, as the array has"
         )
     return np.asarray(lengths, dtype=np.intp)
+
+
+def _formed(array: Any, source: ArraySource, field: str) -> npt.NDArray[Any]:
+    """Return a view of an array whose examples have the form that is said."""
+    if source.axes is not None:
+        return np.asanyarray(array.transpose(0, *(axis + 1 for axis in source.axes)))
+    return array if source.shape is None else _reshape(array, source.shape, field)
 
 
 def _reshape(array: Any, shape: tuple[int, ...], field: str) -> npt.NDArray[Any]:

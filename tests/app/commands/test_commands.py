@@ -128,6 +128,38 @@ def test_modules_are_listed_and_deleted(trained: Any) -> None:
     assert len(trained("modules", "ls").stdout.splitlines()) == 1
 
 
+def test_a_model_is_added_by_its_prefix_or_folder_and_answers(trained: Any, tmp_path: Path) -> None:
+    trained("checkpoints", "export", "net", "--out", tmp_path)
+    for name, named in (("one", tmp_path / "net"), ("two", tmp_path)):
+        added = trained("modules", "add", name, named)
+        assert "data:1x6" in added.stdout
+        assert "labels: softmax_label 1" in added.stderr
+    rows = tmp_path / "rows.npy"
+    np.save(rows, examples()["data"][:2].astype("f"))
+    assert "softmax_output float32 2x" in trained("predict", "two", rows).stdout
+    lacking = trained("modules", "add", "three", tmp_path / "nat", status=2)
+    assert "there are no parameters like" in lacking.stderr
+    mixed = trained("modules", "add", "three", tmp_path / "net-symbol.json", tmp_path, status=2)
+    assert "is no file" in mixed.stderr
+
+
+def test_a_model_whose_shapes_cannot_be_told_is_bound_by_hand(ask: Any, tmp_path: Path) -> None:
+    x = mx.sym.sum(mx.sym.Variable("odd") * 2, axis=(1, 2))
+    net = mx.mod.Module(
+        mx.sym.broadcast_mul(x, mx.sym.Variable("scale_weight", shape=(1, 1))), ["odd"], []
+    )
+    net.bind([("odd", (2, 3, 4, 1))], for_training=False)
+    net.init_params(arg_params={"scale_weight": mx.nd.ones((1, 1))})
+    net.save_checkpoint(str(tmp_path / "odd"), 1)
+    added = ask("modules", "add", "odd", tmp_path)
+    assert "modserve modules bind odd --shape odd=1,…" in added.stderr
+    assert "odd=1;x" in ask("modules", "bind", "odd", "--shape", "odd=1;x", status=2).stderr
+    bound = ask("modules", "bind", "odd", "--shape", "odd=2,3,4,1")
+    assert "initialized" in bound.stdout
+    ask("modules", "rm", "odd")
+    assert "odd:2x3x4x1" in ask("modules", "add", "odd", tmp_path, "--shape", "odd=2,3,4,1").stdout
+
+
 def test_a_checkpoint_goes_out_and_in_again(trained: Any, tmp_path: Path) -> None:
     rows = json.loads(trained("checkpoints", "ls", "net", "--json").stdout)
     assert [row["tag"] for row in rows] == ["2", "1"]

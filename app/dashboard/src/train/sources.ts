@@ -41,6 +41,7 @@ function shapeFor(module: Module, input: string, array: Arrays[number] | undefin
   const wanted = bound?.shape.slice(1).map((one) => one ?? 0);
   const has = array?.shape.slice(1);
   if (!wanted || !has || wanted.includes(0) || String(wanted) === String(has)) return "";
+  if (String([...wanted].sort()) === String([...has].sort())) return ""; // the server lets its axes change places
   const numbers = (sizes: number[]): number => sizes.reduce((product, one) => product * one, 1);
   return wanted.length > 0 && numbers(wanted) === numbers(has) ? written(wanted) : "";
 }

@@ -51,6 +51,15 @@ def test_images_become_scaled_floats_of_the_shape_asked(load):
     np.testing.assert_array_equal(filled, expected)
 
 
+def test_channels_that_come_last_are_put_first(load):
+    images = np.arange(2 * 4 * 5 * 3, dtype=np.uint8).reshape(2, 4, 5, 3)
+    source = ArraySource(array="images", axes=(2, 0, 1))
+    examples = load({"images": images}, {"data": source}, [InputForm("data")])
+    assert examples.shapes(1, None)[0].shape == (1, 3, 4, 5)
+    filled = examples.fill(batch([1, 0]))["data"]
+    np.testing.assert_array_equal(filled, images[[1, 0]].transpose(0, 3, 1, 2))
+
+
 def test_batches_of_one_size_are_made_in_one_place(load):
     examples = load({"data": np.arange(6.0)}, {}, [InputForm("data")])
     first = examples.fill(batch([0, 1]))["data"]

@@ -1,0 +1,98 @@
+"""Models on somebody's disk: their files, and what a server takes them for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from app.commands.printing import dimensions
+from app.model_places import find_model
+
+if TYPE_CHECKING:
+    from app.client import Client
+
+__all__ = ["bind_if_told", "files_of_model", "read_shapes", "say_findings", "send_model"]
+
+_ARCHIVES = (".mar", ".model")
+_MOST_NAMES = 6
+
+
+def files_of_model(paths: Sequence[Path]) -> list[Path]:
+    """Return the files that were named, or those that a prefix or a folder stands for.
+
+    Raises:
+        typer.BadParameter: there are none.
+    """
+    (first, *others) = paths
+    if others or first.is_file():
+        for path in paths:
+            if not path.is_file():
+                raise typer.BadParameter(f"{path} is no file", param_hint="files")
+        return list(paths)
+    try:
+        prefix, epoch = find_model(str(first))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="files") from None
+    beside = Path(f"{prefix}-{epoch:04d}.states")
+    files = [Path(f"{prefix}-symbol.json"), beside.with_suffix(".params")]
+    if not files[0].is_file():
+        raise typer.BadParameter(f"there is no {files[0]}", param_hint="files")
+    return files + ([beside] if beside.is_file() else [])
+
+
+def read_shapes(texts: Sequence[str]) -> list[dict[str, Any]]:
+    """Return shapes given as ``data=1,3,224,224``; raise typer.BadParameter."""
+    found = []
+    for text in texts:
+        name, _, sizes = text.partition("=")
+        try:
+            found.append({"name": name, "shape": [int(size) for size in sizes.split(",")]})
+        except ValueError:
+            raise typer.BadParameter(
+                f"{text!r}; give data=1,3,224,224", param_hint="--shape"
+            ) from None
+    return found
+
+
+def send_model(client: Client, name: str, files: Sequence[Path], fields: Mapping[str, Any]) -> Any:
+    """Make a module of files, or of an archive; return it."""
+    if len(files) == 1 and files[0].suffix in _ARCHIVES:
+        return client.create_from_archive(files[0], name=name, **fields)
+    return client.create_from_files(name, files, **fields)
+
+
+def bind_if_told(client: Client, made: Any, shapes: Sequence[Mapping[str, Any]]) -> Any:
+    """Let a module that has parameters answer, where its shapes were said or can be told."""
+    found = made.get("found")
+    is_open = found is None or set(found["open"]) - {one["name"] for one in shapes}
+    if made["bind"] is not None or made["params"] is None or is_open:
+        return made
+    bound = client.bind(made["name"], shapes, for_training=False)
+    return {**bound, "found": found}
+
+
+def say_findings(made: Any) -> None:
+    """Say on stderr what a model was taken for, what is odd, and what must still be said."""
+    found = made.get("found")
+    if found is None:
+        return
+    for role, says in (("data", "data"), ("label", "labels"), ("state", "first states")):
+        inputs = [one for one in found["inputs"] if one["role"] == role]
+        names = [_shown(one) for one in inputs[:_MOST_NAMES]]
+        rest = [f"and {len(inputs) - _MOST_NAMES} more"] if len(inputs) > _MOST_NAMES else []
+        if names:
+            typer.echo(f"{says}: {', '.join([*names, *rest])}", err=True)
+    for warning in found["warnings"]:
+        typer.echo(f"note: {warning}", err=True)
+    if made["bind"] is None and found["open"]:
+        options = " ".join(f"--shape {one}=1,…" for one in found["open"])
+        typer.echo(
+            f"open: say its shapes: modserve modules bind {made['name']} {options}", err=True
+        )
+
+
+def _shown(found: Mapping[str, Any]) -> str:
+    return f"{found['name']} {dimensions(found['shape'])}" if found["shape"] else found["name"]

@@ -1,0 +1,65 @@
+"""Examples of a dataset in the form that a module is bound for, where a job does not say one."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from app.domain.dataset import DatasetRecord
+from app.domain.job_params import ArraySource, DatasetSource, FitParams, JobParams
+from app.domain.module import InputDesc, ModuleKind, ModuleRecord
+from app.domain.ragged_axes import batch_axis
+from app.files.job_inputs import sources_of
+
+__all__ = ["in_bound_forms"]
+
+Shape = tuple[int, ...]
+
+
+def in_bound_forms(
+    params: JobParams, module: ModuleRecord, datasets: Sequence[DatasetRecord]
+) -> JobParams:
+    """Return what is to be done with the forms said in which arrays fit the module.
+
+    Digits of 28 x 28 are read as 1 x 28 x 28, images of which the channels come last with these
+    first, or the other way round, and rows of numbers as images: as the inputs are bound. What the
+    job says of an input stays.
+    """
+    if module.bind is None or module.kind is ModuleKind.BUCKETING:
+        return params
+    bound = {one.name: one for one in (*module.bind.data_shapes, *module.bind.label_shapes)}
+    records = {record.name: record for record in datasets}
+
+    def completed(source: DatasetSource) -> dict[str, ArraySource]:
+        record = records[source.dataset]
+        shapes = {array.name: array.shape for array in record.arrays}
+        said = sources_of(source, list(bound), record)
+        fitted = {
+            name: _fitted(one, tuple(shapes[one.array]), bound[name])
+            for name, one in said.items()
+            if one.array in shapes
+        }
+        return source.inputs | {name: one for name, one in fitted.items() if one != said[name]}
+
+    params = dataclasses.replace(params, inputs=completed(params))
+    if isinstance(params, FitParams) and params.validation is not None:
+        validation = params.validation
+        validation = dataclasses.replace(validation, inputs=completed(validation))
+        params = dataclasses.replace(params, validation=validation)
+    return params
+
+
+def _fitted(source: ArraySource, array: Shape, bound: InputDesc) -> ArraySource:
+    is_said = any(one is not None for one in (source.shape, source.axes, source.lengths))
+    at, has = batch_axis(bound), array[1:]
+    wanted = (*bound.shape[:at], *bound.shape[at + 1 :])
+    if is_said or at < 0 or not wanted or has == wanted or math.prod(has) != math.prod(wanted):
+        return source
+    if len(has) != len(wanted):
+        return dataclasses.replace(source, shape=wanted)
+    if len(has) == 3 and (*has[2:], *has[:2]) == wanted:
+        return dataclasses.replace(source, axes=(2, 0, 1))
+    if len(has) == 3 and (*has[1:], *has[:1]) == wanted:
+        return dataclasses.replace(source, axes=(1, 2, 0))
+    return source

@@ -1,0 +1,85 @@
+"""Arrays whose examples have another form than the module is bound for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import core as mx
+from app.client import Client, ClientError
+from app.client.local_server import ServerProcess
+
+SIDE = 5
+SGD = {"name": "sgd", "options": {"learning_rate": 0.1}}
+
+
+@pytest.fixture
+def client(server: ServerProcess, tmp_path: Path) -> Iterator[Client]:
+    """A client, a module bound for images of three channels, and such images in every form."""
+    x = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=4, name="conv")
+    x = mx.sym.FullyConnected(x, num_hidden=3, name="fc")
+    first = np.random.RandomState(2).rand(12, 3, SIDE, SIDE + 1).astype("f")
+    arrays = {
+        "first": first,
+        "last": first.transpose(0, 2, 3, 1),
+        "flat": first.reshape(12, -1),
+        "deep": first[:, None],
+        "other": first.transpose(0, 1, 3, 2),
+        "softmax_label": np.arange(12) % 3,
+    }
+    np.savez(tmp_path / "pictures.npz", **arrays)
+    with Client(server.url) as client:
+        client.put_dataset("pictures", tmp_path / "pictures.npz")
+        client.create_module("eye", mx.sym.SoftmaxOutput(x, name="softmax").tojson())
+        label = [{"name": "softmax_label", "shape": [4]}]
+        client.bind("eye", [{"name": "data", "shape": [4, 3, SIDE, SIDE + 1]}], label)
+        client.init_params("eye", "xavier", seed=1)
+        yield client
+        client.delete_module("eye")
+        client.delete_dataset("pictures")
+
+
+def score(client: Client, **source: Any) -> tuple[dict[str, Any], dict[str, float]]:
+    """Return how an input was taken, and the loss."""
+    job = client.score(
+        "eye", dataset="pictures", inputs={"data": source}, batch_size=4, metrics=["ce"]
+    )
+    ended = client.wait(job["id"])
+    assert ended["status"] == "succeeded", ended["error"]
+    return ended["params"]["inputs"]["data"], ended["result"]["metrics"]
+
+
+def test_the_form_that_is_bound_is_taken_where_none_is_said(client: Client) -> None:
+    taken, loss = score(client, array="first")
+    assert (taken["shape"], taken["axes"]) == (None, None)
+    for array, form in (
+        ("last", {"axes": [2, 0, 1]}),
+        ("flat", {"shape": [3, SIDE, SIDE + 1]}),
+        ("deep", {"shape": [3, SIDE, SIDE + 1]}),
+    ):
+        taken, same = score(client, array=array)
+        assert taken == {**taken, **form}
+        assert same == loss
+    assert score(client, array="last", axes=[2, 0, 1])[1] == loss
+
+
+@pytest.mark.parametrize(
+    ("source", "field", "said"),
+    [
+        ({"array": "last", "shape": [3, SIDE, SIDE + 1]}, "shape", '"axes": [2, 0, 1]'),
+        ({"array": "last", "axes": [0, 1]}, "axes", "each axis of an example of shape (5, 6, 3)"),
+        ({"array": "last", "axes": [2, 0, 1], "shape": [90]}, "axes", "none beside shape"),
+    ],
+)
+def test_forms_that_would_mix_the_numbers_up_are_refused(
+    client: Client, source: dict[str, Any], field: str, said: str
+) -> None:
+    with pytest.raises(ClientError) as refused:
+        score(client, **source)
+    (row,) = refused.value.problem["errors"]
+    assert row["field"] == f"inputs.data.{field}"
+    assert said in row["expected"] + row["hint"]
