@@ -5,9 +5,12 @@ JOBS   ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# Names no registry, and holds for every Python that modserve runs on.
+LOCK   := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+          --generate-hashes --no-emit-index-url --output-file
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test soak lint types openapi dashboard bench clean
+.PHONY: help install demo test soak lint types openapi dashboard bench image lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +46,16 @@ dashboard: ## Build app/static from app/dashboard; needs Node 20
 
 bench: $(STAMP) ## Time training steps and predictions
 	$(BIN)/modserve bench $(ARGS)
+
+image: ## Build the image with docker or buildah (VARIANT=gpu, BASE_IMAGE=..., IMAGE=NAME:TAG)
+	@docker/build.sh
+
+lock: $(STAMP) ## Renew the locked dependencies of the images, docker/requirements-*.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+	    | $(LOCK) docker/requirements-build.txt -
+	@$(LOCK) docker/requirements-cpu.txt --extra postgres --extra onnx pyproject.toml
+	@$(LOCK) docker/requirements-gpu.txt --extra postgres --extra onnx --extra gpu pyproject.toml
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info

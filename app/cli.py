@@ -83,7 +83,7 @@ def serve(
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate chain, for HTTPS.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its private key.")] = None,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Listen on other than loopback without keys.")
+        bool, typer.Option("--insecure", help="Make no key for other addresses than loopback.")
     ] = False,
 ) -> None:
     """Serve until Ctrl-C. Options not given come from MODSERVE_* or their defaults."""
@@ -101,8 +101,7 @@ def serve(
         "tls_key": tls_key,
     }
     settings = _read_settings({name: one for name, one in given.items() if one is not None})
-    if not insecure:
-        _check_keys(settings)
+    _ensure_key(settings, is_needed=not (insecure or _is_loopback(settings.host)))
     try:
         raise typer.Exit(run_server(settings))
     except OSError as error:
@@ -112,24 +111,17 @@ def serve(
         raise typer.BadParameter(str(error), param_hint="--tls-cert") from None
 
 
-def _check_keys(settings: Settings) -> None:
-    """Refuse to serve others than this machine where nobody needs a key."""
-    if _is_loopback(settings.host):
-        return
-    from app.errors import ServiceError
-    from app.maintenance import has_keys
+def _ensure_key(settings: Settings, *, is_needed: bool) -> None:
+    """Never serve others than this machine where nobody needs a key."""
+    from app.errors import StartError
+    from app.maintenance import ensure_key, given_key
 
     try:
-        if has_keys(settings.data_dir):
-            return
-    except ServiceError as error:
-        raise typer.BadParameter(f"the API keys: {error}", param_hint="--data-dir") from None
-    raise typer.BadParameter(
-        f"without keys, {settings.host} would let everyone who reaches this machine train and "
-        f"delete: make a key with 'modserve keys add --name NAME --scope admin --data-dir "
-        f"{settings.data_dir}', or add --insecure",
-        param_hint="--host",
-    )
+        given = given_key(settings.api_key_text, settings.api_key_file)
+        if given is None and is_needed:
+            ensure_key(settings.data_dir)
+    except StartError as error:
+        raise typer.BadParameter(str(error), param_hint="API key") from None
 
 
 def _is_loopback(host: str) -> bool:
@@ -325,6 +317,14 @@ def keys_add(
 
     wishes = KeyWishes(name=name, scopes=scope, expires=expires, rate=rate, concurrency=concurrency)
     raise typer.Exit(run_keys_add(_data_dir(data_dir), wishes, as_json=as_json))
+
+
+@keys.command("generate")
+def keys_generate() -> None:
+    """Print a new key for MODSERVE_API_KEY or MODSERVE_API_KEY_FILE of a server; keep nothing."""
+    from app.maintenance import run_keys_generate
+
+    raise typer.Exit(run_keys_generate())
 
 
 @keys.command("ls")

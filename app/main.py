@@ -31,6 +31,7 @@ from app.api.problems import install_error_handlers
 from app.api.raw_inputs import RawInputs
 from app.api.routers import ROUTERS
 from app.api.sites import SiteGuard
+from app.files.given_key import given_key
 from app.files.key_file import KeyFile
 from app.files.length_counts import LengthCountFiles
 from app.link.client import ExecutorClient
@@ -123,7 +124,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.root_path = settings.root_path  # the argument is deprecated, and said to be in the log
     app.state.settings = settings
     app.state.body_memory = BodyMemory(settings.max_bodies_bytes)
-    keys, audit = KeyRing(KeyFile(settings.data_dir)), Audit()
+    given = given_key(settings.api_key_text, settings.api_key_file)
+    keys, audit = KeyRing(KeyFile(settings.data_dir), given), Audit()
     app.state.keys, app.state.lane_keys = keys, LaneKeys(keys, audit)
     app.state.sessions = sessions = Sessions(keys)
     app.add_middleware(KeyGuard, ring=keys, sessions=sessions, audit=audit)

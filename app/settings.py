@@ -8,7 +8,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.logs import LogFormat
@@ -23,7 +23,7 @@ _HOST = re.compile(r"\*|(\*\.)?[A-Za-z0-9_.-]+|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-F
 _ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#@\s]+")
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _OWN_PATHS = ("v1", "v2", "livez", "readyz", "metrics", "docs", "redoc", "openapi.json")
-_OF_CLIENTS = ("MODSERVE_API_KEY", "MODSERVE_URL")
+_OF_CLIENTS = ("MODSERVE_URL",)
 _KUBERNETES = re.compile(_PREFIX + r"(SERVICE|PORT)_.+")
 """What Kubernetes tells the containers beside a Service named modserve."""
 
@@ -52,6 +52,10 @@ class Settings(BaseSettings):
     """Certificate chain in PEM; with it the server speaks HTTPS and nothing else."""
     tls_key: Path | None = None
     """Its private key in PEM; None where it is in the file of the certificate."""
+    api_key: SecretStr | None = None
+    """A key for administration, as ``modserve keys generate`` prints one; kept in memory alone."""
+    api_key_file: Path | None = None
+    """A file with it, in its place: a mounted secret."""
     data_dir: Path = Path("var")
     """Everything durable lies here: the database, datasets, checkpoints."""
     database_url: str | None = None
@@ -180,6 +184,17 @@ class Settings(BaseSettings):
             if not _ORIGIN.fullmatch(origin):
                 raise ValueError(f"got {origin!r}, expected SCHEME://HOST[:PORT], null or *")
         return origins
+
+    @field_validator("api_key", "api_key_file", mode="before")
+    @classmethod
+    def _without_empty(cls, given: object) -> object:
+        """A variable that is set to nothing, as Compose does, gives no key."""
+        return None if given == "" else given
+
+    @property
+    def api_key_text(self) -> str | None:
+        """The key itself, where it is given."""
+        return None if self.api_key is None else self.api_key.get_secret_value()
 
     @property
     def store_url(self) -> str:

@@ -6,6 +6,7 @@ import copy
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 
@@ -29,6 +30,7 @@ __all__ = ["Caller", "Calls", "Client", "Options", "http_options"]
 T = TypeVar("T")
 
 _KEY_VARIABLE = "MODSERVE_API_KEY"
+_KEY_FILE_VARIABLE = "MODSERVE_API_KEY_FILE"
 
 
 class Options(TypedDict, total=False):
@@ -84,7 +86,8 @@ class Client(Calls, Caller):
         base_url: for example ``http://127.0.0.1:8000``.
         timeout_seconds: for an answer to begin, and for each part of it; not of streams.
         transport: replaces the network, in tests.
-        key: the API key to ask with; None takes that of MODSERVE_API_KEY, if there is one.
+        key: the API key to ask with; None takes that of MODSERVE_API_KEY, or of the file that
+            MODSERVE_API_KEY_FILE names, if there is one.
         retries: how often a call is made again.
     """
 
@@ -118,6 +121,14 @@ class Client(Calls, Caller):
 
 def http_options(base_url: str, key: str | None) -> dict[str, Any]:
     """Return the arguments of httpx's clients."""
-    key = os.environ.get(_KEY_VARIABLE) if key is None else key
+    key = _key_of_environment() if key is None else key
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     return {"base_url": base_url, "headers": headers}
+
+
+def _key_of_environment() -> str | None:
+    key = os.environ.get(_KEY_VARIABLE)
+    file = os.environ.get(_KEY_FILE_VARIABLE)
+    if key is None and file:
+        return Path(file).read_text(encoding="ascii").strip()
+    return key

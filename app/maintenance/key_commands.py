@@ -19,7 +19,14 @@ from app.domain.codec import from_plain
 from app.errors import Invalid, ServiceError, refined
 from app.files.key_file import KeyFile
 
-__all__ = ["KeyWishes", "has_keys", "run_keys_add", "run_keys_ls", "run_keys_revoke"]
+__all__ = [
+    "KeyWishes",
+    "new_key",
+    "run_keys_add",
+    "run_keys_generate",
+    "run_keys_ls",
+    "run_keys_revoke",
+]
 
 _FAILED = 3
 _DURATION = re.compile(r"([0-9]{1,6})([smhd])")
@@ -37,20 +44,17 @@ class KeyWishes:
     concurrency: int | None = None
 
 
-def has_keys(data_dir: Path) -> bool:
-    """Tell whether a data directory has API keys.
-
-    Raises:
-        Damaged: that cannot be read.
-    """
-    return bool(KeyFile(data_dir).read())
+def run_keys_generate() -> int:
+    """Print a key that is kept nowhere, to be given to a server; return the exit status."""
+    typer.echo(new_key_text())
+    return 0
 
 
 def run_keys_add(data_dir: Path, wishes: KeyWishes, *, as_json: bool) -> int:
     """Make a key and print it, which nothing can do again; return the exit status."""
     text = new_key_text()
     try:
-        key = _new_key(text, wishes)
+        key = new_key(text, wishes)
         KeyFile(data_dir).change(lambda keys: _with(keys, key))
     except (ServiceError, OSError) as error:
         return _fail("add the key", error)
@@ -109,7 +113,12 @@ def run_keys_revoke(data_dir: Path, names: Sequence[str], *, as_json: bool) -> i
     return 0
 
 
-def _new_key(text: str, wishes: KeyWishes) -> ApiKey:
+def new_key(text: str, wishes: KeyWishes) -> ApiKey:
+    """Return what is kept of a new key.
+
+    Raises:
+        Invalid: what is wished for cannot be.
+    """
     now = time.time()
     fields = {
         "id": key_id_of(text),

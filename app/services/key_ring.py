@@ -28,9 +28,14 @@ _SECONDS_BETWEEN_LOOKS = 0.25
 class KeyRing:
     """Knows the keys; ``identify`` finds that of a request."""
 
-    def __init__(self, file: KeyFile) -> None:
-        """Know none yet; ``open`` reads them."""
+    def __init__(self, file: KeyFile, given: ApiKey | None = None) -> None:
+        """Know none yet; ``open`` reads them.
+
+        Args:
+            given: one that is valid beside those of the file, and not kept there.
+        """
         self._file = file
+        self._given = given
         self._keys: dict[str, ApiKey] = {}
         self._allowances: dict[str, Allowance | None] = {}
         self._stamp: FileStamp = None
@@ -49,7 +54,7 @@ class KeyRing:
         """
         try:
             self._stamp = self._file.stamp()
-            self._set(self._file.read())
+            self._set(self._read())
         except (ServiceError, OSError) as error:
             raise StartError(
                 f"the API keys cannot be read: {error}; mend {self._file.path}, or move it away "
@@ -125,13 +130,20 @@ class KeyRing:
         try:
             stamp = await in_thread(self._file.stamp)
             if stamp != self._stamp or self._fault:
-                keys = await in_thread(self._file.read)
+                keys = await in_thread(self._read)
                 self._stamp = stamp
                 self._change(keys)
             self._fault = ""
         except (ServiceError, OSError) as error:
             self._on_fault(error)
         self._drop_expired()
+
+    def _read(self) -> tuple[ApiKey, ...]:
+        """Return all keys; one that is given may do what the file says, where it has that, too."""
+        keys = self._file.read()
+        if self._given is None or any(one.id == self._given.id for one in keys):
+            return keys
+        return *keys, self._given
 
     def _on_fault(self, error: Exception) -> None:
         """Refuse all requests where the keys cannot be known; one may have been revoked."""

@@ -16,7 +16,7 @@ from app import serving
 from app.cli import app
 from app.main import openapi_text
 from app.settings import Settings
-from served.keys import add_key
+from served.keys import key_rows
 
 
 def run(*arguments: str) -> Result:
@@ -65,21 +65,50 @@ def test_options_win_over_the_environment(runs: Runs, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "", "models.example"])
-def test_other_addresses_than_loopback_need_a_key_or_a_word(
+def test_at_other_addresses_than_loopback_the_first_start_makes_a_key(
     runs: Runs, tmp_path: Path, host: str
 ) -> None:
     serve = ("serve", "--host", host, "--data-dir", str(tmp_path))
-    refused = run(*serve)
-    assert refused.exit_code == 2
-    assert "--insecure" in refused.output
-    assert "modserve keys add" in " ".join(refused.output.split())
-    assert runs.settings is None
     assert run(*serve, "--insecure").exit_code == 0
-    assert runs.settings.host == host
-    runs.settings = None
-    add_key(tmp_path, "ann", "admin")
-    assert run(*serve).exit_code == 0
-    assert runs.settings.host == host
+    assert key_rows(tmp_path) == []
+    first = run(*serve)
+    assert (first.exit_code, runs.settings.host) == (0, host)
+    (row,) = key_rows(tmp_path)
+    assert (row["name"], row["scopes"]) == ("admin", ["admin"])
+    assert first.stdout.count(f"msk_{row['id']}_") == 1
+    assert "msk_" not in run(*serve).output
+    assert key_rows(tmp_path) == [row]
+
+
+def test_a_key_that_is_given_is_the_key(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve = ("serve", "--host", "0.0.0.0", "--data-dir", str(tmp_path))
+    generated = run("keys", "generate")
+    assert generated.exit_code == 0
+    monkeypatch.setenv("MODSERVE_API_KEY", generated.stdout.strip())
+    served = run(*serve)
+    assert (served.exit_code, served.output) == (0, "")
+    (tmp_path / "secret").write_text(generated.stdout)
+    monkeypatch.setenv("MODSERVE_API_KEY", "")
+    monkeypatch.setenv("MODSERVE_API_KEY_FILE", str(tmp_path / "secret"))
+    assert run(*serve).output == ""
+    assert key_rows(tmp_path) == []
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
+@pytest.mark.parametrize(
+    ("name", "value"), [("API_KEY", "msk_000000000000_secret"), ("API_KEY_FILE", "/nowhere")]
+)
+def test_what_is_given_and_is_no_key_keeps_it_from_starting(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"MODSERVE_{name}", value)
+    refused = run("serve", "--host", host, "--data-dir", str(tmp_path))
+    assert refused.exit_code == 2
+    assert f"MODSERVE_{name}:" in refused.output
+    assert "secret" not in refused.output
+    assert runs.settings is None
 
 
 def test_keys_that_cannot_be_read_are_none(runs: Runs, tmp_path: Path) -> None:
@@ -95,16 +124,11 @@ def test_the_environment_is_held_to_the_same(
 ) -> None:
     monkeypatch.setenv("MODSERVE_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("MODSERVE_HOST", "0.0.0.0")
-    assert run("serve").exit_code == 2
     for host in ("localhost", "127.0.0.9", "::1"):
         assert run("serve", "--host", host).exit_code == 0
-
-
-def test_the_key_of_clients_is_no_setting(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MODSERVE_API_KEY", "msk_000000000000_secret")
-    served = run("serve")
-    assert served.exit_code == 0
-    assert "API_KEY" not in served.output
+    assert key_rows(tmp_path) == []
+    assert run("serve").exit_code == 0
+    assert len(key_rows(tmp_path)) == 1
 
 
 def test_certificate_and_key_are_settings(runs: Runs) -> None:
