@@ -15,8 +15,8 @@ from .gradient import append_gradients
 from .ir import Program, Step
 from .layout import choose_kernels
 from .memory import Lifetime, MemoryPlan, assign_inplace, lifetimes, plan_memory
-from .mirror import NO_MIRRORING, Mirroring, forced_steps, mirror
 from .opening import open_layers
+from .rematerialization import NO_REMATERIALIZATION, Rematerialization, forced_steps, rematerialize
 from .rewrite import fold_views, simplify
 from .roll import roll
 from .shuffle import ChannelShuffle, find_shuffles
@@ -38,14 +38,14 @@ class CompileOptions:
         check_kernels: keep what is needed to run every kernel's reference with it, and let every
             operator infer its outputs a second time.
         table: where kernels come from; None for references only.
-        mirroring: what the backward pass computes again instead of keeping it.
+        rematerialization: what the backward pass computes again instead of keeping it.
     """
 
     rewrite: bool = True
     plan: bool = True
     check_kernels: bool = False
     table: KernelTable | None = all_kernels
-    mirroring: Mirroring = NO_MIRRORING
+    rematerialization: Rematerialization = NO_REMATERIALIZATION
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +102,7 @@ def compile_graph(
         append_gradients(program, requests, pass_on=options.rewrite)
     verify_program(program, requests, after="gradient", operators=options.check_kernels)
     if options.rewrite:
-        _rewrite(program, requests, options.mirroring, forced)
+        _rewrite(program, requests, options.rematerialization, forced)
         constants = _fuse(program, requests, constants, options, backend)
     if options.table is not None and choose_kernels(
         program, options.table, backend, constants, keep_reference=options.check_kernels
@@ -131,11 +131,14 @@ def _recognize(
 
 
 def _rewrite(
-    program: Program, requests: Mapping[int, str], mirroring: Mirroring, forced: set[Step]
+    program: Program,
+    requests: Mapping[int, str],
+    policy: Rematerialization,
+    forced: set[Step],
 ) -> None:
     """Make the program another one that computes the same."""
-    if requests and mirror(program, mirroring, forced):
-        verify_program(program, requests, after="mirror")
+    if requests and rematerialize(program, policy, forced):
+        verify_program(program, requests, after="rematerialize")
     # Before fusion: no view may stand between the steps that are to become one.
     if fold_views(program):
         verify_program(program, requests, after="fold_views")

@@ -25,11 +25,11 @@ from .compile import CompileOptions, compile_graph
 from .describe import describe_plan
 from .fixed_scales import fixed_scales
 from .lower import Bindings
-from .mirror import Mirroring
-from .modes import Mode, draws_numbers, goes_back_by_mode
+from .modes import Mode, draws_numbers, has_modal_backward
 from .observe import MonitorCallback, OperatorHook, hook_of, observer_of
 from .outputs import Outputs
 from .plan import Plan, PlanMemory
+from .rematerialization import Rematerialization
 from .reshape import reshape_bound
 from .timing import StepTime, timed_steps
 from .trace import Graph, SpecOf
@@ -104,7 +104,7 @@ class Executor:
         self._group2ctx = group2ctx
         self._options = options or CompileOptions(
             check_kernels=config.check_kernels,
-            mirroring=Mirroring(config.mirror, config.mirror_step),
+            rematerialization=Rematerialization(config.mirror, config.mirror_step),
         )
         self.arena = arena
         self.arg_arrays = bound.arguments
@@ -123,7 +123,7 @@ class Executor:
         self._plans: dict[Mode, Plan] = {}
         self._fast: dict[bool, Plan] = {}
         self._last: Plan | None = None
-        self._mixes = goes_back_by_mode(graph)
+        self._has_modal_backward = has_modal_backward(graph)
         self._draws = draws_numbers(graph)
         self._position: dict[str, Any] | None = None
         entries = [Entry(node, 0) for node in (*graph.arguments, *graph.auxiliaries)]
@@ -180,7 +180,7 @@ class Executor:
                 have, and behind ``forward(is_train=False)``, that pass is computed again for it.
 
         Raises:
-            StageError: the forward pass has already been gone back from.
+            StageError: this forward pass has had its backward pass already.
             MXNetError: a head gradient is missing; ShapeError: one has another shape.
         """
         gradients = self._head_gradients(out_grads)
@@ -190,7 +190,7 @@ class Executor:
             self.forward(is_train=True)
         plan, is_train = self._last, bool(is_train)
         was_train = is_train if plan is None else plan.compiled.program.is_train
-        other = is_train if self._mixes and is_train is not was_train else None
+        other = is_train if self._has_modal_backward and is_train is not was_train else None
         wanted = self._plan(Mode(was_train, True, self._monitor is not None, other))
         self._check_head_gradients(wanted, gradients)
         if wanted is not plan:

@@ -57,7 +57,7 @@ class _Backward:
         self._needed = _values_needing_gradients(program, requests)
         self._shared = _shared_layers(program, self._needed) if pass_on else {}
         self._rows: dict[tuple[int, ...], int] = {}
-        """Values of matrices brought together, by the matrices."""
+        """The value that holds several matrices, row below row, by the ids of these."""
 
     def build(self) -> None:
         program = self._program
@@ -171,7 +171,7 @@ class _Backward:
             self._contribute(_id(source.inputs[index]), gradients[index])
 
     def _joined(self, layer: Step, rows: tuple[int, ...]) -> int:
-        """Return a value in which matrices are brought together, row below row."""
+        """Return a value that holds several matrices, row below row."""
         if rows not in self._rows:
             like = self._program.values[rows[0]]
             shape = (len(rows) * like.shape[0], like.shape[1])

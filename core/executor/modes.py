@@ -6,7 +6,7 @@ import dataclasses
 
 from .trace import Graph
 
-__all__ = ["Mode", "draws_numbers", "goes_back_by_mode"]
+__all__ = ["Mode", "draws_numbers", "has_modal_backward"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Mode:
         return f"{kind}, watched" if self.is_watched else kind
 
 
-def goes_back_by_mode(graph: Graph) -> bool:
+def has_modal_backward(graph: Graph) -> bool:
     """Tell whether the gradient of an operator is another one in training than in inference."""
     return any(node.op is not None and node.op.backward_reads_mode for node in graph.nodes)
 

@@ -89,10 +89,10 @@ class Plan:
         self._observer = observer
         self._scratch = Scratch(arena.backend, arena.scratch)
         is_train = compiled.program.is_train
-        self._goes_back_as_trained = is_train if backward_is_train is None else backward_is_train
+        self._backward_is_train = is_train if backward_is_train is None else backward_is_train
         self._run, self._run_back = (
             Run(arena.backend.xp, mode, device_random(context), self._scratch.take, bodies)
-            for mode in (is_train, self._goes_back_as_trained)
+            for mode in (is_train, self._backward_is_train)
         )
         if compiled.memory is not None:
             arena.reserve(compiled.memory.nbytes, 0)
@@ -246,7 +246,7 @@ class Plan:
         self._steps = [step for step, call in (*forward, *backward) if call is not None]
         self._refreshes = lowering.refreshes
         self._watch = Watch(v for refresh in lowering.refreshes for v in refresh.versions)
-        may_update = program.is_train or self._goes_back_as_trained
+        may_update = program.is_train or self._backward_is_train
         self._updated = lowering.updated_versions() if may_update else ()
         self._head_gradients = lowering.arrays(tuple(program.head_gradients))
         self._generation = self._arena.generation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from ..ops import Reads, Run
 from ..ops.rnn import RNN
@@ -25,6 +26,8 @@ class RecurrentLayer(Primitive):
         rnn: the operator of such a layer.
         order: for each of its gates, the place that the graph's weights have it in.
     """
+
+    is_costly: ClassVar[bool] = True
 
     names = ("_plan_recurrent",)
 

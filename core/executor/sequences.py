@@ -101,7 +101,7 @@ class Sequences(Edit):
         return self.applied(Reverse(axis=(0,)), source) if is_reversed else source
 
     def _stacked(self, parts: tuple[int, ...]) -> int:
-        """Return the value that parts are brought together in, once for all who want it."""
+        """Return the value that stacks the parts; the same one for all that want it."""
         behind = self._stacks.get(parts[::-1])
         if behind is not None:
             return self.applied(Reverse(axis=(0,)), behind.writes()[0])

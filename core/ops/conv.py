@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from ..errors import AttributeValueError, ShapeError
 from ..types import Array, Shape
 from .attributes import attribute
-from .columns import Correlation
+from .im2col import Correlation
 from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
 from .registry import declares_attributes, register
@@ -211,6 +211,8 @@ class Convolution(ConvolutionAttributes, _Filtering):
     (batch, num_filter, ...) with ``(size + 2·pad - (dilate·(kernel-1) + 1)) // stride + 1``
     elements along each spatial axis. In NHWC data, weight and output have their channels last.
     """
+
+    is_costly: ClassVar[bool] = True
 
     def infer_weight(self, data: Shape, weight: Shape | None) -> Shape | None:
         channels = data[1] // self.num_group

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from ..errors import ShapeError
 from ..types import Array, Shape, merge_shapes, shape_size
@@ -22,6 +23,8 @@ class FullyConnected(Operator):
     of ``data`` but the first are features and the output is (batch, num_hidden); without, only the
     last axis is, and the output keeps the others.
     """
+
+    is_costly: ClassVar[bool] = True
 
     num_hidden: int = attribute(minimum=1, doc="elements of an output row")
     no_bias: bool = attribute(False, doc="whether there is no bias")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar
 
 from ..errors import ShapeError
 from ..types import Array, Shape, normalize_axis, shape_size
@@ -53,6 +54,8 @@ class _Joining(Operator):
 @register("Concat", "concat", "_sparse_concat")
 class Concat(_Joining):
     """Join arrays along an axis; all other dimensions are equal."""
+
+    is_costly: ClassVar[bool] = True
 
     dim: int = attribute(default=1, doc="the axis along which the inputs lie")
 

@@ -7,6 +7,7 @@ label gets none.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from ..errors import ShapeError
 from ..types import Array, DType, Shape, shape_size
@@ -61,6 +62,8 @@ class SoftmaxOutput(_Labelled):
     multiplies the gradient by the output: MXNet's manual says by the output's gradient, but this is
     what MXNet 1.9.1 computes.
     """
+
+    is_costly: ClassVar[bool] = True
 
     grad_scale: float = attribute(1.0, doc="factor of the gradient")
     ignore_label: float = attribute(-1.0, doc="label of what does not count, with use_ignore")

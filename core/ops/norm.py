@@ -49,6 +49,8 @@ class BatchNorm(Operator):
     shows the statistics used: the mean and 1 / sqrt(variance + eps); they pass no gradient on.
     """
 
+    is_costly: ClassVar[bool] = True
+
     updates_backwards: ClassVar[bool] = True
     backward_reads_mode: ClassVar[bool] = True
 

@@ -106,6 +106,9 @@ class Operator:
     updates_backwards: ClassVar[bool] = False
     """True where ``backward`` alone updates the auxiliary states: ``forward`` may run once more."""
 
+    is_costly: ClassVar[bool] = False
+    """True where ``forward`` is too much work to be done a second time to save memory."""
+
     backward_reads_mode: ClassVar[bool] = False
     """True where ``backward`` does something else in training than in inference."""
 

@@ -41,6 +41,7 @@ from .fused import (
 )
 from .inner_product import inner_product, inner_product_backward
 from .joining import arithmetic, concatenation
+from .l2_normalization import l2_normalization, l2_normalization_backward
 from .layer_norm import layer_norm, layer_norm_backward
 from .library import is_available, library
 from .local_response import local_response, local_response_backward
@@ -96,7 +97,6 @@ from .softmax import (
     softmin_backward,
 )
 from .sum_rule import addition_backward
-from .unit_length import unit_length, unit_length_backward
 from .upsampling import upsampling, upsampling_backward
 
 __all__ = ["is_available", "library", "register_kernels"]
@@ -113,7 +113,7 @@ _FORWARD: dict[str, Prepare] = {
     "FullyConnected": inner_product,
     "GroupNorm": group_norm,
     "InstanceNorm": instance_norm,
-    "L2Normalization": unit_length,
+    "L2Normalization": l2_normalization,
     "LayerNorm": layer_norm,
     "LeakyReLU": leaky_relu,
     "Pooling": pooling,
@@ -199,7 +199,7 @@ _BACKWARD: dict[str, Prepare] = {
     "FullyConnected": inner_product_backward,
     "GroupNorm": sample_norm_backward,
     "InstanceNorm": sample_norm_backward,
-    "L2Normalization": unit_length_backward,
+    "L2Normalization": l2_normalization_backward,
     "LayerNorm": layer_norm_backward,
     "LeakyReLU": leaky_relu_backward,
     "Pooling": pooling_backward,

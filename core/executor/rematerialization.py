@@ -1,7 +1,8 @@
-"""Recomputation: less memory for training, at the price of some steps running twice.
+"""Rematerialization: less memory for training, at the price of some steps running twice.
 
-The output of a mirrored step dies in the forward pass, and is computed anew where the backward pass
+The output of such a step is dropped in the forward pass and computed anew where the backward pass
 first reads it (Chen et al., "Training Deep Nets with Sublinear Memory Cost", arXiv:1604.06174).
+MXNet calls that mirroring.
 """
 
 from __future__ import annotations
@@ -12,21 +13,13 @@ from collections.abc import Set
 from .ir import Place, Program, Slots, Step
 from .trace import Graph
 
-__all__ = ["NO_MIRRORING", "Mirroring", "forced_steps", "mirror"]
-
-_KEPT = frozenset(
-    {"Convolution", "FullyConnected", "Concat", "SoftmaxOutput", "BatchNorm", "_plan_recurrent"}
-)
-"""Too much work to be done twice (MXNet's list, and cells rolled up)."""
-
-_LEAVE_STATES = frozenset({"BatchNorm", "BatchNorm_v1"})
-"""Their backward updates auxiliary states, their forward does not."""
+__all__ = ["NO_REMATERIALIZATION", "Rematerialization", "forced_steps", "rematerialize"]
 
 _TRUE = ("1", "true", "True")
 
 
 @dataclasses.dataclass(frozen=True)
-class Mirroring:
+class Rematerialization:
     """What is recomputed, besides the nodes that ask for it.
 
     Attributes:
@@ -39,7 +32,7 @@ class Mirroring:
     interval: int = 100
 
 
-NO_MIRRORING = Mirroring()
+NO_REMATERIALIZATION = Rematerialization()
 """Only nodes that ask for it are recomputed."""
 
 
@@ -53,24 +46,26 @@ def forced_steps(graph: Graph) -> frozenset[int]:
     )
 
 
-def mirror(program: Program, mirroring: Mirroring, forced: Set[Step] = frozenset()) -> bool:
-    """Let the backward pass recompute what mirrored steps write; tell whether there are any.
+def rematerialize(
+    program: Program, policy: Rematerialization, forced: Set[Step] = frozenset()
+) -> bool:
+    """Let the backward pass recompute what cheap steps write; tell whether there are any.
 
     Steps that draw random numbers, write outputs or update auxiliary states run once, whatever
     their nodes say.
 
     Args:
         program: with its backward pass; changed in place.
-        mirroring: which steps.
-        forced: forward steps that are mirrored in any case.
+        policy: which steps, besides.
+        forced: forward steps that are recomputed in any case.
     """
-    chosen = _choose(program, mirroring, forced)
+    chosen = _choose(program, policy, forced)
     if chosen:
         _Recomputation(program, chosen).run()
     return bool(chosen)
 
 
-def _choose(program: Program, mirroring: Mirroring, forced: Set[Step]) -> set[Step]:
+def _choose(program: Program, policy: Rematerialization, forced: Set[Step]) -> set[Step]:
     chosen: set[Step] = set()
     count = 0
     # What is there in the backward pass: bound arrays, what it reads anyway, what is recomputed.
@@ -80,14 +75,10 @@ def _choose(program: Program, mirroring: Mirroring, forced: Set[Step]) -> set[St
         if not _is_repeatable(program, step):
             continue
         if step not in forced:
-            if (
-                not mirroring.is_on
-                or step.op.names[0] in _KEPT
-                or not present.issuperset(step.reads())
-            ):
+            if not policy.is_on or step.op.is_costly or not present.issuperset(step.reads()):
                 continue
             count += 1
-            if count % mirroring.interval == 0:
+            if count % policy.interval == 0:
                 continue
         chosen.add(step)
         present.update(step.writes())
@@ -96,7 +87,7 @@ def _choose(program: Program, mirroring: Mirroring, forced: Set[Step]) -> set[St
 
 def _is_repeatable(program: Program, step: Step) -> bool:
     hidden = all(program.values[value].place is Place.ARENA for value in step.writes())
-    leaves_states = not step.updates or step.op.names[0] in _LEAVE_STATES
+    leaves_states = not step.updates or step.op.updates_backwards
     return hidden and leaves_states and not step.op.uses_random
 
 

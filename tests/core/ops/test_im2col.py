@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from core.device import Context
-from core.ops import Run, columns
-from core.ops.columns import Correlation
+from core.ops import Run, im2col
+from core.ops.im2col import Correlation
 from core.ops.window import Window
 from core.random import DeviceRandom
 
@@ -45,8 +45,8 @@ WINDOWS = {
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 def test_equals_plain_loops(monkeypatch, window: Window, groups: int, chunk: int) -> None:
-    monkeypatch.setattr(columns, "_WORTHWHILE_IMAGES", 1)
-    monkeypatch.setattr(columns, "_CHUNK_IMAGES", chunk)
+    monkeypatch.setattr(im2col, "_WORTHWHILE_IMAGES", 1)
+    monkeypatch.setattr(im2col, "_CHUNK_IMAGES", chunk)
     images, weight = (
         RANDOM.normal(size=(5, 4, 6, 7)),
         RANDOM.normal(size=(2, 4 // groups, *window.kernel)),

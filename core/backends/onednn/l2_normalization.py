@@ -26,7 +26,7 @@ from .memory import channels_last, desc_of, layout_of, plain, sample_of
 from .primitive import PostOperation, Primitive, launch, scratchpad_bytes
 from .stages import Stage, Sums
 
-__all__ = ["unit_length", "unit_length_backward"]
+__all__ = ["l2_normalization", "l2_normalization_backward"]
 
 _FLOAT32 = np.dtype("float32")
 _LESS_WHAT_IS_THERE: PostOperation = ("sum", -1.0)
@@ -65,7 +65,7 @@ class _View(NamedTuple):
 class _UnitLength(Kernel):
     """The forward pass."""
 
-    name = "onednn:unit_length"
+    name = "onednn:l2_normalization"
     inplace = ()
     uses_scratch = False
 
@@ -102,7 +102,7 @@ class _UnitLength(Kernel):
 class _UnitLengthBackward(Kernel):
     """The gradient: that of the output without its part along the output, divided by the length."""
 
-    name = "onednn:unit_length_backward"
+    name = "onednn:l2_normalization_backward"
     inplace = ()
     backward_inputs = ()
     backward_outputs = (0, 1)
@@ -147,7 +147,7 @@ class _UnitLengthBackward(Kernel):
         return call
 
 
-def unit_length(request: KernelRequest) -> Kernel | None:
+def l2_normalization(request: KernelRequest) -> Kernel | None:
     """Prepare the forward pass: over samples in any layout, over channels with these innermost."""
     data = request.inputs[0]
     if not are_float32(request) or data is None:
@@ -157,8 +157,8 @@ def unit_length(request: KernelRequest) -> Kernel | None:
     return None if sums is None else _UnitLength(request, view, sums)
 
 
-def unit_length_backward(request: KernelRequest) -> Kernel | None:
-    """Prepare the backward pass of a forward pass that ran by ``unit_length``."""
+def l2_normalization_backward(request: KernelRequest) -> Kernel | None:
+    """Prepare the backward pass of a forward pass that ran by ``l2_normalization``."""
     forward = request.forward
     if not isinstance(forward, _UnitLength):
         return None

@@ -14,7 +14,7 @@ from core.executor.compile import CompileOptions
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="oneDNN is not installed")
 
-KERNEL = "onednn:unit_length"
+KERNEL = "onednn:l2_normalization"
 EPS = 0.01
 
 

@@ -11,9 +11,9 @@ import core as mx
 from core.config import Config
 from core.executor import bind
 from core.executor.compile import CompileOptions
-from core.executor.mirror import Mirroring
+from core.executor.rematerialization import Rematerialization
 
-ON = Mirroring(is_on=True)
+ON = Rematerialization(is_on=True)
 
 
 def chain(length: int = 8) -> mx.sym.Symbol:
@@ -77,7 +77,7 @@ def assert_equal(got: dict[str, np.ndarray], expected: dict[str, np.ndarray]) ->
 @pytest.mark.parametrize("kernels", [{}, {"table": None}], ids=["kernels", "references"])
 def test_a_chain_of_functions_needs_less_memory(kernels: dict[str, Any]) -> None:
     expected, before, _ = train(chain(), (64, 32), CompileOptions(**kernels))
-    got, after, steps = train(chain(), (64, 32), CompileOptions(mirroring=ON, **kernels))
+    got, after, steps = train(chain(), (64, 32), CompileOptions(rematerialization=ON, **kernels))
     assert_equal(got, expected)
     assert after < 0.8 * before
     assert steps.count("exp 'exp0'") == 2
@@ -99,14 +99,16 @@ def test_nothing_is_recomputed_that_would_keep_something_else_alive() -> None:
     data = mx.sym.Activation(data, act_type="relu", name="relu")
     symbol = mx.sym.sum(mx.sym.FullyConnected(data, num_hidden=8, name="fc1"))
     _, before, plain = train(symbol, (4, 8), CompileOptions())
-    _, after, mirrored = train(symbol, (4, 8), CompileOptions(mirroring=ON))
+    _, after, mirrored = train(symbol, (4, 8), CompileOptions(rematerialization=ON))
     assert (before, plain) == (after, mirrored)
 
 
 def test_the_interval_keeps_one_of_so_many() -> None:
-    every = train(chain(), (64, 32), CompileOptions(mirroring=ON))[2]
-    second = train(chain(), (64, 32), CompileOptions(mirroring=Mirroring(True, 2)))[2]
-    none = train(chain(), (64, 32), CompileOptions(mirroring=Mirroring(True, 1)))[2]
+    every = train(chain(), (64, 32), CompileOptions(rematerialization=ON))[2]
+    second = train(chain(), (64, 32), CompileOptions(rematerialization=Rematerialization(True, 2)))[
+        2
+    ]
+    none = train(chain(), (64, 32), CompileOptions(rematerialization=Rematerialization(True, 1)))[2]
     assert len(every) > len(second) > len(none)
     assert len(none) == len(train(chain(), (64, 32), CompileOptions())[2])
 
