@@ -18,11 +18,12 @@ import dataclasses
 import itertools
 import logging
 from collections.abc import Callable, Hashable, Iterable, MutableMapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from ..errors import KernelError
 from ..types import Array, DType, Shape
+from .fused_operators import Kind
 
 __all__ = [
     "Keep",
@@ -46,6 +47,8 @@ __all__ = [
 ]
 
 _log = logging.getLogger(__name__)
+
+O = TypeVar("O")  # noqa: E741 - an operator
 
 
 _OUT_OF_MEMORY = 1
@@ -317,6 +320,24 @@ class KernelTable:
             return prepare
 
         return decorate
+
+    def register_fused(
+        self,
+        backend: str,
+        kind: Kind[O],
+        prepare: Callable[[KernelRequest, O], Kernel | None],
+        *,
+        backward: bool = False,
+    ) -> None:
+        """Register a function for a kind of fused operators; it is given the operator, typed.
+
+        Args are those of ``register``.
+        """
+
+        def prepare_fused(request: KernelRequest) -> Kernel | None:
+            return prepare(request, request.operator)
+
+        self.register(backend, kind.name, backward=backward)(prepare_fused)
 
     def unregister(
         self, backend: str, operator: str, prepare: Prepare, *, backward: bool = False

@@ -12,8 +12,15 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Sequence, Set
+from typing import Any, Generic, TypeVar
 
+from ..backends import fused_operators
+from ..backends.fused_operators import implements
 from ..ops import Operator, Reads, Run, get_operator
+from ..ops.conv import Convolution
+from ..ops.dense import FullyConnected
+from ..ops.norm import BatchNorm
+from ..ops.norm_scale import LRN
 from ..types import Array
 from .ir import Place, Program, Step
 from .primitives import Primitive
@@ -29,7 +36,10 @@ __all__ = [
 ]
 
 
-class Fused(Primitive):
+L = TypeVar("L", bound=Operator)
+
+
+class Fused(Primitive, Generic[L]):
     """A layer with what follows it. Inputs: those of the layer, those of the batch norm but its
     data, the residual.
 
@@ -40,9 +50,9 @@ class Fused(Primitive):
         activation: the operator at the end; None for none.
     """
 
-    def __init__(self, layer: Operator) -> None:
+    def __init__(self, layer: L) -> None:
         self.layer = layer
-        self.batch_norm: Operator | None = None
+        self.batch_norm: BatchNorm | None = None
         self.has_residual = False
         self.activation: Operator | None = None
 
@@ -91,22 +101,19 @@ class Fused(Primitive):
         return self.layer
 
 
-class FusedConvolution(Fused):
+@implements(fused_operators.CONVOLUTION)
+class FusedConvolution(Fused[Convolution]):
     """A convolution with what follows it."""
 
-    names = ("_plan_convolution",)
 
-
-class FusedDense(Fused):
+@implements(fused_operators.FULLY_CONNECTED)
+class FusedDense(Fused[FullyConnected]):
     """A fully connected layer with an activation."""
 
-    names = ("_plan_fully_connected",)
 
-
-class FusedNorm(Fused):
+@implements(fused_operators.BATCH_NORM)
+class FusedNorm(Fused[BatchNorm]):
     """An inference batch norm, whose statistics nobody reads, with a ReLU."""
-
-    names = ("_plan_batch_norm",)
 
     def alone(self) -> Operator:
         """Return the batch norm, still without its statistics."""
@@ -120,10 +127,9 @@ class FusedNorm(Fused):
             self.activation.forward(run, outputs, outputs)
 
 
-class FusedLocalResponse(Fused):
+@implements(fused_operators.LOCAL_RESPONSE)
+class FusedLocalResponse(Fused[LRN]):
     """An LRN whose sums nobody reads but its own backward pass, which takes them again."""
-
-    names = ("_plan_local_response",)
 
     def backward_reads(self) -> Reads:
         return Reads(inputs=(0,))
@@ -147,7 +153,7 @@ class FusedLocalResponse(Fused):
         self.layer.backward(run, out_grads, inputs, again, in_grads)
 
 
-_LAYERS: dict[str, type[Fused]] = {
+_LAYERS: dict[str, type[Fused[Any]]] = {
     "BatchNorm": FusedNorm,
     "BatchNorm_v1": FusedNorm,
     "Convolution": FusedConvolution,
@@ -158,7 +164,7 @@ _LAYERS: dict[str, type[Fused]] = {
 _ACTIVATIONS = {
     "Activation": ("relu", "sigmoid", "softrelu", "tanh"),
     "LeakyReLU": ("elu", "gelu", "leaky"),
-    "_plan_gate": (None,),
+    fused_operators.GATE.name: (None,),
     "clip": (None,),
     "relu": (None,),
     "sigmoid": (None,),
@@ -251,7 +257,9 @@ class _Fuser:
         follower = self._readers[out]
         return None if follower in self._fused or follower in self._absorbed else follower
 
-    def _take(self, fused: Fused, inputs: list[int | None], last: Step, follower: Step) -> bool:
+    def _take(
+        self, fused: Fused[Any], inputs: list[int | None], last: Step, follower: Step
+    ) -> bool:
         """Add a follower to a fused operator; tell whether that was possible."""
         name, out = follower.op.names[0], last.outputs[0]
         if fused.activation is not None or isinstance(fused, FusedLocalResponse):
@@ -271,12 +279,13 @@ class _Fuser:
             inputs.extend(other for other in follower.inputs if other != out)
             return True
         if name in ("BatchNorm", "BatchNorm_v1") and self._is_foldable(fused, inputs, follower):
+            assert isinstance(follower.op, BatchNorm)
             fused.batch_norm = follower.op
             inputs.extend(follower.inputs[1:])
             return True
         return False
 
-    def _is_foldable(self, fused: Fused, inputs: list[int | None], norm: Step) -> bool:
+    def _is_foldable(self, fused: Fused[Any], inputs: list[int | None], norm: Step) -> bool:
         values, data = self._program.values, norm.inputs[0]
         assert data is not None
         return (

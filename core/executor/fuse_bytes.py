@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
+from ..backends.fused_operators import REQUANTIZED, implements
 from ..ops import Operator, Run
 from ..ops.quantized.base import FLOAT32, INT32
 from ..ops.quantized.conversion import Requantize
@@ -26,6 +27,7 @@ _SUMMING = frozenset(
 )
 
 
+@implements(REQUANTIZED)
 class Requantized(Primitive):
     """Sums made bytes of a known range. Inputs: those of what sums up.
 
@@ -33,8 +35,6 @@ class Requantized(Primitive):
         source: the operator that sums up.
         requantize: the operator behind it.
     """
-
-    names = ("_plan_requantized",)
 
     def __init__(self, source: Operator, requantize: Requantize) -> None:
         self.source = source

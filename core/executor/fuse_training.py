@@ -12,7 +12,10 @@ from collections.abc import Sequence, Set
 
 import numpy as np
 
-from ..ops import Operator, Reads, Run
+from ..backends.fused_operators import BATCH_NORM_RELU, implements
+from ..ops import Reads, Run
+from ..ops.norm import BatchNorm
+from ..ops.norm_scale import LRN
 from ..types import Array
 from .fuse import FusedLocalResponse
 from .ir import Place, Program, Step
@@ -24,6 +27,7 @@ _FLOAT32 = np.dtype("float32")
 _IMAGE_AXES = 4
 
 
+@implements(BATCH_NORM_RELU)
 class NormRelu(Primitive):
     """A batch norm with a ReLU on its output; of NaN, a kernel may make a number or not.
 
@@ -31,9 +35,7 @@ class NormRelu(Primitive):
         norm: the batch norm, whose inputs, statistics and auxiliary states these are.
     """
 
-    names = ("_plan_batch_norm_relu",)
-
-    def __init__(self, norm: Operator) -> None:
+    def __init__(self, norm: BatchNorm) -> None:
         self.norm = norm
 
     def input_names(self) -> tuple[str, ...]:
@@ -100,7 +102,7 @@ def fuse_local_responses(program: Program, kernels: Set[str]) -> bool:
     replaced: dict[Step, Step] = {}
     for back in program.backward_steps:
         step = back.source
-        if step is None or not _is_local_response(program, step):
+        if step is None or not isinstance(step.op, LRN) or not _reads_images(program, step):
             continue
         sums = step.outputs[1]
         if sums is None or reads[sums] != 1 or back.outputs[1] != sums:
@@ -123,8 +125,9 @@ def fuse_local_responses(program: Program, kernels: Set[str]) -> bool:
     return bool(replaced)
 
 
-def _is_local_response(program: Program, step: Step) -> bool:
-    if step.op.names[0] != "LRN" or step not in program.forward_steps:
+def _reads_images(program: Program, step: Step) -> bool:
+    """Tell whether a forward step of the program reads images of float32."""
+    if step not in program.forward_steps:
         return False
     data = step.inputs[0]
     assert data is not None
@@ -146,7 +149,7 @@ class _Fuser:
         replaced: dict[Step, Step | None] = {}
         for norm in program.forward_steps:
             relu = self._relu_behind(norm)
-            if relu is None:
+            if relu is None or not isinstance(norm.op, BatchNorm):
                 continue
             fused = Step(
                 NormRelu(norm.op),

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..backends.fused_operators import GATE, implements
 from ..ops import Reads, Run
 from ..ops.elemwise_unary import sigmoid
 from ..types import Array
@@ -19,6 +20,7 @@ from .primitives import Primitive
 __all__ = ["Gate", "find_gates"]
 
 
+@implements(GATE)
 class Gate(Primitive):
     """A function between 0 and 1, or the data times that: swish (Ramachandran et al., 2017), the
     hard sigmoid and the hard swish (Howard et al., MobileNetV3, 2019).
@@ -28,8 +30,6 @@ class Gate(Primitive):
         multiplies: whether the data is multiplied by it.
         shift, width: of the hard function.
     """
-
-    names = ("_plan_gate",)
 
     def __init__(
         self, *, is_hard: bool, multiplies: bool, shift: float = 0.0, width: float = 1.0

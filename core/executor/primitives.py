@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..backends.fused_operators import ACCUMULATE, implements
 from ..ops import Operator, Run
 from ..types import Array
 
@@ -44,10 +45,9 @@ class Copy(Primitive):
         run.xp.copyto(outputs[0], inputs[0])
 
 
+@implements(ACCUMULATE)
 class Accumulate(Primitive):
     """Add two contributions to one gradient."""
-
-    names = ("_plan_accumulate",)
 
     def input_names(self) -> tuple[str, ...]:
         return ("sum", "contribution")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from ..backends.fused_operators import RECURRENT, implements
 from ..ops import Reads, Run
 from ..ops.rnn import RNN
 from ..ops.rnn_layout import CellParameters
@@ -14,6 +15,7 @@ from .primitives import Primitive
 __all__ = ["RecurrentLayer"]
 
 
+@implements(RECURRENT)
 class RecurrentLayer(Primitive):
     """The fused ``RNN`` of one layer, whose parameters are arrays of their own.
 
@@ -28,8 +30,6 @@ class RecurrentLayer(Primitive):
     """
 
     is_costly: ClassVar[bool] = True
-
-    names = ("_plan_recurrent",)
 
     def __init__(self, mode: str, hidden: int, order: tuple[int, ...]) -> None:
         self.rnn = RNN(state_size=hidden, num_layers=1, mode=mode, state_outputs=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from ..backends.fused_operators import SHUFFLE, implements
 from ..ops import Reads, Run
 from ..types import Array, Shape
 from .ir import Place, Program, Step
@@ -19,6 +20,7 @@ __all__ = ["ChannelShuffle", "find_shuffles"]
 _PERMUTATIONS = ("SwapAxis", "transpose")
 
 
+@implements(SHUFFLE)
 class ChannelShuffle(Primitive):
     """Deal channels out: those of each of so many groups follow one another at that distance
     (Zhang et al., ShuffleNet, 2018).
@@ -26,8 +28,6 @@ class ChannelShuffle(Primitive):
     Attributes:
         groups: how many runs of channels there are before.
     """
-
-    names = ("_plan_shuffle",)
 
     def __init__(self, groups: int) -> None:
         self.groups = groups

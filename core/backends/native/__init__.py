@@ -9,6 +9,7 @@ won, oneDNN runs.
 
 from __future__ import annotations
 
+from ..fused_operators import BATCH_NORM_RELU, CONVOLUTION
 from ..kernels import KernelTable
 from .batch_norm import (
     batch_norm,
@@ -28,9 +29,9 @@ def register_kernels(table: KernelTable) -> None:
     for operator in ("Convolution", "Convolution_v1"):
         table.register("numpy", operator)(convolution)
         table.register("numpy", operator, backward=True)(convolution_backward)
-    table.register("numpy", "_plan_convolution")(fused_convolution)
+    table.register_fused("numpy", CONVOLUTION, fused_convolution)
     for operator in ("BatchNorm", "BatchNorm_v1"):
         table.register("numpy", operator)(batch_norm)
         table.register("numpy", operator, backward=True)(batch_norm_backward)
-    table.register("numpy", "_plan_batch_norm_relu")(batch_norm_relu)
-    table.register("numpy", "_plan_batch_norm_relu", backward=True)(batch_norm_relu_backward)
+    table.register_fused("numpy", BATCH_NORM_RELU, batch_norm_relu)
+    table.register_fused("numpy", BATCH_NORM_RELU, batch_norm_relu_backward, backward=True)

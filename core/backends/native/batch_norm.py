@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Array
+from ..fused_operators import BatchNorm, BatchNormRelu
 from ..kernels import (
     Kernel,
     KernelArrays,
@@ -146,9 +147,9 @@ def batch_norm(request: KernelRequest) -> Kernel | None:
     return _forward(request, request.operator, has_relu=False)
 
 
-def batch_norm_relu(request: KernelRequest) -> Kernel | None:
+def batch_norm_relu(request: KernelRequest, fused: BatchNormRelu) -> Kernel | None:
     """Prepare the forward pass with a ReLU behind it."""
-    return _forward(request, request.operator.norm, has_relu=True)
+    return _forward(request, fused.norm, has_relu=True)
 
 
 def batch_norm_backward(request: KernelRequest) -> Kernel | None:
@@ -159,10 +160,12 @@ def batch_norm_backward(request: KernelRequest) -> Kernel | None:
     return _BatchNormBackward(forward)
 
 
-batch_norm_relu_backward = batch_norm_backward
+def batch_norm_relu_backward(request: KernelRequest, fused: BatchNormRelu) -> Kernel | None:
+    """Prepare the backward pass of both."""
+    return batch_norm_backward(request)
 
 
-def _forward(request: KernelRequest, norm: Any, *, has_relu: bool) -> Kernel | None:
+def _forward(request: KernelRequest, norm: BatchNorm, *, has_relu: bool) -> Kernel | None:
     data = request.inputs[0]
     if library() is None or data is None or not are_float32(request):
         return None

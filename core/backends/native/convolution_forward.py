@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...types import Array
+from ..fused_operators import BatchNorm, FusedConvolution
+from ..fused_operators import Convolution as Layer
 from ..kernels import (
     Kernel,
     KernelArrays,
@@ -48,8 +50,8 @@ class _Forward(Kernel):
         self,
         request: KernelRequest,
         problem: Convolution,
-        layer: Any,
-        norm: Any = None,
+        layer: Layer,
+        norm: BatchNorm | None = None,
         *,
         has_residual: bool = False,
         slope: float = 1.0,
@@ -75,7 +77,7 @@ class _Forward(Kernel):
             weights = self._weights.bind(arrays, resources, calls)
             bias = None if self._layer.no_bias else present(arrays.inputs[2])
         else:
-            weights, bias = self._folded(arrays, resources)
+            weights, bias = self._folded(self._norm, arrays, resources)
         calls.append(
             partial(
                 loaded().winograd_convolve,
@@ -91,19 +93,21 @@ class _Forward(Kernel):
         )
         return in_turn(calls)
 
-    def _folded(self, arrays: KernelArrays, resources: KernelResources) -> tuple[Array, Array]:
+    def _folded(
+        self, norm: BatchNorm, arrays: KernelArrays, resources: KernelResources
+    ) -> tuple[Array, Array]:
         """Return weights and bias that have taken in the batch norm, which the plan keeps."""
         count, size = (5 if self._layer.no_bias else 6), self._weights.nbytes
         kept = resources.keep(
-            ("winograd", self._norm.eps, self._norm.fix_gamma),
+            ("winograd", norm.eps, norm.fix_gamma),
             range(1, 1 + count),
             size + self._problem.outputs * _FLOAT32.itemsize,
-            partial(self._fold, arrays.inputs[1 : 1 + count]),
+            partial(self._fold, norm, arrays.inputs[1 : 1 + count]),
         )
         return kept[:size], kept[size:]
 
-    def _fold(self, inputs: Sequence[Array | None], kept: Array) -> None:
-        weight, bias = fold(self._layer, self._norm, inputs)
+    def _fold(self, norm: BatchNorm, inputs: Sequence[Array | None], kept: Array) -> None:
+        weight, bias = fold(self._layer, norm, inputs)
         size = self._weights.nbytes
         kept[size:].view(_FLOAT32)[...] = bias
         self._weights.transform(np.ascontiguousarray(weight), kept)
@@ -115,12 +119,12 @@ def convolution(request: KernelRequest) -> Kernel | None:
     return None if problem is None else _Forward(request, problem, request.operator)
 
 
-def fused_convolution(request: KernelRequest) -> Kernel | None:
+def fused_convolution(request: KernelRequest, fused: FusedConvolution) -> Kernel | None:
     """Prepare a convolution with batch norm, residual and ReLU, as far as they are there.
 
     The ReLU may be leaky.
     """
-    fused, slope = request.operator, 1.0
+    slope = 1.0
     if fused.activation is not None:
         function = function_of(fused.activation)
         if function is None or function[0] != Algorithm.ELTWISE_RELU:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
+from .. import fused_operators
+from ..fused_operators import Kind
 from ..kernels import Kernel, KernelRequest, KernelTable, Prepare, register_layout
 from .batch_norm import (
     batch_norm,
@@ -31,6 +36,8 @@ from .deconvolution import deconvolution, deconvolution_backward
 from .eltwise import (
     activation,
     activation_backward,
+    gate,
+    gate_backward,
     leaky_relu,
     leaky_relu_backward,
 )
@@ -101,6 +108,8 @@ from .upsampling import upsampling, upsampling_backward
 
 __all__ = ["is_available", "library", "register_kernels"]
 
+O = TypeVar("O")  # noqa: E741 - an operator
+
 _FORWARD: dict[str, Prepare] = {
     "Activation": activation,
     "BatchNorm": batch_norm,
@@ -139,16 +148,7 @@ _FORWARD: dict[str, Prepare] = {
     "_np_sum": total,
     "_sg_mkldnn_conv": byte_convolution,
     "_sg_mkldnn_fully_connected": byte_product,
-    "_plan_accumulate": arithmetic,
-    "_plan_batch_norm": fused_batch_norm,
-    "_plan_batch_norm_relu": batch_norm_relu,
-    "_plan_convolution": fused_convolution,
-    "_plan_fully_connected": fused_inner_product,
-    "_plan_gate": activation,
-    "_plan_local_response": local_response,
-    "_plan_requantized": requantized,
-    "_plan_shuffle": shuffling,
-    "_plan_recurrent": recurrent_layer,
+    fused_operators.ACCUMULATE.name: arithmetic,
     "_npi_add": arithmetic,
     "_npi_multiply": arithmetic,
     "_npi_subtract": arithmetic,
@@ -228,14 +228,9 @@ _BACKWARD: dict[str, Prepare] = {
     "_mul_scalar": activation_backward,
     "_np_sum": total_backward,
     "_rminus_scalar": activation_backward,
-    "_plan_batch_norm_relu": batch_norm_relu_backward,
-    "_plan_gate": activation_backward,
-    "_plan_local_response": local_response_backward,
-    "_plan_shuffle": shuffling_backward,
     "log_softmax": log_softmax_backward,
     "mean": total_backward,
     "relu": activation_backward,
-    "_plan_recurrent": recurrent_layer_backward,
     "sigmoid": activation_backward,
     "slice": slicing_backward,
     "slice_axis": slicing_backward,
@@ -258,10 +253,43 @@ def register_kernels(table: KernelTable) -> None:
     for is_backward, prepares in ((False, _FORWARD), (True, _BACKWARD)):
         for operator, prepare in prepares.items():
             table.register("numpy", operator, backward=is_backward)(_if_available(prepare))
+    _register_fused(table)
+
+
+def _register_fused(table: KernelTable) -> None:
+    def forward(kind: Kind[O], prepare: Callable[[KernelRequest, O], Kernel | None]) -> None:
+        table.register_fused("numpy", kind, _fused_if_available(prepare))
+
+    def both(
+        kind: Kind[O],
+        prepare: Callable[[KernelRequest, O], Kernel | None],
+        prepare_backward: Callable[[KernelRequest, O], Kernel | None],
+    ) -> None:
+        forward(kind, prepare)
+        table.register_fused("numpy", kind, _fused_if_available(prepare_backward), backward=True)
+
+    forward(fused_operators.CONVOLUTION, fused_convolution)
+    forward(fused_operators.FULLY_CONNECTED, fused_inner_product)
+    forward(fused_operators.BATCH_NORM, fused_batch_norm)
+    forward(fused_operators.REQUANTIZED, requantized)
+    both(fused_operators.BATCH_NORM_RELU, batch_norm_relu, batch_norm_relu_backward)
+    both(fused_operators.LOCAL_RESPONSE, local_response, local_response_backward)
+    both(fused_operators.GATE, gate, gate_backward)
+    both(fused_operators.SHUFFLE, shuffling, shuffling_backward)
+    both(fused_operators.RECURRENT, recurrent_layer, recurrent_layer_backward)
 
 
 def _if_available(prepare: Prepare) -> Prepare:
     def prepare_if_available(request: KernelRequest) -> Kernel | None:
         return prepare(request) if is_available() else None
+
+    return prepare_if_available
+
+
+def _fused_if_available(
+    prepare: Callable[[KernelRequest, O], Kernel | None],
+) -> Callable[[KernelRequest, O], Kernel | None]:
+    def prepare_if_available(request: KernelRequest, operator: O) -> Kernel | None:
+        return prepare(request, operator) if is_available() else None
 
     return prepare_if_available

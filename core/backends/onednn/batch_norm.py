@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from ...types import Array, shape_size
+from ..fused_operators import BatchNorm, BatchNormRelu
 from ..kernels import (
     Kernel,
     KernelArrays,
@@ -199,16 +199,15 @@ class _Norm:
         fuses_relu: whether the primitive does that, too.
     """
 
-    operator: Any
+    operator: BatchNorm
     uses_batch: bool
     is_last: bool
     has_relu: bool
     fuses_relu: bool
 
     @classmethod
-    def of(cls, request: KernelRequest, *, has_relu: bool) -> _Norm:
+    def of(cls, request: KernelRequest, operator: BatchNorm, *, has_relu: bool) -> _Norm:
         """Return what a request asks for."""
-        operator = request.operator.norm if has_relu else request.operator
         uses_batch = request.is_train and not operator.use_global_stats
         data = request.inputs[0]
         axes = 0 if data is None else len(data.shape)
@@ -251,22 +250,22 @@ class _Norm:
 
 def batch_norm(request: KernelRequest) -> Kernel | None:
     """Prepare the forward pass, in the layout of the data if possible."""
-    return _forward(request, _Norm.of(request, has_relu=False))
+    return _forward(request, _Norm.of(request, request.operator, has_relu=False))
 
 
 def batch_norm_backward(request: KernelRequest) -> Kernel | None:
     """Prepare the backward pass, in the layout of the forward pass."""
-    return _backward(request, _Norm.of(request, has_relu=False))
+    return _backward(request, _Norm.of(request, request.operator, has_relu=False))
 
 
-def batch_norm_relu(request: KernelRequest) -> Kernel | None:
+def batch_norm_relu(request: KernelRequest, fused: BatchNormRelu) -> Kernel | None:
     """Prepare the forward pass with a ReLU behind it."""
-    return _forward(request, _Norm.of(request, has_relu=True))
+    return _forward(request, _Norm.of(request, fused.norm, has_relu=True))
 
 
-def batch_norm_relu_backward(request: KernelRequest) -> Kernel | None:
+def batch_norm_relu_backward(request: KernelRequest, fused: BatchNormRelu) -> Kernel | None:
     """Prepare the backward pass of both."""
-    return _backward(request, _Norm.of(request, has_relu=True))
+    return _backward(request, _Norm.of(request, fused.norm, has_relu=True))
 
 
 def _forward(request: KernelRequest, norm: _Norm) -> Kernel | None:

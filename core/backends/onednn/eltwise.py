@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
+from ..fused_operators import GATE, Gate
 from ..kernels import Kernel, KernelRequest
 from .constants import Algorithm, Argument
 from .kernel import (
@@ -100,8 +101,8 @@ def function_of(operator: Any) -> Function | None:
             return Function(Algorithm.ELTWISE_GELU_ERF)
         case "clip", _:
             return Function(Algorithm.ELTWISE_CLIP, operator.a_min, operator.a_max)
-        case "_plan_gate", _:
-            return _gate(operator)
+        case GATE.name, _:
+            return _function_of_gate(operator)
         case name, _ if name.endswith("_scalar"):
             return _linear(name, operator.scalar)
         case name, _:
@@ -125,7 +126,7 @@ def _linear(name: str, number: float) -> Function | None:
     return None
 
 
-def _gate(gate: Any) -> Function:
+def _function_of_gate(gate: Gate) -> Function:
     if not gate.is_hard:
         return Function(Algorithm.ELTWISE_SWISH, 1.0) if gate.multiplies else _SIGMOID
     algorithm = Algorithm.ELTWISE_HARD_SIGMOID
@@ -136,7 +137,16 @@ def _gate(gate: Any) -> Function:
 
 def activation(request: KernelRequest) -> Kernel | None:
     """Prepare the forward pass."""
-    function, data = function_of(request.operator), request.inputs[0]
+    return _activation(request, function_of(request.operator))
+
+
+def gate(request: KernelRequest, operator: Gate) -> Kernel | None:
+    """Prepare the forward pass of a gate."""
+    return _activation(request, _function_of_gate(operator))
+
+
+def _activation(request: KernelRequest, function: Function | None) -> Kernel | None:
+    data = request.inputs[0]
     if function is None or not are_float32(request) or data is None:
         return None
     primitive = first_available(partial(_forward, request, function), alternatives(data))
@@ -146,7 +156,15 @@ def activation(request: KernelRequest) -> Kernel | None:
 
 def activation_backward(request: KernelRequest) -> Kernel | None:
     """Prepare the backward pass, which reads the output, or the input where it must."""
-    function = function_of(request.operator)
+    return _activation_backward(request, function_of(request.operator))
+
+
+def gate_backward(request: KernelRequest, operator: Gate) -> Kernel | None:
+    """Prepare the backward pass of a gate."""
+    return _activation_backward(request, _function_of_gate(operator))
+
+
+def _activation_backward(request: KernelRequest, function: Function | None) -> Kernel | None:
     if function is None or not are_float32(request):
         return None
     if function.is_linear:

@@ -10,6 +10,14 @@ from typing import Any
 import numpy as np
 
 from ...types import Array
+from ..fused_operators import (
+    BatchNorm,
+    Convolution,
+    FusedBatchNorm,
+    FusedConvolution,
+    FusedDense,
+    Named,
+)
 from ..kernels import (
     Kernel,
     KernelArrays,
@@ -47,10 +55,16 @@ Operands = Mapping[Argument, Operand]
 class _Fused(PrimitiveKernel):
     """A convolution that may add to what is in its output: the residual, which it may lie over."""
 
-    def __init__(self, request: KernelRequest, primitive: Primitive, operands: Operands) -> None:
+    def __init__(
+        self,
+        request: KernelRequest,
+        fused: FusedConvolution,
+        primitive: Primitive,
+        operands: Operands,
+    ) -> None:
         super().__init__("convolution_fused", request, (primitive, operands))
         self._residual: int | None = None
-        if request.operator.has_residual:
+        if fused.has_residual:
             # Not an argument of the primitive: what the output holds before.
             self._residual = len(request.inputs) - 1
             self.inplace = ((self._residual, 0),)
@@ -78,10 +92,18 @@ class _Fused(PrimitiveKernel):
 class _Folded(_Fused):
     """A convolution whose weights have taken in the batch norm behind it."""
 
-    def __init__(self, request: KernelRequest, problem: Problem, primitive: Primitive) -> None:
-        super().__init__(request, primitive, {Argument.SRC: input_(0), Argument.DST: output()})
+    def __init__(
+        self,
+        request: KernelRequest,
+        fused: FusedConvolution,
+        norm: BatchNorm,
+        problem: Problem,
+        primitive: Primitive,
+    ) -> None:
+        ends = {Argument.SRC: input_(0), Argument.DST: output()}
+        super().__init__(request, fused, primitive, ends)
         self.name = "onednn:convolution_folded"
-        self._layer, self._norm = request.operator.layer, request.operator.batch_norm
+        self._layer, self._norm = fused.layer, norm
         self._unfolded, self._primitive = plain(problem.weight), primitive
         self._channels = problem.output[1]
 
@@ -114,7 +136,9 @@ class _Folded(_Fused):
         launch(make_reorder(self._unfolded, desc), tensors, resources)()
 
 
-def fold(layer: Any, norm: Any, inputs: Sequence[Array | None]) -> tuple[Array, Array]:
+def fold(
+    layer: Convolution, norm: BatchNorm, inputs: Sequence[Array | None]
+) -> tuple[Array, Array]:
     """Return weights and bias of a convolution that have taken in the batch norm behind it:
     weight · scale, and (bias - mean) · scale + beta.
 
@@ -132,39 +156,39 @@ def fold(layer: Any, norm: Any, inputs: Sequence[Array | None]) -> tuple[Array, 
     return weight * scale.reshape(-1, *(1 for _ in weight.shape[1:])), (bias - mean) * scale + beta
 
 
-def fused_convolution(request: KernelRequest) -> Kernel | None:
+def fused_convolution(request: KernelRequest, fused: FusedConvolution) -> Kernel | None:
     """Prepare a convolution with batch norm, residual and activation, as far as they are there."""
-    fused, out = request.operator, request.outputs[0]
+    out = request.outputs[0]
     if not are_float32(request) or not has_channels_first(fused.layer) or out is None:
         return None
     if fused.batch_norm is None and not fused.has_residual:
-        simple = full_width_convolution(request, fused.layer, _activation(fused))
+        simple = full_width_convolution(request, fused.layer, _activation(fused.activation))
         if simple is not None:
             return simple
     problem = Problem.of(fused.layer, request.inputs, out)
-    post = (*([_SUM] if fused.has_residual else []), *_activation(fused))
+    post = (*([_SUM] if fused.has_residual else []), *_activation(fused.activation))
     primitive = problem.forward(request, post, with_bias=fused.batch_norm is not None)
     if fused.batch_norm is not None:
-        return _Folded(request, problem, primitive)
+        return _Folded(request, fused, fused.batch_norm, problem, primitive)
     operands = {Argument.SRC: input_(0), Argument.WEIGHTS: input_(1), Argument.DST: output()}
     if problem.bias:
         operands[Argument.BIAS] = input_(2)
-    return _Fused(request, primitive, operands)
+    return _Fused(request, fused, primitive, operands)
 
 
-def fused_batch_norm(request: KernelRequest) -> Kernel | None:
+def fused_batch_norm(request: KernelRequest, fused: FusedBatchNorm) -> Kernel | None:
     """Prepare an inference batch norm with its ReLU, in the layout of the data.
 
     Plain data is brought into channels-last order: oneDNN's batch norm takes three times as long
     on plain images, and a convolution behind it wants them reordered anyway.
     """
-    norm, data = request.operator.layer, request.inputs[0]
+    norm, data = fused.layer, request.inputs[0]
     if not are_float32(request) or data is None:
         return None
     flags = Normalization.USE_GLOBAL_STATISTICS | Normalization.USE_SHIFT
     if not norm.fix_gamma:
         flags |= Normalization.USE_SCALE
-    if request.operator.activation is not None:
+    if fused.activation is not None:
         flags |= Normalization.FUSE_RELU
     desc = desc_of(data)
     if len(data.shape) > 2 and desc == plain(data.shape) and data.shape[1] % _LANES == 0:
@@ -189,16 +213,16 @@ def fused_batch_norm(request: KernelRequest) -> Kernel | None:
     return PrimitiveKernel("batch_norm_fused", request, (primitive, operands), inplace=((0, 0),))
 
 
-def fused_inner_product(request: KernelRequest) -> Kernel | None:
+def fused_inner_product(request: KernelRequest, fused: FusedDense) -> Kernel | None:
     """Prepare a fully connected layer with its activation."""
-    layer = dataclasses.replace(request, operator=request.operator.layer)
-    return inner_product(layer, _activation(request.operator))
+    layer = dataclasses.replace(request, operator=fused.layer)
+    return inner_product(layer, _activation(fused.activation))
 
 
-def _activation(fused: Any) -> tuple[PostOperation, ...]:
-    if fused.activation is None:
+def _activation(activation: Named | None) -> tuple[PostOperation, ...]:
+    if activation is None:
         return ()
-    function = function_of(fused.activation)
+    function = function_of(activation)
     if function is None:
-        raise KernelUnavailable(f"oneDNN has no function for {fused.activation.names[0]}")
+        raise KernelUnavailable(f"oneDNN has no function for {activation.names[0]}")
     return (("eltwise", *function),)

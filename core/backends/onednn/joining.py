@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from ...types import Shape
+from ..fused_operators import ACCUMULATE
 from ..kernels import Kernel, KernelRequest, KernelUnavailable, TensorSpec
 from .constants import Algorithm, Argument
 from .kernel import Operand, PrimitiveKernel, are_float32, input_, output
@@ -24,7 +25,7 @@ __all__ = ["arithmetic", "broadcast", "concatenation", "is_per_channel"]
 
 
 _ALGORITHMS = {
-    "_plan_accumulate": Algorithm.BINARY_ADD,
+    ACCUMULATE.name: Algorithm.BINARY_ADD,
     "_npi_add": Algorithm.BINARY_ADD,
     "_npi_multiply": Algorithm.BINARY_MULTIPLY,
     "_npi_subtract": Algorithm.BINARY_SUBTRACT,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from ..fused_operators import FusedLocalResponse, LocalResponse
 from ..kernels import Kernel, KernelRequest, KernelUnavailable
 from .constants import Algorithm, Argument
 from .kernel import (
@@ -28,22 +29,22 @@ _SOUND_SIZES = (3, 5)
 block of channels is not full, with 1 it crashes."""
 
 
-def local_response(request: KernelRequest) -> Kernel | None:
+def local_response(request: KernelRequest, fused: FusedLocalResponse) -> Kernel | None:
     """Prepare the forward pass of an LRN without its sums."""
-    if not _holds(request):
+    if not _holds(request, fused.layer):
         return None
-    primitive, _ = _primitives(request)
+    primitive, _ = _primitives(request, fused.layer)
     operands = {Argument.SRC: input_(0), Argument.DST: output()}
     if primitive.optional_desc(Argument.WORKSPACE) is not None:
         operands[Argument.WORKSPACE] = workspace
     return PrimitiveKernel("local_response", request, (primitive, operands), inplace=())
 
 
-def local_response_backward(request: KernelRequest) -> Kernel | None:
+def local_response_backward(request: KernelRequest, fused: FusedLocalResponse) -> Kernel | None:
     """Prepare the backward pass."""
-    if not _holds(request) or not isinstance(request.forward, PrimitiveKernel):
+    if not _holds(request, fused.layer) or not isinstance(request.forward, PrimitiveKernel):
         return None
-    _, primitive = _primitives(dataclasses.replace(request, is_train=True))
+    _, primitive = _primitives(dataclasses.replace(request, is_train=True), fused.layer)
     assert primitive is not None
     operands = {
         Argument.SRC: input_(0),
@@ -55,7 +56,7 @@ def local_response_backward(request: KernelRequest) -> Kernel | None:
     return PrimitiveKernel("local_response_backward", request, (primitive, operands), inplace=())
 
 
-def _primitives(request: KernelRequest) -> tuple[Primitive, Primitive | None]:
+def _primitives(request: KernelRequest, layer: LocalResponse) -> tuple[Primitive, Primitive | None]:
     """Return those of both passes, the second in training only.
 
     They are in the layout of the data if oneDNN has them for it, otherwise channels come last.
@@ -66,15 +67,16 @@ def _primitives(request: KernelRequest) -> tuple[Primitive, Primitive | None]:
     data = request.inputs[0]
     assert data is not None
     try:
-        return _primitives_in(desc_of(data), request)
+        return _primitives_in(desc_of(data), request, layer)
     except KernelUnavailable:
         _, channels, height, width = data.shape
         strides = (channels * height * width, 1, channels * width, channels)
-        return _primitives_in(strided(data.shape, strides), request)
+        return _primitives_in(strided(data.shape, strides), request, layer)
 
 
-def _primitives_in(desc: MemoryDesc, request: KernelRequest) -> tuple[Primitive, Primitive | None]:
-    layer = request.operator.layer
+def _primitives_in(
+    desc: MemoryDesc, request: KernelRequest, layer: LocalResponse
+) -> tuple[Primitive, Primitive | None]:
     parameters = (layer.nsize, layer.alpha, layer.beta, layer.knorm)
     propagation = forward_propagation(request)
     forward = Primitive.of("lrn_forward", propagation, _ALGORITHM, desc, desc, *parameters)
@@ -83,8 +85,8 @@ def _primitives_in(desc: MemoryDesc, request: KernelRequest) -> tuple[Primitive,
     return forward, Primitive.of("lrn_backward", _ALGORITHM, desc, desc, desc, *parameters, forward)
 
 
-def _holds(request: KernelRequest) -> bool:
+def _holds(request: KernelRequest, layer: LocalResponse) -> bool:
     """Tell whether oneDNN gives the right result."""
-    data, size = request.inputs[0], request.operator.layer.nsize
+    data, size = request.inputs[0], layer.nsize
     is_sound = size in _SOUND_SIZES if request.is_train or request.is_backward else size > 1
     return are_float32(request) and data is not None and len(data.shape) == _IMAGE_AXES and is_sound

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...types import shape_size
+from ..fused_operators import Shuffle
 from ..kernels import Kernel, KernelRequest, TensorSpec
 from .copies import Copies, End
 from .kernel import Operand, are_float32, in_grad, input_, out_grad, output
@@ -34,17 +35,17 @@ def transposition_backward(request: KernelRequest) -> Kernel | None:
     return Copies("transpose_backward", request, [(End(out_grad(), desc_of(grad)), target)])
 
 
-def shuffling(request: KernelRequest) -> Kernel | None:
+def shuffling(request: KernelRequest, shuffle: Shuffle) -> Kernel | None:
     """Prepare to deal channels out, in C order or where they lie innermost."""
-    data, groups = request.inputs[0], request.operator.groups
+    data, groups = request.inputs[0], shuffle.groups
     if not are_float32(request) or data is None:
         return None
     return _shuffle("shuffle", request, data, groups, (input_(0), output()))
 
 
-def shuffling_backward(request: KernelRequest) -> Kernel | None:
+def shuffling_backward(request: KernelRequest, shuffle: Shuffle) -> Kernel | None:
     """Prepare to gather the gradients of channels."""
-    grad, groups = request.out_grads[0], request.operator.groups
+    grad, groups = request.out_grads[0], shuffle.groups
     if not are_float32(request) or grad is None:
         return None
     ends = out_grad(), in_grad()

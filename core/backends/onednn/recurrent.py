@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...types import Array
+from ..fused_operators import Recurrent
 from ..kernels import (
     Kernel,
     KernelArrays,
@@ -43,14 +44,14 @@ def recurrent_backward(request: KernelRequest) -> Kernel | None:
     return _backward(request, _Joined(request.operator))
 
 
-def recurrent_layer(request: KernelRequest) -> Kernel | None:
+def recurrent_layer(request: KernelRequest, layer: Recurrent) -> Kernel | None:
     """Prepare the forward pass of a layer whose parameters are apart."""
-    return _forward(request, _Apart(request.operator))
+    return _forward(request, _Apart(layer))
 
 
-def recurrent_layer_backward(request: KernelRequest) -> Kernel | None:
+def recurrent_layer_backward(request: KernelRequest, layer: Recurrent) -> Kernel | None:
     """Prepare the backward pass of a forward pass that ran by ``recurrent_layer``."""
-    return _backward(request, _Apart(request.operator))
+    return _backward(request, _Apart(layer))
 
 
 def _forward(request: KernelRequest, form: _Form) -> Kernel | None:
@@ -120,7 +121,7 @@ class _Joined:
 class _Apart:
     """A plan's layer's: data, states without an axis for layers, weights and biases."""
 
-    def __init__(self, operator: Any) -> None:
+    def __init__(self, operator: Recurrent) -> None:
         self._operator = operator
         self.rnn = operator.rnn
         self.order: tuple[int, ...] | None = operator.order

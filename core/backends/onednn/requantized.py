@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Array
+from ..fused_operators import Calibrated, Requantized
 from ..kernels import (
     Kernel,
     KernelArrays,
@@ -39,7 +40,7 @@ class _Layer(ByteSums):
     """A convolution or fully connected layer."""
 
     name = "onednn:layer_of_bytes"
-    requantize: Any = None
+    requantize: Calibrated
 
     def scales(self, scales: Array, bias: Array, ends: Sequence[float]) -> LayerScales:
         sums = super().scales(scales, bias, ends)
@@ -51,12 +52,12 @@ class _Layer(ByteSums):
         return _range(self.requantize, self._out)
 
 
-def _per_unit(requantize: Any, dtype: Any) -> float:
+def _per_unit(requantize: Calibrated, dtype: Any) -> float:
     """Return by what numbers are multiplied to become bytes."""
     return float(requantize.steps[dtype]) / float(requantize.calibrated_reach)
 
 
-def _range(requantize: Any, dtype: Any) -> tuple[float, float]:
+def _range(requantize: Calibrated, dtype: Any) -> tuple[float, float]:
     """Return the range of the bytes."""
     reach = float(requantize.calibrated_reach)
     return (-reach if dtype == np.dtype("int8") else 0.0), reach
@@ -67,8 +68,10 @@ class _Addition(Kernel):
 
     name = "onednn:addition_of_bytes"
 
-    def __init__(self, request: KernelRequest, descs: Sequence[MemoryDesc]) -> None:
-        self._source, self._requantize = request.operator.source, request.operator.requantize
+    def __init__(
+        self, request: KernelRequest, fused: Requantized, descs: Sequence[MemoryDesc]
+    ) -> None:
+        self._source, self._requantize = fused.source, fused.requantize
         self._dtypes = [spec.dtype for spec in (*request.inputs[:2], request.outputs[0]) if spec]
         self._primitive = Primitive.of(
             "binary",
@@ -110,9 +113,8 @@ class _Addition(Kernel):
         return call
 
 
-def requantized(request: KernelRequest) -> Kernel | None:
+def requantized(request: KernelRequest, fused: Requantized) -> Kernel | None:
     """Prepare a layer, or an addition, with what makes bytes of its sums."""
-    fused = request.operator
     inner = dataclasses.replace(request, operator=fused.source)
     made: _Layer | None = None
     match fused.source.names[0]:
@@ -121,17 +123,17 @@ def requantized(request: KernelRequest) -> Kernel | None:
         case "_contrib_quantized_fully_connected":
             made = sums_of_product(inner, _Layer, _BY_CHANNEL)
         case _:
-            return _addition(request)
+            return _addition(request, fused)
     if made is not None:
         made.requantize = fused.requantize
     return made
 
 
-def _addition(request: KernelRequest) -> Kernel | None:
+def _addition(request: KernelRequest, fused: Requantized) -> Kernel | None:
     specs = [spec for spec in (*request.inputs[:2], request.outputs[0]) if spec is not None]
     if 0 in specs[0].shape or not specs[0].shape:
         return None
-    return _Addition(request, [_arranged(spec) for spec in specs])
+    return _Addition(request, fused, [_arranged(spec) for spec in specs])
 
 
 def _arranged(spec: TensorSpec) -> MemoryDesc:
