@@ -95,10 +95,11 @@ APP_ARROWS: dict[str, set[str]] = {
         *("api", "domain", "error_answers", "errors", "exchanges", "link", "services", "settings"),
         "tensors",
     },
+    "exports": {"core", "domain", "errors"},
     "images": {"core", "domain", "errors", "file_kinds", "files"},
     "guides": set(),
     "api": {
-        *("guides", "images"),
+        *("exports", "guides", "images"),
         *("domain", "error_table", "errors", "exchanges", "link", "services", "settings"),
         *("error_answers", "error_catalog", "file_kinds", "folder_names", "quoting", "refusals"),
         *("tensors", "traces"),

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import FileResponse
 
+from app.api.beside_process import make_beside
 from app.api.bodies import announced_bytes, read_object
 from app.api.conditional import IF_MATCH
 from app.api.dependencies import Cursor, Limit, ModuleName, ServicesOf
@@ -21,10 +26,14 @@ from app.api.openapi_answers import file_answer
 from app.api.requests import CheckpointBody, LoadBody
 from app.api.views import CheckpointView, ModuleView, PageView, checkpoint_view
 from app.domain.checkpoint import CheckpointManifest, CheckpointTag
+from app.domain.codec import to_plain
 from app.domain.names import NAME_PATTERN
+from app.domain.onnx_request import OnnxRequest
+from app.services.checkpoint_exports import export_onnx
 from app.services.checkpoints import CheckpointFilter
 from app.services.preconditions import check_etag
 from app.services.services import Services
+from app.settings import Settings
 
 __all__ = ["router"]
 
@@ -132,6 +141,35 @@ def get_checkpoint_file(
     return OpenFileResponse(
         services.checkpoints.open_file(module, CheckpointTag.parse(epoch), file), file
     )
+
+
+@router.get(
+    "/checkpoints/{epoch}/onnx",
+    summary="Fetch a checkpoint as an ONNX model",
+    response_class=FileResponse,
+    responses={**file_answer("The model"), **problems(404, 409, 413, 416, 422, 503)},
+)
+async def get_onnx(
+    module: ModuleName, epoch: Epoch, request: Request, services: ServicesOf
+) -> OpenFileResponse:
+    """Return symbol and parameters of a checkpoint as an ONNX model, with the inputs of `bind`.
+
+    It takes any batch size where the symbol itself does. What is not as in the module, such as
+    outputs that need a label, is told in `X-Onnx-Notes`. 422 names the node and operator that
+    ONNX cannot say.
+    """
+    tag = CheckpointTag.parse(epoch)
+    record = await services.access.record(module)
+    settings: Settings = request.app.state.settings
+
+    def make(wanted: OnnxRequest, write: Callable[[bytes], object]) -> list[str]:
+        memory = settings.decoder_memory_bytes + 4 * os.stat(wanted.params).st_size
+        return make_beside("onnx", to_plain(wanted), memory, write)
+
+    export = partial(export_onnx, services.checkpoints, record, tag, make)
+    model, notes = await asyncio.to_thread(export)
+    headers = {"X-Onnx-Notes": json.dumps(notes)} if notes else {}
+    return OpenFileResponse(model, f"{record.public_name}-{tag}.onnx", headers)
 
 
 @router.put(

@@ -11,12 +11,13 @@ from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
+from app.api.beside_process import make_beside
 from app.api.bodies import announced_bytes
 from app.api.conditional import IF_MATCH
 from app.api.dependencies import DatasetName, ServicesOf
-from app.api.image_packer import pack_beside
 from app.api.openapi import problems, raw_body
 from app.api.views import DatasetView, dataset_view
+from app.domain.codec import to_plain
 from app.domain.image_packing import Packing
 from app.domain.names import NAME_PATTERN
 from app.domain.transforms import ImageTransform, missing_size, parse_transform
@@ -114,7 +115,8 @@ async def put_images(
         raise Invalid("label_name", packing.label_name, "another name than that of the images")
 
     def pack(source: Path, write: Callable[[bytes], None]) -> None:
-        pack_beside(source, packing, settings.decoder_memory_bytes, write)
+        work = {"source": str(source), "packing": to_plain(packing)}
+        make_beside("images", work, settings.decoder_memory_bytes, write)
 
     size = announced_bytes(request)
     record = await services.datasets.put_images(dataset, request.stream(), pack, size)

@@ -28,6 +28,10 @@ _HEADERS = {
         "is none and the output is answered whole. Absent where all are the first.",
         '{"letters_output": null}',
     ),
+    "X-Onnx-Notes": (
+        "As JSON, what the ONNX model does not have that the module has; absent for nothing.",
+        '["left out, for they need a label: loss_output"]',
+    ),
     "Retry-After": ("In how many seconds to try again.", "1"),
     "Allow": ("The verbs that the path has; of `method_not_allowed`.", "GET, POST"),
     "Accept-Ranges": ("`bytes`: `Range` may ask for a part.", "bytes"),
@@ -117,6 +121,8 @@ def _declare(verb: str, operation: dict[str, Any], moved_on: dict[str, Any]) -> 
             _add(answer, "Allow")
         if status in ("200", "206") and "206" in responses:
             _add(answer, *_OF_FILES)
+            if name == "get_onnx":
+                _add(answer, "X-Onnx-Notes")
         if status in ("206", "416"):
             _add(answer, "Content-Range")
         if "text/event-stream" in answer.get("content", {}):

@@ -104,6 +104,7 @@ SCOPES: Mapping[tuple[str, str], Needed] = {
     ("GET", f"{_MODULE}/checkpoints/{{epoch}}"): _READ,
     ("DELETE", f"{_MODULE}/checkpoints/{{epoch}}"): _TRAIN,
     ("GET", f"{_MODULE}/checkpoints/{{epoch}}/files/{{file}}"): _READ,
+    ("GET", f"{_MODULE}/checkpoints/{{epoch}}/onnx"): _READ,
     ("PUT", f"{_MODULE}/checkpoints/{{epoch}}/files/{{file}}"): _TRAIN,
     ("POST", f"{_MODULE}/load"): _TRAIN,
     # Datasets.

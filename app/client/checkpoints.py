@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from app.client.bodies import File, Json, Progress, checkpoint_form
-from app.client.follow import Download
+from app.client.follow import Download, NotedDownload
 from app.client.methods import method
 from app.client.module_results import CheckpointView, ModuleView
 from app.client.request import AsJson, Pages, Request, at, nothing
@@ -77,6 +77,17 @@ class CheckpointCalls:
     ) -> Download:
         """Fetch a file of a checkpoint, as ``checkpoint`` names it, and write it to a path."""
         return Download(_of(name, epoch, "files", file), target, progress)
+
+    @method
+    def get_onnx(
+        self, name: str, epoch: int | str, target: Path, *, progress: Progress | None = None
+    ) -> NotedDownload:
+        """Fetch a checkpoint as an ONNX model, and write it to a path.
+
+        Returns:
+            what is not as in the module, such as outputs that need a label.
+        """
+        return NotedDownload(Download(_of(name, epoch, "onnx"), target, progress))
 
     @method
     def put_checkpoint_file(

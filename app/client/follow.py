@@ -19,7 +19,7 @@ from app.client.exchange import Exchange
 from app.client.request import AsJson, Request, at, nothing
 from app.client.results import EventView, JobView
 
-__all__ = ["Download", "Ended", "Events", "Ready"]
+__all__ = ["Download", "Ended", "Events", "NotedDownload", "Ready"]
 
 _RECONNECT_SECONDS = 30.0
 _SILENT_SECONDS = 60.0
@@ -142,18 +142,23 @@ class Download:
 
     async def make(self, exchange: Exchange) -> None:
         """Fetch it beside the target, and put it there once it is whole."""
+        await self.fetched(exchange)
+
+    async def fetched(self, exchange: Exchange) -> httpx.Headers:
+        """Do so; return the headers of the answer."""
         is_special = self.target.exists() and not self.target.is_file()
         part = self.target if is_special else self.target.with_name(self.target.name + ".part")
         try:
-            await self._write(exchange, part)
+            headers = await self._write(exchange, part)
             if not is_special:
                 os.replace(part, self.target)
+            return headers
         except BaseException:
             if not is_special:
                 part.unlink(missing_ok=True)
             raise
 
-    async def _write(self, exchange: Exchange, path: Path) -> None:
+    async def _write(self, exchange: Exchange, path: Path) -> httpx.Headers:
         request = Request("GET", self.path, nothing)
         async with exchange.streamed(request) as response:
             total, got = int(response.headers.get("Content-Length", 0)), 0
@@ -165,3 +170,17 @@ class Download:
                         got += len(piece)
                         if self.progress is not None:
                             self.progress(got, total)
+            return response.headers
+
+
+@dataclass(frozen=True, slots=True)
+class NotedDownload:
+    """A file that is made when it is asked for, with notes about it."""
+
+    download: Download
+
+    async def make(self, exchange: Exchange) -> list[str]:
+        """Fetch it as any other; return the notes."""
+        headers = await self.download.fetched(exchange)
+        notes: list[str] = json.loads(headers.get("X-Onnx-Notes", "[]"))
+        return notes

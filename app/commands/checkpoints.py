@@ -12,7 +12,6 @@ import typer
 
 from app.command_output import AsJson
 from app.commands.asking import LOCAL, Key, Url, asking, fail
-from app.commands.onnx_files import write_onnx
 from app.commands.printing import Column, age, number, print_json, print_row, print_rows, size
 
 if TYPE_CHECKING:
@@ -117,7 +116,10 @@ def _written(
     client: Client, module: str, found: CheckpointView, out: Path, form: Form
 ) -> list[Path]:
     if form is Form.ONNX:
-        return [write_onnx(client, module, found, out)]
+        target = out / f"{module}-{found['tag']}.onnx"
+        for note in client.get_onnx(module, found["tag"], target):
+            typer.echo(note, err=True)
+        return [target]
     if form is not Form.MXNET:
         return [_convert(client, module, found, out, form)]
     for name in found["files"]:

@@ -102,6 +102,11 @@ class CheckpointService:
             return None
         return self._modules.directories.path(record.name) / "base" / record.origin.epoch
 
+    @property
+    def temporary_folder(self) -> Path:
+        """Where files lie that are on their way, on the disk of the data."""
+        return self._data_dir / "uploads"
+
     # -- reading ------------------------------------------------------------------------------
 
     def edition(self, module: str) -> int:
@@ -203,9 +208,10 @@ class CheckpointService:
 
     def begin_whole(self) -> IncomingCheckpoint:
         """Begin to receive all files of a checkpoint; give them to ``add_files`` in a ``with``."""
-        directory = self._data_dir / "uploads"
         return IncomingCheckpoint(
-            directory, max_bytes=self._max_bytes, max_symbol_bytes=self._max_symbol_bytes
+            self.temporary_folder,
+            max_bytes=self._max_bytes,
+            max_symbol_bytes=self._max_symbol_bytes,
         )
 
     @tell_full_disk()

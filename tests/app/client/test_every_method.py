@@ -221,6 +221,7 @@ async def use_checkpoints(client: EitherClient, folder: Path, tmp_path: Path) ->
         "my-net", 1, name, target, progress=lambda *part: got.append(part)
     )
     assert got[-1] == (target.stat().st_size, target.stat().st_size)
+    assert await client.get_onnx("my-net", 1, tmp_path / "net.onnx") == []
     await client.put_checkpoint_file("my-net", 7, target)
     await client.add_checkpoint("my-net", [folder / "net-0003.params"])
     assert [one["tag"] for one in await client.checkpoints("my-net")] == ["7", "3", "1"]

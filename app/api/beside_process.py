@@ -1,0 +1,73 @@
+"""Work that makes a file, done in a process of its own beside whatever the server does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, Any
+
+from app.api.process_limits import environment
+from app.errors import HostError, Unavailable
+
+__all__ = ["make_beside"]
+
+_MODULE = "app.api.making_process"
+_BLOCK = 1 << 20
+
+
+def make_beside(
+    what: str, work: Mapping[str, Any], memory_bytes: int, write: Callable[[bytes], object]
+) -> list[str]:
+    """Make a file in another process; return notes about it.
+
+    Args:
+        what: see ``app.api.making_process``.
+        work: what it takes, as plain JSON.
+        memory_bytes: that the process may take beside its own.
+        write: takes the file block by block, and may raise where there are too many.
+
+    Raises:
+        HostError: what is wrong with that which it is made of.
+        Unavailable: the process was killed.
+    """
+    given = json.dumps({"what": what, "work": work, "memory_bytes": memory_bytes})
+    with _started() as (process, ends):
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(given.encode())
+            process.stdin.close()
+        while block := process.stdout.read(_BLOCK):
+            write(block)
+        told = ends.read()
+    if not told:
+        raise Unavailable("the process that makes the file has ended; try again later")
+    end = json.loads(told)
+    if "error" in end:
+        raise HostError(*end["error"])
+    return list(end["notes"])
+
+
+@contextlib.contextmanager
+def _started() -> Iterator[tuple[subprocess.Popen[bytes], IO[str]]]:
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as ends:
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", _MODULE, "--end-fd", str(writing)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                pass_fds=[writing],
+                env=environment(),
+            )
+        finally:
+            os.close(writing)
+        with process:
+            try:
+                yield process, ends
+            finally:
+                process.kill()

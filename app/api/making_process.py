@@ -1,0 +1,77 @@
+"""A process that makes a file: ``python -m app.api.making_process --end-fd N``.
+
+What is to be made comes as JSON by the standard input, the file goes to the standard output, and
+at the end notes about it, or what is wrong, to the descriptor. What it takes is limited here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+from app.api.decoding import as_host_error
+from app.api.process_limits import limit_memory
+from app.domain.codec import from_plain
+from app.domain.image_packing import Packing
+from app.domain.onnx_request import OnnxRequest
+from app.errors import ServiceError, TooLarge
+
+__all__ = ["main"]
+
+_NICENESS = 5
+"""Training and predictions come first."""
+
+Work: TypeAlias = Mapping[str, Any]
+
+
+def main() -> None:
+    """Make it, and say how it ended."""
+    parser = argparse.ArgumentParser(prog="app.api.making_process", description=__doc__)
+    parser.add_argument("--end-fd", type=int, required=True, help="where the end is told")
+    end_fd = parser.parse_args().end_fd
+    given = json.load(sys.stdin)
+    os.nice(_NICENESS)
+    limit_memory(given["memory_bytes"])
+    # Closed before the end is told, for the server reads the whole file first.
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as target:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # so that no library writes into it
+        end = _made(given, target)
+    with os.fdopen(end_fd, "w") as told:
+        json.dump(end, told)
+
+
+def _made(given: Mapping[str, Any], target: IO[bytes]) -> dict[str, Any]:
+    try:
+        return {"notes": _MAKERS[given["what"]](given["work"], target)}
+    except ServiceError as error:
+        fault = error
+    except MemoryError:
+        setting = "MODSERVE_DECODER_MEMORY_BYTES"
+        limit = given["memory_bytes"]
+        fault = TooLarge("memory to make the file", got=None, limit=limit, setting=setting)
+    return {"error": as_host_error(fault).to_row()}
+
+
+def _images(work: Work, target: IO[bytes]) -> list[str]:
+    from app.images.packing import pack_images
+
+    pack_images(Path(work["source"]), from_plain(Packing, work["packing"]), target)
+    return []
+
+
+def _onnx(work: Work, target: IO[bytes]) -> list[str]:
+    from app.exports.onnx_models import write_onnx
+
+    return write_onnx(from_plain(OnnxRequest, work), target)
+
+
+_MAKERS: Mapping[str, Callable[[Work, IO[bytes]], list[str]]] = {"images": _images, "onnx": _onnx}
+
+
+if __name__ == "__main__":
+    main()
