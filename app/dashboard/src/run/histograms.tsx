@@ -29,8 +29,8 @@ export function HistogramPanel({ job }: { job: Job }) {
               <select class="small" aria-label="Parameter" value={data.array.name} onChange={(event) => (array.value = { of: "parameter", name: event.currentTarget.value })}>
                 {names.map((one) => <option key={one}>{one}</option>)}
               </select>
-              <button class="small" aria-pressed={data.array.of === "parameter"} onClick={() => (array.value = { of: "parameter", name: data.array.name })}>Values</button>
-              <button class="small" aria-pressed={data.array.of === "gradient"} disabled={!has("gradient")} onClick={() => (array.value = { of: "gradient", name: data.array.name })}>Gradient</button>
+              <button class="small" aria-pressed={data.array.of === "parameter"} onClick={() => (array.value = { of: "parameter", name: name ?? data.array.name })}>Values</button>
+              <button class="small" aria-pressed={data.array.of === "gradient"} disabled={!has("gradient")} onClick={() => (array.value = { of: "gradient", name: name ?? data.array.name })}>Gradient</button>
             </>
           )}
         </span>
