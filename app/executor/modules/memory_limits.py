@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from app.executor.modules.group_memory import group_memories
 from core.backends import backend_of
 from core.device import Context
 
 __all__ = ["available_bytes", "default_budget", "total_bytes"]
 
-_CGROUP = Path("/sys/fs/cgroup")
 _VERY_MUCH = 2**63 - 1
 _SHARE_OF_MODULES = 0.7
 """Of a device's memory; the rest is for data sets of jobs, requests, and other processes."""
@@ -48,18 +48,11 @@ def _machine_bytes(of: str = "MemAvailable:") -> int:
 
 
 def _group_bytes() -> int:
-    """Return what the control group of a container leaves; very much where it sets no limit."""
-    limit = _group_limit()
-    try:
-        current = int((_CGROUP / "memory.current").read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return limit
-    return limit if limit == _VERY_MUCH else max(limit - current, 0)
+    """Return what the control groups of a container leave; very much where none has a limit."""
+    left = [max(group.limit - group.used, 0) for group in group_memories()]
+    return min(left, default=_VERY_MUCH)
 
 
 def _group_limit() -> int:
-    """Return the limit of a container's control group; very much where it sets none."""
-    try:
-        return int((_CGROUP / "memory.max").read_text(encoding="ascii"))
-    except (OSError, ValueError):  # "max" where there is none
-        return _VERY_MUCH
+    """Return the least limit of a container's control groups; very much where none has one."""
+    return min((group.limit for group in group_memories()), default=_VERY_MUCH)
