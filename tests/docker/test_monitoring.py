@@ -89,7 +89,8 @@ def test_selectors_are_found_in_an_expression() -> None:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server with keys that has trained, predicted, and failed at all of it."""
     folder = tmp_path_factory.mktemp("monitoring")
-    (folder / "metrics_key").write_text(add_key(folder, "prometheus", "read"))
+    # With a newline, as a shell writes it.
+    (folder / "metrics_key").write_text(add_key(folder, "prometheus", "read") + "\n")
     (folder / "examples.npz").write_bytes(examples_npz())
     key = add_key(folder, "tests", "admin")
     with running_server(folder, environment=ENVIRONMENT) as one:
@@ -117,7 +118,7 @@ def _use(client: Client) -> None:
 @pytest.fixture(scope="module")
 def series(server: ServerProcess) -> list[tuple[str, dict[str, str], float]]:
     """All series of the server, as its Prometheus has them."""
-    key = (server.log.parent / "metrics_key").read_text()
+    key = (server.log.parent / "metrics_key").read_text().strip()
     answer = httpx.get(f"{server.url}/metrics", headers={"Authorization": f"Bearer {key}"})
     answer.raise_for_status()
     return [
@@ -160,6 +161,11 @@ def test_each_alert_has_a_case_where_it_fires_and_one_where_it_does_not() -> Non
     for tests, fires in ((wrong, True), (well, False)):
         cases = {one["alertname"]: bool(one["exp_alerts"]) for one in tests["alert_rule_test"]}
         assert cases == {rule["alert"]: fires for rule in RULES}
+
+
+def test_the_guide_says_what_to_do_about_each_alert() -> None:
+    guide = (FOLDER.parents[1] / "app" / "guides" / "production.md").read_text()
+    assert set(re.findall(r"`(Modserve\w+)`", guide)) == {rule["alert"] for rule in RULES}
 
 
 def test_rules_fire_where_they_should() -> None:

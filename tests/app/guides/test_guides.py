@@ -50,6 +50,7 @@ BY_HAND = {
     "README": "installs, serves for good, or is this test",
     "operations": "installs, serves for good, or needs Docker",
     "keys": "serves for good, with certificates",
+    "production": "needs Docker, or a cluster",
 }
 
 
@@ -153,6 +154,7 @@ def bring_checkpoint(name: str, prefix: Path, epoch: int) -> None:
 PREPARED: Mapping[str, Callable[[Client, Path], None]] = {
     "README": bring_repository,
     "python": bring_digits,
+    "production": bring_digits,
     "from-mxnet": bring_old_model,
     "from-mxnet-model-server": bring_archive,
     "fine-tuning": bring_digit_reader,
@@ -165,6 +167,7 @@ PREPARED: Mapping[str, Callable[[Client, Path], None]] = {
 OF_ITS_OWN: Mapping[str, Mapping[str, str]] = {
     "README": {},
     "keys": {},
+    "production": {},
     "instances": {"MODSERVE_DEVICES": '["cpu(0)", "cpu(1)"]'},
 }
 """Guides that need a server of their own, and its settings."""
