@@ -74,15 +74,22 @@ def steps(name: str, folder: Path) -> list[Callable[[Client], Any]]:
         "epochs": 3,
         "batch_size": BATCH,
         "checkpoint": {"epochs": 1, "batches": 10},
+        "monitor": {"interval": 5},
         "optimizer": {"name": "sgd", "options": {"learning_rate": 0.05}},
     }
+    export = {"dataset": f"toy-{name}", "batch_size": BATCH, "output": f"outputs-{name}"}
     return [
         lambda client: client.put_dataset(f"toy-{name}", folder / "toy.npz"),
         lambda client: client.create_module(name, perceptron().tojson()),
         lambda client: client.bind(name, data, labels),
         lambda client: client.init_params(name, "xavier", seed=3),
         lambda client: client.save_checkpoint(name, 0),
+        lambda client: client.set_labels(name, "softmax_output", ["a", "b", "c"]),
+        lambda client: client.promote(name, 0),
+        lambda client: client.set_version_label(name, "first", 0),
+        lambda client: client.roll_back(name),
         lambda client: client.fit(name, **fit),
+        lambda client: client.predict_dataset(name, **export),
         lambda client: client.predict(name, data=examples()["data"][:BATCH]),
     ]
 
@@ -148,5 +155,7 @@ def remove(client: Client, name: str) -> None:
             client.wait(job["id"])
     if name in [row["name"] for row in client.modules()]:
         client.delete_module(name)
-    if f"toy-{name}" in [row["name"] for row in client.datasets()]:
-        client.delete_dataset(f"toy-{name}")
+    kept = [row["name"] for row in client.datasets()]
+    for dataset in (f"toy-{name}", f"outputs-{name}"):
+        if dataset in kept:
+            client.delete_dataset(dataset)

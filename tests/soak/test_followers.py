@@ -20,13 +20,12 @@ MOST_BYTES_A_FOLLOWER = 200_000
 LONGEST_MEDIAN_SECONDS = 0.25
 
 
-async def follow(url: str, job: int, ready: asyncio.Semaphore) -> list[tuple[int, str]]:
+async def follow(url: str, job: int) -> list[tuple[int, str]]:
     """Follow a job to its end; return ids and kinds of the events."""
     parsed = httpx.URL(url)
     reader, writer = await asyncio.open_connection(parsed.host, parsed.port)
     path = f"/v1/jobs/{job}/events"
     writer.write(f"GET {path} HTTP/1.1\r\nHost: {parsed.host}\r\n\r\n".encode())
-    ready.release()
     seen: list[tuple[int, str]] = []
     event_id = 0
     while line := await reader.readline():
@@ -56,9 +55,9 @@ async def ask_for_life(url: str, until: asyncio.Event) -> list[float]:
 async def crowd(server: ServerProcess, client: Client, count: int) -> None:
     before = resident_bytes(server.process.pid)
     job = submit(client, f"net{count}", epochs=20)
-    ready, over = asyncio.Semaphore(0), asyncio.Event()
+    over = asyncio.Event()
     life = asyncio.create_task(ask_for_life(server.url, over))
-    followers = [asyncio.create_task(follow(server.url, job, ready)) for _ in range(count)]
+    followers = [asyncio.create_task(follow(server.url, job)) for _ in range(count)]
     seen = await asyncio.gather(*followers)
     grown = resident_bytes(server.process.pid) - before
     over.set()

@@ -3,6 +3,7 @@ fit ends with the bits of an undisturbed one, and its module answers with them."
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 import time
@@ -34,8 +35,9 @@ class Victim:
         """End the executor, if it is there at the moment."""
         pids = [row["pid"] for row in self.client.executors() if row.get("pid")]
         for pid in pids:
-            kill(pid)
-            self.kills += 1
+            with contextlib.suppress(ProcessLookupError):  # one that was killed just before
+                kill(pid)
+                self.kills += 1
 
     def kill_server(self) -> None:
         """End the server, wait for its executor to end by itself, and start it again."""
