@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from app.domain.named_arrays import ARRAY_KINDS, NamedArray
 from app.errors import Damaged, NotFound
 from app.files.batch_records import RecordKind, RecordWriter, read_records
+from app.files.bin_counts import bin_counts
 
 __all__ = [
     "HistogramWriter",
@@ -27,6 +28,7 @@ __all__ = [
 
 BINS = 32
 _MOST_BYTES = 32 << 20
+_CHUNK = 1 << 18
 _HISTOGRAM = [("low", "<f4"), ("high", "<f4"), ("nonfinite", "<u4"), ("counts", "<u4", (BINS,))]
 _KIND = RecordKind("histograms", "a fit with a monitor takes them", _HISTOGRAM, 0)
 
@@ -95,20 +97,32 @@ def histograms_path(series: Path) -> Path:
 
 
 def histogram_of(arrays: Sequence[HostArray]) -> HostArray:
-    """Return the histogram of all elements of arrays, as a record."""
-    finite = [one[np.isfinite(one)].astype(np.float32, copy=False) for one in arrays]
+    """Return the histogram of all elements of arrays, as a record.
+
+    What float32 has no number for counts as not finite.
+    """
+    chunks = [part for one in arrays for part in _finite_chunks(one)]
+    count = sum(chunk.size for chunk in chunks)
     made = np.zeros((), _HISTOGRAM)
-    made["nonfinite"] = sum(one.size for one in arrays) - sum(one.size for one in finite)
-    finite = [one for one in finite if one.size]
-    if finite:
-        low, high = min(one.min() for one in finite), max(one.max() for one in finite)
+    made["nonfinite"] = sum(one.size for one in arrays) - count
+    if count:
+        low = min(float(chunk.min()) for chunk in chunks)
+        high = max(float(chunk.max()) for chunk in chunks)
         made["low"], made["high"] = low, high
-        if low == high:
-            made["counts"][0] = sum(one.size for one in finite)
-        else:
-            bounds = float(low), float(high)
-            made["counts"] = sum(np.histogram(one, BINS, bounds)[0] for one in finite)
+        made["counts"] = sum(
+            bin_counts(chunk.astype(np.float64), BINS, low, high) for chunk in chunks
+        )
     return made
+
+
+def _finite_chunks(array: HostArray) -> Iterator[HostArray]:
+    flat = array.reshape(-1)
+    for start in range(0, flat.size, _CHUNK):
+        with np.errstate(over="ignore"):
+            chunk = flat[start : start + _CHUNK].astype(np.float32)
+        finite = chunk[np.isfinite(chunk)]
+        if finite.size:
+            yield finite
 
 
 def read_histograms(path: Path, array: NamedArray | None, points: int) -> Histograms:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from app.files.bin_counts import bin_counts
+
 __all__ = ["figures_of", "relative_change", "span_of"]
 
 _CHUNK = 1 << 18
@@ -47,9 +49,9 @@ def figures_of(values: Values, bins: int, span: Span | None) -> dict[str, Any]:
     if own is None:
         return facts | dict.fromkeys(("norm", "mean", "std", "min", "max"))
     count = values.size - facts["nan"] - facts["infinite"]
-    mean = math.fsum(float(chunk.sum()) for chunk in _finite_chunks(values)) / count
-    squares = math.fsum(float(np.dot(chunk, chunk)) for chunk in _finite_chunks(values))
-    spread = math.fsum(float(((chunk - mean) ** 2).sum()) for chunk in _finite_chunks(values))
+    mean = sum(float(chunk.sum()) for chunk in _finite_chunks(values)) / count
+    squares = sum(float(np.dot(chunk, chunk)) for chunk in _finite_chunks(values))
+    spread = sum(float(((chunk - mean) ** 2).sum()) for chunk in _finite_chunks(values))
     return facts | {
         "norm": math.sqrt(squares),
         "mean": mean,
@@ -76,11 +78,13 @@ def relative_change(values: Values, before: Values) -> float | None:
 
 
 def _histogram(values: Values, bins: int, span: Span) -> dict[str, Any]:
-    counts = np.zeros(bins, np.int64)
-    edges = np.histogram_bin_edges(np.asarray(span), bins, span)
+    low, high = span
+    if low == high:  # as NumPy does
+        low, high = low - 0.5, high + 0.5
+    counts = np.zeros(bins, np.intp)
     for chunk in _finite_chunks(values):
-        counts += np.histogram(chunk, bins, (edges[0], edges[-1]))[0]
-    return {"low": float(edges[0]), "high": float(edges[-1]), "counts": counts.tolist()}
+        counts += bin_counts(chunk, bins, low, high)
+    return {"low": low, "high": high, "counts": counts.tolist()}
 
 
 def _chunks(values: Values) -> Iterator[npt.NDArray[np.float64]]:

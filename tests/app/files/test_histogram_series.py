@@ -50,6 +50,23 @@ def test_elements_are_counted_as_numpy_counts_them() -> None:
     assert found["nonfinite"] == 3
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(
+    "ends",
+    [(1.0, float(np.nextafter(np.float32(1), np.float32(2)))), (-3e38, 3e38), (0.0, 1e-45)],
+    ids=["close", "far", "tiny"],
+)
+def test_ends_may_be_any_numbers(ends: tuple[float, float], dtype: str) -> None:
+    found = histogram_of([np.array([ends[0], ends[1], ends[1]], dtype)])
+    assert (found["counts"][0], found["counts"][-1], found["counts"].sum()) == (1, 2, 3)
+    assert (found["low"], found["high"]) == (np.float32(ends[0]), np.float32(ends[1]))
+
+
+def test_what_float32_has_no_number_for_is_not_finite() -> None:
+    found = histogram_of([np.array([1.0, 1e300])])
+    assert (found["counts"].sum(), found["nonfinite"]) == (1, 1)
+
+
 @pytest.mark.parametrize(
     ("values", "count", "nonfinite"),
     [([], 0, 0), ([np.nan], 0, 1), ([2.0, 2.0, np.inf], 2, 1)],
