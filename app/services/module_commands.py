@@ -33,7 +33,7 @@ from app.services.executors import Executors, tell
 from app.services.incoming_checkpoint import IncomingCheckpoint
 from app.services.module_access import ModuleAccess
 from app.services.modules import ModuleService
-from app.services.restoration import Restoration, init_call
+from app.services.restoration import PASSING, Restoration, init_call
 from app.services.submissions import Submission
 from app.services.upload_findings import Findings, GivenNames, inspect
 
@@ -433,6 +433,11 @@ class ModuleCommands:
                 (await self._access.ask(record, call)).release()
         except (ExecutorGone, TimeoutError, Conflict, Unavailable) as error:
             _log.info("a job was not checked", module=name, reason=str(error) or "busy")
+            return
+        except HostError as error:
+            if error.code not in PASSING:
+                raise
+            _log.info("a job was not checked", module=name, reason=error.message)
             return
         if len(self._sound_jobs) >= _MOST_SOUND_JOBS:
             self._sound_jobs.clear()

@@ -33,11 +33,11 @@ from app.services.executors import Executors, tell
 from app.services.modules import ModuleService
 from app.services.restore_log import RestoreLog
 
-__all__ = ["Restoration", "init_call"]
+__all__ = ["PASSING", "Restoration", "init_call"]
 
 _log = structlog.get_logger(__name__)
 
-_PASSING = frozenset(
+PASSING = frozenset(
     {"cancelled", "in_use", "not_resident", "out_of_memory", "storage_full", "unavailable"}
     | {"too_large"}  # for the memory that is left at present
 )
@@ -300,7 +300,7 @@ class Restoration:
             try:
                 await tell(client, call)
             except (HostError, ServiceError) as error:
-                if error_code(error) in _PASSING:
+                if error_code(error) in PASSING:
                     raise
                 raise ModuleFailed(record.name, error.message) from error
             return _Restored()
@@ -312,7 +312,7 @@ class Restoration:
                 call = calls.RestoreModule(record=record, checkpoint=str(directory))
                 await tell(client, call)
             except (HostError, ServiceError) as error:
-                if error_code(error) in _PASSING:
+                if error_code(error) in PASSING:
                     raise
                 faults.append(f"checkpoint {tag} cannot be used ({error.message})")
                 continue

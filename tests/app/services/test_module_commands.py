@@ -123,6 +123,23 @@ async def test_a_job_may_wait_for_an_executor_that_does_not_answer(
     )
 
 
+async def test_a_job_may_wait_for_room_for_its_module(
+    engine: ModuleCommands, executor: Moody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = executor.call
+
+    async def have_no_room(method: str, *arguments: Any) -> Any:
+        if method == "check_job":
+            raise HostError("not_resident", "it is not on its device")
+        if method == "restore_module":
+            raise HostError("out_of_memory", "the device has no memory for it")
+        return await call(method, *arguments)
+
+    monkeypatch.setattr(executor, "call", have_no_room)
+    metrics = [{"name": "acc", "outputs": ["fc_output"]}]
+    await engine.check_job(read_submission("a", JobKind.FIT, {**FIT, "metrics": metrics}))
+
+
 async def test_a_module_that_another_server_deleted_is_made_anew(
     bench: Any, engine: ModuleCommands, executor: Moody
 ) -> None:
