@@ -27,7 +27,7 @@ from app.executor.modules.engine_optimizer import (
     set_learning_rate,
     states_of,
 )
-from app.executor.modules.graph_description import bucket_of, describe_graph
+from app.executor.modules.graph_description import bucket_of, packed_graph
 from app.executor.modules.graph_limits import check_symbols
 from app.executor.modules.hosted_module import HostedModule, parse_context
 from app.executor.modules.inspection import inspect_model
@@ -283,7 +283,7 @@ class ModuleHost:
     def _describe_graph(self, call: calls.DescribeGraph, tensors: Arrays) -> Computation:
         module = self._get(call.module)
         key = bucket_of(module, call.bucket)
-        describe = partial(describe_graph, module, key)
+        describe = partial(packed_graph, module, key)
         return Computation({}, lambda outputs: awaited(in_background(describe)))
 
     def _profile_module(self, call: calls.ProfileModule, tensors: Arrays) -> Computation:

@@ -13,6 +13,8 @@ __all__ = ["DescribeGraph", "ProfileModule", "SummarizeParams"]
 class DescribeGraph(OfModule):
     """Ask for the ``nodes`` and ``outputs`` of a bucket's graph, with shapes if it is bound.
 
+    Answered as ``packed_json``.
+
     Attributes:
         bucket: its key; None for the default one.
     """
@@ -38,6 +40,8 @@ class ProfileModule(OfModule):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizeParams(OfModule):
     """Ask for figures of all parameters, of those in training or of a checkpoint.
+
+    Answered as ``packed_json``.
 
     Attributes:
         directory: the checkpoint; None for the parameters in training.

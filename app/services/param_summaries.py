@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any
 
 from app.domain.checkpoint import CheckpointTag
 from app.domain.versions import LIVE
 from app.link import calls
+from app.link.packed_json import unpack_json
 from app.services.checkpoints import CheckpointService
 from app.services.module_access import ModuleAccess
 
@@ -26,13 +26,11 @@ class ParamSummaries:
     def __init__(self, access: ModuleAccess, checkpoints: CheckpointService) -> None:
         self._access = access
         self._checkpoints = checkpoints
-        self._kept: OrderedDict[_Key, dict[str, Any]] = OrderedDict()
+        self._kept: OrderedDict[_Key, bytes] = OrderedDict()
         self._turn = asyncio.Lock()
 
-    async def summarize(
-        self, name: str, checkpoint: str, against: str | None, bins: int
-    ) -> dict[str, Any]:
-        """Return the figures of a module's parameters; see ``SummarizeParams``.
+    async def summarize(self, name: str, checkpoint: str, against: str | None, bins: int) -> bytes:
+        """Return the figures of a module's parameters in JSON; see ``SummarizeParams``.
 
         Args:
             name: of the module.
@@ -57,13 +55,13 @@ class ParamSummaries:
             async with self._turn:
                 reply = await self._access.ask_at(name, "get_params", call)
                 reply.release()
-                return reply.result
+                return await asyncio.to_thread(unpack_json, reply.result)
         key = own[1], None if other is None else other[1], bins
         async with self._turn:
             if key not in self._kept:
                 reply = await self._access.ask(record, call)
                 reply.release()
-                self._kept[key] = reply.result
+                self._kept[key] = await asyncio.to_thread(unpack_json, reply.result)
                 if len(self._kept) > _MOST_KEPT:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(key)

@@ -8,12 +8,13 @@ from typing import Any
 from app.domain.module import BucketShapes
 from app.errors import NotFound
 from app.executor.modules.hosted_module import HostedModule
+from app.link.packed_json import pack_json
 from core.symbol import Symbol
 from core.symbol.graph import Entry, Node, auxiliary_variables
 from core.symbol.infer import GraphSpecs, infer_graph
 from core.types import is_known, to_dtype
 
-__all__ = ["bucket_of", "describe_graph"]
+__all__ = ["bucket_of", "describe_graph", "packed_graph"]
 
 
 def bucket_of(module: HostedModule, bucket: str | None) -> str:
@@ -23,6 +24,11 @@ def bucket_of(module: HostedModule, bucket: str | None) -> str:
     if key not in (bound or module.symbols):
         raise NotFound("bucket", key, f"there are {', '.join(bound or module.symbols)}")
     return key
+
+
+def packed_graph(module: HostedModule, key: str) -> dict[str, str]:
+    """Return what ``describe_graph`` does as it is answered."""
+    return pack_json(describe_graph(module, key))
 
 
 def describe_graph(module: HostedModule, key: str) -> dict[str, Any]:

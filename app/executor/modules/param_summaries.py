@@ -16,6 +16,7 @@ from app.executor.modules.hosted_module import HostedModule
 from app.executor.modules.param_figures import figures_of, relative_change, span_of
 from app.files.checkpoint_files import read_manifest
 from app.link.calls import SummarizeParams
+from app.link.packed_json import pack_json
 from core.errors import MXNetError
 from core.ndarray import NDArray
 from core.ndarray.array_file import ArrayFile
@@ -39,7 +40,9 @@ class _Source(Protocol):
     def read(self, name: str) -> Array: ...
 
 
-def summarize_params(get: Callable[[str], HostedModule], call: SummarizeParams) -> Waits[Row]:
+def summarize_params(
+    get: Callable[[str], HostedModule], call: SummarizeParams
+) -> Waits[dict[str, str]]:
     """Answer the call beside the device's thread.
 
     Args:
@@ -139,25 +142,25 @@ def _opened(directory: str | None) -> Waits[_File | None]:
     return (yield from awaited(in_background(_File, directory)))
 
 
-def _of_file(own: _Source, other: _Source | None, bins: int) -> Row:
-    return _answer([_row(name, own, other, bins) for name in own.roles], own, other)
+def _of_file(own: _Source, other: _Source | None, bins: int) -> dict[str, str]:
+    return _answer(_rows(list(own.roles), own, other, bins), own, other)
 
 
-def _of_live(live: _Live, other: _File | None, bins: int) -> Waits[Row]:
+def _of_live(live: _Live, other: _File | None, bins: int) -> Waits[dict[str, str]]:
     rows: list[Row] = []
     for group in live.groups():
         copies = live.copied(group)
         rows += yield from awaited(in_background(_rows, group, copies, other, bins))
-    return _answer(rows, live, other)
+    return (yield from awaited(in_background(_answer, rows, live, other)))
 
 
 def _rows(names: Sequence[str], own: _Source, other: _Source | None, bins: int) -> list[Row]:
     return [_row(name, own, other, bins) for name in names]
 
 
-def _answer(rows: list[Row], own: _Source | _Live, other: _Source | None) -> Row:
+def _answer(rows: list[Row], own: _Source | _Live, other: _Source | None) -> dict[str, str]:
     missing = [] if other is None else [name for name in other.roles if name not in own.roles]
-    return {"items": rows, "missing": missing}
+    return pack_json({"items": rows, "missing": missing})
 
 
 def _row(name: str, own: _Source, other: _Source | None, bins: int) -> Row:

@@ -11,20 +11,12 @@ import pytest
 
 from app.client import Client, ClientError
 from app.client.local_server import ServerProcess, running_server
+from served.chain import chain
 from served.network import BATCH, BIND, FEATURES, NETWORK
 from served.processes import ENVIRONMENT
 
 NODES = 5_000
 EXAMPLES = np.random.RandomState(0).rand(BATCH, FEATURES).astype("f")
-
-
-def chain(nodes: int) -> str:
-    """Return a symbol of this many nodes, one after the other."""
-    made = [{"op": "null", "name": "data", "inputs": []}]
-    for place in range(1, nodes):
-        operator = "tanh" if place % 2 else "relu"
-        made.append({"op": operator, "name": f"n{place}", "inputs": [[place - 1, 0, 0]]})
-    return json.dumps({"nodes": made, "arg_nodes": [0], "heads": [[nodes - 1, 0, 0]]})
 
 
 @pytest.fixture(scope="module")

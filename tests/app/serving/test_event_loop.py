@@ -12,6 +12,7 @@ import pytest
 
 from app.client import Client
 from app.client.local_server import ServerProcess
+from served.chain import chain
 from served.hostile import hostile_requests
 from served.network import BIND, NETWORK
 from served.processes import ENVIRONMENT
@@ -50,6 +51,12 @@ def test_large_answers_keep_nobody_waiting(ticking: tuple[ServerProcess, Gaps]) 
             "POST /v1/modules/net/predict", f"Content-Length: {len(body)}", f"Accept: {kind}"
         )
         assert shortest_gap(*ticking, request + body, check) < LONGEST_SECONDS, kind
+
+
+def test_the_graph_of_many_nodes_keeps_nobody_waiting(ticking: tuple[ServerProcess, Gaps]) -> None:
+    with Client(ticking[0].url) as client:
+        client.create_module("deep", chain(5_000))
+    assert shortest_gap(*ticking, head("GET /v1/modules/deep/graph"), check) < LONGEST_SECONDS
 
 
 WIDE = {
