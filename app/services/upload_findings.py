@@ -104,7 +104,7 @@ class Findings:
         if self.missing:
             hint = "name it in data_names, label_names or state_names if it is an input"
             if self.extra:
-                hint += f"; the file has others, as {self.extra[0]}: is it of another net?"
+                hint += f"; the file has others, as {self.extra[0]}, so it may be of another net"
             raise Invalid.from_errors(
                 FieldError(name, "no tensor", "all parameters of the symbol", hint)
                 for name in self.missing

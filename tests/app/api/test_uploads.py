@@ -232,7 +232,7 @@ async def test_a_name_that_is_no_argument(api: httpx.AsyncClient) -> None:
 async def test_parameters_of_another_net(api: httpx.AsyncClient) -> None:
     other = write_params({"conv9_weight": np.ones(2, np.float32)}, {})
     refused = await upload(api, 422, files(params=("my-0001.params", other)))
-    assert "conv9_weight: is it of another net?" in refused["errors"][0]["hint"]
+    assert "conv9_weight, so it may be of another net" in refused["errors"][0]["hint"]
 
 
 async def test_a_body_that_is_no_module_names_both_forms(api: httpx.AsyncClient) -> None:

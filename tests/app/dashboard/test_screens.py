@@ -289,6 +289,15 @@ def test_a_run_is_followed_without_a_reload(chromium: Browser, lab: Any, first: 
         expect(where).not_to_have_text(before)
 
 
+def test_a_run_that_never_began_asks_for_no_curves(chromium: Browser, lab: Any) -> None:
+    with browsing(chromium, lab.server.url, lab.admin) as context:
+        page = context.new_page()
+        faults = faults_of(page, lab.server.url)
+        page.goto(f"{lab.server.url}/#/jobs/{lab.cancelled}")
+        expect(page.get_by_text("cancelled").first).to_be_visible()
+        assert faults == []
+
+
 def test_histograms_are_of_the_array_that_is_chosen(chromium: Browser, lab: Any) -> None:
     with (
         Client(lab.server.url, key=lab.admin) as client,

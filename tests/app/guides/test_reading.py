@@ -63,7 +63,7 @@ def test_links_of_the_readme_lead_somewhere() -> None:
 
 
 def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text().splitlines()) <= 130
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
 
 
 def test_markup_stays_text() -> None:

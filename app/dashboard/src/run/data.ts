@@ -65,7 +65,9 @@ export class RunFeed {
     const { signal } = this.leaving;
     try {
       const job = await get("/v1/jobs/{job}", { path, signal });
-      const names = job.kind === "fit" ? [...Object.keys(job.progress.metrics ?? {}), RATE] : [];
+      const { metrics, samples } = job.progress;
+      const hasBegun = job.kind === "fit" && (metrics || samples); // with its first batch it has curves
+      const names = hasBegun ? [...Object.keys(metrics ?? {}), RATE] : [];
       const found = await Promise.all(names.map((name) => this.fetchSeries(name)));
       this.job = job; // with its curves: without them something else would be shown for a moment
       this.series = new Map(found.flatMap((one) => (one ? [[one.series, one]] : [])));
