@@ -11,7 +11,7 @@ from ..errors import MXNetError
 from ..ndarray import NDArray
 from ..ndarray.sparse_array import BaseSparseNDArray, RowSparseNDArray
 from ..ops.rows import Rows
-from ..ops.storage import DECLARED_STORAGE, gradient_storage, output_storage
+from ..ops.storage import DECLARED_STORAGE
 from ..symbol.graph import Node
 from ..types import is_half
 from .bound import Bound
@@ -91,7 +91,7 @@ def _gradient_storages(graph: Graph, found: Mapping[Node, str]) -> dict[Node, st
         inputs = [found[source] for source, _ in node.inputs]
         for index, (source, _) in enumerate(node.inputs):
             if node.op is not None and source in gradients:
-                gradients[source].append(gradient_storage(node.op, inputs, index))
+                gradients[source].append(node.op.gradient_storage(inputs, index))
     for node, _ in graph.heads:
         if node in gradients:
             gradients[node].append("default")
@@ -128,7 +128,7 @@ def _all_storages(graph: Graph, storages: Mapping[str, str]) -> dict[Node, str]:
         if node.op is None:
             found[node] = storages.get(node.name, "default")
         else:
-            found[node] = output_storage(node.op, [found[source] for source, _ in node.inputs])
+            found[node] = node.op.output_storage([found[source] for source, _ in node.inputs])
     return found
 
 

@@ -14,7 +14,6 @@ from ..errors import FormatError, ShapeError
 from ..ops import Operator, get_operator
 from ..ops.attributes import attribute_fields
 from ..ops.signature import order_inputs, split_arguments
-from ..ops.storage import output_storage
 from ..types import Array, to_dtype
 from .arithmetic import Arithmetic
 from .casting import cast_storage
@@ -323,7 +322,7 @@ def invoke(
         for index, result in enumerate(results):
             result._origin = Entry(node, index)
     if not given and any(array.stype != "default" for array in inputs):
-        results = _stored(output_storage(op, [array.stype for array in inputs]), results)
+        results = _stored(op.output_storage([array.stype for array in inputs]), results)
     return results[0] if len(results) == 1 else results
 
 

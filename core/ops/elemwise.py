@@ -22,6 +22,7 @@ from .elemwise_binary import BINARY, BinaryRow, Slope
 from .elemwise_unary import UNARY, UnaryRow
 from .operator import Operator, Reads, Run
 from .registry import declares_attributes, get_operator, register
+from .storage_rules import of_first
 
 __all__ = ["Broadcast", "Elementwise", "Reversed", "Scalar", "Unary", "multiply_into"]
 
@@ -41,6 +42,9 @@ class Unary(Operator):
     """A function of each element of ``data``."""
 
     row: ClassVar[UnaryRow]
+
+    def output_storage(self, inputs: Sequence[str]) -> str:
+        return of_first(inputs) if self.row.keeps_zeros else "default"
 
     def is_elementwise(self) -> bool:
         return True
@@ -109,6 +113,9 @@ class _Binary(Operator):
 class Elementwise(_Binary):
     """A function of the elements of ``lhs`` and ``rhs``, which have one shape."""
 
+    def output_storage(self, inputs: Sequence[str]) -> str:
+        return self.row.elementwise_storage(inputs)
+
     def is_elementwise(self) -> bool:
         return True
 
@@ -139,6 +146,9 @@ class Elementwise(_Binary):
 
 class Broadcast(_Binary):
     """A function of the elements of ``lhs`` and ``rhs``, broadcast against each other."""
+
+    def output_storage(self, inputs: Sequence[str]) -> str:
+        return self.row.broadcast_storage(inputs)
 
     def given(self, shapes: Sequence[Shape]) -> Operator:
         lhs, rhs = shapes
@@ -185,6 +195,9 @@ class Broadcast(_Binary):
 class BroadcastMixed(Broadcast):
     """The same with the dtypes of ``mx.np``: the wider floating one, floating over whole."""
 
+    def output_storage(self, inputs: Sequence[str]) -> str:
+        return "default"
+
     def given(self, shapes: Sequence[Shape]) -> Operator:
         return self
 
@@ -212,6 +225,9 @@ class Scalar(_Binary):
 
     scalar: float = attribute(default=1.0, doc="the number; cut to a whole one for integer data")
     is_int: bool = attribute(default=True, doc="whether the number is a whole one")
+
+    def output_storage(self, inputs: Sequence[str]) -> str:
+        return self.row.scalar_storage(inputs)
 
     def input_names(self) -> tuple[str, ...]:
         return ("data",)
@@ -260,6 +276,9 @@ class Scalar(_Binary):
 
 class Reversed(Scalar):
     """A function of a number and the elements of ``data``."""
+
+    def output_storage(self, inputs: Sequence[str]) -> str:
+        return "default"
 
     def _slopes(self) -> tuple[Slope | float | None, ...]:
         return (self.row.rhs,)

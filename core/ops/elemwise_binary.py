@@ -14,6 +14,14 @@ import numpy as np
 
 from ..types import Array, is_floating
 from .operator import Run
+from .storage_rules import (
+    StorageRule,
+    dense,
+    if_alike,
+    if_one_is_sparse,
+    of_first,
+    scaled_matrix,
+)
 
 __all__ = ["BINARY", "BinaryRow", "Slope"]
 
@@ -44,6 +52,8 @@ class BinaryRow(NamedTuple):
         lhs: derivative by a, a constant, or None where the gradient is 0.
         rhs: derivative by b, likewise.
         elementwise, broadcast, mixed, scalar, reversed: names of each form, none for no such form.
+        elementwise_storage, broadcast_storage, scalar_storage: how each form stores what it makes
+            of sparse arrays.
     """
 
     doc: str
@@ -55,6 +65,9 @@ class BinaryRow(NamedTuple):
     mixed: tuple[str, ...] = ()
     scalar: tuple[str, ...] = ()
     reversed: tuple[str, ...] = ()
+    elementwise_storage: StorageRule = dense
+    broadcast_storage: StorageRule = dense
+    scalar_storage: StorageRule = dense
 
 
 def _ufunc(name: str) -> Function:
@@ -230,6 +243,7 @@ BINARY = (
             "_sparse_broadcast_plus",
         ),
         scalar=("_plus_scalar", "_PlusScalar"),
+        elementwise_storage=if_alike,
     ),
     BinaryRow(
         "a + b, as MXNet sums the gradients of an output used more than once.",
@@ -253,6 +267,7 @@ BINARY = (
         ),
         scalar=("_minus_scalar", "_MinusScalar"),
         reversed=("_rminus_scalar", "_RMinusScalar"),
+        elementwise_storage=if_alike,
     ),
     BinaryRow(
         "a - b.",
@@ -269,6 +284,9 @@ BINARY = (
         elementwise=("elemwise_mul", "_mul", "_Mul", "_sparse_elemwise_mul"),
         broadcast=("broadcast_mul", "_sparse_broadcast_mul"),
         scalar=("_mul_scalar", "_MulScalar"),
+        elementwise_storage=if_one_is_sparse,
+        broadcast_storage=scaled_matrix,
+        scalar_storage=of_first,
     ),
     BinaryRow("a * b.", *_PRODUCT, mixed=("_npi_multiply",), scalar=("_npi_multiply_scalar",)),
     BinaryRow(
@@ -280,6 +298,8 @@ BINARY = (
         broadcast=("broadcast_div", "_sparse_broadcast_div"),
         scalar=("_div_scalar", "_DivScalar"),
         reversed=("_rdiv_scalar", "_RDivScalar"),
+        broadcast_storage=scaled_matrix,
+        scalar_storage=of_first,
     ),
     BinaryRow(
         "Remainder of a / b with the sign of b; 0 where b is 0.",
@@ -314,6 +334,7 @@ BINARY = (
         elementwise=("_maximum", "_Maximum"),
         broadcast=("broadcast_maximum", "_npi_maximum"),
         scalar=("_maximum_scalar", "_MaximumScalar", "_npi_maximum_scalar"),
+        elementwise_storage=if_alike,
     ),
     BinaryRow(
         "The smaller of a and b; the gradient goes to a where they are equal.",
@@ -323,6 +344,7 @@ BINARY = (
         elementwise=("_minimum", "_Minimum"),
         broadcast=("broadcast_minimum", "_npi_minimum"),
         scalar=("_minimum_scalar", "_MinimumScalar", "_npi_minimum_scalar"),
+        elementwise_storage=if_alike,
     ),
     BinaryRow(
         "sqrt(a**2 + b**2).",
@@ -332,6 +354,7 @@ BINARY = (
         elementwise=("_hypot", "_Hypot"),
         broadcast=("broadcast_hypot",),
         scalar=("_hypot_scalar", "_HypotScalar", "_npi_hypot_scalar"),
+        elementwise_storage=if_alike,
     ),
     BinaryRow(
         "Smooth L1 loss: (b a)**2 / 2 where |a| < 1 / b**2, else |a| - 1 / (2 b**2).",

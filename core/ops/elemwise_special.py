@@ -9,6 +9,7 @@ from ..types import Array
 from .attributes import attribute
 from .operator import Operator, Reads, Run
 from .registry import register
+from .storage_rules import of_first
 
 __all__ = ["AddN", "Clip", "DivSqrtDim", "HardSigmoid"]
 
@@ -19,6 +20,9 @@ class Clip(Operator):
 
     a_min: float = attribute(doc="smallest value")
     a_max: float = attribute(doc="largest value")
+
+    def output_storage(self, inputs: Sequence[str]) -> str:
+        return of_first(inputs)
 
     def is_elementwise(self) -> bool:
         return True
@@ -132,6 +136,9 @@ class AddN(Operator):
     variadic = "num_args"
 
     num_args: int = attribute(minimum=1, doc="number of inputs")
+
+    def output_storage(self, inputs: Sequence[str]) -> str:
+        return "row_sparse" if set(inputs) == {"row_sparse"} else "default"
 
     def input_names(self) -> tuple[str, ...]:
         return tuple(f"arg{i}" for i in range(self.num_args))

@@ -33,6 +33,7 @@ class UnaryRow(NamedTuple):
         slope_of: whether the slope is computed from the input or from the output.
         keeps_integers: whether whole numbers are given to the function as they are; elsewhere they
             pass through float64.
+        keeps_zeros: whether 0 gives 0, so that a sparse array gives a sparse one.
     """
 
     names: tuple[str, ...]
@@ -41,6 +42,7 @@ class UnaryRow(NamedTuple):
     slope: Slope | float | None = None
     slope_of: Literal["input", "output"] = "input"
     keeps_integers: bool = False
+    keeps_zeros: bool = False
 
 
 def _like(run: Run, x: Array) -> Array:
@@ -216,7 +218,13 @@ _UNDER_ROOT = (_square, _negative, _plus(1), _sqrt, _inverse)
 
 UNARY = (
     UnaryRow(
-        ("relu", "_sparse_relu"), "max(x, 0).", _relu, _relu_slope, "output", keeps_integers=True
+        ("relu", "_sparse_relu"),
+        "max(x, 0).",
+        _relu,
+        _relu_slope,
+        "output",
+        keeps_integers=True,
+        keeps_zeros=True,
     ),
     UnaryRow(
         ("sigmoid", "_sparse_sigmoid"), "1 / (1 + exp(-x)).", sigmoid, _sigmoid_slope, "output"
@@ -227,6 +235,7 @@ UNARY = (
         _ufunc("tanh"),
         _slope(_square, _negative, _plus(1)),
         "output",
+        keeps_zeros=True,
     ),
     UnaryRow(
         ("softsign",),
@@ -235,7 +244,13 @@ UNARY = (
         _slope(_ufunc("abs"), _plus(1), _square, _inverse),
     ),
     UnaryRow(("exp", "_sparse_exp"), "Exponential.", _exp, lambda run, y: y, "output"),
-    UnaryRow(("expm1", "_sparse_expm1"), "exp(x) - 1.", _ufunc("expm1"), _slope(_ufunc("exp"))),
+    UnaryRow(
+        ("expm1", "_sparse_expm1"),
+        "exp(x) - 1.",
+        _ufunc("expm1"),
+        _slope(_ufunc("exp")),
+        keeps_zeros=True,
+    ),
     UnaryRow(("log", "_sparse_log"), "Natural logarithm.", _ufunc("log"), _slope(_inverse)),
     UnaryRow(
         ("log2", "_sparse_log2"),
@@ -250,10 +265,19 @@ UNARY = (
         _slope(_inverse, _times(1 / math.log(10))),
     ),
     UnaryRow(
-        ("log1p", "_sparse_log1p"), "log(1 + x).", _ufunc("log1p"), _slope(_plus(1), _inverse)
+        ("log1p", "_sparse_log1p"),
+        "log(1 + x).",
+        _ufunc("log1p"),
+        _slope(_plus(1), _inverse),
+        keeps_zeros=True,
     ),
     UnaryRow(
-        ("sqrt", "_sparse_sqrt"), "Square root.", _sqrt, _slope(_inverse, _times(0.5)), "output"
+        ("sqrt", "_sparse_sqrt"),
+        "Square root.",
+        _sqrt,
+        _slope(_inverse, _times(0.5)),
+        "output",
+        keeps_zeros=True,
     ),
     UnaryRow(("rsqrt", "_sparse_rsqrt"), "1 / sqrt(x).", _chain(_sqrt, _inverse), _rsqrt_slope),
     UnaryRow(
@@ -262,27 +286,81 @@ UNARY = (
         _cbrt,
         _slope(_square, _inverse, _times(1 / 3)),
         "output",
+        keeps_zeros=True,
     ),
     UnaryRow(("rcbrt",), "1 / cbrt(x).", _chain(_cbrt, _inverse), _rcbrt_slope),
     UnaryRow(
-        ("square", "_sparse_square"), "x * x.", _square, _slope(_times(2.0)), keeps_integers=True
+        ("square", "_sparse_square"),
+        "x * x.",
+        _square,
+        _slope(_times(2.0)),
+        keeps_integers=True,
+        keeps_zeros=True,
     ),
     UnaryRow(("reciprocal",), "1 / x.", _inverse, _slope(_square, _inverse, _negative)),
-    UnaryRow(("abs", "_sparse_abs"), "|x|.", _ufunc("abs"), _slope(_sign), keeps_integers=True),
-    UnaryRow(("sign", "_sparse_sign"), "-1, 0 or 1.", _sign, keeps_integers=True),
-    UnaryRow(("negative", "_sparse_negative"), "-x.", _negative, -1.0, keeps_integers=True),
-    UnaryRow(("round", "_sparse_round"), "Nearest whole number, half away from 0.", _round),
-    UnaryRow(("rint", "_sparse_rint"), "Nearest whole number, half downwards.", _rint),
-    UnaryRow(("ceil", "_sparse_ceil"), "Next whole number upwards.", _ufunc("ceil")),
-    UnaryRow(("floor", "_sparse_floor"), "Next whole number downwards.", _ufunc("floor")),
-    UnaryRow(("trunc", "_sparse_trunc"), "Next whole number towards 0.", _ufunc("trunc")),
-    UnaryRow(("fix", "_sparse_fix"), "Next whole number towards 0.", _ufunc("trunc")),
-    UnaryRow(("sin", "_sparse_sin"), "Sine.", _ufunc("sin"), _slope(_ufunc("cos"))),
+    UnaryRow(
+        ("abs", "_sparse_abs"),
+        "|x|.",
+        _ufunc("abs"),
+        _slope(_sign),
+        keeps_integers=True,
+        keeps_zeros=True,
+    ),
+    UnaryRow(("sign", "_sparse_sign"), "-1, 0 or 1.", _sign, keeps_integers=True, keeps_zeros=True),
+    UnaryRow(
+        ("negative", "_sparse_negative"),
+        "-x.",
+        _negative,
+        -1.0,
+        keeps_integers=True,
+        keeps_zeros=True,
+    ),
+    UnaryRow(
+        ("round", "_sparse_round"),
+        "Nearest whole number, half away from 0.",
+        _round,
+        keeps_zeros=True,
+    ),
+    UnaryRow(
+        ("rint", "_sparse_rint"), "Nearest whole number, half downwards.", _rint, keeps_zeros=True
+    ),
+    UnaryRow(
+        ("ceil", "_sparse_ceil"), "Next whole number upwards.", _ufunc("ceil"), keeps_zeros=True
+    ),
+    UnaryRow(
+        ("floor", "_sparse_floor"),
+        "Next whole number downwards.",
+        _ufunc("floor"),
+        keeps_zeros=True,
+    ),
+    UnaryRow(
+        ("trunc", "_sparse_trunc"),
+        "Next whole number towards 0.",
+        _ufunc("trunc"),
+        keeps_zeros=True,
+    ),
+    UnaryRow(
+        ("fix", "_sparse_fix"), "Next whole number towards 0.", _ufunc("trunc"), keeps_zeros=True
+    ),
+    UnaryRow(
+        ("sin", "_sparse_sin"), "Sine.", _ufunc("sin"), _slope(_ufunc("cos")), keeps_zeros=True
+    ),
     UnaryRow(("cos", "_sparse_cos"), "Cosine.", _ufunc("cos"), _slope(_ufunc("sin"), _negative)),
     UnaryRow(
-        ("tan", "_sparse_tan"), "Tangent.", _ufunc("tan"), _slope(_square, _plus(1)), "output"
+        ("tan", "_sparse_tan"),
+        "Tangent.",
+        _ufunc("tan"),
+        _slope(_square, _plus(1)),
+        "output",
+        keeps_zeros=True,
     ),
-    UnaryRow(("arcsin", "_sparse_arcsin"), "Inverse sine.", _ufunc("arcsin"), _slope(*_UNDER_ROOT)),
+    UnaryRow(
+        ("arcsin", "_sparse_arcsin"),
+        "Inverse sine.",
+        _ufunc("arcsin"),
+        _slope(*_UNDER_ROOT),
+        keeps_zeros=True,
+    ),
     UnaryRow(
         ("arccos", "_sparse_arccos"),
         "Inverse cosine.",
@@ -294,8 +372,15 @@ UNARY = (
         "Inverse tangent.",
         _ufunc("arctan"),
         _slope(_square, _plus(1), _inverse),
+        keeps_zeros=True,
     ),
-    UnaryRow(("sinh", "_sparse_sinh"), "Hyperbolic sine.", _ufunc("sinh"), _slope(_ufunc("cosh"))),
+    UnaryRow(
+        ("sinh", "_sparse_sinh"),
+        "Hyperbolic sine.",
+        _ufunc("sinh"),
+        _slope(_ufunc("cosh")),
+        keeps_zeros=True,
+    ),
     UnaryRow(
         ("cosh", "_sparse_cosh"), "Hyperbolic cosine.", _ufunc("cosh"), _slope(_ufunc("sinh"))
     ),
@@ -304,6 +389,7 @@ UNARY = (
         "Inverse hyperbolic sine.",
         _ufunc("arcsinh"),
         _slope(_square, _plus(1), _sqrt, _inverse),
+        keeps_zeros=True,
     ),
     UnaryRow(
         ("arccosh", "_sparse_arccosh"),
@@ -316,12 +402,21 @@ UNARY = (
         "Inverse hyperbolic tangent.",
         _ufunc("arctanh"),
         _slope(_square, _negative, _plus(1), _inverse),
+        keeps_zeros=True,
     ),
     UnaryRow(
-        ("degrees", "_sparse_degrees"), "Radians to degrees.", _times(_TO_DEGREES), _TO_DEGREES
+        ("degrees", "_sparse_degrees"),
+        "Radians to degrees.",
+        _times(_TO_DEGREES),
+        _TO_DEGREES,
+        keeps_zeros=True,
     ),
     UnaryRow(
-        ("radians", "_sparse_radians"), "Degrees to radians.", _times(_TO_RADIANS), _TO_RADIANS
+        ("radians", "_sparse_radians"),
+        "Degrees to radians.",
+        _times(_TO_RADIANS),
+        _TO_RADIANS,
+        keeps_zeros=True,
     ),
     UnaryRow(
         ("erf", "_npx_erf"),
@@ -350,6 +445,7 @@ UNARY = (
         "Zeros of the shape and dtype of x.",
         _fill(0),
         keeps_integers=True,
+        keeps_zeros=True,
     ),
     UnaryRow(("_npx_relu",), "max(x, 0).", _relu, _relu_slope, "output", keeps_integers=True),
     UnaryRow(("_npx_sigmoid",), "1 / (1 + exp(-x)).", sigmoid, _sigmoid_slope, "output"),

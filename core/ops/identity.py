@@ -10,6 +10,7 @@ from ..types import Array, DType, Shape, is_floating, shape_size
 from .attributes import attribute
 from .operator import Operator, Reads, Run
 from .registry import register
+from .storage_rules import of_first
 
 __all__ = [
     "AmpCast",
@@ -72,6 +73,9 @@ class PassThrough(Operator):
 class Copy(PassThrough):
     """The input."""
 
+    def output_storage(self, inputs: Sequence[str]) -> str:
+        return of_first(inputs)
+
 
 @register("_np_copy")
 class NumpyCopy(PassThrough):
@@ -85,6 +89,9 @@ class NumpyCopy(PassThrough):
 class BlockGrad(PassThrough):
     """The input, whose gradient is 0."""
 
+    def output_storage(self, inputs: Sequence[str]) -> str:
+        return of_first(inputs)
+
     def backward_reads(self) -> Reads:
         return Reads(out_grads=False)
 
@@ -95,6 +102,9 @@ class BlockGrad(PassThrough):
 @register("make_loss", "_sparse_make_loss")
 class MakeLossOfOnes(PassThrough):
     """The input, whose gradient is 1 whatever arrives at the output."""
+
+    def output_storage(self, inputs: Sequence[str]) -> str:
+        return of_first(inputs)
 
     def output_names(self) -> tuple[str, ...]:
         return ("loss",)

@@ -60,6 +60,9 @@ class Embedding(Operator):
     dtype: DType = attribute(default=_FLOAT32, doc="dtype of the weight, where nothing else says")
     sparse_grad: bool = attribute(default=False, doc="whether the gradient is a row_sparse array")
 
+    def gradient_storage(self, inputs: Sequence[str], index: int) -> str:
+        return "row_sparse" if index == 1 and self.sparse_grad else "default"
+
     def input_names(self) -> tuple[str, ...]:
         return ("data", "weight")
 
@@ -127,6 +130,10 @@ class Take(_Indexing):
     mode: str = attribute(
         default="clip", choices=("clip", "wrap", "raise"), doc="what becomes of indices outside"
     )
+
+    def output_storage(self, inputs: Sequence[str]) -> str:
+        cuts_rows = inputs[0] == "csr" and self.axis == 0 and self.mode != "raise"
+        return "csr" if cuts_rows else "default"
 
     def input_names(self) -> tuple[str, ...]:
         return ("a", "indices")

@@ -238,6 +238,14 @@ class Operator:
         """
         return False
 
+    def output_storage(self, inputs: Sequence[str]) -> str:
+        """Storage type of the outputs, from those of the inputs (see ``storage_rules.py``)."""
+        return "default"
+
+    def gradient_storage(self, inputs: Sequence[str], index: int) -> str:
+        """Storage type of an input's gradient: ``row_sparse`` where it has few rows."""
+        return "default"
+
     def row_gradients(self) -> tuple[int, ...]:
         """Inputs whose gradient ``backward`` can also add to ``core.ops.rows.Rows``: it has few
         rows, and those of a shape are not to be filled with zeros."""

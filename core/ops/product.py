@@ -37,6 +37,16 @@ class Dot(_Product):
     give their inner product, of shape (1,).
     """
 
+    def output_storage(self, inputs: Sequence[str]) -> str:
+        left, right = inputs
+        if left == "csr" and self.transpose_a:
+            return "row_sparse"
+        return "csr" if (left, right) == ("default", "csr") else "default"
+
+    def gradient_storage(self, inputs: Sequence[str], index: int) -> str:
+        is_plain = not (self.transpose_a or self.transpose_b)
+        return "row_sparse" if index == 1 and inputs[0] == "csr" and is_plain else "default"
+
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]
     ) -> tuple[list[Shape | None], list[Shape | None]]:

@@ -223,9 +223,6 @@ _BOTH = Reads(inputs=(0,), outputs=(0,))
 
 REDUCTIONS = (
     ReduceRow(("sum", "sum_axis", "_sparse_sum"), "Sum", _sum, _spread, Reads()),
-    ReduceRow(
-        ("_square_sum",), "Sum of squares", _square_sum, _square_sum_gradient, Reads(inputs=(0,))
-    ),
     ReduceRow(("mean", "_sparse_mean"), "Mean", _mean, _spread_mean, Reads()),
     ReduceRow(("prod",), "Product", _product, _product_gradient, _BOTH),
     ReduceRow(("nansum",), "Sum without NaN", _nansum, _nansum_gradient, Reads(inputs=(0,))),
@@ -237,6 +234,21 @@ REDUCTIONS = (
 for _row in REDUCTIONS:
     _body = {"row": _row, "__doc__": f"{_row.doc} over ``axis``.", "__module__": __name__}
     register(*_row.names)(type(_row.names[0], (Reduction,), _body))
+
+
+@register("_square_sum")
+class SquareSum(Reduction):
+    """Sum of squares over ``axis``."""
+
+    row = ReduceRow(
+        ("_square_sum",), "Sum of squares", _square_sum, _square_sum_gradient, Reads(inputs=(0,))
+    )
+
+    def output_storage(self, inputs: Sequence[str]) -> str:
+        return inputs[0] if self.axis == (1,) and self.keepdims else "default"
+
+    def gradient_storage(self, inputs: Sequence[str], index: int) -> str:
+        return "row_sparse" if index == 0 and inputs[0] == "row_sparse" else "default"
 
 
 @register("_np_sum")

@@ -11,6 +11,7 @@ from ..types import Array, DType, Shape, merge_dtypes, normalize_axis
 from .attributes import attribute
 from .operator import Operator, Reads, Run
 from .registry import register
+from .storage_rules import of_first
 
 __all__ = [
     "Crop",
@@ -109,6 +110,9 @@ class Slice(_WithBounds, _Slicing):
     begin: Bounds = attribute(doc=_BEGIN)
     end: Bounds = attribute(doc=_END)
     step: Bounds = attribute(default=(), doc=_STEP)
+
+    def output_storage(self, inputs: Sequence[str]) -> str:
+        return of_first(inputs)
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]

@@ -98,6 +98,9 @@ class Quadratic(_Elementwise):
     b: float = attribute(0.0, doc="factor of the data")
     c: float = attribute(0.0, doc="added")
 
+    def output_storage(self, inputs: Sequence[str]) -> str:
+        return "csr" if inputs[0] == "csr" and self.c == 0 else "default"
+
     def backward_reads(self) -> Reads:
         return Reads(inputs=(0,))
 
