@@ -19,31 +19,6 @@ from .primitives import Primitive
 
 __all__ = ["MonitorCallback", "OperatorHook", "hook_of", "observer_of"]
 
-_NAME_DATA = frozenset(
-    (
-        "Dropout",
-        "IdentityAttachKLSparseReg",
-        "L2Normalization",
-        "LRN",
-        "MakeLoss",
-        "Pad",
-        "Pooling",
-        "SliceChannel",
-        "SwapAxis",
-        "UpSampling",
-        "depth_to_space",
-        "diag",
-        "log_softmax",
-        "repeat",
-        "reverse",
-        "softmax",
-        "space_to_depth",
-        "squeeze",
-        "tile",
-    )
-)
-"""Operators of one array whose input MXNet 1.9.1 calls ``data`` when it is monitored."""
-
 MonitorCallback = Callable[[str, NDArray], Any]
 """Called with an array and its name."""
 
@@ -111,7 +86,7 @@ def _gradients(
 def _input_names(op: Operator) -> tuple[str, ...]:
     """Return the names of inputs that MXNet's monitor shows: most lone ones have none there."""
     names = op.input_names()
-    return ("input0",) if names == ("data",) and op.names[0] not in _NAME_DATA else names
+    return ("input0",) if names == ("data",) and not op.monitors_data else names
 
 
 def _inputs(step: Step, program: Program) -> Iterator[tuple[str, int]]:

@@ -24,6 +24,8 @@ class Dropout(Operator):
     all is 0 / 0, not a number, as in MXNet.
     """
 
+    monitors_data: ClassVar[bool] = True
+
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
     uses_random: ClassVar[bool] = True
 

@@ -146,6 +146,8 @@ class Stack(_Joining):
 class Tile(Operator):
     """Repeat the whole data along each axis; missing axes are added in front."""
 
+    monitors_data: ClassVar[bool] = True
+
     reps: tuple[int, ...] = attribute(minimum=1, doc="repetitions along each axis, the last last")
 
     def infer_shape(
@@ -195,6 +197,8 @@ class Tile(Operator):
 @register("repeat", "_np_repeat")
 class Repeat(Operator):
     """Repeat each element along an axis, or of the flat data."""
+
+    monitors_data: ClassVar[bool] = True
 
     repeats: int = attribute(minimum=1, doc="how often each element is repeated")
     axis: int | None = attribute(default=None, doc="the axis; None for the flat data")

@@ -233,6 +233,8 @@ class MakeLoss(Operator):
     the batch size where data has two axes), or of elements above ``valid_thresh`` (``valid``).
     """
 
+    monitors_data: ClassVar[bool] = True
+
     grad_scale: float = attribute(1.0, doc="factor of the gradient")
     valid_thresh: float = attribute(0.0, doc="elements above it are valid")
     normalization: str = attribute(

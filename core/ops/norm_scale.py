@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 from ..errors import AttributeValueError, ShapeError
 from ..types import Array, Shape
@@ -21,6 +22,8 @@ class L2Normalization(Operator):
     The length is taken over each sample (``instance``), over the channels at each place
     (``channel``) or over the places of each channel (``spatial``).
     """
+
+    monitors_data: ClassVar[bool] = True
 
     eps: float = attribute(1e-10, doc="added to the sum of squares")
     mode: str = attribute(
@@ -101,6 +104,8 @@ class LRN(Operator):
 
     ``data`` is (batch, channels, ...); ``nsize`` channels around each one are summed.
     """
+
+    monitors_data: ClassVar[bool] = True
 
     alpha: float = attribute(1e-4, doc="factor of the sum of squares, over nsize")
     beta: float = attribute(0.75, doc="power of the divisor")

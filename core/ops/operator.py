@@ -112,6 +112,10 @@ class Operator:
     backward_reads_mode: ClassVar[bool] = False
     """True where ``backward`` does something else in training than in inference."""
 
+    monitors_data: ClassVar[bool] = False
+    """True where MXNet 1.9.1 calls the only input ``data`` when it is monitored; most lone inputs
+    have no name there."""
+
     uses_random: ClassVar[bool] = False
     """True where ``forward`` draws from ``run.random``."""
 

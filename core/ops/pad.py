@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from ..errors import AttributeValueError, ShapeError
 from ..types import Array, Shape
@@ -19,6 +19,8 @@ __all__ = ["Pad", "UpSampling"]
 @register("Pad", "pad")
 class Pad(Operator):
     """Add rows around the spatial axes: of a number, of the edge's values, or mirrored."""
+
+    monitors_data: ClassVar[bool] = True
 
     mode: str = attribute(choices=("constant", "edge", "reflect"), doc="what is added")
     pad_width: tuple[int, ...] = attribute(minimum=0, doc="(before, after) of each axis, in a row")
@@ -142,6 +144,8 @@ class UpSampling(Operator):
     one, and they are joined along the channels or summed. ``bilinear`` is a deconvolution of each
     channel with a weight of its own, (c, 1, k, k) with k = 2 scale - scale % 2.
     """
+
+    monitors_data: ClassVar[bool] = True
 
     variadic = "num_args"
     all_inputs = ("data", "weight")

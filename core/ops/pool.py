@@ -112,6 +112,8 @@ class Pooling(PoolingAttributes):
     Where several elements are the maximum, the gradient goes to the first. NaN is passed over.
     """
 
+    monitors_data: ClassVar[bool] = True
+
     ignored_attributes: ClassVar[frozenset[str]] = frozenset({"cudnn_off"})
 
     def __post_init__(self) -> None:

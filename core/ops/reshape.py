@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ..errors import ShapeError
 from ..types import MAX_RANK, DType, Shape, is_known, merge_dtypes, normalize_axis, shape_size
 from .attributes import attribute
@@ -222,6 +224,8 @@ class ExpandDims(PassThrough):
 @register("squeeze")
 class Squeeze(PassThrough):
     """Remove dimensions of 1: the given ones, or all."""
+
+    monitors_data: ClassVar[bool] = True
 
     axis: tuple[int, ...] | None = attribute(default=None, doc="axes to remove; None for all of 1")
 

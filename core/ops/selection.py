@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from ..errors import ShapeError
 from ..types import Array, DType, Shape, normalize_axis
@@ -82,6 +82,8 @@ class Diag(Operator):
 
     ``k`` is the diagonal's distance above the main one.
     """
+
+    monitors_data: ClassVar[bool] = True
 
     k: int = attribute(default=0, doc="which diagonal; negative ones lie below")
     axis1: int = attribute(default=0, doc="the axis of rows")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from ..errors import AttributeValueError, ShapeError
 from ..types import Array, DType, Shape, merge_dtypes, normalize_axis
@@ -378,6 +378,8 @@ class _Parting(Operator):
 @register("SliceChannel", "split")
 class SliceChannel(_Parting):
     """Part the data into equal parts along an axis."""
+
+    monitors_data: ClassVar[bool] = True
 
     num_outputs: int = attribute(minimum=1, maximum=_MOST_PARTS, doc="number of parts")
     axis: int = attribute(default=1, doc="the axis that is parted")

@@ -119,6 +119,8 @@ class Softmax(_AlongAxis):
     count; the others are 0. ``dtype`` is that of the output, by default data's.
     """
 
+    monitors_data: ClassVar[bool] = True
+
     axis: int = attribute(-1, doc="the axis, from the end where negative")
     temperature: float | None = attribute(None, doc="divides the data; 1 where not given")
     dtype: DType | None = attribute(None, doc="of the output; the data's where not given")
@@ -186,6 +188,8 @@ class Softmax(_AlongAxis):
 @register("log_softmax", "_npx_log_softmax")
 class LogSoftmax(_AlongAxis):
     """The logarithm of the softmax of ``data / temperature`` along an axis."""
+
+    monitors_data: ClassVar[bool] = True
 
     axis: int = attribute(-1, doc="the axis, from the end where negative")
     temperature: float | None = attribute(None, doc="divides the data; 1 where not given")

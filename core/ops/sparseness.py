@@ -23,6 +23,8 @@ class IdentityAttachKLSparseReg(Operator):
     by the batch's: ``moving = momentum · moving + (1 - momentum) · batch``.
     """
 
+    monitors_data: ClassVar[bool] = True
+
     updates_backwards: ClassVar[bool] = True
 
     # As in MXNet the mean is not given by position: attributes follow the data.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from ..errors import ShapeError
 from ..types import Array, Shape, normalize_axis
@@ -83,6 +84,8 @@ class Transpose(_Permuting):
 class SwapAxis(_Permuting):
     """Exchange two axes."""
 
+    monitors_data: ClassVar[bool] = True
+
     dim1: int = attribute(default=0, doc="one axis")
     dim2: int = attribute(default=0, doc="the other")
 
@@ -96,6 +99,8 @@ class SwapAxis(_Permuting):
 @register("reverse", "flip")
 class Reverse(_Rearranging):
     """Reverse the order of the elements along the given axes."""
+
+    monitors_data: ClassVar[bool] = True
 
     axis: tuple[int, ...] = attribute(doc="axes to reverse")
 
@@ -168,6 +173,8 @@ class _Blocks(Operator):
 class DepthToSpace(_Blocks):
     """Spread channels over blocks of pixels: (n, b b c, h, w) becomes (n, c, h b, w b)."""
 
+    monitors_data: ClassVar[bool] = True
+
     def _resize(self, shape: Shape, forward: bool) -> Shape:
         return self._to_space(shape) if forward else self._to_depth(shape)
 
@@ -188,6 +195,8 @@ class DepthToSpace(_Blocks):
 @register("space_to_depth")
 class SpaceToDepth(_Blocks):
     """Gather blocks of pixels as channels: (n, c, h b, w b) becomes (n, b b c, h, w)."""
+
+    monitors_data: ClassVar[bool] = True
 
     def _resize(self, shape: Shape, forward: bool) -> Shape:
         return self._to_depth(shape) if forward else self._to_space(shape)
