@@ -12,7 +12,7 @@ from ..ndarray.imperative import numeric_step
 from ..ndarray.nodes import CopyNode, IndexNode, OperatorNode
 from ..ndarray.tape import Entry, Node, Origin, Variable, live, mode
 from ..types import Array, Shape
-from .rules import LINEAR, RULES
+from .rules import RULES
 
 __all__ = ["linked", "recorded_step"]
 
@@ -46,7 +46,7 @@ def _operator_step(
         if grads is not None:
             return grads
     grads = numeric_step(node, out_grads)
-    if name in LINEAR:
+    if node.op.is_linear:
         return _mark(_OperatorAdjoint(node, out_grads), grads)
     if not node.op.gradient_inputs(len(node.inputs)):
         return grads  # zeros, whatever the inputs are

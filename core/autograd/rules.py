@@ -1,8 +1,8 @@
 """The gradients of operators in terms of operators, for gradients of gradients.
 
 A rule gets the operator, its inputs, its outputs and the outputs' gradients, all NDArrays, and
-returns the gradient of each input, or None where it does not cover the attributes. ``LINEAR`` names
-the operators that need none: the derivative of their gradient is the operator itself.
+returns the gradient of each input, or None where it does not cover the attributes. Linear operators
+(``Operator.is_linear``) need none.
 """
 
 from __future__ import annotations
@@ -15,42 +15,11 @@ from .. import ndarray as nd
 from ..ndarray import NDArray
 from ..types import Shape
 
-__all__ = ["LINEAR", "RULES", "Rule"]
+__all__ = ["RULES", "Rule"]
 
 Arrays: TypeAlias = Sequence[NDArray]
 Rule: TypeAlias = Callable[[Any, Arrays, Arrays, Arrays], Sequence[NDArray | None] | None]
 Factor: TypeAlias = NDArray | float
-
-LINEAR = frozenset(
-    (
-        "Cast",
-        "Concat",
-        "Flatten",
-        "Reshape",
-        "SliceChannel",
-        "SwapAxis",
-        "_copy",
-        "_grad_add",
-        "add_n",
-        "broadcast_axis",
-        "broadcast_to",
-        "degrees",
-        "expand_dims",
-        "mean",
-        "negative",
-        "radians",
-        "repeat",
-        "reverse",
-        "slice",
-        "slice_axis",
-        "squeeze",
-        "stack",
-        "sum",
-        "tile",
-        "transpose",
-    )
-)
-"""Operators linear in all their inputs."""
 
 UNARY: dict[str, Callable[[NDArray, NDArray], Factor]] = {
     # The derivative of y = f(x), from x and y.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from ..errors import ShapeError
 from ..types import Array, DType, Shape, merge_dtypes, normalize_axis
@@ -52,6 +53,8 @@ def _stretch(data: Shape, target: dict[int, int]) -> Shape:
 class BroadcastAxis(_Broadcasting):
     """Repeat the data along axes of length 1."""
 
+    is_linear: ClassVar[bool] = True
+
     axis: tuple[int, ...] = attribute(default=(), doc="axes to repeat")
     size: tuple[int, ...] = attribute(default=(), minimum=0, doc="their new lengths")
 
@@ -74,6 +77,8 @@ class BroadcastAxis(_Broadcasting):
 @register("broadcast_to")
 class BroadcastTo(_Broadcasting):
     """Repeat the data to a shape, in which 0 keeps the data's dimension."""
+
+    is_linear: ClassVar[bool] = True
 
     shape: Shape = attribute(default=(), minimum=0, doc="the new shape")
 

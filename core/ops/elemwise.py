@@ -299,16 +299,28 @@ def _as_number(scalar: float, dtype: DType) -> Any:
     return np.array(int(scalar)).astype(dtype)[()]
 
 
-def _define(form: type[Operator], row: UnaryRow | BinaryRow, names: Sequence[str]) -> None:
+def _define(
+    form: type[Operator],
+    row: UnaryRow | BinaryRow,
+    names: Sequence[str],
+    *,
+    is_linear: bool = False,
+) -> None:
     if names:
-        body = {"row": row, "__doc__": f"{row.doc} {form.__doc__}", "__module__": __name__}
+        body = {
+            "row": row,
+            "is_linear": is_linear,
+            "__doc__": f"{row.doc} {form.__doc__}",
+            "__module__": __name__,
+        }
         register(*names)(type(names[0], (form,), body))
 
 
 for _unary in UNARY:
-    _define(Unary, _unary, _unary.names)
+    _define(Unary, _unary, _unary.names, is_linear=isinstance(_unary.slope, float))
 for _binary in BINARY:
-    _define(Elementwise, _binary, _binary.elementwise)
+    _is_linear = isinstance(_binary.lhs, float) and isinstance(_binary.rhs, float)
+    _define(Elementwise, _binary, _binary.elementwise, is_linear=_is_linear)
     _define(Broadcast, _binary, _binary.broadcast)
     _define(BroadcastMixed, _binary, _binary.mixed)
     _define(Scalar, _binary, _binary.scalar)

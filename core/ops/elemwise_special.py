@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 from ..types import Array
 from .attributes import attribute
@@ -132,6 +133,8 @@ class DivSqrtDim(Operator):
 @register("add_n", "ElementWiseSum", "_sparse_add_n", "_sparse_ElementWiseSum")
 class AddN(Operator):
     """The sum of all inputs."""
+
+    is_linear: ClassVar[bool] = True
 
     variadic = "num_args"
 

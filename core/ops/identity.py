@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -73,6 +74,8 @@ class PassThrough(Operator):
 class Copy(PassThrough):
     """The input."""
 
+    is_linear: ClassVar[bool] = True
+
     def output_storage(self, inputs: Sequence[str]) -> str:
         return of_first(inputs)
 
@@ -138,6 +141,8 @@ class IdentityWithAttrLikeRhs(PassThrough):
 @register("Cast", "cast", "_npi_cast", "_npx_cast")
 class Cast(Operator):
     """The input in another dtype; numbers are cut towards 0 where it has none between."""
+
+    is_linear: ClassVar[bool] = True
 
     dtype: DType = attribute(doc="the output's dtype")
 

@@ -55,6 +55,7 @@ class _Joining(Operator):
 class Concat(_Joining):
     """Join arrays along an axis; all other dimensions are equal."""
 
+    is_linear: ClassVar[bool] = True
     is_costly: ClassVar[bool] = True
 
     dim: int = attribute(default=1, doc="the axis along which the inputs lie")
@@ -118,6 +119,8 @@ class RNNParamConcat(Concat):
 class Stack(_Joining):
     """Join arrays of one shape along a new axis."""
 
+    is_linear: ClassVar[bool] = True
+
     axis: int = attribute(default=0, doc="where the new axis is in the output")
 
     def infer_shape(
@@ -146,6 +149,7 @@ class Stack(_Joining):
 class Tile(Operator):
     """Repeat the whole data along each axis; missing axes are added in front."""
 
+    is_linear: ClassVar[bool] = True
     monitors_data: ClassVar[bool] = True
 
     reps: tuple[int, ...] = attribute(minimum=1, doc="repetitions along each axis, the last last")
@@ -198,6 +202,7 @@ class Tile(Operator):
 class Repeat(Operator):
     """Repeat each element along an axis, or of the flat data."""
 
+    is_linear: ClassVar[bool] = True
     monitors_data: ClassVar[bool] = True
 
     repeats: int = attribute(minimum=1, doc="how often each element is repeated")

@@ -112,6 +112,10 @@ class Operator:
     backward_reads_mode: ClassVar[bool] = False
     """True where ``backward`` does something else in training than in inference."""
 
+    is_linear: ClassVar[bool] = False
+    """True where the outputs are linear in all inputs together: the derivative of the gradient is
+    then the operator itself."""
+
     monitors_data: ClassVar[bool] = False
     """True where MXNet 1.9.1 calls the only input ``data`` when it is monitored; most lone inputs
     have no name there."""

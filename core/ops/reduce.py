@@ -36,6 +36,7 @@ class ReduceRow(NamedTuple):
         function: writes the reduction of x over axes into y, which has them with length 1.
         gradient: writes dx; dy and y have the reduced axes with length 1.
         reads: what the gradient reads.
+        is_linear: whether it is linear.
     """
 
     names: tuple[str, ...]
@@ -43,6 +44,7 @@ class ReduceRow(NamedTuple):
     function: Callable[[Run, Array, Axes, Array], None]
     gradient: Callable[[Run, Array, Array, Array, Array], None]
     reads: Reads
+    is_linear: bool = False
 
 
 def reduced_axes(axis: Axes | None, rank: int, exclude: bool = False) -> Axes:
@@ -222,8 +224,8 @@ def _square_sum_gradient(run: Run, dy: Array, x: Array, y: Array, dx: Array) -> 
 _BOTH = Reads(inputs=(0,), outputs=(0,))
 
 REDUCTIONS = (
-    ReduceRow(("sum", "sum_axis", "_sparse_sum"), "Sum", _sum, _spread, Reads()),
-    ReduceRow(("mean", "_sparse_mean"), "Mean", _mean, _spread_mean, Reads()),
+    ReduceRow(("sum", "sum_axis", "_sparse_sum"), "Sum", _sum, _spread, Reads(), is_linear=True),
+    ReduceRow(("mean", "_sparse_mean"), "Mean", _mean, _spread_mean, Reads(), is_linear=True),
     ReduceRow(("prod",), "Product", _product, _product_gradient, _BOTH),
     ReduceRow(("nansum",), "Sum without NaN", _nansum, _nansum_gradient, Reads(inputs=(0,))),
     ReduceRow(("nanprod",), "Product without NaN", _nanprod, _nanprod_gradient, _BOTH),
@@ -232,7 +234,12 @@ REDUCTIONS = (
 )
 
 for _row in REDUCTIONS:
-    _body = {"row": _row, "__doc__": f"{_row.doc} over ``axis``.", "__module__": __name__}
+    _body = {
+        "row": _row,
+        "is_linear": _row.is_linear,
+        "__doc__": f"{_row.doc} over ``axis``.",
+        "__module__": __name__,
+    }
     register(*_row.names)(type(_row.names[0], (Reduction,), _body))
 
 

@@ -149,6 +149,8 @@ class _Reshaping(PassThrough):
 class Reshape(_Reshaping):
     """Give the data another shape, written with MXNet's special codes (``resolve_codes``)."""
 
+    is_linear: ClassVar[bool] = True
+
     shape: Shape = attribute(default=(), doc="the new shape, with special codes")
     reverse: bool = attribute(default=False, doc="read shape and data from right to left")
     target_shape: Shape = attribute(
@@ -193,6 +195,8 @@ class NumpyReshape(_Reshaping):
 class Flatten(_Reshaping):
     """Keep the first dimension and join all others: (n, ...) becomes (n, m)."""
 
+    is_linear: ClassVar[bool] = True
+
     def resolve(self, data: Shape) -> Shape:
         if not data:
             raise ShapeError("data has shape (); expected at least one dimension")
@@ -202,6 +206,8 @@ class Flatten(_Reshaping):
 @register("expand_dims", "_npi_expand_dims")
 class ExpandDims(PassThrough):
     """Insert a dimension of 1 before an axis; -1 puts it last."""
+
+    is_linear: ClassVar[bool] = True
 
     axis: int = attribute(doc="where the new axis is to be")
 
@@ -225,6 +231,7 @@ class ExpandDims(PassThrough):
 class Squeeze(PassThrough):
     """Remove dimensions of 1: the given ones, or all."""
 
+    is_linear: ClassVar[bool] = True
     monitors_data: ClassVar[bool] = True
 
     axis: tuple[int, ...] | None = attribute(default=None, doc="axes to remove; None for all of 1")

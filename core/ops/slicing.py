@@ -107,6 +107,8 @@ class _WithBounds(Operator):
 class Slice(_WithBounds, _Slicing):
     """Cut out ``data[begin:end:step, ...]``; bounds beyond the data are cut to it."""
 
+    is_linear: ClassVar[bool] = True
+
     begin: Bounds = attribute(doc=_BEGIN)
     end: Bounds = attribute(doc=_END)
     step: Bounds = attribute(default=(), doc=_STEP)
@@ -180,6 +182,8 @@ class SliceAssignScalar(_WithBounds):
 @register("slice_axis")
 class SliceAxis(_Slicing):
     """Cut ``begin:end`` out of one axis; negative numbers count from its end."""
+
+    is_linear: ClassVar[bool] = True
 
     axis: int = attribute(doc="the axis to cut")
     begin: int = attribute(doc="first index")
@@ -379,6 +383,7 @@ class _Parting(Operator):
 class SliceChannel(_Parting):
     """Part the data into equal parts along an axis."""
 
+    is_linear: ClassVar[bool] = True
     monitors_data: ClassVar[bool] = True
 
     num_outputs: int = attribute(minimum=1, maximum=_MOST_PARTS, doc="number of parts")

@@ -67,6 +67,8 @@ class _Permuting(_Rearranging):
 class Transpose(_Permuting):
     """Reorder the axes; without ``axes`` reverse them."""
 
+    is_linear: ClassVar[bool] = True
+
     axes: tuple[int, ...] = attribute(default=(), doc="the data's axis for each of the output's")
 
     def permutation(self, rank: int) -> tuple[int, ...]:
@@ -84,6 +86,7 @@ class Transpose(_Permuting):
 class SwapAxis(_Permuting):
     """Exchange two axes."""
 
+    is_linear: ClassVar[bool] = True
     monitors_data: ClassVar[bool] = True
 
     dim1: int = attribute(default=0, doc="one axis")
@@ -100,6 +103,7 @@ class SwapAxis(_Permuting):
 class Reverse(_Rearranging):
     """Reverse the order of the elements along the given axes."""
 
+    is_linear: ClassVar[bool] = True
     monitors_data: ClassVar[bool] = True
 
     axis: tuple[int, ...] = attribute(doc="axes to reverse")
