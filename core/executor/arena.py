@@ -149,7 +149,7 @@ class Arena:
 
     @cached_property
     def inner(self) -> Arena:
-        """The memory of what steps of these plans run as plans of their own: bodies of loops."""
+        """The memory of the plans that run inside a step: bodies of loops, branches."""
         return Arena(self.context)
 
     @property
@@ -165,11 +165,11 @@ class Arena:
             self.owner = None
 
     def reserve_scratch(self, nbytes: int) -> None:
-        """Let the scratch region grow to at least so many bytes."""
+        """Let the scratch region grow to at least this many bytes."""
         self.scratch.grow(nbytes)
 
     def cached(self, versions: tuple[Version, ...], key: Hashable, nbytes: int) -> Cached:
-        """Return the bytes kept of arrays, the same for all plans that ask with this key."""
+        """Return what plans that share the arena keep of arrays under a key."""
         found = self._cache.get((versions, key))
         if found is None:
             found = Cached(self.backend.empty((nbytes,), _BYTES))

@@ -85,7 +85,7 @@ def _dense(data: _Pattern) -> _Pattern:
 
 
 def _part(count: int, of: _Pattern) -> _Pattern:
-    """One of so many equal parts of the columns of another value."""
+    """One of several equal parts of the columns of another value."""
     return _Pattern(f"part of {count}", (of,))
 
 

@@ -40,7 +40,7 @@ class Uses:
         return list(self._readers.get(value, ()))
 
     def has(self, step: Step) -> bool:
-        """Tell whether a step is there."""
+        """Tell whether the program has a step."""
         return self.writer.get(step.writes()[0]) is step
 
 

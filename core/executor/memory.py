@@ -27,7 +27,7 @@ ALIGNMENT = 64
 """Bytes; every planned value starts at a multiple."""
 
 _MOST_BY_SIZE = 2000
-"""Up to so many values, a placement that takes quadratic time is tried."""
+"""The most values for which a placement that takes quadratic time is tried as well."""
 
 _TOLERATED_HOLES = 100
 """It is not tried either where holes are less than this part of the memory needed."""

@@ -34,7 +34,7 @@ def reshape_bound(
     partial_shaping: bool,
     allow_up_sizing: bool,
 ) -> tuple[SpecOf, Bound]:
-    """Return what inference says of new shapes, and arrays of these in the old ones' memory.
+    """Infer new shapes, and return arrays that have them, in the memory of the old ones.
 
     Arguments and errors are those of ``Executor.reshape``.
     """

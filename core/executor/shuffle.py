@@ -22,7 +22,7 @@ _PERMUTATIONS = ("SwapAxis", "transpose")
 
 @implements(SHUFFLE)
 class ChannelShuffle(Primitive):
-    """Deal channels out: those of each of so many groups follow one another at that distance
+    """Shuffle channels: those of one group end up as many places apart as there are groups
     (Zhang et al., ShuffleNet, 2018).
 
     Attributes:

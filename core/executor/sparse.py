@@ -187,7 +187,7 @@ class SparseExecutor(Executor):
         ]
 
     def reshape(self, *args: Any, **kwargs: Any) -> Executor:
-        """Not to be had; MXNet's cannot either."""
+        """Refuse: executors of sparse arrays cannot be reshaped, in MXNet either."""
         raise MXNetError(
             "an executor of sparse arrays cannot take other shapes; bind the symbol again"
         )

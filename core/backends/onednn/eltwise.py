@@ -85,7 +85,7 @@ _FROM_INPUT = frozenset(
 
 
 def function_of(operator: Any) -> Function | None:
-    """Return the function an operator applies; None where oneDNN has it not.
+    """Return the function an operator applies; None where oneDNN lacks it.
 
     ReLU and clip make a number of NaN here. MXNet's ``Activation`` does so, too, but not its
     ``relu`` and ``clip``: these run here only where they are fused into a layer.
