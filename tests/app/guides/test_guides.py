@@ -146,7 +146,7 @@ def bring_checkpoint(name: str, prefix: Path, epoch: int) -> None:
     """Copy a checkpoint that somebody published; they are not part of the project."""
     published = SHARED / "checkpoints" / name / "model"
     if not published.parent.is_dir():
-        pytest.skip(f"needs the published model {name}: no ../shared/checkpoints beside this folder")
+        pytest.skip(f"needs the published model {name}, and there is no ../shared/checkpoints")
     for ending in ("-symbol.json", f"-{epoch:04d}.params"):
         shutil.copyfile(f"{published}{ending}", f"{prefix}{ending}")
 
