@@ -36,6 +36,7 @@ __all__ = [
     "LARGEST_SYMBOL",
     "ModelFiles",
     "find_models",
+    "misplaced_model",
     "read_model",
     "read_symbol",
     "sign_model",
@@ -91,6 +92,15 @@ def find_models(root: Path) -> dict[str, list[Path]]:
         if path.name[0] != "." and (is_archive or path.is_dir()):
             found.setdefault(path.stem if is_archive else path.name, []).append(path)
     return found
+
+
+def misplaced_model(root: Path) -> str | None:
+    """Return the symbol of a model that lies in the models folder itself; None without one.
+
+    Raises:
+        OSError: the folder cannot be read at present.
+    """
+    return next((one.name for one in sorted(root.iterdir()) if _SYMBOL.fullmatch(one.name)), None)
 
 
 def sign_model(*paths: Path) -> str:

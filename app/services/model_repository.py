@@ -37,6 +37,7 @@ from app.files.checkpoint_files import list_tags
 from app.files.model_folders import (
     ModelFiles,
     find_models,
+    misplaced_model,
     read_model,
     read_symbol,
     sign_model,
@@ -188,15 +189,25 @@ class ModelRepository:
     async def _compare(self, root: Path) -> None:
         try:
             found = await asyncio.to_thread(find_models, root)
+            misplaced = await asyncio.to_thread(misplaced_model, root)
         except OSError as error:  # no reason to let go of what is served
-            self._fault = f"the models folder {root} cannot be read: {error.strerror}"
-            _log.warning("%s", self._fault)
+            self._note_fault(f"the models folder {root} cannot be read: {error.strerror}")
             return
-        self._fault = None
+        fault = (
+            f"{misplaced} lies in the models folder {root} itself, where no model is looked for: "
+            "put each into a folder of its own, named as it is to be called"
+        )
+        self._note_fault(None if misplaced is None else fault)
         for name, paths in found.items():
             await self._take(name, paths)
         for name in self._states.keys() - found.keys():
             await self._let_go(name)
+
+    def _note_fault(self, fault: str | None) -> None:
+        """Say what is wrong with the folder, in the log once."""
+        if fault is not None and fault != self._fault:
+            _log.warning("%s", fault)
+        self._fault = fault
 
     async def _take(self, name: str, paths: Sequence[Path]) -> None:
         """Serve what a model's folder, or archive, holds, unless that was looked at already."""

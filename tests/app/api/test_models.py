@@ -187,6 +187,18 @@ def test_a_broken_model_does_not_keep_others_from_being_served(
     assert caught.value.status == 404
 
 
+def test_a_model_that_lies_in_the_folder_itself_is_told(client: Client, folder: Path) -> None:
+    write_model(folder / "net", 1)
+    misplaced = folder / "net-symbol.json"
+    shutil.copy(folder / "net" / misplaced.name, misplaced)
+    client.reload_models()
+    assert "net-symbol.json lies in the models folder" in warnings(client)
+    assert predict(client, "net") == 1
+    misplaced.unlink()
+    client.reload_models()
+    assert warnings(client) == ""
+
+
 def test_a_model_that_is_removed_is_not_served(client: Client, folder: Path) -> None:
     write_model(folder / "digits", 1)
     client.reload_models()
