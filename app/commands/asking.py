@@ -50,6 +50,8 @@ def asking(url: str, key: str | None) -> Iterator[Client]:
 
 def _hints(problem: Mapping[str, Any], text: str) -> str | None:
     """Return what a problem says to do about each field at fault, but for what the text says."""
+    if problem.get("code") == "unauthorized":
+        return "give a key with --key or in MODSERVE_API_KEY"
     hints = [row.get("hint") for row in problem.get("errors") or ()]
     return "; ".join(dict.fromkeys(hint for hint in hints if hint and hint not in text)) or None
 

@@ -97,7 +97,8 @@ class IncomingCheckpoint:
             part = self._part_of_symbol(file)
         if not file.endswith(suffixes):
             expected = f"a file whose name ends with {' or '.join(suffixes)}"
-            hint = f"send it by such a name; with curl -F '{part}=@FILE;filename=net{suffixes[0]}'"
+            called = f"with curl -F '{part}=@FILE;filename=net{suffixes[0]}'"
+            hint = f"if it is one, send it by such a name; {called}"
             raise Invalid(part, file, expected, hint)
         if part in self._parts or file in self.files:
             raise Invalid(part, file, "each part and each file once")

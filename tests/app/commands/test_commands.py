@@ -21,6 +21,7 @@ from app.cli import app
 from app.client import Client
 from app.client.local_server import ServerProcess, running_server
 from core.ndarray import load
+from served.keys import add_key
 from served.onnx_models import run_onnx
 from served.perceptron import BATCH, perceptron
 from served.pictures import picture
@@ -336,3 +337,12 @@ def test_a_hint_is_printed_once(is_in_detail: bool) -> None:
     error = json.loads(as_json.stderr)["error"]
     assert error.get("hint") == (None if is_in_detail else hint)
     assert [row["hint"] for row in error["errors"]] == [hint, hint]
+
+
+def test_where_a_key_is_given_is_said(tmp_path: Path) -> None:
+    add_key(tmp_path, "shell", "admin")
+    with running_server(tmp_path, environment=ENVIRONMENT) as server:
+        for flags in ([], ["--key", "wrong"]):
+            refused = CliRunner().invoke(app, ["jobs", "ls", "--url", server.url, *flags])
+            assert refused.exit_code == 3
+            assert "give a key with --key or in MODSERVE_API_KEY" in refused.stderr
