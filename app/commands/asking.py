@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -12,11 +14,23 @@ import typer
 from app.command_output import say_error
 
 if TYPE_CHECKING:
+    import httpx
+
     from app.client import Client
 
-__all__ = ["LOCAL", "REFUSED", "Key", "Url", "asking", "fail", "parsed"]
+__all__ = ["LOCAL", "REFUSED", "Key", "Url", "asking", "fail", "local_url", "parsed"]
 
-LOCAL = "http://127.0.0.1:8000"
+_DEFAULT_PORT = "8000"
+
+
+def local_url(environment: Mapping[str, str]) -> str:
+    """Return where a server listens that has the same settings, as in the same container."""
+    port = environment.get("MODSERVE_PORT") or _DEFAULT_PORT
+    scheme = "https" if environment.get("MODSERVE_TLS_CERT") else "http"
+    return f"{scheme}://127.0.0.1:{port if port.isdecimal() else _DEFAULT_PORT}"
+
+
+LOCAL = local_url(os.environ)
 
 REFUSED = 3
 """Exit status of a command that the server refused, or that no server answered."""
@@ -36,7 +50,7 @@ def asking(url: str, key: str | None) -> Iterator[Client]:
     from app.client import Client, ClientError
 
     try:
-        with Client(url, key=key) as client:
+        with Client(url, key=key, transport=_transport(url)) as client:
             yield client
     except ClientError as error:
         told = {name: error.problem.get(name) for name in ("status", "code", "errors")}
@@ -54,6 +68,22 @@ def _hints(problem: Mapping[str, Any], text: str) -> str | None:
         return "give a key with --key or in MODSERVE_API_KEY"
     hints = [row.get("hint") for row in problem.get("errors") or ()]
     return "; ".join(dict.fromkeys(hint for hint in hints if hint and hint not in text)) or None
+
+
+def _transport(url: str) -> httpx.BaseTransport | None:
+    """Return how the server of this environment is asked: its certificate may have any name.
+
+    None where it is as anywhere else.
+    """
+    certificate = os.environ.get("MODSERVE_TLS_CERT")
+    if not certificate or url != LOCAL:
+        return None
+    import httpx
+
+    context = ssl.create_default_context(cafile=certificate)
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.check_hostname = False
+    return httpx.HTTPTransport(verify=context)
 
 
 def fail(text: str, **more: Any) -> NoReturn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import ssl
 import subprocess
@@ -50,6 +51,20 @@ def connect(server: ServerProcess, pair: tuple[Path, Path]) -> ssl.SSLSocket:
     context = ssl.create_default_context(cafile=str(pair[0]))
     plain = socket.create_connection((url.host, url.port), timeout=30)
     return context.wrap_socket(plain, server_hostname="localhost")
+
+
+def test_commands_with_its_settings_trust_its_certificate_and_no_other(
+    server: ServerProcess, pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """As the health check of a container does, which has the server's settings."""
+    port = str(httpx.URL(server.url).port)
+    other = make_pair(tmp_path, "other")[0]
+    for certificate, status in ((pair[0], 0), (other, 3)):
+        environment = {**os.environ, "MODSERVE_PORT": port, "MODSERVE_TLS_CERT": str(certificate)}
+        del environment["SSL_CERT_FILE"]
+        command = [sys.executable, "-m", "app", "health"]
+        ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert ran.returncode == status, ran.stdout + ran.stderr
 
 
 def test_it_serves_and_trains_over_tls(server: ServerProcess) -> None:
