@@ -48,8 +48,9 @@ _STREAM: dict[int | str, dict[str, Any]] = {
         },
     }
 }
-_RETRY = b"retry: 1000\n\n"
-"""So many milliseconds after the end of a stream its reader asks again, for what came after."""
+_BEGINNING = b"retry: 1000\nid: %d\n\n"
+"""So many milliseconds after the end of a stream its reader asks again, for what came after the
+last id; the first is the one that the stream begins after."""
 
 LastEventId = Annotated[
     int | None, Header(ge=0, lt=2**63, description="Send only what came after this event.")
@@ -75,7 +76,7 @@ async def follow_job(
     """Send the job's events as they come, from the first or after a given one, to its end."""
     await asyncio.to_thread(services.jobs.get, job)
     begin = await _begin(services, last_event_id, after)
-    return _stream(services.jobs.stream(job, begin, _frame))
+    return _stream(begin, services.jobs.stream(job, begin, _frame))
 
 
 @router.get(
@@ -100,7 +101,7 @@ async def follow_events(
     """
     wanted = EventFilter(jobs=job, modules=module, executors=executor, types=type)
     begin = await _begin(services, last_event_id, after)
-    return _stream(services.jobs.stream(None, begin, _frame, wanted))
+    return _stream(begin, services.jobs.stream(None, begin, _frame, wanted))
 
 
 async def _begin(services: Services, last_event_id: int | None, after: str) -> int:
@@ -111,9 +112,9 @@ async def _begin(services: Services, last_event_id: int | None, after: str) -> i
     return int(after)
 
 
-def _stream(frames: AsyncIterator[bytes | None]) -> StreamingResponse:
+def _stream(begin: int, frames: AsyncIterator[bytes | None]) -> StreamingResponse:
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_lines(frames), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_lines(begin, frames), media_type="text/event-stream", headers=headers)
 
 
 def _frame(row: EventRow) -> bytes:
@@ -121,8 +122,8 @@ def _frame(row: EventRow) -> bytes:
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (row.id, row.type.value.encode(), data)
 
 
-async def _lines(frames: AsyncIterator[bytes | None]) -> AsyncIterator[bytes]:
-    yield _RETRY
+async def _lines(begin: int, frames: AsyncIterator[bytes | None]) -> AsyncIterator[bytes]:
+    yield _BEGINNING % begin
     try:
         async for frame in frames:
             yield b": still here\n\n" if frame is None else frame

@@ -22,6 +22,8 @@ from app.client.results import EventView, JobView
 __all__ = ["Download", "Ended", "Events", "NotedDownload", "Ready"]
 
 _RECONNECT_SECONDS = 30.0
+_PAUSE_SECONDS = 0.2
+_ENDS = ("succeeded", "failed", "cancelled")
 _SILENT_SECONDS = 60.0
 """A stream is broken that says nothing for as long; a server says something more often."""
 
@@ -35,12 +37,20 @@ class Events:
         after: the id after which they begin; None for those from now on.
         filters: of the stream.
         deadline: by ``time.monotonic()``, when TimeoutError is raised.
+        job_id: of the job with which the stream ends; one of none never ends.
     """
 
     path: str
     after: int | None = 0
     filters: Mapping[str, Any] | None = None
     deadline: float | None = None
+    job_id: int | None = None
+
+    @classmethod
+    def of_job(cls, job_id: int, after: int = 0, *, deadline: float | None = None) -> Events:
+        """Return those of a job, to its end."""
+        path = at("jobs", job_id, "events")
+        return cls(path, after, deadline=deadline, job_id=job_id)
 
     async def follow(self, exchange: Exchange) -> AsyncGenerator[EventView]:
         """Yield the events.
@@ -53,17 +63,29 @@ class Events:
         after = self.after
         while True:
             try:
-                async with aclosing(self._once(exchange, after)) as events:
-                    async for event in events:
-                        after = event["id"]
-                        yield event
-                return
+                async with aclosing(self._once(exchange, after)) as lines:
+                    async for name, value in lines:
+                        if name == "id":
+                            after = int(value)
+                        elif name == "data":
+                            yield json.loads(value)
+                if await self._is_over(exchange):
+                    return
+                # The server is ending, or could not read on. It may be back in a moment.
+                await exchange.transport.sleep(_PAUSE_SECONDS)
             except httpx.TransportError:
                 if not await exchange.comes_back(min(_RECONNECT_SECONDS, self._left())):
                     self._check_time()
                     raise
 
-    async def _once(self, exchange: Exchange, after: int | None) -> AsyncGenerator[EventView]:
+    async def _is_over(self, exchange: Exchange) -> bool:
+        """Tell whether a stream that ended well has said all that there is to say."""
+        if self.job_id is None:
+            return False
+        return (await _job(self.job_id).make(exchange))["status"] in _ENDS
+
+    async def _once(self, exchange: Exchange, after: int | None) -> AsyncGenerator[tuple[str, str]]:
+        """Yield names and values of the fields of a stream until it ends."""
         where = dict(self.filters or {})
         headers = {}
         if after is None:
@@ -80,8 +102,8 @@ class Events:
         ):
             async for line in lines:
                 self._check_time()
-                if line.startswith("data:"):
-                    yield json.loads(line.removeprefix("data:"))
+                name, _, value = line.partition(":")
+                yield name, value
 
     def _left(self) -> float:
         return math.inf if self.deadline is None else self.deadline - time.monotonic()
@@ -108,11 +130,11 @@ class Ended:
         deadline = None
         if self.timeout_seconds is not None:
             deadline = time.monotonic() + self.timeout_seconds
-        events = Events(at("jobs", self.job_id, "events"), deadline=deadline)
+        events = Events.of_job(self.job_id, deadline=deadline)
         async with aclosing(events.follow(exchange)) as found:
             async for _ in found:
                 pass
-        return await Request("GET", at("jobs", self.job_id), AsJson(JobView)).make(exchange)
+        return await _job(self.job_id).make(exchange)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,3 +206,7 @@ class NotedDownload:
         headers = await self.download.fetched(exchange)
         notes: list[str] = json.loads(headers.get("X-Onnx-Notes", "[]"))
         return notes
+
+
+def _job(job_id: int) -> Request[JobView]:
+    return Request("GET", at("jobs", job_id), AsJson(JobView))

@@ -121,7 +121,7 @@ class JobCalls:
         Raises:
             httpx.TransportError: the server did not come back within half a minute.
         """
-        return Events(at("jobs", job_id, "events"), after)
+        return Events.of_job(job_id, after)
 
     @method
     def wait(self, job_id: int, *, timeout_seconds: float | None = None) -> Ended:

@@ -58,7 +58,7 @@ async def ended(api: httpx.AsyncClient, module: str) -> dict[str, Any]:
 async def test_a_stream_says_first_when_to_come_again(two: httpx.AsyncClient) -> None:
     (job,) = (await two.get("/v1/jobs?module=net")).json()["items"]
     text = (await two.get(f"/v1/jobs/{job['id']}/events")).text
-    assert text.startswith("retry: 1000\n\n")
+    assert text.startswith("retry: 1000\nid: 0\n\n")
 
 
 async def test_events_of_a_module(two: httpx.AsyncClient) -> None:

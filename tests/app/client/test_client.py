@@ -278,28 +278,36 @@ def events(ids: list[int], breaks: bool) -> Stream:
     return Stream([text.format(number).encode() for number in ids], breaks)
 
 
-async def test_a_broken_stream_is_taken_up_where_it_broke(kind: str) -> None:
-    streams = [events([1, 2], True), events([], True), events([3], False)]
+async def test_a_stream_is_taken_up_where_it_broke(kind: str) -> None:
+    """One that ends well before the job does is broken, too: its server was ended."""
+    streams = [events([1, 2], True), events([], True), events([3], False), events([4], False)]
+    statuses = ["running", "succeeded"]
     ready = itertools.chain([503, 200], itertools.repeat(200))
     after = []
 
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path == "/readyz":
             return httpx.Response(next(ready))
+        if request.url.path == "/v1/jobs/7":
+            return httpx.Response(200, json={"status": statuses.pop(0)})
         after.append(request.headers["last-event-id"])
         return httpx.Response(200, stream=streams.pop(0))
 
     async with either(kind, answer=answer) as client:
-        assert [event["id"] async for event in client.each("job_events", 7)] == [1, 2, 3]
-    assert after == ["0", "2", "2"]
+        assert [event["id"] async for event in client.each("job_events", 7)] == [1, 2, 3, 4]
+    assert after == ["0", "2", "2", "3"]
 
 
 async def test_events_from_now_on(kind: str) -> None:
-    server = Recorder(httpx.Response(200, stream=events([5], False)))
+    begun = Stream([b"retry: 1000\nid: 4\n\n"], False)
+    server = Recorder(*(httpx.Response(200, stream=one) for one in (begun, events([5], False))))
     async with either(kind, answer=server) as client:
-        found = [event["id"] async for event in client.each("events", None, module=["a", "b"])]
-    assert found == [5]
-    assert server.lines == ["GET /v1/events?module=a&module=b&after=latest"]
+        found = client.each("events", None, module=["a", "b"])
+        assert (await anext(found))["id"] == 5
+    first, again = server.lines
+    assert first == "GET /v1/events?module=a&module=b&after=latest"
+    assert again == "GET /v1/events?module=a&module=b"
+    assert server.requests[1].headers["last-event-id"] == "4"
 
 
 async def test_a_stream_of_a_server_that_stays_away_is_given_up(
