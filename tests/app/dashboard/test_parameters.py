@@ -43,7 +43,8 @@ def page(chromium: Browser, server: ServerProcess) -> Iterator[Page]:
 
 
 def create(client: Client) -> None:
-    client.create_module("net", network().tojson(), label_names=[])
+    fixed = {"fixed_param_names": ["fc_bias"]}
+    client.create_module("net", network().tojson(), label_names=[], **fixed)
     client.bind("net", [{"name": "data", "shape": [2, 4, 8, 8]}], for_training=False)
     client.init_params("net", "xavier", seed=1)
 
@@ -63,6 +64,11 @@ def test_parameters_of_two_checkpoints_are_compared(
     table = page.get_by_role("region", name="Parameters, table")
     rows = table.locator("tbody tr")
     expect(rows).to_have_count(len(after))
+    expect(rows.filter(has_text="fc_bias")).to_contain_text("fc_bias fixed")
+    expect(rows.filter(has_text="stage1_unit0_bn_moving_mean")).to_contain_text("not trained")
+    inputs = page.get_by_role("region", name="Inputs, table").locator("tbody tr")
+    expect(inputs).to_have_count(1)
+    expect(inputs).to_contain_text("datadata(2, 4, 8, 8) float32")
     page.get_by_label(re.compile("^Of ")).select_option("checkpoint 2")
     page.get_by_label("Compared with").select_option("checkpoint 1")
     expect(rows.first).to_contain_text("fc_weight")
@@ -86,7 +92,7 @@ def test_parameters_of_two_checkpoints_are_compared(
     expect(rows.first).to_contain_text("stage1_unit3_conv_weight")
     page.get_by_role("button", name="Name").click()
     expect(rows.first).to_contain_text("stage2_unit3_conv_weight")
-    assert "sort=name" in page.url
+    expect(page).to_have_url(re.compile("sort=name"))
     broken = after | {"fc_bias": np.array([np.nan, 0, 0], np.float32)}
     client.set_params("net", broken, allow_nonfinite=True)
     page.goto(f"{server.url}/#/modules/net/parameters?sort=nan")

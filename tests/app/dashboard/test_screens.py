@@ -263,7 +263,7 @@ def test_jobs_are_filtered_by_a_link_and_by_hand(chromium: Browser, lab: Any) ->
         expect(rows).to_have_count(1)
         page.get_by_role("button", name="cancelled", exact=True).click()
         expect(rows).to_have_count(2)
-        assert "succeeded%2Ccancelled" in page.url
+        expect(page).to_have_url(re.compile("succeeded%2Ccancelled"))
         page.get_by_label("Module").press_sequentially("small")
         expect(rows).to_have_count(1)
         expect(page).to_have_url(re.compile("module=small"))

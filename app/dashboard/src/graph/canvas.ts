@@ -8,8 +8,10 @@ export interface Heat {
   says: string[];
 }
 
-const [LEAST_SCALE, MOST_SCALE, MARGIN, TEXT_SCALE, READABLE] = [0.004, 2.5, 24, 0.3, 0.85];
+const [LEAST_SCALE, MOST_SCALE, MARGIN, TEXT_SCALE, READABLE] = [0.001, 2.5, 24, 0.3, 0.85];
 const [HOTTEST, CORNER, ARROW] = [0.45, 6, 4];
+/** What lies so near to an edge is not seen whole, in pixels. */
+const EDGE = 48;
 
 export class Drawing {
   x = 0;
@@ -18,8 +20,6 @@ export class Drawing {
   scene: Scene | null = null;
   heat: Heat | null = null;
   selected: number | null = null;
-  /** How long the newest drawing took, in milliseconds. */
-  drawnIn = 0;
   private frame = 0;
   private width = 0;
   private colours: Record<string, string> = {};
@@ -98,10 +98,12 @@ export class Drawing {
     this.redraw();
   }
 
-  /** Where an item lies on the canvas. */
-  placeOf(item: number): [number, number] {
-    const { centres } = this.scene ?? { centres: [] };
-    return [(centres[item * 2] ?? 0) * this.scale + this.x, (centres[item * 2 + 1] ?? 0) * this.scale + this.y];
+  /** Whether an item is in sight, and large enough to be read. */
+  isReadable(item: number): boolean {
+    const [centreX = 0, centreY = 0] = this.scene?.centres.slice(item * 2, item * 2 + 2) ?? [];
+    const [x, y] = [centreX * this.scale + this.x, centreY * this.scale + this.y];
+    const { clientWidth, clientHeight } = this.canvas;
+    return this.scale >= TEXT_SCALE && x > EDGE && y > EDGE && x < clientWidth - EDGE && y < clientHeight - EDGE;
   }
 
   itemAt(x: number, y: number): number | null {
@@ -125,7 +127,6 @@ export class Drawing {
     this.frame = 0;
     const { pen, scene, colours } = this;
     if (!pen) return;
-    const began = performance.now();
     pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
     pen.fillStyle = colours.ground ?? "";
     pen.fillRect(0, 0, this.canvas.clientWidth, this.canvas.clientHeight);
@@ -135,7 +136,6 @@ export class Drawing {
       this.drawArcs(pen, scene);
       this.drawBoxes(pen, scene);
     }
-    this.drawnIn = performance.now() - began;
   }
 
   /** What is in sight, in the scene's measure. */
@@ -182,7 +182,8 @@ export class Drawing {
     const share = heat?.shares[at] ?? null;
     pen.beginPath();
     pen.roundRect(x, y, box.width, box.height, box.kind === "input" ? box.height / 2 : CORNER);
-    pen.fillStyle = (box.kind === "operator" ? colours.surface : colours.raised) ?? "";
+    const isFar = this.scale < TEXT_SCALE;
+    pen.fillStyle = (isFar ? colours.line : box.kind === "operator" ? colours.surface : colours.raised) ?? "";
     pen.fill();
     if (share !== null) {
       pen.globalAlpha = HOTTEST * share;
@@ -191,10 +192,10 @@ export class Drawing {
       pen.globalAlpha = 1;
     }
     const isSelected = at === this.selected;
-    pen.strokeStyle = (isSelected ? colours.accent : box.kind === "group" ? colours["ink-2"] : colours.line) ?? "";
+    pen.strokeStyle = (isSelected ? colours.accent : isFar || box.kind === "group" ? colours["ink-2"] : colours.line) ?? "";
     pen.lineWidth = Math.max(isSelected ? 2.5 : 1, (isSelected ? 2 : 0.5) / this.scale);
     pen.stroke();
-    if (this.scale < TEXT_SCALE) return;
+    if (isFar) return;
     pen.textBaseline = "middle";
     pen.fillStyle = colours.ink ?? "";
     pen.font = TITLE_FONT;

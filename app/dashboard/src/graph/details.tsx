@@ -7,6 +7,8 @@ import { type Profile, stepsByNode, sumOfSteps } from "./times";
 interface Props {
   module: string;
   graph: GraphData;
+  /** Names of parameters that training leaves as they are. */
+  fixed: ReadonlySet<string>;
   item: Item | null;
   profile: Profile | null;
   groups: string[];
@@ -23,7 +25,7 @@ export function Details(props: Props) {
   return <div class="inside stack">{node && item.node !== null ? <Node {...props} node={node} at={item.node} /> : <GroupFacts {...props} item={item} />}</div>;
 }
 
-function Node({ module, graph, node, at, profile, groups, onSelect, onToggle }: Props & { node: GraphNode; at: number }) {
+function Node({ module, graph, fixed, node, at, profile, groups, onSelect, onToggle }: Props & { node: GraphNode; at: number }) {
   const readers = graph.nodes.flatMap((one, place) => (one.inputs.some((input) => input.node === at) ? [place] : []));
   const attributes = Object.entries(node.attributes);
   return (
@@ -50,7 +52,7 @@ function Node({ module, graph, node, at, profile, groups, onSelect, onToggle }: 
           title="Parameters"
           rows={node.parameters.map((one) => [
             <>{one.input}: <a href={link(["modules", module, "parameters"], { param: one.name })}>{one.name}</a></>,
-            `${shape(one.shape)} ${one.dtype ?? ""}${one.role === "auxiliary" ? ", not trained" : ""}`,
+            `${shape(one.shape)} ${one.dtype ?? ""}${one.role === "auxiliary" ? ", not trained" : fixed.has(one.name) ? ", fixed" : ""}`,
           ])}
         />
       )}

@@ -61,16 +61,26 @@ export function groupsOf(nodes: GraphNode[]): Group[] {
   return groups;
 }
 
-/** Let nodes whose names tell nothing (`_plus3`) be of the group that they lie within: else few could be closed. */
+/**
+ * Let nodes whose names tell nothing (`_plus3`) be of the group that they lie within, that all they
+ * read is of, or that lies before them and others like them: else little could be closed.
+ */
 function takeIn(nodes: GraphNode[], groups: Group[]): void {
   const groupsAt: Group[][] = nodes.map(() => []);
   for (const group of groups) for (const at of group.members) groupsAt[at]?.unshift(group);
   const readers: number[][] = nodes.map(() => []);
   nodes.forEach((node, at) => node.inputs.forEach((input) => readers[input.node]?.push(at)));
+  const sourcesOf = (at: number): number[] => [...new Set(nodes[at]?.inputs.map((input) => input.node))];
+  const isBetween = (group: Group, at: number): boolean => readers[at]?.some((reader) => groupsAt[reader]?.includes(group)) ?? false;
+  const holds = (group: Group, members: number[]): boolean => members.length > 0 && members.every((at) => groupsAt[at]?.includes(group));
   nodes.forEach((node, at) => {
     if (node.operator === null || groupsAt[at]?.length) return;
-    const near = node.inputs.flatMap((input) => groupsAt[input.node] ?? []).sort((one, other) => other.prefix.length - one.prefix.length);
-    const found = near.find((group) => readers[at]?.some((reader) => groupsAt[reader]?.includes(group)));
+    const sources = sourcesOf(at);
+    // In the order of a graph's nodes, so that what all of them read has its groups already.
+    const alike = sourcesOf(readers[at]?.[0] ?? at).filter((other) => nodes[other]?.operator === node.operator && sourcesOf(other).length);
+    const before = sources.length > 1 ? sources : alike.length >= FEWEST ? alike.flatMap(sourcesOf) : [];
+    const near = sources.flatMap((source) => groupsAt[source] ?? []).sort((one, other) => other.prefix.length - one.prefix.length);
+    const found = near.find((group) => isBetween(group, at) || holds(group, before));
     for (let group = found ?? null; group; group = group.parent) {
       group.members.push(at);
       groupsAt[at]?.push(group);

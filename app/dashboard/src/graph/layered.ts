@@ -1,6 +1,11 @@
 /**
  * Where nodes and edges lie: in ranks from the inputs down, edges through places of their own in the
  * ranks between (Sugiyama's way), so ordered that few of them cross, and as straight as there is room.
+ *
+ * Not @dagrejs/dagre, which does the same: it packs to 17 kB, this to 1.3, and takes 20 to 50 times
+ * as long (on one core, ResNet-152 of 517 nodes 0.65 s and 0.02 here, 2,006 nodes of towers side by
+ * side 1.7 s and 0.03, an LSTM unrolled over 30 steps 4.8 s and 0.1). Edges cross as seldom here in
+ * the first, more often by a quarter in the last, whose picture is a fifth as wide.
  */
 export interface Box {
   width: number;
@@ -28,7 +33,7 @@ interface Spot {
 }
 
 const [NODE_GAP, EDGE_GAP, RANK_GAP] = [24, 12, 40];
-const [ORDERINGS, STRAIGHTENINGS] = [12, 9];
+const [ORDERINGS, STRAIGHTENINGS, YIELDING] = [12, 9, 0.01];
 
 export function placed(boxes: Box[], arcs: Arc[]): Placed {
   const spots = boxes.map((box) => spot(box.width, box.height));
@@ -133,16 +138,23 @@ function straighten(layers: Spot[][]): void {
     for (const layer of turn % 2 ? [...layers].reverse() : layers) {
       settle(layer, (one) => {
         const near = turn % 2 ? one.below : one.above;
-        return near.length ? mean(near, (next) => next.x) : one.x;
+        const leading = near.filter(isBetween);
+        return near.length ? mean(leading.length ? leading : near, (next) => next.x) : one.x;
       });
     }
   }
 }
 
+/** Ends of the graph go along with what lies between: a chain would drift to the side on which its inputs stand. */
+function isBetween({ above, below }: Spot): boolean {
+  return above.length > 0 && below.length > 0;
+}
+
 interface Block {
   members: Spot[];
-  /** Where it wants to be: the mean of its members' wishes. */
+  /** Where it wants to be: the mean of its members' wishes, by their weights. */
   wish: number;
+  weight: number;
 }
 
 /** Put a rank as near as can be to where its spots want to be, by least squares (pool adjacent violators). */
@@ -154,11 +166,11 @@ function settle(layer: Spot[], wishOf: (one: Spot) => number): void {
     const before = layer[at - 1];
     if (before) left += (before.width + one.width) / 2 + (before.width && one.width ? NODE_GAP : EDGE_GAP);
     offsets.set(one, left);
-    let block: Block = { members: [one], wish: wishOf(one) - left };
+    let block: Block = { members: [one], wish: wishOf(one) - left, weight: isBetween(one) ? 1 : YIELDING };
     for (let last = blocks.at(-1); last && last.wish > block.wish; last = blocks.at(-1)) {
       blocks.pop();
-      const members = [...last.members, ...block.members];
-      block = { members, wish: (last.wish * last.members.length + block.wish * block.members.length) / members.length };
+      const weight = last.weight + block.weight;
+      block = { members: [...last.members, ...block.members], wish: (last.wish * last.weight + block.wish * block.weight) / weight, weight };
     }
     blocks.push(block);
   });

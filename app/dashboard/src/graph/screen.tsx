@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { get, post } from "../api/client";
 import { mayTrain } from "../api/session";
+import { fixedIn } from "../modules/states";
 import { plural } from "../format";
 import { useRefreshOn } from "../live/refresh";
 import { usePolling } from "../live/resource";
@@ -22,8 +23,8 @@ export function GraphScreen({ name }: { name: string }) {
   const path = { module: name };
   const load = async (signal: AbortSignal) => {
     const graph = get("/v1/modules/{module}/graph", { path, query: { bucket: bucket || undefined }, signal });
-    const buckets = Object.keys((await get("/v1/modules/{module}", { path, signal })).live?.buckets ?? {});
-    return { graph: await graph, buckets };
+    const module = await get("/v1/modules/{module}", { path, signal });
+    return { graph: await graph, buckets: Object.keys(module.live?.buckets ?? {}), fixed: fixedIn(module) };
   };
   const resource = usePolling(load, 60, [name, bucket]);
   useRefreshOn(resource, (event) => event.module === name && event.type.startsWith("module_"));
@@ -37,7 +38,7 @@ export function GraphScreen({ name }: { name: string }) {
   );
 }
 
-function Graph({ name, buckets, graph: newest }: { name: string; buckets: string[]; graph: GraphData }) {
+function Graph({ name, buckets, fixed, graph: newest }: { name: string; buckets: string[]; fixed: ReadonlySet<string>; graph: GraphData }) {
   // Kept as long as it says the same: laying it out anew would move what somebody looks at.
   const graph = useMemo(() => newest, [JSON.stringify(newest)]);
   const groups = useMemo(() => groupsOf(graph.nodes), [graph]);
@@ -116,12 +117,12 @@ function Graph({ name, buckets, graph: newest }: { name: string; buckets: string
       <div class="graph-and-details block">
         <section class="panel" aria-label="Graph"><GraphView graph={graph} shown={shown} hasParameters={hasParameters.value} heat={heat} selected={selected} onSelect={select} onToggle={toggleItem} /></section>
         <section class="panel details" aria-label="Details" tabIndex={0}>
-          <Details module={name} graph={graph} item={item} profile={profile.value} groups={item?.node == null ? [] : around(item.node, groups).map((group) => group.prefix)} onSelect={showNode} onToggle={toggle} />
+          <Details module={name} graph={graph} fixed={fixed} item={item} profile={profile.value} groups={item?.node == null ? [] : around(item.node, groups).map((group) => group.prefix)} onSelect={showNode} onToggle={toggle} />
         </section>
       </div>
       {profile.value && <Times profile={profile.value} onSelect={showName} />}
       <NodeTable graph={graph} onSelect={showNode} />
-      <p class="quiet block">Drag to move, turn the wheel to zoom{groups.length > 0 ? `, click twice to open one of ${plural(groups.length, "group")}` : ""}.</p>
+      <p class="quiet block">Drag to move, turn the wheel or spread two fingers to zoom{groups.length > 0 ? `, click twice to open one of ${plural(groups.length, "group")}` : ""}.</p>
     </>
   );
 }

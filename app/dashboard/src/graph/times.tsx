@@ -26,14 +26,18 @@ export function sumOfSteps(steps: Iterable<Step>): number {
 
 export function heatOf(graph: GraphData, shown: Shown, profile: Profile): Heat {
   const steps = stepsByNode(profile);
+  const told = new Set<Step>();
+  const isTold: boolean[] = [];
   const seconds = shown.items.map(({ members }) => {
     const found = members.flatMap((at) => steps.get(graph.nodes[at]?.name ?? "") ?? []);
+    isTold.push(found.every((step) => told.has(step)));
+    for (const step of found) told.add(step);
     return found.length ? sumOfSteps(found) : null;
   });
   const most = seconds.reduce<number>((high, one) => Math.max(high, one ?? 0), 0);
   return {
     shares: seconds.map((one) => (one === null || most === 0 ? null : Math.sqrt(one / most))),
-    says: seconds.map((one) => (one === null ? "" : latency(one))),
+    says: seconds.map((one, at) => (one === null ? "" : isTold[at] ? "↑ as one" : latency(one))),
   };
 }
 

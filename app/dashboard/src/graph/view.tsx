@@ -23,7 +23,6 @@ interface Props {
 interface Answer {
   id: number;
   layout: Placed;
-  milliseconds: number;
 }
 
 export function GraphView(props: Props) {
@@ -69,7 +68,6 @@ export function GraphView(props: Props) {
     worker.onmessage = ({ data }: MessageEvent<Answer>) => {
       if (data.id !== id || !drawing.current) return;
       waiting.value = false;
-      canvas.current?.setAttribute("data-layout-ms", data.milliseconds.toFixed(0));
       place(drawing.current, { ...data.layout, boxes, items: shown.items, arcs: shown.arcs });
     };
     const request: LayoutRequest = { id, boxes: boxes.map(({ width, height }) => ({ width, height })), arcs: shown.arcs };
@@ -84,7 +82,7 @@ export function GraphView(props: Props) {
   useEffect(() => drawing.current?.repaint(), [paint.value]);
   useEffect(() => {
     const { current } = drawing;
-    if (current?.scene?.items === shown.items && selected !== null && !isInSight(current, selected)) current.centre(selected);
+    if (current?.scene?.items === shown.items && selected !== null && !current.isReadable(selected)) current.centre(selected);
   }, [selected, waiting.value]);
   const zoom = (factor: number): void => drawing.current?.zoom(factor);
   return (
@@ -93,6 +91,7 @@ export function GraphView(props: Props) {
         ref={canvas}
         tabIndex={0}
         role="application"
+        aria-busy={waiting.value || drawing.current?.scene?.items !== shown.items}
         aria-label={`Graph of ${plural(shown.items.length, "box").replace("boxs", "boxes")}. Arrow keys move it, plus and minus change its size, 0 shows all of it; with Shift arrows go from box to box, Enter opens or closes a group. The table below has the same.`}
       />
       <span class="graph-tools" role="group" aria-label="Size">
@@ -112,11 +111,6 @@ function place(drawing: Drawing, scene: Scene): void {
   drawing.show(scene);
   if (kept !== null) drawing.centre(kept);
   else drawing.begin();
-}
-
-function isInSight(drawing: Drawing, item: number): boolean {
-  const [x, y] = drawing.placeOf(item);
-  return x > 0 && y > 0 && x < drawing.canvas.clientWidth && y < drawing.canvas.clientHeight;
 }
 
 /** The item to which an arc leads up or down, or the nearest one beside. */

@@ -60,6 +60,7 @@ function Facts({ module }: { module: Module }) {
     ["Memory", memory ? `${bytes(sumOf(memory))}, parameters ${bytes(memory.parameters)}` : NONE],
     ["Inputs", module.data_names.join(", ") || NONE],
     ["Labels", module.label_names.join(", ") || NONE],
+    ...(module.state_names.length ? [["States", module.state_names.join(", ")] as [string, string]] : []),
     ["Outputs", live ? live.outputs.map((one) => `${one.name} ${shape(one.shape)}`).join(", ") || live.output_names.join(", ") : NONE],
     ["Optimizer", optimizer ? `${optimizer.name}${rate == null ? "" : `, learning rate ${rate}`}` : NONE],
     ["Updates", count(live?.optimizer?.num_update)],

@@ -24,3 +24,8 @@ export const STAGES: Record<string, string> = {
   initialized: "has parameters",
   ready: "has parameters and an optimizer",
 };
+
+/** Names of parameters that training leaves as they are. */
+export function fixedIn({ live, fixed_param_names: named }: Module): ReadonlySet<string> {
+  return new Set(live ? live.arguments.filter((one) => one.fixed).map((one) => one.name) : named);
+}

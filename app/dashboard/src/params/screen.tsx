@@ -1,13 +1,16 @@
 /** Figures of a module's parameters: in training, of a checkpoint, or of two side by side. */
 import { useEffect, useRef } from "preact/hooks";
-import { get } from "../api/client";
+import { get, type Module } from "../api/client";
 import { count, NONE, number, plural, shape } from "../format";
 import { usePolling } from "../live/resource";
+import { fixedIn } from "../modules/states";
 import { Missing, Stale } from "../parts/stale";
 import { link, place, replaceQuery } from "../router";
 import { wantsSearch } from "../shell/keyboard";
 import { Bars, type Param, Spread } from "./histogram";
 import "./params.css";
+
+type Argument = NonNullable<Module["live"]>["arguments"][number];
 
 const LIVE = "live";
 const MOST_CHECKPOINTS = 100;
@@ -35,6 +38,7 @@ const COLUMNS: Column[] = [
 ];
 const CHANGE: Column = { key: "change", title: "Change", value: (param) => param.change, says: (param) => (param.change === null ? NONE : `${(100 * param.change).toFixed(param.change < 0.1 ? 2 : 1)}%`) };
 const TEXTS = ["name", "shape"];
+const NO_NAMES: ReadonlySet<string> = new Set();
 
 export function ParametersScreen({ name }: { name: string }) {
   document.title = `Parameters of ${name} · modserve`;
@@ -44,6 +48,7 @@ export function ParametersScreen({ name }: { name: string }) {
   const isFixed = checkpoint !== LIVE;
   const resource = usePolling((signal) => get("/v1/modules/{module}/param_summary", { path, query: { checkpoint, against: against || undefined }, signal }), isFixed ? 600 : 30, [name, checkpoint, against]);
   const saved = usePolling(async (signal) => (await get("/v1/modules/{module}/checkpoints", { path, query: { limit: MOST_CHECKPOINTS }, signal })).items, 30, [name]).state.value.data ?? [];
+  const module = usePolling((signal) => get("/v1/modules/{module}", { path, signal }), 30, [name]).state.value.data;
   const loaded = resource.state.value;
   const summary = loaded.data;
   const isCurrent = summary?.checkpoint === checkpoint && (summary.against ?? "") === against;
@@ -58,7 +63,8 @@ export function ParametersScreen({ name }: { name: string }) {
         <Search />
         {!isFixed && <button class="small push" onClick={() => void resource.refresh()}>Refresh</button>}
       </div>
-      {summary && isCurrent ? <Figures items={summary.items} missing={summary.missing} against={summary.against} own={isFixed ? `checkpoint ${checkpoint}` : "in training"} /> : <Missing of={loaded} what="The figures" />}
+      {summary && isCurrent ? <Figures items={summary.items} missing={summary.missing} fixed={module ? fixedIn(module) : NO_NAMES} against={summary.against} own={isFixed ? `checkpoint ${checkpoint}` : "in training"} /> : <Missing of={loaded} what="The figures" />}
+      {module?.live && <Inputs of={module.live.arguments} />}
     </>
   );
 }
@@ -73,7 +79,23 @@ function Search() {
   return <input ref={field} type="search" placeholder="Find (/)" aria-label="Find a parameter" value={place.value.query.get("find") ?? ""} onInput={(event) => replaceQuery({ find: event.currentTarget.value })} />;
 }
 
-function Figures({ items, missing, against, own }: { items: Param[]; missing: string[]; against: string | null; own: string }) {
+/** What is given with each batch, beside the parameters. */
+function Inputs({ of }: { of: Argument[] }) {
+  const rows = of.filter((one) => one.role !== "parameter" && one.role !== "auxiliary");
+  return (
+    <section class="panel block" aria-labelledby="inputs">
+      <header><h2 id="inputs">Inputs</h2></header>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Inputs, table">
+        <table>
+          <thead><tr><th scope="col">Name</th><th scope="col">Role</th><th scope="col">Shape</th></tr></thead>
+          <tbody>{rows.map((one) => <tr key={one.name}><td><code>{one.name}</code></td><td>{one.role}</td><td>{shape(one.shape)} {one.dtype}</td></tr>)}</tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function Figures({ items, missing, fixed, against, own }: { items: Param[]; missing: string[]; fixed: ReadonlySet<string>; against: string | null; own: string }) {
   const { query } = place.value;
   const columns = against === null ? COLUMNS : [...COLUMNS.slice(0, 2), CHANGE, ...COLUMNS.slice(2)];
   const [sort = "", way = ""] = (query.get("sort") ?? "").split("-");
@@ -83,7 +105,8 @@ function Figures({ items, missing, against, own }: { items: Param[]; missing: st
   const rows = column ? sorted(found, column, way === "up") : found;
   const named = items.find((param) => param.name === query.get("param"));
   const broken = items.filter((param) => param.nan + param.infinite > 0);
-  const all = items.filter((param) => param.role === "parameter").reduce((sum, param) => sum + param.count, 0);
+  const trained = items.filter((param) => param.role === "parameter" && !fixed.has(param.name));
+  const all = trained.reduce((sum, param) => sum + param.count, 0);
   return (
     <>
       {broken.length > 0 && <p class="bad block" role="alert">{plural(broken.length, "array")} hold what is no number: {broken.slice(0, 5).map((param) => param.name).join(", ")}{broken.length > 5 ? " and more" : ""}.</p>}
@@ -102,7 +125,7 @@ function Figures({ items, missing, against, own }: { items: Param[]; missing: st
                   {columns.map((one) => <Head key={one.key} column={one} sort={sort} isUp={way === "up"} />)}
                 </tr>
               </thead>
-              <tbody>{rows.slice(0, MOST_ROWS).map((param) => <Row key={param.name} param={param} columns={columns} isNamed={param === named} />)}</tbody>
+              <tbody>{rows.slice(0, MOST_ROWS).map((param) => <Row key={param.name} param={param} columns={columns} isNamed={param === named} says={param.role === "auxiliary" ? "not trained" : fixed.has(param.name) ? "fixed" : ""} />)}</tbody>
             </table>
             {rows.length > MOST_ROWS && <p class="empty">and {count(rows.length - MOST_ROWS)} more; find them by their names</p>}
           </div>
@@ -124,7 +147,7 @@ function Head({ column, sort, isUp }: { column: Column; sort: string; isUp: bool
   );
 }
 
-function Row({ param, columns, isNamed }: { param: Param; columns: Column[]; isNamed: boolean }) {
+function Row({ param, columns, isNamed, says }: { param: Param; columns: Column[]; isNamed: boolean; says: string }) {
   const open = (): void => {
     replaceQuery({ param: isNamed ? "" : param.name });
     if (!isNamed) scrollTo({ top: 0 });
@@ -134,7 +157,7 @@ function Row({ param, columns, isNamed }: { param: Param; columns: Column[]; isN
       <td class="small-histogram"><Bars of={param.histogram} against={param.against?.histogram} label={`Histogram of ${param.name}`} /></td>
       {columns.map((column) =>
         column.key === "name" ? (
-          <td key="name"><button class="plain sort" aria-expanded={isNamed} onClick={open}><code>{param.name}</code></button>{param.role === "auxiliary" && <span class="quiet"> not trained</span>}</td>
+          <td key="name"><button class="plain sort" aria-expanded={isNamed} onClick={open}><code>{param.name}</code></button>{says && <span class="quiet"> {says}</span>}</td>
         ) : (
           <td key={column.key} class={`${TEXTS.includes(column.key) ? "" : "number"} ${column.key === "nan" && param.nan + param.infinite > 0 ? "bad" : ""}`}>{column.says(param)}</td>
         ),
