@@ -249,8 +249,10 @@ def _check_inputs(
         sources["validation."] = params.validation
         _check_classes(records[params.dataset], records[params.validation.dataset])
     for prefix, source in sources.items():
-        names = [*module.data_names, *source.inputs]
         record = records[source.dataset]
+        there = [array.name for array in record.arrays]
+        labels = module.label_names if isinstance(params, FitParams) else ()
+        names = [*module.data_names, *source.inputs, *(one for one in labels if one in there)]
         check_arrays(sources_of(source, names, record), record, prefix)
 
 

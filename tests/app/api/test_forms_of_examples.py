@@ -67,6 +67,16 @@ def test_the_form_that_is_bound_is_taken_where_none_is_said(client: Client) -> N
     assert score(client, array="last", axes=[2, 0, 1])[1] == loss
 
 
+def test_labels_of_another_number_are_refused_at_once(client: Client, tmp_path: Path) -> None:
+    np.savez(tmp_path / "few.npz", data=np.zeros((8, 3, 5, 6)), softmax_label=np.zeros(7))
+    client.put_dataset("few", tmp_path / "few.npz")
+    with pytest.raises(ClientError) as refused:
+        client.fit("eye", dataset="few", epochs=1, batch_size=4, optimizer=SGD)
+    (row,) = refused.value.problem["errors"]
+    assert (row["field"], row["got"]) == ("inputs.softmax_label", "an array of 7 examples")
+    client.delete_dataset("few")
+
+
 @pytest.mark.parametrize(
     ("source", "field", "said"),
     [
