@@ -121,7 +121,10 @@ def preview_dataset(
     responses={**file_answer("The file"), **problems(404, 416, 422)},
 )
 def get_dataset_file(dataset: DatasetName, services: ServicesOf) -> OpenFileResponse:
-    """Return the file as it was uploaded; HEAD answers the header fields alone."""
+    """Return the file as it was uploaded; of images, the npz file that was made of them.
+
+    HEAD answers the header fields alone.
+    """
     record, file = services.datasets.open_file(dataset)
     return OpenFileResponse(file, f"{record.name}.{record.kind}", {"ETag": record.etag})
 
