@@ -10,10 +10,10 @@ LOCK   := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --
           --generate-hashes --no-emit-index-url --output-file
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test soak lint types openapi dashboard bench image lock clean
+.PHONY: help install demo test soak lint types openapi dashboard bench image image-test lock clean
 
 help: ## Show the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## Make the environment and install modserve into it
 
@@ -49,6 +49,9 @@ bench: $(STAMP) ## Time training steps and predictions
 
 image: ## Build the image with docker or buildah (VARIANT=gpu, BASE_IMAGE=..., IMAGE=NAME:TAG)
 	@docker/build.sh
+
+image-test: $(STAMP) ## Build the image, run it and kill it (root; Debian's buildah podman runc mmdebstrap)
+	$(BIN)/python -m pytest -m image -s tests/docker/test_image.py $(ARGS)
 
 lock: $(STAMP) ## Renew the locked dependencies of the images, docker/requirements-*.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
