@@ -72,7 +72,7 @@ def nodes_of_steps(graph: Graph, program: Program) -> dict[Step, tuple[str, ...]
         outputs = list(_output_names(node))
         own = [step for name in outputs for step in writers.get(name, ())]
         later = [step for reader in readers.get(node, ()) for step in steps_of[reader]]
-        steps_of[node] = own or later
+        steps_of[node] = own or list(dict.fromkeys(later))
         for source, _ in node.inputs:
             readers.setdefault(source, []).append(node)
         is_view = not own and any(name in views for name in outputs)

@@ -80,3 +80,9 @@ def test_no_node_is_told_of_twice(length: int) -> None:
     assert len(names) == len(set(names))
     operators = {node.name for node in executor.graph.nodes if not node.is_variable}
     assert set(names) <= operators
+
+
+def test_a_long_unrolled_net_takes_no_longer_to_tell_than_to_run() -> None:
+    """Each node of a layer that runs as one step has it once, by however many ways it is read."""
+    steps = bound(unrolled(200), data=(2, 200)).timed_forward()
+    assert len(steps) < 20
