@@ -354,7 +354,9 @@ def test_curves_are_drawn_as_asked_and_saved(chromium: Browser, lab: Any, tmp_pa
         smoothing = page.get_by_label("Smoothing")
         assert smoothing.evaluate(DRAG) < 100, "browsers take some 200 in half a minute"
         expect(page.locator("output")).to_have_text("0.33")
+        expect(chart.locator(".legend")).to_contain_text(re.compile("training.*raw.*validation"))
         smoothing.fill("0")
+        expect(chart.locator(".legend")).not_to_contain_text("raw")
         with page.expect_download() as download:
             chart.get_by_role("button", name="CSV").click()
         download.value.save_as(tmp_path / "loss.csv")

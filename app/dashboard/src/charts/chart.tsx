@@ -96,16 +96,20 @@ function Legend(props: { curves: Curve[]; data: AlignedData; cursor: Signal<numb
   const { data } = props;
   const at = props.cursor.value;
   const x = at === null ? undefined : data[0][at];
+  const says = (index: number): string => {
+    const y = at === null ? lastOf(props.curves[index]?.ys ?? []) : near(data[index + 1] ?? [], at);
+    return y == null ? "–" : props.format(y);
+  };
+  const isOneSmoothed = props.curves.filter((one) => one.isFaint).length === 1;
   return (
     <div class="legend">
       {props.curves.map((one, index) => {
         if (one.isFaint) return null;
-        const column = data[index + 1] ?? [];
-        const y = at === null ? lastOf(one.ys) : near(column, at);
         return (
           <span key={one.label}>
             <i class={`key curve-${one.colour} ${one.isDashed ? "dashed" : ""}`} />
-            {one.label} <b>{y == null ? "–" : props.format(y)}</b>
+            {one.label} <b>{says(index)}</b>
+            {isOneSmoothed && props.curves[index - 1]?.isFaint && <>raw <b>{says(index - 1)}</b></>}
           </span>
         );
       })}
