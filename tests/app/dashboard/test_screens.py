@@ -122,7 +122,7 @@ def test_every_screen_is_sound(chromium: Browser, lab: Any, axe: str, screenshot
             for theme in ("light", "dark"):
                 page.emulate_media(color_scheme=theme)
                 page.screenshot(path=screenshots / f"{name}-{theme}.png", full_page=is_long)
-                assert serious(page, axe) == [], f"{name}, {theme}"
+                assert serious(page, axe, theme) == [], f"{name}, {theme}"
             assert page.evaluate(IS_CUT, ".panel > .scroll") is False, name
             page.set_viewport_size(NARROW)
             page.screenshot(path=screenshots / f"{name}-narrow.png", full_page=is_long)
