@@ -153,7 +153,7 @@ function times(_: uPlot, splits: number[], _axis: number, _space: number, step: 
   return splits.map((at) => new Date(at * 1000).toLocaleTimeString("en-GB").slice(0, isCoarse ? 5 : 8));
 }
 
-/** Numbers of an axis are round: their zeros at the end say nothing. */
+/** Numbers of an axis are round: their zeros at the end say nothing, nor does the plus of an exponent. */
 function short(text: string): string {
-  return /^-?\d+\.\d+$/.test(text) ? text.replace(/\.?0+$/, "") : text;
+  return /^-?\d+\.\d+(e|$)/.test(text) ? text.replace(/\.?0+(e|$)/, "$1").replace("+", "") : text;
 }

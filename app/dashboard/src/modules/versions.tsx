@@ -120,7 +120,7 @@ function Table({ name, versions, ask }: Part) {
               <td class="number">{one.version}</td>
               <td><Role of={one} isDamaged={versions.damaged.includes(one.version)} weight={versions.canary?.weight ?? 0} /></td>
               <td>{one.labels.join(", ")}</td>
-              <td class="quiet">{metricsOf(one)}</td>
+              <td class="quiet wraps">{metricsOf(one)}</td>
               <td class="number">{bytes(one.size)}</td>
               <td>{moment(one.created_at)}</td>
               <td><span class="row end"><Choices name={name} version={one} ask={ask} /></span></td>
