@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from .errors import UsageError, WrongType, did_you_mean
@@ -57,7 +58,7 @@ class ClassRegistry(Generic[_T]):
 
         Raises:
             UsageError: the name is not registered, or comes with arguments that it cannot take.
-            TypeError: the class takes other arguments.
+            WrongType: the class takes other options.
         """
         if isinstance(name, self.base):
             if args or kwargs:
@@ -79,7 +80,22 @@ class ClassRegistry(Generic[_T]):
                 f"{self.kind} {name!r} is not registered{did_you_mean(name.lower(), known)}; "
                 f"there are {', '.join(known)}"
             )
-        return self._classes[name.lower()](*args, **kwargs)
+        found = self._classes[name.lower()]
+        self._check_options(name, found, kwargs)
+        return found(*args, **kwargs)
+
+    def _check_options(self, name: str, found: type[_T], options: Mapping[str, Any]) -> None:
+        """Refuse an option that a class does not take, by the names of those that it takes."""
+        parameters = inspect.signature(found).parameters.values()
+        if any(one.kind is one.VAR_KEYWORD for one in parameters):
+            return
+        known = [one.name for one in parameters if one.kind is not one.VAR_POSITIONAL]
+        for option in options:
+            if option not in known:
+                raise WrongType(
+                    f"{self.kind} {name!r} has no option {option!r}{did_you_mean(option, known)}; "
+                    f"it takes {', '.join(known) or 'none'}"
+                )
 
     def names(self) -> list[str]:
         """Return the registered names, sorted."""
