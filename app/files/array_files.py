@@ -1,10 +1,15 @@
-"""The npy and npz formats, from strangers: headers first, sizes compared, no pickles."""
+"""The npy and npz formats, from strangers: headers first, sizes compared, no pickle obeyed.
+
+An array of lists in an npz file, which NumPy pickles, is two arrays: its examples one after the
+other, and their lengths.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import errno
 import struct
+import sys
 import zipfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator
@@ -15,11 +20,12 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from app.domain.dataset import ArrayInfo
+from app.domain.dataset import ArrayInfo, lengths_name
 from app.domain.labels import parse_labels
 from app.errors import Damaged, Invalid
 from app.files.dataset_limits import check_unpacked_size
-from app.tensors.npy import NpyHeader, read_npy_header
+from app.files.object_arrays import LARGEST_OBJECTS, Examples, read_examples
+from app.tensors.npy import AS_FLAT, NpyHeader, read_npy_header
 from app.tensors.zip_archives import open_zip
 
 __all__ = [
@@ -65,14 +71,23 @@ def inspect_npz(path: Path, limit: int) -> list[ArrayInfo]:
     arrays = []
     with _open_zip(path) as archive:
         members = _members(archive)
-        check_unpacked_size(sum(member.file_size for member in members.values()), limit)
+        size = sum(member.file_size for member in members.values())
+        check_unpacked_size(size, limit)
         for name, member in members.items():
             with archive.open(member) as file:
-                header = read_npy_header(file, name)
+                header = read_npy_header(file, name, takes_objects=True)
+                if header.dtype.hasobject:
+                    found = _named(name, _read_objects(file, name, header, member, limit - size))
+                    size += sum(array.nbytes for array in found.values())
+                    arrays += [_info(one, array) for one, array in found.items()]
+                    continue
                 _check_size(name, header, member.file_size)
                 while file.read(_CHUNK):
                     pass  # the archive compares its checksum at the end
             arrays.append(_info(name, header))
+    names = [array.name for array in arrays]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise Damaged("file", f"the name {twice!r}", "another one, for this has the lengths")
     return arrays
 
 
@@ -128,14 +143,42 @@ def load_npz(path: Path, names: Collection[str]) -> dict[str, npt.NDArray[Any]]:
 
     Large ones that are not compressed are views of the file.
     """
-    arrays = {}
+    arrays: dict[str, npt.NDArray[Any]] = {}
     with _open_zip(path) as archive:
         for name, member in _members(archive).items():
-            if name in names:
+            if name in names or lengths_name(name) in names:
                 with archive.open(member) as file:
-                    header = read_npy_header(file, name)
-                    mapped = _mapped(path, member, header)
-                    arrays[name] = _read_array(file, header) if mapped is None else mapped
+                    header = read_npy_header(file, name, takes_objects=True)
+                    if header.dtype.hasobject:
+                        found = _named(name, _read_objects(file, name, header, member))
+                        arrays |= {one: array for one, array in found.items() if one in names}
+                    elif name in names:
+                        mapped = _mapped(path, member, header)
+                        arrays[name] = _read_array(file, header) if mapped is None else mapped
+    return arrays
+
+
+def _read_objects(
+    file: IO[bytes],
+    name: str,
+    header: NpyHeader,
+    member: zipfile.ZipInfo,
+    limit: int = sys.maxsize,
+) -> Examples:
+    if len(header.shape) != 1:
+        raise Invalid(name, f"lists in shape {header.shape}", "one list for each example")
+    if member.file_size > LARGEST_OBJECTS:
+        got, expected = f"lists of {member.file_size:,} bytes", f"at most {LARGEST_OBJECTS:,}"
+        raise Invalid(name, got, expected, AS_FLAT)
+    return read_examples(file, name, header.shape[0], limit)
+
+
+def _named(name: str, examples: Examples) -> dict[str, npt.NDArray[Any]]:
+    arrays = {name: examples.values}
+    if examples.lengths is not None:
+        arrays[lengths_name(name)] = examples.lengths
+    for array in arrays.values():
+        array.flags.writeable = False
     return arrays
 
 
@@ -160,11 +203,16 @@ def preview_npy(path: Path, rows: int) -> dict[str, npt.NDArray[Any]]:
 
 def preview_npz(path: Path, rows: int) -> dict[str, npt.NDArray[Any]]:
     """Return the first rows of each array of an npz file; no more than those is unpacked."""
-    heads = {}
+    heads: dict[str, npt.NDArray[Any]] = {}
     with _open_zip(path) as archive:
         for name, member in _members(archive).items():
             with archive.open(member) as file:
-                heads[name] = _first_rows(file, read_npy_header(file, name), rows)
+                header = read_npy_header(file, name, takes_objects=True)
+                if header.dtype.hasobject:
+                    examples = _read_objects(file, name, header, member)
+                    heads |= _named(name, examples.first(rows))
+                else:
+                    heads[name] = _first_rows(file, header, rows)
     return heads
 
 
@@ -227,8 +275,8 @@ def _is_array_name(name: str) -> bool:
     return 0 < len(name) <= _LONGEST_NAME and name.isprintable() and not set(name) & {"/", "\\"}
 
 
-def _info(name: str, header: NpyHeader) -> ArrayInfo:
-    return ArrayInfo(name=name, shape=header.shape, dtype=header.dtype.name)
+def _info(name: str, array: NpyHeader | npt.NDArray[Any]) -> ArrayInfo:
+    return ArrayInfo(name=name, shape=array.shape, dtype=array.dtype.name)
 
 
 def _check_size(name: str, header: NpyHeader, got: int) -> None:

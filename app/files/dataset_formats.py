@@ -1,7 +1,7 @@
 """What is in a dataset's file, read without trusting it, and its arrays for those who train.
 
     npy        one array, ``data``
-    npz        its arrays by their names
+    npz        its arrays by their names; one of lists is two, see ``array_files``
     csv        numbers; ``data`` of shape (rows, columns), or with a line of names one array each
     jsonl      an object a line, of numbers and lists by name; see ``json_lines``
     libsvm     ``data`` of shape (rows, largest index + 1) and ``label``
@@ -9,7 +9,7 @@
     recordio   records; no arrays
 
 Headers are read and compared with the sizes of files before anything is allocated, pickles are
-never read, and what an archive unpacks to is limited.
+never obeyed, and what an archive unpacks to is limited.
 """
 
 from __future__ import annotations

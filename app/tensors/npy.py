@@ -27,6 +27,7 @@ from app.tensors.writing import Joined, as_octets, join
 from app.tensors.zip_archives import open_zip
 
 __all__ = [
+    "AS_FLAT",
     "NpyHeader",
     "npy_pieces",
     "npz_content",
@@ -65,12 +66,13 @@ class NpyHeader:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def read_npy_header(stream: IO[bytes], name: str) -> NpyHeader:
+def read_npy_header(stream: IO[bytes], name: str, *, takes_objects: bool = False) -> NpyHeader:
     """Read the header of an npy file from its beginning.
 
     Args:
         stream: the file.
         name: of the field or array, for errors.
+        takes_objects: pass an array of objects, too.
 
     Raises:
         Damaged: it is none.
@@ -87,16 +89,19 @@ def read_npy_header(stream: IO[bytes], name: str) -> NpyHeader:
         shape, is_fortran, dtype = _parse_header(stream.read(length).decode("latin-1"))
     except (struct.error, ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise Damaged(name, error, _EXPECTED) from None
-    if dtype.kind not in _KINDS:
+    if dtype.kind not in _KINDS and not (takes_objects and dtype == np.dtype("O")):
         hint = _NO_OBJECTS if dtype.hasobject else ""
         raise Invalid(name, f"dtype {dtype}", _EXPECTED, hint)
     return NpyHeader(shape, dtype, "F" if is_fortran else "C", stream.tell())
 
 
-_NO_OBJECTS = (
-    "pickled objects are never read; save plain arrays, and rows that differ in length one after "
-    "the other: np.savez(file, data=np.concatenate(rows), data_lengths=[len(row) for row in rows])"
+AS_FLAT = (
+    "save plain arrays, and rows that differ in length one after the other: "
+    "np.savez(file, data=np.concatenate(rows), data_lengths=[len(row) for row in rows])"
 )
+"""How a dataset of examples that differ in length is best written."""
+
+_NO_OBJECTS = f"pickled objects are read in npz datasets alone; {AS_FLAT}"
 
 
 def _parse_header(text: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -227,7 +227,7 @@ HARM = {
     "npz: no arrays": (K.NPZ, zip_of({}), Damaged, "0 arrays"),
     "npz: truncated": (K.NPZ, GOOD_NPZ[: len(GOOD_NPZ) // 2], Damaged, "npz archive"),
     "npz: pickle": (
-        *(K.NPZ, zip_of({"x.npy": npy(OBJECTS, allow_pickle=True)}), Invalid, "pickled"),
+        *(K.NPZ, zip_of({"x.npy": npy(OBJECTS, allow_pickle=True)}), Damaged, "a pickle with"),
     ),
     "npz: stranger": (K.NPZ, zip_of({"x.npy": npy(IMAGES), "run.sh": b"x"}), Damaged, "run.sh"),
     "npz: path": (K.NPZ, zip_of({"../../x.npy": npy(IMAGES)}), Damaged, "separators"),
