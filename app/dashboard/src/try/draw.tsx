@@ -66,6 +66,7 @@ export function Draw({ input, onGive }: { input: Input; onGive: (given: Given) =
   };
   return (
     <div class="stack tight">
+      <p class="quiet">Draw in the square, by mouse or finger.</p>
       <canvas ref={canvas} class="drawing" width={width * ZOOM} height={height * ZOOM} role="img" aria-label={`Drawing for ${input.name}`} onPointerDown={down} onPointerMove={move} onPointerUp={give} onPointerCancel={give} />
       <div class="row">
         <button type="button" class="small" onClick={clear}>Clear</button>
