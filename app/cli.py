@@ -320,11 +320,11 @@ def keys_add(
 
 
 @keys.command("generate")
-def keys_generate() -> None:
+def keys_generate(as_json: AsJson = False) -> None:
     """Print a new key for MODSERVE_API_KEY or MODSERVE_API_KEY_FILE of a server; keep nothing."""
     from app.maintenance import run_keys_generate
 
-    raise typer.Exit(run_keys_generate())
+    raise typer.Exit(run_keys_generate(as_json=as_json))
 
 
 @keys.command("ls")

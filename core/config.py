@@ -14,6 +14,7 @@ from pathlib import Path
 __all__ = [
     "Config",
     "aggregation_size",
+    "are_library_threads_set",
     "config",
     "data_home",
     "eliminates_common_subexpressions",
@@ -37,8 +38,6 @@ class Config:
         native_kernels: use the kernels in C where they win (``CORE_NATIVE_KERNELS``).
         mirror: let backward passes recompute what is cheap (``MXNET_BACKWARD_DO_MIRROR``).
         mirror_step: of so many such steps, one is kept all the same (``MXNET_MIRROR_STEP``).
-        library_threads: whether the user has told the libraries themselves how many threads to use
-            (``OMP_NUM_THREADS``, ``OPENBLAS_NUM_THREADS``).
     """
 
     threads: int = 0
@@ -47,7 +46,6 @@ class Config:
     native_kernels: bool = True
     mirror: bool = False
     mirror_step: int = 100
-    library_threads: bool = False
 
 
 def read_config(environ: Mapping[str, str]) -> Config:
@@ -68,7 +66,6 @@ def read_config(environ: Mapping[str, str]) -> Config:
         native_kernels=_read_flag(environ, "CORE_NATIVE_KERNELS", default="1"),
         mirror=_read_flag(environ, "MXNET_BACKWARD_DO_MIRROR"),
         mirror_step=int(step),
-        library_threads=any(name in environ for name in _LIBRARY_THREADS),
     )
 
 
@@ -89,6 +86,14 @@ def aggregation_size() -> int:
 def eliminates_common_subexpressions() -> bool:
     """Tell whether graphs compute each thing once (``MXNET_ELIMINATE_COMMON_EXPR``)."""
     return os.environ.get("MXNET_ELIMINATE_COMMON_EXPR", "1") not in ("0", "false")
+
+
+def are_library_threads_set() -> bool:
+    """Tell whether the user has told the libraries themselves how many threads to use.
+
+    That is ``OMP_NUM_THREADS`` or ``OPENBLAS_NUM_THREADS``, before the first kernel runs.
+    """
+    return any(name in os.environ for name in _LIBRARY_THREADS)
 
 
 def data_home() -> str:

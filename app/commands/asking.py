@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -78,6 +77,8 @@ def _transport(url: str) -> httpx.BaseTransport | None:
     certificate = os.environ.get("MODSERVE_TLS_CERT")
     if not certificate or url != LOCAL:
         return None
+    import ssl
+
     import httpx
 
     context = ssl.create_default_context(cafile=certificate)

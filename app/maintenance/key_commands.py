@@ -44,9 +44,10 @@ class KeyWishes:
     concurrency: int | None = None
 
 
-def run_keys_generate() -> int:
+def run_keys_generate(*, as_json: bool) -> int:
     """Print a key that is kept nowhere, to be given to a server; return the exit status."""
-    typer.echo(new_key_text())
+    text = new_key_text()
+    typer.echo(json.dumps({"key": text}, indent=2) if as_json else text)
     return 0
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from ..config import Config
+from ..config import Config, are_library_threads_set
 from ..cpus import available_cpus
 
 __all__ = ["limit_blas", "openmp_environment", "thread_count"]
@@ -31,7 +31,7 @@ def thread_count(config: Config) -> int:
         return config.threads
     if config.sharers:
         return max(1, (available_cpus() - 1) // config.sharers)
-    return 0 if config.library_threads else available_cpus()
+    return 0 if are_library_threads_set() else available_cpus()
 
 
 @contextlib.contextmanager

@@ -84,6 +84,8 @@ def test_a_key_that_is_given_is_the_key(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve = ("serve", "--host", "0.0.0.0", "--data-dir", str(tmp_path))
+    as_json = run("keys", "generate", "--json")
+    assert json.loads(as_json.stdout)["key"].startswith("msk_")
     generated = run("keys", "generate")
     assert generated.exit_code == 0
     monkeypatch.setenv("MODSERVE_API_KEY", generated.stdout.strip())

@@ -171,7 +171,10 @@ def test_sequences(client: Client, folder: Path) -> None:
         ("versions: {canary: {version: 7, weight: 0.5}}", "versions.canary.version: got 7"),
         ("versions: {canary: {version: 1, weight: 2}}", "versions.canary.weight: got 2"),
         ("versions: {latest: 1}", "versions.latest"),
-        ("states: [{state: h, output: softmax_output}]", "states[0].state: got h"),
+        (
+            "states: [{state: h, output: softmax_output}]",
+            "state_names: got h, expected arguments of the symbol: data",
+        ),
         ("states: [{state: data}]", "states[0].output"),
     ],
 )

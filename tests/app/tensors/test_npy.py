@@ -77,7 +77,7 @@ def header(text: str, version: bytes = b"\x01\x00") -> bytes:
         (saved(np.zeros(2, [("a", "f4")])), "expected an npy array of numbers"),
         (
             header("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}"),
-            "dtype object.* pickled objects are never read",
+            "dtype object.* pickled objects are read in npz datasets alone",
         ),
         (
             header("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}"),

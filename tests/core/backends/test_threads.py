@@ -15,7 +15,7 @@ from core.backends.onednn.constants import Algorithm, Propagation
 from core.backends.onednn.memory import plain
 from core.backends.onednn.primitive import Primitive
 from core.backends.threads import openmp_environment, thread_count
-from core.config import Config, read_config
+from core.config import Config
 
 COUNTS = """
 import core as mx, numpy as np
@@ -46,6 +46,14 @@ def test_one_variable_sets_kernels_and_blas(count):
     assert run.stdout.split() == [str(count), str(count)], run.stderr
 
 
+def test_a_count_that_a_script_sets_for_the_libraries_is_left_to_them(
+    clean_environment, monkeypatch
+):
+    assert thread_count(Config()) > 0
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # after the engine was imported
+    assert thread_count(Config()) == 0
+
+
 @pytest.mark.parametrize(
     ("config", "cpus", "expected"),
     [
@@ -60,10 +68,6 @@ def test_one_variable_sets_kernels_and_blas(count):
 def test_executors_share_what_there_is(clean_environment, monkeypatch, config, cpus, expected):
     monkeypatch.setattr("core.backends.threads.available_cpus", lambda: cpus)
     assert thread_count(config) == expected
-
-
-def test_what_the_user_says_of_threads_stays():
-    assert thread_count(read_config({"OMP_NUM_THREADS": "3"})) == 0
 
 
 def test_environment_is_set_while_the_library_is_loaded_only(clean_environment):

@@ -137,7 +137,7 @@ def test_a_copy_writes_what_the_states_were(stype: str) -> None:
     written = write_states(states)
     copied = copy_states(states)
     states[1][0][:] = 5
-    array.data[:] = 7
+    array.dense_for_write()[:] = 7
     assert write_states(states) != written
     assert write_states(copied) == written
 
