@@ -247,6 +247,9 @@ class ModuleAccess:
                     f"the parameters of module {name!r} are in memory alone and would be lost; "
                     f"save them by POST {path} first"
                 )
+            if is_leaving:
+                # A job that was just claimed is not known to the executor yet.
+                await asyncio.to_thread(self._modules.require_idle, name)
             instances = alter(before).serving.instances
             if instances != before.serving.instances:
                 self._executors.get(before.executor)

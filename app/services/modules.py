@@ -30,7 +30,7 @@ from app.services.replays import current_replay
 from app.store.events import append_events, of_module
 from app.store.filters import ModuleFilter
 from app.store.idempotency import forget_key_of, recall, remember
-from app.store.jobs import has_unfinished
+from app.store.jobs import has_unfinished, running_job
 from app.store.modules import (
     delete_module,
     get_module,
@@ -254,6 +254,19 @@ class ModuleService:
             marked.name,
             lambda record: record.evolve(durable=record.version == marked.version),
         )
+
+    def require_idle(self, name: str) -> None:
+        """Check that no job works on a module, nor is on its way to the executor.
+
+        Raises:
+            InUse: one does.
+        """
+        with self._store.read() as connection:
+            job = running_job(connection, name)
+        if job is not None:
+            raise InUse(
+                f"job {job} works on module {name!r}; cancel or pause the job, or wait for its end"
+            )
 
     @tell_full_disk()
     def delete(self, name: str) -> None:

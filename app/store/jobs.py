@@ -40,6 +40,7 @@ __all__ = [
     "missing_job",
     "queue_positions",
     "reserve_job_ids",
+    "running_job",
     "running_jobs",
     "select_jobs",
     "surplus_jobs",
@@ -205,6 +206,17 @@ def running_jobs(connection: Connection) -> list[Job]:
     """Return all running jobs, oldest first."""
     query = select_jobs().where(jobs.c.status == JobStatus.RUNNING.value).order_by(jobs.c.id)
     return [job_of(row) for row in connection.execute(query)]
+
+
+def running_job(connection: Connection, module: str) -> int | None:
+    """Return the id of a job that works on a module, None where there is none."""
+    query = (
+        select(jobs.c.id)
+        .join(modules, jobs.c.module_id == modules.c.id)
+        .where(modules.c.name == module, jobs.c.status == JobStatus.RUNNING.value)
+        .limit(1)
+    )
+    return connection.scalar(query)
 
 
 def reserve_job_ids(connection: Connection, least: int) -> None:

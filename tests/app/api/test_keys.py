@@ -127,7 +127,7 @@ def test_the_ways_to_send_a_key(server: ServerProcess, keys: dict[str, str]) -> 
 
 def test_what_is_no_key_is_refused(server: ServerProcess, keys: dict[str, str]) -> None:
     key, other = keys["read"], keys["admin"]
-    secret = key.rpartition("_")[0]
+    start = "_".join(key.split("_", 2)[:2])  # the secret may have a "_" of its own
     for fields in (
         [("Authorization", f"Basic {key}")],
         [("Authorization", key)],
@@ -144,7 +144,7 @@ def test_what_is_no_key_is_refused(server: ServerProcess, keys: dict[str, str]) 
         [("X-API-Key", f"{key}A")],
         [("X-API-Key", key[:-1])],
         [("X-API-Key", key.upper())],
-        [("X-API-Key", f"{secret}_{other.rpartition('_')[2]}")],
+        [("X-API-Key", f"{start}_{other.split('_', 2)[2]}")],
         [("X-API-Key", "é" * 60)],
         [("Cookie", f"api_key={key}")],
     ):

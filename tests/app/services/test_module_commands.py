@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import gc
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from app.errors import (
     AlreadyExists,
     ExecutorGone,
     HostError,
+    InUse,
     Invalid,
     ModuleFailed,
     NotFound,
@@ -121,6 +124,15 @@ async def test_a_job_may_wait_for_an_executor_that_does_not_answer(
     await engine.check_job(
         read_submission("a", JobKind.FIT, {**FIT, "optimizer": {"name": "sgdd"}})
     )
+
+
+async def test_a_module_stays_whose_job_was_just_claimed(access: ModuleAccess, bench: Any) -> None:
+    """The store says that the job runs a moment before the executor hears of it."""
+    bench.fit("a")
+    job = bench.claim()
+    with pytest.raises(InUse, match=f"job {job.id} works on module 'a'"):
+        await access.serve("a", partial(dataclasses.replace, is_loaded=False))
+    assert (await access.record("a")).serving.is_loaded
 
 
 async def test_a_job_may_wait_for_room_for_its_module(
