@@ -351,6 +351,32 @@ def _data_dir(given: Path | None) -> Path:
     return _read_settings({} if given is None else {"data_dir": given}).data_dir
 
 
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+def run(
+    arguments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SCRIPT...",
+            help="What python takes: a script, -m MODULE or -, and its arguments.",
+        ),
+    ],
+    old_numpy: Annotated[
+        bool,
+        typer.Option("--old-numpy", help="Restore names that NumPy removed, such as np.float."),
+    ] = False,
+    cpu: Annotated[bool, typer.Option("--cpu", help="Answer mx.gpu() with the CPU.")] = False,
+) -> None:
+    """Run a script written for MXNet as python would; import mxnet finds the engine."""
+    from app.scripts import ArgumentError, run_script
+
+    try:
+        run_script(arguments, old_numpy=old_numpy, cpu=cpu)
+    except ArgumentError as error:
+        raise typer.BadParameter(str(error), param_hint="SCRIPT") from None
+
+
 @app.command()
 def openapi(path: Annotated[Path, typer.Argument(help="File to write.")]) -> None:
     """Write the OpenAPI document of the REST surface."""

@@ -23,7 +23,7 @@ _HOST = re.compile(r"\*|(\*\.)?[A-Za-z0-9_.-]+|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-F
 _ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#@\s]+")
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _OWN_PATHS = ("v1", "v2", "livez", "readyz", "metrics", "docs", "redoc", "openapi.json")
-_OF_CLIENTS = ("MODSERVE_URL",)
+_OF_CLIENTS = ("MODSERVE_URL", "MODSERVE_OLD_NUMPY")
 _KUBERNETES = re.compile(_PREFIX + r"(SERVICE|PORT)_.+")
 """What Kubernetes tells the containers beside a Service named modserve."""
 

@@ -36,6 +36,7 @@ class Config:
             (``CORE_SHARERS``), 0 for a process that has them for itself.
         check_kernels: run every fast kernel against its reference (``CORE_CHECK_KERNELS``).
         native_kernels: use the kernels in C where they win (``CORE_NATIVE_KERNELS``).
+        gpu_as_cpu: answer ``gpu(i)`` with ``cpu(i)`` (``CORE_GPU_AS_CPU``).
         mirror: let backward passes recompute what is cheap (``MXNET_BACKWARD_DO_MIRROR``).
         mirror_step: of so many such steps, one is kept all the same (``MXNET_MIRROR_STEP``).
     """
@@ -44,6 +45,7 @@ class Config:
     sharers: int = 0
     check_kernels: bool = False
     native_kernels: bool = True
+    gpu_as_cpu: bool = False
     mirror: bool = False
     mirror_step: int = 100
 
@@ -64,6 +66,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         sharers=int(sharers),
         check_kernels=_read_flag(environ, "CORE_CHECK_KERNELS"),
         native_kernels=_read_flag(environ, "CORE_NATIVE_KERNELS", default="1"),
+        gpu_as_cpu=_read_flag(environ, "CORE_GPU_AS_CPU"),
         mirror=_read_flag(environ, "MXNET_BACKWARD_DO_MIRROR"),
         mirror_step=int(step),
     )

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from .backends import backend_of
 from .compat.class_attributes import ContextType
+from .config import config
 from .errors import DeviceError
 
 __all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu", "set_default_context"]
@@ -36,6 +37,8 @@ class Context(metaclass=ContextType):
             )
         if device_id < 0:
             raise DeviceError(f"device id {device_id} of {device_type!r} is negative")
+        if device_type == "gpu" and config.gpu_as_cpu:
+            device_type = "cpu"
         self.device_typeid = self.devstr2type[device_type]
         self.device_id = int(device_id)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import core as mx
+from core import device
 from core import random as core_random
 from core.backends import NumpyBackend
 from core.config import aggregation_size, read_config, updates_on_kvstore
@@ -73,6 +74,7 @@ class TestConfig:
             "CORE_SHARERS",
             "CORE_CHECK_KERNELS",
             "CORE_NATIVE_KERNELS",
+            "CORE_GPU_AS_CPU",
             "MXNET_BACKWARD_DO_MIRROR",
             "MXNET_MIRROR_STEP",
         ],
@@ -138,6 +140,12 @@ class TestContext:
             mx.Context("tpu")
         with pytest.raises(DeviceError, match="negative"):
             mx.cpu(-1)
+
+    def test_the_cpu_may_stand_for_gpus(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(device, "config", read_config({"CORE_GPU_AS_CPU": "1"}))
+        assert mx.gpu(2) == mx.Context("gpu", 2) == mx.cpu(2)
+        with mx.gpu():
+            assert mx.nd.zeros((1,)).context == mx.cpu(0)
 
     @pytest.mark.skipif(mx.num_gpus() > 0, reason="there is a GPU")
     def test_missing_gpu_is_named(self) -> None:

@@ -28,6 +28,7 @@ _WITHOUT_JSON = {
     ("demo",),  # is for people
     ("openapi",),  # writes a file
     ("completion",),  # prints a script
+    ("run",),  # becomes a script
 }
 
 

@@ -1,0 +1,7 @@
+"""Scripts written for MXNet, run as they are: ``modserve run``."""
+
+from __future__ import annotations
+
+from app.scripts.launch import ArgumentError, run_script
+
+__all__ = ["ArgumentError", "run_script"]
