@@ -81,7 +81,7 @@ def grad(
         train_mode: whether the operators' backward runs as in training.
 
     Returns:
-        an array where ``variables`` is one, else a list.
+        a list of arrays, also where ``variables`` is a single one.
 
     Raises:
         MXNetError: an array is no variable, or the heads do not depend on it.
@@ -114,7 +114,7 @@ def grad(
     results = [found[origin] for origin in origins]
     if create_graph:
         results = [linked(*pair) for pair in zip(results, origins, strict=True)]
-    return results[0] if isinstance(variables, NDArray) else results
+    return results
 
 
 def get_symbol(x: NDArray) -> Symbol:

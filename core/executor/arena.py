@@ -7,8 +7,8 @@ Three things tell that what was made before is no longer valid:
     remember in ``Cached.seen`` which values they were computed from.
 ``Region.moves``: the region has grown and lies elsewhere, so that arrays in it are to be made anew.
     ``Arena.generation`` sums up the three regions: each plan compares it before a forward pass.
-``Arena.owner``: the plan whose intermediate values the memory holds. A backward pass of any other
-    one is refused.
+``Arena.owner``: the plan whose forward pass ran last. A backward pass of any other one is refused.
+    One of its own uses up the intermediate values: before a second, the forward pass runs again.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Arena:
         values: what steps hand to later steps.
         outputs: what executors show as outputs.
         scratch: what a step needs while it runs.
-        owner: stands for the plan whose forward pass ran last; its intermediate values are there.
+        owner: stands for the plan whose forward pass ran last.
     """
 
     def __init__(self, context: Context) -> None:

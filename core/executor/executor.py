@@ -177,10 +177,11 @@ class Executor:
                 outputs of loss layers. Those past the last output are passed over.
             is_train: mode of the operators' backward, which matters where that is another one for
                 training than for inference (BatchNorm). In the mode that the forward pass did not
-                have, and behind ``forward(is_train=False)``, that pass is computed again for it.
+                have, behind ``forward(is_train=False)``, and for a second backward pass, the
+                forward pass is computed again.
 
         Raises:
-            StageError: this forward pass has had its backward pass already.
+            StageError: another executor that shares the memory has run since the forward pass.
             MXNetError: a head gradient is missing; ShapeError: one has another shape.
         """
         gradients = self._head_gradients(out_grads)
@@ -193,7 +194,7 @@ class Executor:
         other = is_train if self._has_modal_backward and is_train is not was_train else None
         wanted = self._plan(Mode(was_train, True, self._monitor is not None, other))
         self._check_head_gradients(wanted, gradients)
-        if wanted is not plan:
+        if wanted is not plan or wanted.is_spent:
             self._last = wanted
             self.repeat_forward()
         wanted.backward(gradients)

@@ -101,7 +101,13 @@ class Plan:
         self._misses = 0
         # Stands for this plan in the arena, which would else keep it alive.
         self._token = object()
+        self._is_spent = False
         self._lower()
+
+    @property
+    def is_spent(self) -> bool:
+        """True once a backward pass has used up the values of the last forward pass."""
+        return self._is_spent and self._arena.owner is self._token
 
     @property
     def memory(self) -> PlanMemory:
@@ -143,6 +149,7 @@ class Plan:
         if self._generation != self._arena.generation:
             self._lower()
         self._arena.owner = self._token
+        self._is_spent = False
         if self._watch.has_changed():
             self._refresh()
 
@@ -159,10 +166,10 @@ class Plan:
         if self._arena.owner is not self._token:
             raise StageError(
                 "backward needs the values of this executor's last forward(is_train=True), which "
-                "are gone: a backward pass or another executor that shares its memory has run "
-                "since; call forward(is_train=True) again before each backward"
+                "are gone: another executor that shares its memory has run since, or was bound; "
+                "call forward(is_train=True) again before backward"
             )
-        self._arena.owner = None
+        self._is_spent = True
         if self._watch.has_changed():
             self._refresh()
         for target, given in zip(self._head_gradients, head_gradients, strict=True):

@@ -16,6 +16,7 @@ from ..errors import StageError, UsageError
 from ..garbage import collector_paused
 from ..initializer import Uniform
 from ..io import DataDesc
+from ..name import NameManager
 from ..ndarray import NDArray, array
 from ..ndarray import load as load_arrays
 from ..ndarray import save as save_arrays
@@ -37,7 +38,8 @@ class BucketingModule(BaseModule):
     size, whichever is bound first.
 
     Args:
-        sym_gen: from a bucket key to (symbol, data_names, label_names).
+        sym_gen: from a bucket key to (symbol, data_names, label_names); automatic names count from
+            0 in every call.
         default_bucket_key: the bucket bound by ``bind``; its symbol must have every parameter.
         logger, context, work_load_list, fixed_param_names, state_names, group2ctxs,
         compression_params: as for ``Module``.
@@ -102,14 +104,14 @@ class BucketingModule(BaseModule):
         """Names of the data inputs of the current bucket, before binding of the default one."""
         if self._curr_module is not None:
             return self._curr_module.data_names
-        return list(self._sym_gen(self._default_bucket_key)[1] or ())
+        return list(self._generate(self._default_bucket_key)[1] or ())
 
     @property
     def output_names(self) -> list[str]:
         """Names of the outputs of the current bucket, before binding of the default one."""
         if self._curr_module is not None:
             return self._curr_module.output_names
-        return self._sym_gen(self._default_bucket_key)[0].list_outputs()
+        return self._generate(self._default_bucket_key)[0].list_outputs()
 
     @property
     def data_shapes(self) -> list[DataDesc]:
@@ -424,7 +426,8 @@ class BucketingModule(BaseModule):
     def _generate(
         self, bucket_key: Any
     ) -> tuple[Symbol, Sequence[str] | None, Sequence[str] | None]:
-        generated = self._sym_gen(bucket_key)
+        with NameManager():  # so that a layer without a name has the same one in every bucket
+            generated = self._sym_gen(bucket_key)
         if not isinstance(generated, tuple) or len(generated) != 3:
             raise ValueError(
                 f"sym_gen({bucket_key!r}) returned {type(generated).__name__}; "

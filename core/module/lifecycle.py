@@ -38,6 +38,16 @@ class StepState(enum.Enum):
     FORWARDED = "forwarded"
     BACKWARDED = "backwarded"
 
+    PASSED = "passed"
+    """An inference pass has run since the backward pass; parameters still have their gradients."""
+
+    def after_forward(self, *, is_training: bool) -> StepState:
+        """Return the state after a forward pass."""
+        if is_training:
+            return StepState.FORWARDED
+        after_inference = {StepState.FRESH: StepState.IDLE, StepState.BACKWARDED: StepState.PASSED}
+        return after_inference.get(self, self)
+
 
 def require_stage(call: str, is_at: Stage, needs: Stage) -> None:
     """Raise StageError unless the module has come as far as a call needs."""

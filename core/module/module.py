@@ -439,6 +439,7 @@ class Module(PrivateNames, BaseModule):
             is_train: training pass; as bound where None.
         """
         self._require("forward()", Stage.INITIALIZED)
+        step = self._step
         other = other_shapes(data_batch, self._group("forward()"))
         if other is not None:
             self.reshape(*other)
@@ -447,10 +448,13 @@ class Module(PrivateNames, BaseModule):
         if training:
             self._note_moving_states(group)
         group.forward(data_batch, training)
-        self._step = StepState.FORWARDED if training and self.for_training else StepState.IDLE
+        self._step = step.after_forward(is_training=training and self.for_training)
 
     def backward(self, out_grads: Any = None) -> None:
-        """Compute the gradients of the last training pass.
+        """Compute the gradients of the last forward pass; once more, where called again.
+
+        A training pass must have run before. Behind an inference pass that came after it, the
+        gradients are those of the inference pass, as in MXNet.
 
         Args:
             out_grads: gradients of the outputs; needed where they are not those of a loss.
@@ -475,7 +479,7 @@ class Module(PrivateNames, BaseModule):
     def update(self) -> None:
         """Update the parameters from the gradients of the last backward pass."""
         self._require("update()", Stage.READY)
-        if self._step not in (StepState.FRESH, StepState.BACKWARDED):
+        if self._step in (StepState.IDLE, StepState.FORWARDED):
             raise StageError("update() needs gradients; call forward(batch) and backward() first")
         self._host.dirty = True
         self._optimizer_of("update()").update(self._group("update()"))

@@ -374,7 +374,15 @@ def test_grad_leaves_buffers_alone() -> None:
     assert dx.asnumpy().tolist() == [3, 4]
     assert dy.asnumpy().tolist() == [1, 2]
     assert x.grad.asnumpy().tolist() == [0, 0]
-    assert autograd.grad(z, x, nd.array([10, 1])).asnumpy().tolist() == [30, 4]
+
+
+def test_grad_returns_a_list_for_one_array_too() -> None:
+    x, y = variable(1, 2), variable(3, 4)
+    with autograd.record():
+        z = x * y
+    gradients = autograd.grad(z, x, nd.array([10, 1]))
+    assert isinstance(gradients, list)
+    assert [one.asnumpy().tolist() for one in gradients] == [[30, 4]]
 
 
 def test_grad_refuses() -> None:

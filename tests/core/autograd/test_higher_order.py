@@ -94,7 +94,7 @@ def derivative(function: Function, x: NDArray) -> NDArray:
     """Return the gradient of sum(w * function(x)) for fixed weights w, recorded."""
     y = function(x)
     weights = nd.array(np.linspace(0.5, 1.5, y.size).reshape(y.shape), dtype=y.dtype)
-    gradient = autograd.grad(y, x, weights, create_graph=True)
+    (gradient,) = autograd.grad(y, x, weights, create_graph=True)
     assert isinstance(gradient, NDArray)
     return gradient
 
@@ -132,8 +132,8 @@ def test_third_derivative() -> None:
     x = nd.array([0.5, 2.0])
     x.attach_grad()
     with autograd.record():
-        first = autograd.grad(x**4, x, create_graph=True)
-        second = autograd.grad(first, x, create_graph=True)
+        (first,) = autograd.grad(x**4, x, create_graph=True)
+        (second,) = autograd.grad(first, x, create_graph=True)
     second.backward()
     assert np.allclose(x.grad.asnumpy(), 24 * x.asnumpy())
 
@@ -143,7 +143,7 @@ def test_a_gradient_that_stays_the_same_has_a_gradient_of_zeros(function: Functi
     x = nd.array([0.5, 2.0])
     x.attach_grad()
     with autograd.record():
-        first = autograd.grad(function(x), x, create_graph=True)
+        (first,) = autograd.grad(function(x), x, create_graph=True)
     x.grad[:] = 7
     first.backward()
     assert x.grad.asnumpy().tolist() == [0, 0]
@@ -167,7 +167,7 @@ def test_an_operator_without_rule_says_so_when_it_matters() -> None:
     x.attach_grad()
     with autograd.record():
         y = nd.Convolution(x, weight, num_filter=1, kernel=(2, 2), no_bias=True)
-        gradient = autograd.grad(y, x, create_graph=True)
+        (gradient,) = autograd.grad(y, x, create_graph=True)
         z = gradient * gradient
     assert gradient.asnumpy().max() == 4
     with pytest.raises(MXNetError, match="Convolution cannot be differentiated again"):
@@ -178,6 +178,6 @@ def test_gradients_without_graph_are_constants() -> None:
     x = nd.array([1.0, 2.0])
     x.attach_grad()
     with autograd.record():
-        gradient = autograd.grad(x * x, x, retain_graph=True)
+        (gradient,) = autograd.grad(x * x, x, retain_graph=True)
     with pytest.raises(MXNetError, match="not in a recorded"):
         gradient.backward()

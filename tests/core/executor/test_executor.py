@@ -7,7 +7,7 @@ import pytest
 
 import core.symbol as sym
 from core.device import cpu
-from core.errors import KernelError, MXNetError, ShapeError, StageError
+from core.errors import KernelError, MXNetError, ShapeError
 from core.executor import Executor
 from core.ndarray import NDArray
 
@@ -141,11 +141,45 @@ def test_backward_after_inference_is_that_of_the_inference_pass():
         np.testing.assert_array_equal(exe.outputs[0].asnumpy(), values**2)
 
 
-def test_second_backward_needs_a_second_forward(layer):
-    layer.forward(is_train=True)
-    layer.backward(array([[1, 1]]))
-    with pytest.raises(StageError, match="again before each backward"):
-        layer.backward(array([[1, 1]]))
+def _gradients(exe):
+    return {name: one.asnumpy() for name, one in exe.grad_dict.items()}
+
+
+def test_second_backward_of_a_forward_pass_gives_the_same_gradients():
+    """Convolutions share memory in the plan, and Dropout draws: both must come back."""
+    x = sym.Convolution(sym.Variable("x"), num_filter=4, kernel=(3, 3), name="conv")
+    x = sym.Dropout(sym.Activation(x, act_type="relu"), p=0.5)
+    x = sym.FullyConnected(x, num_hidden=3, name="fc")
+    exe = sym.SoftmaxOutput(x, name="softmax").simple_bind(cpu(), x=(2, 3, 6, 6))
+    random = np.random.RandomState(0)
+    for one in exe.arg_arrays:
+        one[:] = random.rand(*one.shape)
+    exe.forward(is_train=True)
+    outputs = exe.outputs[0].asnumpy()
+    exe.backward()
+    first = _gradients(exe)
+    exe.forward(is_train=False)  # the backward pass behind this one has no Dropout
+    exe.backward()
+    assert np.abs(_gradients(exe)["fc_weight"] - first["fc_weight"]).max() > 0.01
+    exe.forward(is_train=True)
+    exe.backward()
+    once = _gradients(exe)
+    for one in exe.grad_arrays:
+        one[:] = 7
+    exe.backward()
+    for name, gradient in _gradients(exe).items():
+        np.testing.assert_array_equal(gradient, once[name], err_msg=name)
+    assert outputs.shape == exe.outputs[0].shape
+
+
+def test_each_backward_of_a_pass_moves_the_statistics():
+    """As in MXNet, whose BatchNorm moves them in backward."""
+    x = sym.BatchNorm(sym.Variable("x"), name="bn", momentum=0.9)
+    exe = sym.LinearRegressionOutput(x, name="out").simple_bind(cpu(), x=(4, 2))
+    exe.forward(is_train=True, x=np.array([[1, 2], [3, 4], [5, 6], [7, 8]], np.float32))
+    for mean in ([0.4, 0.5], [0.76, 0.95]):
+        exe.backward()
+        np.testing.assert_allclose(exe.aux_dict["bn_moving_mean"].asnumpy(), mean, rtol=1e-6)
 
 
 def test_missing_head_gradient_spoils_nothing(layer):

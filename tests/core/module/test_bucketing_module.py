@@ -49,6 +49,28 @@ def weights(module: mx.mod.BucketingModule) -> dict[str, np.ndarray]:
     return {name: values.asnumpy().copy() for name, values in module.get_params()[0].items()}
 
 
+def _without_names(key: int) -> tuple[mx.sym.Symbol, list[str], list[str]]:
+    x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=HIDDEN, flatten=False)
+    x = mx.sym.FullyConnected(mx.sym.sum(mx.sym.tanh(x), axis=1), num_hidden=3)
+    return mx.sym.SoftmaxOutput(x, name="softmax"), ["data"], ["softmax_label"]
+
+
+def test_layers_without_names_have_the_same_ones_in_every_bucket() -> None:
+    mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1)  # counts outside of the module
+    module = mx.mod.BucketingModule(_without_names, default_bucket_key=8)
+    assert module.output_names == ["softmax_output"]
+    module.bind([("data", (2, 8, 5))], [("softmax_label", (2,))])
+    module.init_params(mx.init.Xavier())
+    module.init_optimizer()
+    before = weights(module)
+    for key in (3, 8, 5):
+        step(module, key)
+        arguments = module.symbol.list_arguments()
+        assert arguments[1:3] == ["fullyconnected0_weight", "fullyconnected0_bias"]
+    after = weights(module)
+    assert all((before[name] != after[name]).any() for name in before)
+
+
 def test_buckets_share_parameters_and_optimizer() -> None:
     module = ready()
     for key in (8, 3, 5, 3):

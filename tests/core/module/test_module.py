@@ -118,6 +118,46 @@ def test_backward_needs_a_training_pass_and_update_needs_gradients() -> None:
     module.update()
 
 
+def _weight_gradient(module: mx.mod.Module) -> np.ndarray:
+    return module._exec_group.execs[0].grad_dict["fc1_weight"].asnumpy()
+
+
+def test_backward_twice_after_one_forward() -> None:
+    module = ready()
+    module.forward_backward(batch())
+    once = _weight_gradient(module)
+    module._exec_group.execs[0].grad_dict["fc1_weight"][:] = 0
+    module.backward()
+    np.testing.assert_array_equal(_weight_gradient(module), once)
+    module.update()
+
+
+def test_backward_behind_inference_that_followed_a_training_pass_is_that_of_the_inference() -> None:
+    expected = []
+    for size in (4, 2):
+        module = ready()
+        module.forward_backward(batch(size, seed=1))
+        expected.append(_weight_gradient(module))
+    module = ready()
+    module.forward(batch(seed=0), is_train=True)
+    module.forward(batch(seed=1), is_train=False)
+    module.backward()
+    np.testing.assert_allclose(_weight_gradient(module), expected[0], rtol=1e-6)
+    module.forward(batch(2, seed=1), is_train=False)  # of another shape, bound on the way
+    module.backward()
+    np.testing.assert_allclose(_weight_gradient(module), expected[1], rtol=1e-6)
+
+
+def test_inference_between_backward_and_update_leaves_the_gradients() -> None:
+    plain, other = ready(), ready()
+    train(plain, 1)
+    other.forward_backward(batch(seed=0))
+    other.forward(batch(seed=5), is_train=False)
+    assert not other.has_gradients  # of the pass that ran last
+    other.update()
+    assert_same(*({k: v.asnumpy() for k, v in m.get_params()[0].items()} for m in (plain, other)))
+
+
 def test_inference_module_has_no_backward() -> None:
     module = mx.mod.Module(network())
     module.bind([("data", (4, 5))], for_training=False)
