@@ -234,15 +234,22 @@ class SpatialTransformer(Operator):
         data = (loc[0], output[1], *data[2:])
         return [data, loc], [(*data[:2], *self.target_shape)]
 
-    def _reading(self, run: Run, data: Array, loc: Array) -> _Reading:
-        points = _affine_points(run.xp, self.target_shape, loc.dtype)
-        grid = (loc.reshape(-1, 3) @ points).reshape(len(loc), 2, -1)
-        return _Reading(run.xp, data.shape, grid)
+    def grid(self, xp: Any, loc: Array) -> Array:
+        """Return where each place of the output looks, (batch, 2, points)."""
+        points = _affine_points(xp, self.target_shape, loc.dtype)
+        found: Array = (loc.reshape(-1, 3) @ points).reshape(len(loc), 2, -1)
+        return found
+
+    def loc_gradient(self, xp: Any, grid_gradient: Array) -> Array:
+        """Return the gradient by the matrices, given the grid's."""
+        points = _affine_points(xp, self.target_shape, grid_gradient.dtype)
+        found: Array = (grid_gradient @ points.T).reshape(-1, 6)
+        return found
 
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         data, loc = inputs
-        self._reading(run, data, loc).read(data, outputs[0])
+        _Reading(run.xp, data.shape, self.grid(run.xp, loc)).read(data, outputs[0])
 
     @wide_backward
     def backward(
@@ -254,10 +261,9 @@ class SpatialTransformer(Operator):
         in_grads: Sequence[Array | None],
     ) -> None:
         data, loc = inputs
-        reading = self._reading(run, data, loc)
+        reading = _Reading(run.xp, data.shape, self.grid(run.xp, loc))
         if in_grads[0] is not None:
             reading.spread(out_grads[0], in_grads[0])
         if in_grads[1] is not None:
             grid_grad = reading.grid_gradient(out_grads[0], data)
-            points = _affine_points(run.xp, self.target_shape, loc.dtype)
-            in_grads[1][...] = (grid_grad @ points.T).reshape(-1, 6)
+            in_grads[1][...] = self.loc_gradient(run.xp, grid_grad)

@@ -1,10 +1,11 @@
-"""Kernels in C with AVX-512, for what oneDNN does slowly.
+"""Kernels in C with AVX-512, for what oneDNN does slowly or not at all.
 
-They are compiled when modserve is installed (``hatch_build.py``), called through ctypes, and work
-in oneDNN's layouts, between its kernels: convolutions of 3x3 by Winograd's minimal filtering, which
+They are compiled when modserve is installed (``hatch_build.py``), and called by ctypes. Two work in
+oneDNN's layouts, between its kernels: convolutions of 3x3 by Winograd's minimal filtering, which
 takes 2.25 times fewer multiplications, and batch normalization in training, which leaves what it
-writes in the cache. Where they were not compiled, the processor has no AVX-512, or little would be
-won, oneDNN runs.
+writes in the cache. The others are for what oneDNN has not: maps that are read at places told by
+another input. Where they were not compiled, the processor has no AVX-512, or little would be won,
+oneDNN or the reference runs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from .batch_norm import (
 )
 from .convolution_backward import convolution_backward
 from .convolution_forward import convolution, fused_convolution
+from .deformable import deformable_convolution
 from .library import is_available
+from .sampling import bilinear_sampler, spatial_transformer
 
 __all__ = ["is_available", "register_kernels"]
 
@@ -35,3 +38,11 @@ def register_kernels(table: KernelTable) -> None:
         table.register("numpy", operator, backward=True)(batch_norm_backward)
     table.register_fused("numpy", BATCH_NORM_RELU, batch_norm_relu)
     table.register_fused("numpy", BATCH_NORM_RELU, batch_norm_relu_backward, backward=True)
+    for operator, prepare in {
+        "BilinearSampler": bilinear_sampler,
+        "SpatialTransformer": spatial_transformer,
+        "_contrib_DeformableConvolution": deformable_convolution,
+        "_contrib_ModulatedDeformableConvolution": deformable_convolution,
+    }.items():
+        table.register("numpy", operator)(prepare)
+        table.register("numpy", operator, backward=True)(prepare)

@@ -20,6 +20,8 @@ __all__ = [
     "Library",
     "Maps",
     "Problem",
+    "Sampling",
+    "SamplingWindow",
     "Tensor",
     "in_turn",
     "is_available",
@@ -63,7 +65,25 @@ class Maps(ctypes.Structure):
     )
 
 
+class Sampling(ctypes.Structure):
+    """Maps that are read at points, as ``sampling.c`` takes them."""
+
+    _fields_ = tuple(
+        (name, c_long) for name in ("maps", "channels", "height", "width", "points", "threads")
+    )
+
+
+class SamplingWindow(ctypes.Structure):
+    """Where a kernel's windows look, as ``sampling.c`` takes it."""
+
+    _fields_ = (
+        *((name, c_long * 2) for name in ("kernel", "stride", "pad", "dilate", "output")),
+        ("fades", c_long),
+    )
+
+
 _PROBLEM, _MAPS = POINTER(Problem), POINTER(Maps)
+_SAMPLING, _WINDOW = POINTER(Sampling), POINTER(SamplingWindow)
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "native_is_supported": (c_int, ()),
     "native_source": (c_uint, ()),
@@ -75,6 +95,14 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "batch_norm_scratch": (c_long, (_MAPS,)),
     "batch_norm_forward": (None, (_MAPS, *[c_void_p] * 3, c_float, c_int, *[c_void_p] * 5)),
     "batch_norm_backward": (None, (_MAPS, *[c_void_p] * 5, c_int, *[c_void_p] * 5)),
+    "sampling_near_bytes": (c_long, (_SAMPLING,)),
+    "sampling_scratch": (c_long, (_SAMPLING,)),
+    "sampling_pull_scratch": (c_long, (_SAMPLING,)),
+    "sampling_find_grid": (None, (_SAMPLING, *[c_void_p] * 2)),
+    "sampling_find_window": (None, (_SAMPLING, _WINDOW, *[c_void_p] * 2)),
+    "sampling_read": (None, (_SAMPLING, *[c_void_p] * 5)),
+    "sampling_spread": (None, (_SAMPLING, *[c_void_p] * 5)),
+    "sampling_pull": (None, (_SAMPLING, *[c_void_p] * 8)),
 }
 """Result and parameters of the functions."""
 
@@ -92,6 +120,14 @@ class Library:
     batch_norm_scratch: Callable[..., int]
     batch_norm_forward: Callable[..., None]
     batch_norm_backward: Callable[..., None]
+    sampling_near_bytes: Callable[..., int]
+    sampling_scratch: Callable[..., int]
+    sampling_pull_scratch: Callable[..., int]
+    sampling_find_grid: Callable[..., None]
+    sampling_find_window: Callable[..., None]
+    sampling_read: Callable[..., None]
+    sampling_spread: Callable[..., None]
+    sampling_pull: Callable[..., None]
 
     def __init__(self, path: Path) -> None:
         functions = ctypes.CDLL(str(path))
