@@ -45,7 +45,7 @@ class Block:
         self._empty_prefix = prefix == ""
         self._prefix, self._params = _named(prefix, params, self._alias())
         self._name = self._prefix.removesuffix("_")
-        self._counter: dict[str, int] = {}
+        self._name_counts: dict[str, int] = {}
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Register blocks and parameters under the attribute's name.
@@ -335,8 +335,8 @@ def _named(
         return prefix, own
     outer = _scopes.blocks[-1]
     if prefix is None:
-        count = outer._counter.get(hint, 0)
-        outer._counter[hint] = count + 1
+        count = outer._name_counts.get(hint, 0)
+        outer._name_counts[hint] = count + 1
         prefix = f"{hint}{count}_"
     if params is None:
         own = ParameterDict(outer.params.prefix + prefix, outer.params._shared)

@@ -9,6 +9,10 @@ from ... import ndarray, symbol
 from ...ndarray import NDArray
 from ..base_parameter import Parameter
 from ..hybrid_block import HybridBlock
+from .base_cell import make_state
+from .cells import DenseCell, GRUCell, LSTMCell, RNNCell
+from .containers import BidirectionalCell, HybridSequentialRNNCell
+from .modifiers import DropoutCell
 
 __all__ = ["GRU", "LSTM", "RNN"]
 
@@ -63,6 +67,7 @@ class _Layers(HybridBlock):
         self._hidden_size, self._num_layers, self._layout = hidden_size, num_layers, layout
         self._dropout, self._dtype, self._mode = dropout, dtype, mode
         self._use_sequence_length = use_sequence_length
+        self._input_size = input_size
         self._directions = "lr" if bidirectional else "l"
         first = {
             "i2h_weight": i2h_weight_initializer,
@@ -70,6 +75,7 @@ class _Layers(HybridBlock):
             "i2h_bias": i2h_bias_initializer,
             "h2h_bias": h2h_bias_initializer,
         }
+        self._initializers = {f"{part}_initializer": init for part, init in first.items()}
         rows, given = self._gates * hidden_size, input_size
         for layer in range(num_layers):
             for direction in self._directions:
@@ -99,14 +105,9 @@ class _Layers(HybridBlock):
             func: makes a state from its shape.
             **kwargs: further arguments of ``func``, such as ``ctx``.
         """
-        infos = self.state_info(batch_size)
-        if func is not symbol.zeros:
-            # Functions of arrays take no names, nor attributes of nodes.
-            infos = [{key: info[key] for key in ("shape", "dtype")} for info in infos]
-            return [func(**{**info, **kwargs}) for info in infos]
         return [
-            func(name=f"{self.prefix}h0_{number}", **{**info, **kwargs})
-            for number, info in enumerate(infos)
+            make_state(func, f"{self.prefix}h0_{number}", {**info, **kwargs})
+            for number, info in enumerate(self.state_info(batch_size))
         ]
 
     def cast(self, dtype: Any) -> None:
@@ -169,6 +170,25 @@ class _Layers(HybridBlock):
         )
         outputs = F.swapaxes(found[0], dim1=0, dim2=1) if swaps else found[0]
         return outputs, [found[1 + number] for number in range(self._states)]
+
+    def _unfuse(self) -> HybridSequentialRNNCell:
+        """Return the layers as cells that share the parameters."""
+        stack = HybridSequentialRNNCell(prefix=self.prefix, params=self.params)
+        features = self._input_size
+        with stack.name_scope():
+            for layer in range(self._num_layers):
+                cells = [self._cell(f"{side}{layer}_", features) for side in self._directions]
+                stack.add(cells[0] if len(cells) == 1 else BidirectionalCell(cells[0], cells[1]))
+                if self._dropout > 0 and layer != self._num_layers - 1:
+                    stack.add(DropoutCell(self._dropout))
+                features = self._hidden_size * len(self._directions)
+        return stack
+
+    def _cell(self, prefix: str, features: int) -> DenseCell:
+        options: dict[str, Any] = {"input_size": features, "prefix": prefix, **self._initializers}
+        if self._mode.startswith("rnn_"):
+            return RNNCell(self._hidden_size, self._mode.removeprefix("rnn_"), **options)
+        return (LSTMCell if self._mode == "lstm" else GRUCell)(self._hidden_size, **options)
 
     def _check_states(self, x: NDArray, states: list[NDArray]) -> None:
         for state, info in zip(

@@ -305,3 +305,20 @@ def test_deprecated_files_hold_names_without_the_prefix(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="load_params is deprecated"):
         other.load_params(path)
     np.testing.assert_array_equal(other(_data()).asnumpy(), net(_data()).asnumpy())
+
+
+class _Doubling(mx.gluon.HybridBlock):
+    """A block whose ``forward`` does something before what can be compiled."""
+
+    def forward(self, *args: Any) -> Any:
+        return super().forward(*(2 * one for one in args))
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        return x + 1
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_forward_of_a_subclass_runs_once(compiled: bool) -> None:
+    block = _Doubling()
+    block.hybridize(compiled)
+    assert block(mx.nd.ones((1,))).asscalar() == 3
