@@ -5,6 +5,7 @@ The position of every generator can be read and set, so that a resumed run draws
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 from collections.abc import Iterator
@@ -156,6 +157,10 @@ class _Generators:
 
 
 _lock = threading.Lock()
+# A process that is forked while another thread draws could never take the lock.
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
 _shared = _Generators()
 _of_thread = threading.local()
 

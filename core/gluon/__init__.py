@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import contrib, loss, model_zoo, nn, rnn, utils
+from . import contrib, data, loss, model_zoo, nn, rnn, utils
 from .block import Block, HybridBlock, SymbolBlock
 from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict
 from .trainer import Trainer
@@ -17,6 +17,7 @@ __all__ = [
     "SymbolBlock",
     "Trainer",
     "contrib",
+    "data",
     "loss",
     "model_zoo",
     "nn",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import nn, rnn
+from . import data, nn, rnn
 
-__all__ = ["nn", "rnn"]
+__all__ = ["data", "nn", "rnn"]

@@ -1,0 +1,96 @@
+"""Colors that are changed by chance, by the operators ``mx.nd.image.random_...``."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ...hybrid_block import HybridBlock
+
+__all__ = [
+    "RandomBrightness",
+    "RandomColorJitter",
+    "RandomContrast",
+    "RandomHue",
+    "RandomLighting",
+    "RandomSaturation",
+]
+
+
+class _RandomColor(HybridBlock):
+    """Base: a color is changed by a factor from [max(0, 1 - spread), 1 + spread)."""
+
+    _operator: ClassVar[str]
+
+    def __init__(self, spread: float) -> None:
+        super().__init__()
+        self._args = (max(0, 1 - spread), 1 + spread)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """Return the changed image."""
+        return getattr(F.image, self._operator)(x, *self._args)
+
+
+class RandomBrightness(_RandomColor):
+    """Brightness changed by a factor from [max(0, 1 - brightness), 1 + brightness)."""
+
+    _operator: ClassVar[str] = "random_brightness"
+
+    def __init__(self, brightness: float) -> None:
+        super().__init__(brightness)
+
+
+class RandomContrast(_RandomColor):
+    """Contrast changed by a factor from [max(0, 1 - contrast), 1 + contrast)."""
+
+    _operator: ClassVar[str] = "random_contrast"
+
+    def __init__(self, contrast: float) -> None:
+        super().__init__(contrast)
+
+
+class RandomSaturation(_RandomColor):
+    """Saturation changed by a factor from [max(0, 1 - saturation), 1 + saturation)."""
+
+    _operator: ClassVar[str] = "random_saturation"
+
+    def __init__(self, saturation: float) -> None:
+        super().__init__(saturation)
+
+
+class RandomHue(_RandomColor):
+    """Hue turned by a factor of the circle, from [max(0, 1 - hue), 1 + hue)."""
+
+    _operator: ClassVar[str] = "random_hue"
+
+    def __init__(self, hue: float) -> None:
+        super().__init__(hue)
+
+
+class RandomColorJitter(HybridBlock):
+    """Brightness, contrast, saturation and hue changed, in an order that is drawn."""
+
+    def __init__(
+        self, brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0
+    ) -> None:
+        super().__init__()
+        self._args = (brightness, contrast, saturation, hue)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """Return the changed image."""
+        return F.image.random_color_jitter(x, *self._args)
+
+
+class RandomLighting(HybridBlock):
+    """Principal components of ImageNet's colors added, as for AlexNet.
+
+    Args:
+        alpha: deviation of their factors.
+    """
+
+    def __init__(self, alpha: float) -> None:
+        super().__init__()
+        self._alpha = alpha
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """Return the changed image."""
+        return F.image.random_lighting(x, self._alpha)

@@ -1,0 +1,49 @@
+"""From the pixels of files to the tensors of networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...hybrid_block import HybridBlock
+
+__all__ = ["Cast", "Normalize", "ToTensor"]
+
+
+class Cast(HybridBlock):
+    """Anything in another dtype."""
+
+    def __init__(self, dtype: Any = "float32") -> None:
+        super().__init__()
+        self._dtype = dtype
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """Return the array in the dtype."""
+        return F.cast(x, self._dtype)
+
+
+class ToTensor(HybridBlock):
+    """(height, width, channels) of 0 to 255 as (channels, height, width) float32 of 0 to 1."""
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """Return the tensor; of stacked images, stacked ones."""
+        return F.image.to_tensor(x)
+
+
+class Normalize(HybridBlock):
+    """``(x - mean) / std`` of each channel of (channels, height, width), also of stacked tensors.
+
+    Args:
+        mean, std: one number, or one for each channel.
+    """
+
+    def __init__(
+        self, mean: float | Sequence[float] = 0.0, std: float | Sequence[float] = 1.0
+    ) -> None:
+        super().__init__()
+        self._mean = mean
+        self._std = std
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """Return the tensor."""
+        return F.image.normalize(x, self._mean, self._std)
