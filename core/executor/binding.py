@@ -28,12 +28,8 @@ from .bound import Bound
 from .common_subexpressions import eliminate_common_subexpressions
 from .compile import CompileOptions
 from .executor import Executor
-from .sparse import (
-    SparseExecutor,
-    declared_storages,
-    has_sparse,
-    with_dense_copies,
-)
+from .sparse import SparseExecutor, has_sparse, with_stored
+from .storage import declared_storages
 from .trace import Graph, SpecOf, specs_of
 
 __all__ = ["bind", "simple_bind"]
@@ -172,7 +168,7 @@ def _executor(
     graph, spec_of = eliminate_common_subexpressions(graph, spec_of)
     arena = shared_exec.arena if shared_exec is not None else Arena(ctx)
     if has_sparse(bound):
-        own = (symbol, graph, spec_of, ctx, with_dense_copies(bound, graph), arena)
+        own = (symbol, graph, spec_of, ctx, with_stored(bound, graph, spec_of, ctx), arena)
         return SparseExecutor(*own, stored=bound, group2ctx=group2ctx, options=options)
     return Executor(symbol, graph, spec_of, ctx, bound, arena, group2ctx=group2ctx, options=options)
 

@@ -6,9 +6,13 @@ import dataclasses
 from collections.abc import Mapping
 
 from ..ndarray import NDArray
+from ..ops.csr import Csr
 from ..ops.rows import Rows
+from .lower import Bindings
+from .outputs import Outputs
+from .storage_plan import StoragePlan
 
-__all__ = ["Bound"]
+__all__ = ["Bound", "bindings_of"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +26,9 @@ class Bound:
             that are kept in place of the array.
         auxiliaries: in the order of ``list_auxiliary_states``.
         rows: by position, what stands for the arrays of gradients that are requested as rows.
+        stored: by position, what stands for the arguments that are read as they are stored. Those
+            of them that are not in ``storage.copied`` are sparse in ``arguments``, too.
+        storage: what is kept sparse; None where nothing is.
 
     Of arrays that have a version (``NDArray.version``) kernels keep what they make of them.
     """
@@ -31,3 +38,29 @@ class Bound:
     requests: list[str]
     auxiliaries: list[NDArray]
     rows: Mapping[int, Rows] = dataclasses.field(default_factory=dict)
+    stored: Mapping[int, Rows | Csr] = dataclasses.field(default_factory=dict)
+    storage: StoragePlan | None = None
+
+
+def bindings_of(bound: Bound, outputs: Outputs) -> Bindings:
+    """Return the arrays of an executor and its outputs as a plan is bound to them."""
+    return Bindings(
+        arguments=[
+            array.dense() if array.stype == "default" else None for array in bound.arguments
+        ],
+        auxiliaries=[array.dense() for array in bound.auxiliaries],
+        gradients=[
+            bound.rows[index]
+            if index in bound.rows
+            else None
+            if array is None
+            else array.dense_for_write()
+            for index, array in enumerate(bound.gradients)
+        ],
+        outputs=[array.dense() for array in outputs.arrays],
+        versions=[
+            array.version if array.stype == "default" else None
+            for array in (*bound.arguments, *bound.auxiliaries)
+        ],
+        stored=bound.stored,
+    )

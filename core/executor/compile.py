@@ -16,10 +16,12 @@ from .ir import Program, Step
 from .layout import choose_kernels
 from .memory import Lifetime, MemoryPlan, assign_inplace, lifetimes, plan_memory
 from .opening import open_layers
+from .primitives import Primitive
 from .rematerialization import NO_REMATERIALIZATION, Rematerialization, forced_steps, rematerialize
 from .rewrite import fold_views, simplify
 from .roll import roll
 from .shuffle import ChannelShuffle, find_shuffles
+from .storage_plan import StoragePlan
 from .trace import Graph, SpecOf, trace
 from .verify import verify_memory, verify_program
 from .widen import has_half, widen
@@ -72,6 +74,7 @@ def compile_graph(
     backend: str,
     strided: Set[int] = frozenset(),
     constants: Set[int] = frozenset(),
+    storage: StoragePlan | None = None,
     options: CompileOptions | None = None,
 ) -> Compiled:
     """Compile a graph.
@@ -85,15 +88,17 @@ def compile_graph(
         backend: name of the backend it will run on.
         strided: positions of arguments whose arrays are not C-contiguous.
         constants: positions of arguments that have a version.
+        storage: what is kept sparse; None where nothing is.
         options: how much to do.
 
     Raises:
         GraphError: a gradient is requested through an operator that has none.
     """
     options = options or CompileOptions()
-    program = trace(graph, spec_of, is_train=is_train)
+    program = trace(graph, spec_of, is_train=is_train, storage=storage)
     program.strided = frozenset(strided)
-    forced = {program.steps[position] for position in forced_steps(graph)}
+    of_nodes = [step for step in program.steps if not isinstance(step.op, Primitive)]
+    forced = {of_nodes[position] for position in forced_steps(graph)}
     if options.rewrite:
         if not requests:
             open_layers(program)

@@ -20,11 +20,10 @@ from ..symbol.graph import Entry
 from ..types import Array
 from .arena import Arena
 from .body import CompiledBodies
-from .bound import Bound
+from .bound import Bound, bindings_of
 from .compile import CompileOptions, compile_graph
 from .describe import describe_plan
 from .fixed_scales import fixed_scales
-from .lower import Bindings
 from .modes import Mode, draws_numbers, has_modal_backward
 from .observe import MonitorCallback, OperatorHook, hook_of, observer_of
 from .outputs import Outputs
@@ -382,14 +381,15 @@ class Executor:
             strided=_strided(self.bound.arguments),
             constants={
                 index
-                for index, array in enumerate([*self.arg_arrays, *self.aux_arrays])
-                if array.version is not None
+                for index, array in enumerate([*self.bound.arguments, *self.bound.auxiliaries])
+                if array.version is not None and array.stype == "default"
             },
+            storage=self.bound.storage,
             options=options,
         )
         return Plan(
             compiled,
-            partial(_bindings, self.bound, self._outputs),
+            partial(bindings_of, self.bound, self._outputs),
             self.arena,
             self._ctx,
             check_kernels=options.check_kernels,
@@ -461,24 +461,6 @@ def _write(target: NDArray, value: NDArray | Array) -> None:
         target.assign_dense(value.dense() if isinstance(value, NDArray) else value)
 
 
-def _bindings(bound: Bound, outputs: Outputs) -> Bindings:
-    # A function of its own: a plan that knew its executor would keep it alive.
-    return Bindings(
-        arguments=[array.dense() for array in bound.arguments],
-        auxiliaries=[array.dense() for array in bound.auxiliaries],
-        gradients=[
-            bound.rows[index]
-            if index in bound.rows
-            else None
-            if array is None
-            else array.dense_for_write()
-            for index, array in enumerate(bound.gradients)
-        ],
-        outputs=[array.dense() for array in outputs.arrays],
-        versions=[array.version for array in (*bound.arguments, *bound.auxiliaries)],
-    )
-
-
 def _by_name(names: Sequence[str], arrays: Sequence[Any]) -> dict[str, Any]:
     if len(set(names)) != len(names):
         raise ValueError(f"Duplicate names detected, {list(names)}; use the list of arrays")
@@ -491,7 +473,11 @@ def _check_shape(name: str, shape: tuple[int, ...], target: NDArray) -> None:
 
 
 def _strided(arrays: Sequence[NDArray]) -> set[int]:
-    return {index for index, array in enumerate(arrays) if not array.dense().flags.c_contiguous}
+    return {
+        index
+        for index, array in enumerate(arrays)
+        if array.stype == "default" and not array.dense().flags.c_contiguous
+    }
 
 
 def _nbytes(arrays: Sequence[NDArray | None]) -> int:

@@ -4,7 +4,9 @@ Steps are taken backwards; each hands gradients of its outputs on to its inputs.
 several contributions is summed as they arrive, so that at most one of them waits. ``grad_req`` is
 settled here: the gradient of an argument is written straight into its array where it has one
 contribution, and summed in that array where it has more, or where the request is ``add``. Where
-the request is ``rows``, each operator adds its contribution to the rows that are kept.
+the request is ``rows``, each contribution is added to the rows that are kept; operators that can
+give rows do so without a step between. Gradients of which an operator gives rows go on as rows as
+long as operators take such.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ from ..ops import ALL, Operator
 from ..ops.dense import FullyConnected
 from ..ops.joining import Concat
 from .ir import Place, Program, Slots, Step
-from .primitives import Accumulate, Copy, Zeros
+from .primitives import Accumulate, Copy, KeepRows, SumRows, ToDense, Zeros
+from .sparse_step import SparseStep
 
 __all__ = ["append_gradients"]
 
 _ACCUMULATE, _COPY, _ZEROS = Accumulate(), Copy(), Zeros()
+_TO_DENSE, _SUM_ROWS, _KEEP_ROWS = ToDense(), SumRows(), KeepRows()
 
 _FEWEST_SHARED = 4
 """Layers that share a weight; for fewer it does not pay to bring their rows together."""
@@ -35,7 +39,7 @@ def append_gradients(
     Args:
         program: a traced forward pass.
         requests: ``"write"``, ``"add"`` or ``"rows"`` by position of the argument; the rest gets no
-            gradient. With ``"rows"`` all that read the argument give ``Operator.row_gradients``.
+            gradient.
         pass_on: let views stand for gradients that an operator only hands on, and one product for
             the gradient of a shared weight; off, every node has a backward step of its own, which
             a monitor can be shown.
@@ -58,6 +62,8 @@ class _Backward:
         self._shared = _shared_layers(program, self._needed) if pass_on else {}
         self._rows: dict[tuple[int, ...], int] = {}
         """The value that holds several matrices, row below row, by the ids of these."""
+        self._dense: dict[int, int] = {}
+        """Dense copies of gradients that are kept as rows."""
 
     def build(self) -> None:
         program = self._program
@@ -101,6 +107,8 @@ class _Backward:
         arrived = [self._gradients.get(_id(output)) for output in step.outputs]
         if reads.out_grads and all(gradient is None for gradient in arrived):
             return
+        if not self._takes(step, arrived):
+            arrived = [None if one is None else self._as_dense(one) for one in arrived]
         if step in self._shared:
             self._shared[step].rows.append((_id(step.inputs[0]), _id(arrived[0])))
             wanted = [index for index in wanted if index == 0]
@@ -138,7 +146,7 @@ class _Backward:
                 "the node"
             )
         reads = op.backward_reads()
-        targets = self._targets(step, wanted)
+        targets = self._targets(step, wanted, arrived)
         inputs = _selected(step.inputs, reads.inputs)
         self._program.steps.append(
             Step(
@@ -191,23 +199,32 @@ class _Backward:
                 completed[index] = zeros.id
         return tuple(completed)
 
-    def _targets(self, step: Step, wanted: list[int]) -> list[int | None]:
+    def _targets(
+        self, step: Step, wanted: list[int], arrived: list[int | None]
+    ) -> list[int | None]:
         """Return where a step shall write its contributions, by input."""
         targets: list[int | None] = [None] * len(step.inputs)
         every = step.op.needs_every_gradient()
+        by_rows, only_rows = self._given_as_rows(step, arrived)
         for index in step.op.gradient_inputs(len(step.inputs)) if every else wanted:
             value, name = _id(step.inputs[index]), f"{step.node}_backward{index}"
-            if index in wanted and self._is_written(value):
+            if index in wanted and self._is_written(value, index in by_rows, index in only_rows):
                 targets[index] = self._gradients[value] = self._new_bound(value)
+                continue
+            like = self._program.values[value]
+            if index in only_rows:
+                new = self._program.new_sparse(name, like.shape, like.dtype, "row_sparse")
             else:
-                like = self._program.values[value]
-                targets[index] = self._program.new_value(name, like.shape, like.dtype).id
+                new = self._program.new_value(name, like.shape, like.dtype)
+            targets[index] = new.id
         return targets
 
-    def _is_written(self, value: int) -> bool:
+    def _is_written(self, value: int, by_rows: bool, only_rows: bool) -> bool:
         """Tell whether a contribution goes to the argument's own gradient as it is computed."""
         request = self._requests.get(value)
-        return request == "rows" or (request == "write" and value not in self._gradients)
+        if request == "rows":
+            return by_rows
+        return request == "write" and value not in self._gradients and not only_rows
 
     def _contribute(self, value: int, gradient: int) -> None:
         """Take a contribution into account: a value of its own, a view, or written in place."""
@@ -216,6 +233,12 @@ class _Backward:
         known = self._gradients.get(value)
         request = self._requests.get(value)
         name = f"{self._program.values[value].name}_grad"
+        if request == "rows":
+            self._gradients[value] = self._new_bound(value)
+            self._emit(_KEEP_ROWS, name, (gradient,), self._gradients[value])
+            return
+        if request is not None:
+            gradient = self._as_dense(gradient)
         if request is None:
             self._gradients[value] = gradient if known is None else self._add(name, known, gradient)
             return
@@ -229,6 +252,12 @@ class _Backward:
 
     def _add(self, name: str, known: int, gradient: int, base: int | None = None) -> int:
         like = self._program.values[known]
+        if self._is_sparse(known) and self._is_sparse(gradient):
+            both = self._program.new_sparse(name, like.shape, like.dtype, like.stype)
+            self._emit(_SUM_ROWS, name, (known, gradient), both.id)
+            return both.id
+        known, gradient = self._as_dense(known), self._as_dense(gradient)
+        like = self._program.values[known]
         total = self._program.new_value(name, like.shape, like.dtype, like.place, like.index)
         if base is None:
             total.place, total.index = Place.ARENA, -1
@@ -236,6 +265,38 @@ class _Backward:
             total.base = base
         self._emit(_ACCUMULATE, name, (known, gradient), total.id)
         return total.id
+
+    # -- gradients that are kept as rows ------------------------------------------------------
+
+    def _is_sparse(self, gradient: int) -> bool:
+        return self._program.values[gradient].place is Place.SPARSE
+
+    def _takes(self, step: Step, arrived: list[int | None]) -> bool:
+        """Tell whether a step's backward takes the gradients that have arrived as they are."""
+        stypes = {self._program.values[one].stype for one in arrived if one is not None}
+        if isinstance(step.op, SparseStep):
+            return stypes <= step.op.kernel.gradients.keys()
+        return stypes <= {"default"}
+
+    def _given_as_rows(self, step: Step, arrived: list[int | None]) -> tuple[set[int], set[int]]:
+        """Return the inputs whose gradients a step's backward can give as rows, and only so."""
+        if not isinstance(step.op, SparseStep):
+            return set(step.op.row_gradients()), set()
+        stype = "default" if arrived[0] is None else self._program.values[arrived[0]].stype
+        kinds = step.op.kernel.gradients[stype]
+        rows = {index for index, kind in enumerate(kinds) if kind == "row_sparse"}
+        return rows, rows
+
+    def _as_dense(self, gradient: int) -> int:
+        """Return a dense copy of a gradient that is kept as rows; any other as it is."""
+        if not self._is_sparse(gradient):
+            return gradient
+        if gradient not in self._dense:
+            like = self._program.values[gradient]
+            copy = self._program.new_value(like.name, like.shape, like.dtype)
+            self._emit(_TO_DENSE, like.name, (gradient,), copy.id)
+            self._dense[gradient] = copy.id
+        return self._dense[gradient]
 
     def _new_bound(self, argument: int) -> int:
         like = self._program.values[argument]

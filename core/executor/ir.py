@@ -40,6 +40,9 @@ class Place(enum.Enum):
     CACHE = "cache"
     """Kept from run to run, and computed again only when an argument's version has changed."""
 
+    SPARSE = "sparse"
+    """What is stored of a sparse value, in memory that the step that writes it makes anew."""
+
     @property
     def is_planned(self) -> bool:
         """True where the memory planner chooses the address."""
@@ -55,6 +58,7 @@ class Value:
         name: as the monitor and errors show it.
         index: position among the arrays of its place; -1 in the arena.
         layout: None for plain C order, else a backend's own.
+        stype: storage type of a value in ``Place.SPARSE``.
         base: the value whose memory this one occupies; None where it has its own.
         is_view: True where it is the base's data under another shape; False where it
             overwrites the base's data.
@@ -67,6 +71,7 @@ class Value:
     place: Place = Place.ARENA
     index: int = -1
     layout: Layout | None = None
+    stype: str = "default"
     base: int | None = None
     is_view: bool = False
 
@@ -164,6 +169,12 @@ class Program:
         """Add a value that no step writes yet."""
         value = Value(len(self.values), name, shape, dtype, place, index)
         self.values.append(value)
+        return value
+
+    def new_sparse(self, name: str, shape: Shape, dtype: DType, stype: str) -> Value:
+        """Add a value of which a step keeps what is not zero."""
+        value = self.new_value(name, shape, dtype, Place.SPARSE)
+        value.stype = stype
         return value
 
     def new_view(self, of: int, like: Value, name: str) -> Value:

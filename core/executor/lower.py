@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -12,12 +12,14 @@ import numpy as np
 
 from ..backends.kernels import KernelArrays, KernelResources, Version
 from ..ops import Run
+from ..ops.csr import Csr
 from ..ops.rows import Rows
 from ..types import Array, DType, Shape
 from .arena import Arena, Cached, Scratch
 from .check import checked
 from .ir import Place, Program, Slots, Step, Value
 from .memory import MemoryPlan, aligned
+from .sparse_step import SparseStep
 
 __all__ = ["Bindings", "Call", "Lowering", "Refresh"]
 
@@ -31,20 +33,22 @@ class Bindings:
     """The arrays that are not the plan's own.
 
     Attributes:
-        arguments: in the order of ``list_arguments``.
+        arguments: in the order of ``list_arguments``; None where only what is stored is read.
         auxiliaries: in the order of ``list_auxiliary_states``.
         gradients: by position of the argument, None where there is none; ``Rows`` where few of
             them are kept.
         outputs: by position of the head.
         versions: of the arguments, then of the auxiliary states; None where the array may change
             at any time.
+        stored: by position, sparse arguments as they are stored.
     """
 
-    arguments: Sequence[Array]
+    arguments: Sequence[Array | None]
     auxiliaries: Sequence[Array]
     gradients: Sequence[Array | None]
     outputs: Sequence[Array]
     versions: Sequence[Version | None]
+    stored: Mapping[int, Rows | Csr] = dataclasses.field(default_factory=dict)
 
 
 class Refresh:
@@ -112,11 +116,21 @@ class Lowering:
         }
 
     def array(self, value: int) -> Array:
-        """Return the array of a value; of bytes, where it has a layout of its own."""
+        """Return the array of a value; of bytes, where it has a layout of its own.
+
+        A value that is kept sparse has its container in place of one.
+        """
         found = self._arrays[value]
         if found is None:
             found = self._arrays[value] = self._make_array(self.program.values[value])
         return found
+
+    def readable(self, value: int) -> Any:
+        """Return the array of a value, or the container of an argument that has none."""
+        found = self.program.values[value]
+        if found.place is Place.ARGUMENT and self._bindings.arguments[found.index] is None:
+            return self._bindings.stored[found.index]
+        return self.array(value)
 
     def arrays(self, slots: Slots) -> tuple[Array | None, ...]:
         """Return arrays by position."""
@@ -142,6 +156,8 @@ class Lowering:
 
     def _make_array(self, value: Value) -> Array:
         shape, dtype = value.shape, value.dtype
+        if value.place is Place.SPARSE:
+            return Csr(shape, dtype) if value.stype == "csr" else Rows(shape, dtype)
         if value.layout is not None:
             shape, dtype = (value.nbytes,), _BYTES
         if value.base is not None:
@@ -165,17 +181,28 @@ class Lowering:
     # -- closures ---------------------------------------------------------------------------
 
     def _reference_call(self, step: Step) -> Call:
-        inputs, outputs = self._elements(step.inputs), self._elements(step.outputs)
+        inputs = (
+            self._as_stored(step.op, step.inputs)
+            if isinstance(step.op, SparseStep)
+            else self._elements(step.inputs)
+        )
+        outputs = self._elements(step.outputs)
         if step.source is None:
             return _forward_call(step.op.forward, self._run, self._scratch, inputs, outputs)
+        in_grads = self._elements(step.in_grads)
+        own = [
+            rows
+            for slot, rows in zip(step.in_grads, in_grads, strict=True)
+            if slot is not None and self.program.values[slot].place is Place.SPARSE
+        ]
         return _backward_call(
-            step.op.backward,
+            _clearing(own, step.op.backward) if own else step.op.backward,
             self._run_back,
             self._scratch,
             self._elements(step.out_grads),
             inputs,
             outputs,
-            self._elements(step.in_grads),
+            in_grads,
         )
 
     def _elements(self, slots: Slots) -> tuple[Array | None, ...]:
@@ -183,9 +210,20 @@ class Lowering:
         values = self.program.values
         return tuple(
             array
-            if array is None or slot is None or isinstance(array, Rows)
+            if array is None or slot is None or isinstance(array, (Rows, Csr))
             else array.view(values[slot].dtype)
             for slot, array in zip(slots, self.arrays(slots), strict=True)
+        )
+
+    def _as_stored(self, op: SparseStep, slots: Slots) -> tuple[Any, ...]:
+        """Return what a step reads, sparse arguments as they are stored."""
+        return tuple(
+            self._bindings.stored[self.program.values[slot].index]
+            if slot is not None
+            and position in op.kernel.stored
+            and self.program.values[slot].place is Place.ARGUMENT
+            else self._elements((slot,))[0]
+            for position, slot in enumerate(slots)
         )
 
     def _kernel_call(self, step: Step) -> Call:
@@ -268,6 +306,17 @@ def _forward_call(
         forward(run, inputs, outputs)
 
     return call
+
+
+def _clearing(own: Sequence[Any], backward: Callable[..., None]) -> Callable[..., None]:
+    """Return what forgets the rows of the last run before it adds those of the next."""
+
+    def cleared(*operands: Any) -> None:
+        for rows in own:
+            rows.clear()
+        backward(*operands)
+
+    return cleared
 
 
 def _backward_call(

@@ -9,6 +9,7 @@ from ..backends import backend_of
 from ..device import Context
 from ..ndarray import NDArray
 from ..ops import Operator
+from ..ops.csr import Csr
 from ..ops.rows import Rows
 from ..types import Array
 from .arrays import zeros
@@ -16,6 +17,7 @@ from .ir import Place, Program, Step
 from .lower import Lowering
 from .plan import Observer
 from .primitives import Primitive
+from .sparse_step import SparseStep
 
 __all__ = ["MonitorCallback", "OperatorHook", "hook_of", "observer_of"]
 
@@ -38,20 +40,28 @@ def observer_of(hook: OperatorHook, monitor_all: bool, context: Context) -> Obse
         if isinstance(step.op, Primitive) or (is_before and not monitor_all):
             return
         if is_before:
-            arrays = _read(_inputs(step, lowering.program), lowering)
+            arrays = _read(_inputs(step, lowering.program), lowering, context)
         elif step.source is None:
-            arrays = _read(_outputs(step, lowering.program), lowering)
+            arrays = _read(_outputs(step, lowering.program), lowering, context)
         else:
             arrays = _gradients(step, step.source, lowering, context)
+        op = step.op.operator if isinstance(step.op, SparseStep) else step.op
         for name, array in arrays:
-            hook(name, step.op.names[0], NDArray(array, context))
+            hook(name, op.names[0], NDArray(array, context))
 
     return observe
 
 
-def _read(named: Iterable[tuple[str, int]], lowering: Lowering) -> Iterator[tuple[str, Array]]:
+def _read(
+    named: Iterable[tuple[str, int]], lowering: Lowering, context: Context
+) -> Iterator[tuple[str, Array]]:
     for name, value in named:
-        yield name, lowering.array(value)
+        yield name, _shown(lowering.readable(value), context)
+
+
+def _shown(array: Any, context: Context) -> Array:
+    """Return an array, of a sparse one all that it stands for."""
+    return array.dense(backend_of(context).xp) if isinstance(array, (Csr, Rows)) else array
 
 
 def _outputs(step: Step, program: Program) -> Iterator[tuple[str, int]]:
@@ -74,10 +84,7 @@ def _gradients(
         name = f"{step.node}_backward_output{number}"
         given = forward.inputs[index]
         if gradient is not None:
-            array = lowering.array(gradient)
-            if isinstance(array, Rows):
-                array = array.dense(backend_of(context).xp)
-            yield name, array
+            yield name, _shown(lowering.array(gradient), context)
         elif given is not None:
             spec = lowering.program.values[given].spec
             yield name, zeros(spec.shape, spec.dtype, context).dense()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..backends.fused_operators import ACCUMULATE, implements
 from ..ops import Operator, Run
+from ..ops.rows import Rows
 from ..types import Array
 
-__all__ = ["Accumulate", "Copy", "Primitive", "Reorder", "Zeros"]
+__all__ = ["Accumulate", "Copy", "KeepRows", "Primitive", "Reorder", "SumRows", "ToDense", "Zeros"]
 
 
 class Primitive(Operator):
@@ -66,3 +68,45 @@ class Reorder(Primitive):
     """Bring a tensor from one layout into another. Only the layout's own kernel can run it."""
 
     names = ("_plan_reorder",)
+
+
+class ToDense(Primitive):
+    """Copy a sparse value to a dense one."""
+
+    names = ("_plan_to_dense",)
+
+    def passes_gradient(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
+
+    def forward(self, run: Run, inputs: Sequence[Any], outputs: Sequence[Array]) -> None:
+        run.xp.copyto(outputs[0], inputs[0].dense(run.xp))
+
+
+class SumRows(Primitive):
+    """Add two contributions to one gradient, of which some rows are kept."""
+
+    names = ("_plan_sum_rows",)
+
+    def input_names(self) -> tuple[str, ...]:
+        return ("sum", "contribution")
+
+    def forward(self, run: Run, inputs: Sequence[Rows], outputs: Sequence[Rows]) -> None:
+        outputs[0].clear()
+        for rows in inputs:
+            if rows.indices is not None:
+                outputs[0].add_ordered(run.xp, rows.indices, rows.values)
+
+
+class KeepRows(Primitive):
+    """Add a gradient, of a dense one the rows that are not zero, to the rows that are kept."""
+
+    names = ("_plan_keep_rows",)
+
+    def forward(self, run: Run, inputs: Sequence[Any], outputs: Sequence[Rows]) -> None:
+        xp, given = run.xp, inputs[0]
+        if not isinstance(given, Rows):
+            indices = xp.flatnonzero((given != 0).reshape(given.shape[0], -1).any(axis=1))
+            outputs[0].add_ordered(xp, indices, given[indices])
+            return
+        if given.indices is not None:
+            outputs[0].add_ordered(xp, given.indices, given.values)

@@ -1,4 +1,4 @@
-"""Executors that are bound to sparse arrays: they compute with dense copies of them."""
+"""Executors that are bound to sparse arrays."""
 
 from __future__ import annotations
 
@@ -7,25 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from ..backends import backend_of
+from ..device import Context
 from ..errors import MXNetError
 from ..ndarray import NDArray
-from ..ndarray.sparse_array import BaseSparseNDArray, RowSparseNDArray
+from ..ndarray.sparse_array import BaseSparseNDArray, CSRNDArray, RowSparseNDArray
+from ..ops.csr import Csr, Pattern
 from ..ops.rows import Rows
-from ..ops.storage import DECLARED_STORAGE
-from ..symbol.graph import Node
 from ..types import is_half
 from .bound import Bound
 from .executor import Executor
-from .trace import Graph
+from .free_memory import free_bytes
+from .storage import head_storages, plan_storage
+from .storage_plan import StoragePlan
+from .trace import Graph, SpecOf
 
-__all__ = [
-    "SparseExecutor",
-    "declared_storages",
-    "gradient_storages",
-    "has_sparse",
-    "head_storages",
-    "with_dense_copies",
-]
+__all__ = ["SparseExecutor", "has_sparse", "with_stored"]
 
 
 def has_sparse(bound: Bound) -> bool:
@@ -34,115 +31,84 @@ def has_sparse(bound: Bound) -> bool:
     return any(array is not None and array.stype != "default" for array in arrays)
 
 
-def with_dense_copies(bound: Bound, graph: Graph) -> Bound:
-    """Return the same arrays with dense copies in place of the sparse ones.
+def with_stored(bound: Bound, graph: Graph, spec_of: SpecOf, context: Context) -> Bound:
+    """Return the same arrays with what plans compute from in place of the sparse ones.
 
-    Gradients of which a pass computes but a few rows stay as they are; the rows go to
-    ``Bound.rows``.
+    Arguments stay as they are but for those that are read as dense arrays, of which there are
+    copies; so there are of other arrays. Of ``row_sparse`` gradients the rows alone are kept.
+
+    Raises:
+        MXNetError: dense copies would not fit.
     """
-    few = _gradients_of_few_rows(bound, graph)
+    storage = _planned(bound, graph, spec_of, context)
+    by_rows = _gradients_by_rows(bound)
+    read = {
+        source
+        for node, kernel in storage.kernels.items()
+        for source in (node.inputs[index].node for index in kernel.stored)
+    }
+    arguments = list(zip(graph.arguments, bound.arguments, strict=True))
     return Bound(
-        [_dense(array) for array in bound.arguments],
+        [_dense(array) if node in storage.copied else array for node, array in arguments],
         [
-            array if array is None or index in few else _dense(array)
+            array if array is None or index in by_rows else _dense(array)
             for index, array in enumerate(bound.gradients)
         ],
-        ["rows" if index in few else request for index, request in enumerate(bound.requests)],
+        ["rows" if index in by_rows else request for index, request in enumerate(bound.requests)],
         [_dense(array) for array in bound.auxiliaries],
-        few,
+        by_rows,
+        {
+            i: _container(array)
+            for i, (node, array) in enumerate(arguments)
+            if node in read and array.stype != "default"
+        },
+        storage,
     )
 
 
-def head_storages(graph: Graph, storages: Mapping[str, str]) -> list[str]:
-    """Return the storage types of a graph's outputs, from those of its variables by name."""
-    found = _all_storages(graph, storages)
-    return [found[node] for node, _ in graph.heads]
+def _planned(bound: Bound, graph: Graph, spec_of: SpecOf, context: Context) -> StoragePlan:
+    arguments = list(zip(graph.arguments, bound.arguments, strict=True))
+    sparse = {node: array for node, array in arguments if isinstance(array, BaseSparseNDArray)}
+    return plan_storage(
+        graph,
+        {node: array.stype for node, array in sparse.items()},
+        {node for node, array in sparse.items() if array.memory is not None},
+        {
+            node
+            for node, request in zip(graph.arguments, bound.requests, strict=True)
+            if request != "null"
+        },
+        spec_of,
+        free_bytes(backend_of(context)),
+    )
 
 
-def declared_storages(
-    graph: Graph, given: Mapping[str, str]
-) -> tuple[Mapping[Node, str], Mapping[Node, str]]:
-    """Return the storage types of the variables and of the arguments' gradients.
-
-    Variables are stored as is given by name, else as they declare. Gradients are ``row_sparse``
-    where all operators that read the variable make such ones.
-    """
-    found = _declared_storages(graph, given)
-    return found, _gradient_storages(graph, found)
-
-
-def gradient_storages(graph: Graph) -> dict[str, str]:
-    """Return the storage types that MXNet's gradients of the arguments have, by name."""
-    found = _gradient_storages(graph, _declared_storages(graph, {}))
-    return {node.name: stype for node, stype in found.items()}
-
-
-def _declared_storages(graph: Graph, given: Mapping[str, str]) -> dict[Node, str]:
-    declared = {
-        node.name: DECLARED_STORAGE.get(node.attrs.get("__storage_type__", ""), "default")
-        for node in (*graph.arguments, *graph.auxiliaries)
-    }
-    return _all_storages(graph, {**declared, **given})
-
-
-def _gradient_storages(graph: Graph, found: Mapping[Node, str]) -> dict[Node, str]:
-    gradients: dict[Node, list[str]] = {node: [] for node in graph.arguments}
-    for node in graph.nodes:
-        inputs = [found[source] for source, _ in node.inputs]
-        for index, (source, _) in enumerate(node.inputs):
-            if node.op is not None and source in gradients:
-                gradients[source].append(node.op.gradient_storage(inputs, index))
-    for node, _ in graph.heads:
-        if node in gradients:
-            gradients[node].append("default")
-    return {
-        node: "row_sparse" if set(kinds) == {"row_sparse"} else "default"
-        for node, kinds in gradients.items()
-    }
-
-
-def _gradients_of_few_rows(bound: Bound, graph: Graph) -> dict[int, Rows]:
-    """Return rows for the row_sparse gradients to which all readers of the argument can add rows.
+def _gradients_by_rows(bound: Bound) -> dict[int, Rows]:
+    """Return rows for the row_sparse gradients.
 
     Those of half precision are not among them: what reads such may be given wider arrays.
     """
-    whole = {node for node, _ in graph.heads}
-    for node in graph.nodes:
-        if node.op is not None:
-            few = node.op.row_gradients()
-            whole.update(one for i, (one, _) in enumerate(node.inputs) if i not in few)
     return {
         index: Rows(array.shape, np.dtype(array.dtype))
-        for index, (node, array) in enumerate(zip(graph.arguments, bound.gradients, strict=True))
+        for index, array in enumerate(bound.gradients)
         if array is not None
         and array.stype == "row_sparse"
-        and node not in whole
         and bound.requests[index] != "null"
         and not is_half(np.dtype(array.dtype))
     }
 
 
-def _all_storages(graph: Graph, storages: Mapping[str, str]) -> dict[Node, str]:
-    found: dict[Node, str] = {}
-    for node in graph.nodes:
-        if node.op is None:
-            found[node] = storages.get(node.name, "default")
-        else:
-            found[node] = node.op.output_storage([found[source] for source, _ in node.inputs])
-    return found
-
-
 class SparseExecutor(Executor):
     """An executor whose arrays may be sparse, in MXNet's words and with MXNet's results.
 
-    What the sparse arguments hold is read anew at each forward pass, and sparse gradients are
-    written after each backward pass. Nothing is copied where an array keeps dense memory up to
-    date, nor of gradients of which a pass computes but a few rows. Outputs are sparse where MXNet's
-    are; such ones are copies.
+    What the sparse arguments hold is taken over at each forward pass, and sparse gradients are
+    written after each backward pass. Copied is only what is read as a dense array, unless the
+    argument keeps dense memory up to date. Outputs are sparse where MXNet's are; such ones are
+    copies.
     """
 
     def __init__(self, *args: Any, stored: Bound, **kwargs: Any) -> None:
-        """Args: those of ``Executor``, with dense copies, and the arrays given as ``stored``."""
+        """Args: those of ``Executor``, from ``with_stored``, and the arrays given, ``stored``."""
         super().__init__(*args, **kwargs)
         self.arg_arrays = stored.arguments
         self.grad_arrays = stored.gradients
@@ -160,6 +126,8 @@ class SparseExecutor(Executor):
             self._set_argument(name, value)
         _copy(self.arg_arrays, self.bound.arguments)
         _copy(self.aux_arrays, self.bound.auxiliaries)
+        for index, container in self.bound.stored.items():
+            _fill(container, self.arg_arrays[index])
         super().forward(is_train)
         return self.outputs
 
@@ -197,6 +165,25 @@ def _dense(array: NDArray) -> NDArray:
     if isinstance(array, BaseSparseNDArray) and array.memory is not None:
         return NDArray(array.memory, array.context, version=array.version)
     return array if array.stype == "default" else array.tostype("default")
+
+
+def _container(array: NDArray) -> Rows | Csr:
+    kind = Csr if isinstance(array, CSRNDArray) else Rows
+    container = kind(array.shape, np.dtype(array.dtype))
+    _fill(container, array)
+    return container
+
+
+def _fill(container: Rows | Csr, array: NDArray) -> None:
+    """Let a container have what an array stores; nothing is copied."""
+    if isinstance(container, Rows):
+        assert isinstance(array, RowSparseNDArray)
+        container.keep(array.indices.dense(), array.data.dense())
+        return
+    assert isinstance(array, CSRNDArray)
+    xp = backend_of(array.context).xp
+    pattern = Pattern(xp, array.indptr.dense(), array.indices.dense())
+    container.keep(pattern, array.data.dense())
 
 
 def _dense_gradients(given: Any) -> Any:

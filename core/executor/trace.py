@@ -9,6 +9,9 @@ from ..symbol.graph import Entry, Node, auxiliary_variables, topological_order
 from ..symbol.infer import GraphSpecs
 from ..types import DType, Shape
 from .ir import Place, Program, Step
+from .primitives import ToDense
+from .sparse_step import SparseStep
+from .storage_plan import StoragePlan
 
 __all__ = ["Graph", "SpecOf", "specs_of", "trace"]
 
@@ -58,12 +61,15 @@ def specs_of(specs: GraphSpecs) -> SpecOf:
     return spec_of
 
 
-def trace(graph: Graph, spec_of: SpecOf, *, is_train: bool) -> Program:
+def trace(
+    graph: Graph, spec_of: SpecOf, *, is_train: bool, storage: StoragePlan | None = None
+) -> Program:
     """Return a program of the forward pass.
 
     The values of the arguments come first, then those of the auxiliary states, so that the
     value of argument ``i`` has the id ``i``. A head that is a variable is that variable's own
-    value; the first of several equal heads gives the output its index.
+    value; the first of several equal heads gives the output its index. With ``storage``, nodes that
+    compute from what is stored are ``SparseStep``s, and a step of its own copies what others read.
     """
     program = Program(is_train)
     ids: dict[Entry, int] = {}
@@ -75,9 +81,16 @@ def trace(graph: Graph, spec_of: SpecOf, *, is_train: bool) -> Program:
             entry = Entry(node, 0)
             value = program.new_value(node.name, *spec_of(entry), place, index)
             ids[entry] = value.id
+    stored: dict[Entry, int] = {}
     for node in graph.nodes:
-        if node.op is not None:
+        if node.op is None:
+            continue
+        if storage is None or node not in storage.kernels:
             program.steps.append(_forward_step(program, node, ids, spec_of))
+            continue
+        program.steps.append(_sparse_step(program, node, storage, ids, stored, spec_of))
+        if node in storage.copied:
+            _copy_densely(program, Entry(node, 0), ids)
     program.forward_length = len(program.steps)
     for index, head in enumerate(graph.heads):
         value = program.values[ids[head]]
@@ -101,3 +114,36 @@ def _forward_step(program: Program, node: Node, ids: dict[Entry, int], spec_of: 
     named = zip(node.op.input_names(), inputs, strict=True)
     updates = tuple(value for name, value in named if name in updated)
     return Step(node.op, node.name, inputs, tuple(outputs), updates=updates)
+
+
+def _sparse_step(
+    program: Program,
+    node: Node,
+    storage: StoragePlan,
+    ids: dict[Entry, int],
+    stored: dict[Entry, int],
+    spec_of: SpecOf,
+) -> Step:
+    """Return the step of a node that reads what is stored; ``ids`` has dense copies besides."""
+    assert node.op is not None
+    kernel, entry = storage.kernels[node], Entry(node, 0)
+    inputs = tuple(
+        stored.get(source, ids[source]) if index in kernel.stored else ids[source]
+        for index, source in enumerate(node.inputs)
+    )
+    name, (shape, dtype) = node.output_name(0), spec_of(entry)
+    if kernel.output == "default":
+        output = program.new_value(name, shape, dtype)
+    else:
+        output = program.new_sparse(name, shape, dtype, kernel.output)
+        stored[entry] = output.id
+    ids[entry] = output.id
+    return Step(SparseStep(node.op, kernel), node.name, inputs, (output.id,))
+
+
+def _copy_densely(program: Program, entry: Entry, ids: dict[Entry, int]) -> None:
+    """Append a dense copy of a sparse value, which steps read that take no others."""
+    sparse = program.values[ids[entry]]
+    copy = program.new_value(f"{sparse.name}_dense", sparse.shape, sparse.dtype)
+    program.steps.append(Step(ToDense(), entry.node.name, (sparse.id,), (copy.id,)))
+    ids[entry] = copy.id

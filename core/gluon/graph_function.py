@@ -8,7 +8,7 @@ from typing import Any
 from .. import autograd
 from ..device import Context
 from ..executor import Executor
-from ..executor.sparse import gradient_storages
+from ..executor.storage import gradient_storages
 from ..executor.trace import Graph
 from ..ndarray import NDArray
 from ..ndarray.sparse import zeros

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .. import autograd
 from ..checkpoint import write_atomically
 from ..errors import UsageError, did_you_mean
@@ -55,10 +53,9 @@ class KVStore(KVStoreBase):
         """1: there is one worker."""
         return 1
 
-    @staticmethod
-    def is_capable(capability: str) -> bool:
+    def is_capable(self, capability: str) -> bool:
         """Tell whether the store has a capability: ``"optimizer"`` is the one that exists."""
-        if capability.lower() != KVStoreBase.OPTIMIZER:
+        if capability.lower() != self.OPTIMIZER:
             raise ValueError(f"Unknown capability: {capability}")
         return True
 
@@ -143,7 +140,7 @@ class KVStore(KVStoreBase):
                         f"a {target.stype} one; both must be row_sparse, else call pull"
                     )
                 with autograd.pause():
-                    stored.retain(np.unique(ids.asnumpy())).copyto(target)
+                    stored.retain(ids).copyto(target)
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
         """Compress gradients on their way, as ``{'type': '2bit', 'threshold': 0.5}`` says.

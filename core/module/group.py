@@ -13,13 +13,15 @@ from ..device import Context
 from ..errors import ShapeError, UsageError
 from ..executor import bind
 from ..executor.arrays import resized, zeros
-from ..executor.sparse import declared_storages
+from ..executor.storage import declared_storages
 from ..executor.trace import Graph
 from ..io import DataDesc
 from ..ndarray import NDArray, concatenate
+from ..ndarray.sparse_array import sparse_zeros
 from ..symbol.graph import Entry
 from ..symbol.infer import GraphSpecs, infer_graph
 from ..types import DType, Shape, shape_size, to_dtype
+from .checks import storage_type
 from .group_spec import GroupSpec
 from .parameters import DeviceParameters
 
@@ -72,6 +74,7 @@ class ExecutorGroup(GroupNames):
         shared: ExecutorGroup | None = None,
     ) -> None:
         self.spec = spec
+        self._attributes = spec.symbol.attr_dict()
         self.data_shapes = list(data_shapes)
         self.label_shapes = list(label_shapes) if label_shapes else None
         self.batch_size, self.slices = self._decide_slices()
@@ -265,7 +268,9 @@ class ExecutorGroup(GroupNames):
             if requests.get(name, "null") == "null":
                 continue
             gradient = parameters.gradient(name) if name in held else None
-            grads[name] = gradient if gradient is not None else arrays[name].zeros_like()
+            if gradient is None:
+                gradient = zeros(shapes[name], dtypes[name], arrays[name].context)
+            grads[name] = gradient
         self.parameters.append(parameters)
         self.execs.append(
             bind(
@@ -293,7 +298,13 @@ class ExecutorGroup(GroupNames):
     def _input(
         self, position: int, name: str, shape: Shape, dtype: DType, context: Context
     ) -> NDArray:
-        """Return an input's array, in the memory that all shapes and buckets share."""
+        """Return an input's array, in the memory that all shapes and buckets share.
+
+        That of a sparse input takes over what a batch stores.
+        """
+        stype = storage_type(self._attributes, name)
+        if stype != "default":
+            return sparse_zeros(stype, shape, context, dtype)
         known = self.shared_data_arrays[position]
         array = known.get(name)
         if array is None or array.dtype != dtype or array.size < shape_size(shape):
@@ -305,7 +316,7 @@ class ExecutorGroup(GroupNames):
         spec = self.spec
         named = [desc for desc in descs if desc.name in spec.arguments]
         shapes = {desc.name: self._share(desc, position) for desc in named}
-        attributes = spec.symbol.attr_dict()
+        attributes = self._attributes
         dtypes = {}
         for desc in named:
             code = attributes.get(desc.name, {}).get("__dtype__", "-1")
@@ -386,6 +397,9 @@ def _check_shared(
 
 
 def _copy(name: str, source: Any, target: NDArray) -> None:
+    if target.stype != "default" and tuple(source.shape) == target.shape:
+        target[:] = source
+        return
     if tuple(source.shape) != target.shape:
         if shape_size(tuple(source.shape)) != target.size or len(source.shape) == target.ndim:
             raise ShapeError(

@@ -5,6 +5,8 @@ Besides what is listed here, every operator is a function of this module, made w
 
 from __future__ import annotations
 
+import sys
+
 from ..backends import backend_of, gpu_count
 from ..device import Context
 from ..ops.namespace import PUBLIC, OperatorNamespace
@@ -47,6 +49,8 @@ __all__ += ndarray.__all__
 
 def waitall() -> None:
     """Wait until all devices have computed what was asked of them."""
+    if "cupy" not in sys.modules:
+        return  # no device but the processor has been used
     for number in range(gpu_count()):
         backend_of(Context("gpu", number)).synchronize()
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..backends import backend_of
 from ..device import Context
 from ..errors import MXNetError
-from ..ops.rows import Rows, sum_rows
+from ..ops.rows import Rows, distinct, sum_rows
 from ..types import Array, DType, Shape
 from .array import NDArray
 from .handle import STORAGE_CLASSES
@@ -117,7 +117,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         backend = backend_of(self._context)
         raw = indices.asnumpy() if isinstance(indices, NDArray) else np.asarray(indices)
         with backend.scope():
-            wanted = backend.asarray(np.unique(raw.astype(_INT64)))
+            wanted = backend.asarray(distinct(np, raw.reshape(-1).astype(_INT64)))
             places, is_stored = self._find(wanted)
             parts = self._data[places[is_stored]], (wanted[is_stored],)
         return RowSparseNDArray(self.shape, *parts, self._context)
@@ -155,6 +155,8 @@ class RowSparseNDArray(BaseSparseNDArray):
     def _find(self, rows: Array) -> tuple[Array, Array]:
         """Return where rows are stored, and which of them are."""
         xp, stored = backend_of(self._context).xp, self._auxiliary[0]
+        if stored.shape[0] == self.shape[0]:
+            return rows, xp.ones(rows.shape, bool)
         if not stored.shape[0]:
             return xp.zeros(rows.shape, _INT64), xp.zeros(rows.shape, bool)
         places = xp.minimum(xp.searchsorted(stored, rows), stored.shape[0] - 1)

@@ -11,6 +11,8 @@ from .attributes import attribute
 from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
 from .registry import register
+from .sparse_kernel import SparseKernel
+from .sparse_products import LAYER
 
 __all__ = ["FullyConnected"]
 
@@ -19,9 +21,9 @@ __all__ = ["FullyConnected"]
 class FullyConnected(Operator):
     """Multiply by a weight and add a bias: ``data · weightᵀ + bias``.
 
-    ``weight`` has shape (num_hidden, features), ``bias`` (num_hidden,) or (num_hidden, 1). With
-    ``flatten`` all axes of ``data`` but the first are features and the output is (batch,
-    num_hidden); without, only the last axis is, and the output keeps the others.
+    ``weight`` has shape (num_hidden, features), ``bias`` (num_hidden,). With ``flatten`` all axes
+    of ``data`` but the first are features and the output is (batch, num_hidden); without, only the
+    last axis is, and the output keeps the others.
     """
 
     is_costly: ClassVar[bool] = True
@@ -42,9 +44,7 @@ class FullyConnected(Operator):
         if data is None:
             return inputs, outputs
         if not self.no_bias:
-            is_column = inputs[2] is not None and len(inputs[2]) == 2
-            whole = (self.num_hidden, 1) if is_column else (self.num_hidden,)
-            inputs[2] = self.expect("bias", inputs[2], whole)
+            inputs[2] = self.expect("bias", inputs[2], (self.num_hidden,))
         if not data:
             raise ShapeError("data has shape (); expected a batch axis or an axis of features")
         leading = data[:1] if self.flatten else data[:-1]
@@ -57,12 +57,15 @@ class FullyConnected(Operator):
     def backward_reads(self) -> Reads:
         return Reads(inputs=(0, 1))
 
+    def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
+        return LAYER if inputs[0] == "csr" else None
+
     @wide_forward
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         out = outputs[0].reshape(-1, self.num_hidden)
         run.xp.matmul(self._rows(inputs[0]), inputs[1].T, out=out)
         if not self.no_bias:
-            out += inputs[2].reshape(-1)
+            out += inputs[2]
 
     @wide_backward
     def backward(
@@ -80,7 +83,7 @@ class FullyConnected(Operator):
         if weight_grad is not None:
             run.xp.matmul(grad.T, self._rows(inputs[0]), out=weight_grad)
         if bias_grad and bias_grad[0] is not None:
-            run.xp.sum(grad, axis=0, out=bias_grad[0].reshape(-1))
+            run.xp.sum(grad, axis=0, out=bias_grad[0])
 
     def _rows(self, data: Array) -> Array:
         return data.reshape(data.shape[0] if self.flatten else -1, self._features(data.shape))

@@ -22,6 +22,8 @@ from .elemwise_binary import BINARY, BinaryRow, Slope
 from .elemwise_unary import UNARY, UnaryRow
 from .operator import Operator, Reads, Run
 from .registry import declares_attributes, get_operator, register
+from .sparse_elementwise import of_stored_values
+from .sparse_kernel import SparseKernel
 from .storage_rules import of_first
 
 __all__ = ["Broadcast", "Elementwise", "Reversed", "Scalar", "Unary", "multiply_into"]
@@ -45,6 +47,9 @@ class Unary(Operator):
 
     def output_storage(self, inputs: Sequence[str]) -> str:
         return of_first(inputs) if self.row.keeps_zeros else "default"
+
+    def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
+        return of_stored_values(self, inputs[0]) if self.row.keeps_zeros else None
 
     def is_elementwise(self) -> bool:
         return True
@@ -115,6 +120,9 @@ class Elementwise(_Binary):
 
     def output_storage(self, inputs: Sequence[str]) -> str:
         return self.row.elementwise_storage(inputs)
+
+    def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
+        return self.row.sparse_kernel(inputs)
 
     def is_elementwise(self) -> bool:
         return True
@@ -227,9 +235,11 @@ class Scalar(_Binary):
     is_int: bool = attribute(default=True, doc="whether the number is a whole one")
 
     def output_storage(self, inputs: Sequence[str]) -> str:
-        if self.row.keeps_zeros is not None:
-            return of_first(inputs) if self.row.keeps_zeros(self.scalar) else "default"
         return self.row.scalar_storage(inputs)
+
+    def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
+        keeps_zeros = self.output_storage(inputs) == inputs[0]
+        return of_stored_values(self, inputs[0]) if keeps_zeros else None
 
     def input_names(self) -> tuple[str, ...]:
         return ("data",)

@@ -7,13 +7,16 @@ dtypes of ``mx.np``, with a number on the right, and with a number on the left.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..types import Array, is_floating
 from .operator import Run
+from .sparse_elementwise import product_kernel, sum_kernel
+from .sparse_kernel import SparseKernel, no_kernel
 from .storage_rules import (
     StorageRule,
     dense,
@@ -54,8 +57,7 @@ class BinaryRow(NamedTuple):
         elementwise, broadcast, mixed, scalar, reversed: names of each form, none for no such form.
         elementwise_storage, broadcast_storage, scalar_storage: how each form stores what it makes
             of sparse arrays.
-        keeps_zeros: tells of a number whether the scalar form gives 0 for 0; sparse arrays then
-            stay so.
+        sparse_kernel: what the elementwise form computes with from sparse arrays, if anything.
     """
 
     doc: str
@@ -70,7 +72,7 @@ class BinaryRow(NamedTuple):
     elementwise_storage: StorageRule = dense
     broadcast_storage: StorageRule = dense
     scalar_storage: StorageRule = dense
-    keeps_zeros: Callable[[float], bool] | None = None
+    sparse_kernel: Callable[[Sequence[str]], SparseKernel | None] = no_kernel
 
 
 def _ufunc(name: str) -> Function:
@@ -214,9 +216,7 @@ def _smooth_l1_slope(run: Run, a: Operand, b: Operand) -> Array:
     return factor
 
 
-def _comparison(
-    name: str, ufunc: str, title: str, keeps_zeros: Callable[[float], bool] | None = None
-) -> BinaryRow:
+def _comparison(name: str, ufunc: str, title: str) -> BinaryRow:
     """The row of a comparison; ``title`` is its CamelCase name, words parted by blanks."""
     return BinaryRow(
         f"1 where {ufunc}(a, b), else 0.".replace("_", " "),
@@ -224,7 +224,6 @@ def _comparison(
         elementwise=(f"_{name}", "_" + title.replace(" ", "_")),
         broadcast=(f"broadcast_{name}",),
         scalar=(f"_{name}_scalar", "_" + title.replace(" ", "") + "Scalar"),
-        keeps_zeros=keeps_zeros,
     )
 
 
@@ -250,6 +249,7 @@ BINARY = (
         ),
         scalar=("_plus_scalar", "_PlusScalar"),
         elementwise_storage=if_alike,
+        sparse_kernel=partial(sum_kernel, sign=1.0),
     ),
     BinaryRow(
         "a + b, as MXNet sums the gradients of an output used more than once.",
@@ -274,6 +274,7 @@ BINARY = (
         scalar=("_minus_scalar", "_MinusScalar"),
         reversed=("_rminus_scalar", "_RMinusScalar"),
         elementwise_storage=if_alike,
+        sparse_kernel=partial(sum_kernel, sign=-1.0),
     ),
     BinaryRow(
         "a - b.",
@@ -293,6 +294,7 @@ BINARY = (
         elementwise_storage=if_one_is_sparse,
         broadcast_storage=scaled_matrix,
         scalar_storage=of_first,
+        sparse_kernel=product_kernel,
     ),
     BinaryRow("a * b.", *_PRODUCT, mixed=("_npi_multiply",), scalar=("_npi_multiply_scalar",)),
     BinaryRow(
@@ -368,12 +370,12 @@ BINARY = (
         Slope(_smooth_l1_slope, (0,)),
         scalar=("smooth_l1", "_npx_smooth_l1"),
     ),
-    _comparison("equal", "equal", "Equal", lambda b: b != 0),
-    _comparison("not_equal", "not_equal", "Not Equal", lambda b: b == 0),
-    _comparison("greater", "greater", "Greater", lambda b: b >= 0),
-    _comparison("greater_equal", "greater_equal", "Greater Equal", lambda b: b > 0),
-    _comparison("lesser", "less", "Lesser", lambda b: b <= 0),
-    _comparison("lesser_equal", "less_equal", "Lesser Equal", lambda b: b < 0),
+    _comparison("equal", "equal", "Equal"),
+    _comparison("not_equal", "not_equal", "Not Equal"),
+    _comparison("greater", "greater", "Greater"),
+    _comparison("greater_equal", "greater_equal", "Greater Equal"),
+    _comparison("lesser", "less", "Lesser"),
+    _comparison("lesser_equal", "less_equal", "Lesser Equal"),
     _comparison("logical_and", "logical_and", "Logical And"),
     _comparison("logical_or", "logical_or", "Logical Or"),
     _comparison("logical_xor", "logical_xor", "Logical Xor"),

@@ -11,6 +11,8 @@ from ..types import Array, DType, Shape, is_floating, shape_size
 from .attributes import attribute
 from .operator import Operator, Reads, Run
 from .registry import register
+from .sparse_elementwise import of_stored_values
+from .sparse_kernel import SparseKernel
 from .storage_rules import of_first
 
 __all__ = [
@@ -79,6 +81,9 @@ class Copy(PassThrough):
     def output_storage(self, inputs: Sequence[str]) -> str:
         return of_first(inputs)
 
+    def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
+        return of_stored_values(self, inputs[0])
+
 
 @register("_np_copy")
 class NumpyCopy(PassThrough):
@@ -94,6 +99,9 @@ class BlockGrad(PassThrough):
 
     def output_storage(self, inputs: Sequence[str]) -> str:
         return of_first(inputs)
+
+    def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
+        return of_stored_values(self, inputs[0])
 
     def backward_reads(self) -> Reads:
         return Reads(out_grads=False)

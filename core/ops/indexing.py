@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from .lookup import add_at, axis_positions, read_at, row_positions, whole_indice
 from .operator import Operator, Reads, Run
 from .registry import register
 from .rows import Rows
+from .sparse_kernel import SparseKernel
 
 __all__ = [
     "BatchTake",
@@ -60,9 +62,6 @@ class Embedding(Operator):
     dtype: DType = attribute(default=_FLOAT32, doc="dtype of the weight, where nothing else says")
     sparse_grad: bool = attribute(default=False, doc="whether the gradient is a row_sparse array")
 
-    def gradient_storage(self, inputs: Sequence[str], index: int) -> str:
-        return "row_sparse" if index == 1 and self.sparse_grad else "default"
-
     def input_names(self) -> tuple[str, ...]:
         return ("data", "weight")
 
@@ -91,6 +90,21 @@ class Embedding(Operator):
 
     def row_gradients(self) -> tuple[int, ...]:
         return (1,) if self.sparse_grad else ()
+
+    def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
+        if inputs[1] != "row_sparse":
+            return None
+        return SparseKernel(
+            stored=(1,),
+            output="default",
+            forward=self._read_rows,
+            backward=self.backward,
+            gradients={"default": (None, "row_sparse" if self.sparse_grad else "default")},
+        )
+
+    def _read_rows(self, run: Run, inputs: Sequence[Any], outputs: Sequence[Array]) -> None:
+        rows = whole_indices(run, inputs[0], self.input_dim, "clip")
+        outputs[0][...] = inputs[1].read(run.xp, rows)
 
     def forward(self, run: Run, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         rows = whole_indices(run, inputs[0], self.input_dim, "clip")

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import ShapeError, TypeInferenceError
 from ..random import DeviceRandom
 from ..types import Array, DType, Shape, is_known, merge_dtypes, merge_shapes
+from .sparse_kernel import SparseKernel
 from .subgraph import Bodies, Subgraph
 
 __all__ = ["ALL", "Operator", "Reads", "Run"]
@@ -250,9 +251,10 @@ class Operator:
         """Storage type of the outputs, from those of the inputs (see ``storage_rules.py``)."""
         return "default"
 
-    def gradient_storage(self, inputs: Sequence[str], index: int) -> str:
-        """Storage type of an input's gradient: ``row_sparse`` where it has few rows."""
-        return "default"
+    def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
+        """What computes from inputs of these storage types as they are stored; without one,
+        ``forward`` and ``backward`` do, from dense copies."""
+        return None
 
     def row_gradients(self) -> tuple[int, ...]:
         """Inputs whose gradient ``backward`` can also add to ``core.ops.rows.Rows``: it has few

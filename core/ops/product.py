@@ -10,6 +10,8 @@ from .attributes import attribute
 from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
 from .registry import declares_attributes, register
+from .sparse_kernel import SparseKernel
+from .sparse_products import dot_kernel
 
 __all__ = ["BatchDot", "Dot"]
 
@@ -43,9 +45,8 @@ class Dot(_Product):
             return "row_sparse"
         return "csr" if (left, right) == ("default", "csr") else "default"
 
-    def gradient_storage(self, inputs: Sequence[str], index: int) -> str:
-        is_plain = not (self.transpose_a or self.transpose_b)
-        return "row_sparse" if index == 1 and inputs[0] == "csr" and is_plain else "default"
+    def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
+        return dot_kernel(*inputs, transpose_a=self.transpose_a, transpose_b=self.transpose_b)
 
     def infer_shape(
         self, inputs: list[Shape | None], outputs: list[Shape | None]

@@ -18,6 +18,8 @@ from .broadcasting import accumulator
 from .operator import Operator, Reads, Run
 from .precision import wide_backward, wide_forward
 from .registry import declares_attributes, register
+from .sparse_kernel import SparseKernel
+from .sparse_reductions import square_sum_kernel
 
 __all__ = ["ArgMax", "ArgMaxChannel", "ArgMin", "Norm", "NumpySum", "Reduction"]
 
@@ -254,8 +256,10 @@ class SquareSum(Reduction):
     def output_storage(self, inputs: Sequence[str]) -> str:
         return inputs[0] if self.axis == (1,) and self.keepdims else "default"
 
-    def gradient_storage(self, inputs: Sequence[str], index: int) -> str:
-        return "row_sparse" if index == 0 and inputs[0] == "row_sparse" else "default"
+    def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
+        if inputs[0] != "row_sparse" or self.exclude or self.axis not in ((0,), (1,)):
+            return None
+        return square_sum_kernel(self.axis[0], keepdims=self.keepdims)
 
 
 @register("_np_sum")

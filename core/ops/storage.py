@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..types import Array, DType, Shape
 from .attributes import attribute
 from .operator import Operator, Reads, Run
 from .registry import register
+from .rows import Rows
+from .sparse_kernel import SparseKernel
 from .storage_rules import of_first
 
 __all__ = [
@@ -61,8 +64,8 @@ class SparseRetain(Operator):
     def output_storage(self, inputs: Sequence[str]) -> str:
         return of_first(inputs)
 
-    def gradient_storage(self, inputs: Sequence[str], index: int) -> str:
-        return "row_sparse" if index == 0 and inputs[0] == "row_sparse" else "default"
+    def sparse_kernel(self, inputs: Sequence[str]) -> SparseKernel | None:
+        return _RETAIN if tuple(inputs) == ("row_sparse", "default") else None
 
     def input_names(self) -> tuple[str, ...]:
         return ("data", "indices")
@@ -106,3 +109,35 @@ class SparseRetain(Operator):
         run.xp.clip(rows, 0, data.shape[0] - 1, out=rows)
         out.fill(0)
         out[rows] = data[rows]
+
+
+def _retain_rows(run: Run, inputs: Sequence[Any], outputs: Sequence[Rows]) -> None:
+    wanted = _wanted_rows(run, inputs[1], outputs[0])
+    outputs[0].keep(wanted, inputs[0].read(run.xp, wanted))
+
+
+def _retain_rows_backward(
+    run: Run,
+    out_grads: Sequence[Any],
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    in_grads: Sequence[Any],
+) -> None:
+    grad, target = out_grads[0], in_grads[0]
+    wanted = _wanted_rows(run, inputs[1], target)
+    values = grad.read(run.xp, wanted) if isinstance(grad, Rows) else grad[wanted]
+    target.add_ordered(run.xp, wanted, values)
+
+
+def _wanted_rows(run: Run, indices: Array, like: Rows) -> Array:
+    rows = run.xp.clip(indices.astype("int64"), 0, like.shape[0] - 1)
+    return run.xp.unique(rows)
+
+
+_RETAIN = SparseKernel(
+    stored=(0,),
+    output="row_sparse",
+    forward=_retain_rows,
+    backward=_retain_rows_backward,
+    gradients={"default": ("row_sparse", None), "row_sparse": ("row_sparse", None)},
+)

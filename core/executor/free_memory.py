@@ -1,0 +1,26 @@
+"""How much more memory a device can give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..backends import Backend
+
+__all__ = ["free_bytes"]
+
+_MACHINE = Path("/proc/meminfo")
+_VERY_MUCH = 2**63 - 1
+
+
+def free_bytes(backend: Backend) -> int:
+    """Return the bytes that can still be allocated, as far as the system tells."""
+    own = backend.memory()
+    if own is not None:
+        used, total = own
+        return total - used
+    if not _MACHINE.exists():
+        return _VERY_MUCH
+    for line in _MACHINE.read_text(encoding="ascii").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return _VERY_MUCH

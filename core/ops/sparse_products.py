@@ -1,0 +1,133 @@
+"""Products of a sparse matrix with a dense one, or with one of which some rows are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..types import Array
+from .csr import Csr
+from .operator import Run
+from .rows import Rows
+from .sparse_kernel import SparseKernel
+
+__all__ = ["LAYER", "dot_kernel"]
+
+
+def dot_kernel(
+    left: str, right: str, *, transpose_a: bool, transpose_b: bool
+) -> SparseKernel | None:
+    """Return what computes ``dot`` of inputs in these storage types, if anything does."""
+    if left != "csr" or right == "csr" or transpose_b:
+        return None
+    return (_TRANSPOSED if transpose_a else _PRODUCT)[right]
+
+
+def _product(run: Run, inputs: Sequence[Any], outputs: Sequence[Array]) -> None:
+    matrix, dense = inputs
+    out = outputs[0]
+    if isinstance(dense, Rows):
+        matrix.add_up_rows(_read_columns(run, matrix, dense), out)
+        return
+    matrix.times(dense.reshape(dense.shape[0], -1), out.reshape(out.shape[0], -1))
+
+
+def _read_columns(run: Run, matrix: Csr, dense: Rows) -> Array:
+    """Return for each stored value of a matrix the row that it is multiplied with."""
+    if dense.indices is None or dense.indices.shape[0] == dense.shape[0]:
+        return dense.read(run.xp, matrix.pattern.columns)
+    columns, starts, order = matrix.pattern.by_column
+    found = dense.read(run.xp, columns)
+    places = run.xp.zeros(order.shape[0], "int64")
+    places[starts[1:]] = 1
+    terms = run.xp.empty((order.shape[0], *found.shape[1:]), found.dtype)
+    terms[order] = found[run.xp.cumsum(places)]
+    return terms
+
+
+def _product_backward(
+    run: Run,
+    out_grads: Sequence[Array],
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    in_grads: Sequence[Any],
+) -> None:
+    matrix, target = inputs[0], in_grads[1]
+    grad = out_grads[0].reshape(matrix.shape[0], -1)
+    columns, sums = matrix.transposed_times(grad)
+    target.add_ordered(run.xp, columns, sums.reshape(-1, *target.shape[1:]))
+
+
+def _transposed(run: Run, inputs: Sequence[Any], outputs: Sequence[Rows]) -> None:
+    matrix, dense = inputs
+    if isinstance(dense, Rows):
+        dense = dense.dense(run.xp)
+    out = outputs[0]
+    columns, sums = matrix.transposed_times(dense.reshape(matrix.shape[0], -1))
+    out.keep(columns, sums.reshape(-1, *out.shape[1:]))
+
+
+def _transposed_backward(
+    run: Run,
+    out_grads: Sequence[Any],
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    in_grads: Sequence[Any],
+) -> None:
+    _product(run, (inputs[0], out_grads[0]), (in_grads[1],))
+
+
+_PRODUCT = {
+    right: SparseKernel(
+        stored=(0, 1) if right == "row_sparse" else (0,),
+        output="default",
+        forward=_product,
+        backward=_product_backward,
+        gradients={"default": (None, "row_sparse")},
+    )
+    for right in ("default", "row_sparse")
+}
+_TRANSPOSED = {
+    right: SparseKernel(
+        stored=(0, 1) if right == "row_sparse" else (0,),
+        output="row_sparse",
+        forward=_transposed,
+        backward=_transposed_backward,
+        gradients={"default": (None, "default"), "row_sparse": (None, "default")},
+    )
+    for right in ("default", "row_sparse")
+}
+
+
+def _layer(run: Run, inputs: Sequence[Any], outputs: Sequence[Array]) -> None:
+    data, weight, *bias = inputs
+    data.times(weight.T, outputs[0])
+    if bias:
+        run.xp.add(outputs[0], bias[0], out=outputs[0])
+
+
+def _layer_backward(
+    run: Run,
+    out_grads: Sequence[Array],
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    in_grads: Sequence[Any],
+) -> None:
+    data, grad = inputs[0], out_grads[0]
+    _, weight_grad, *bias_grad = in_grads
+    if weight_grad is not None:
+        columns, sums = data.transposed_times(grad)
+        weight_grad[...] = 0
+        weight_grad[:, columns] = sums.T
+    if bias_grad and bias_grad[0] is not None:
+        run.xp.sum(grad, axis=0, out=bias_grad[0])
+
+
+LAYER = SparseKernel(
+    stored=(0,),
+    output="default",
+    forward=_layer,
+    backward=_layer_backward,
+    gradients={"default": (None, "default", "default")},
+)
+"""A fully connected layer of csr data."""

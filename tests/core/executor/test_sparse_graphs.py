@@ -1,0 +1,130 @@
+"""What plans compute from sparse arguments as they are stored, against MXNet 1.9.1."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import core as mx
+from core.executor.sparse_step import SparseStep
+from oracle import golden_file
+from oracle.compare import assert_close
+from oracle.topics.sparse_graphs import CASES, bound, run_case
+
+DENSE_IN_PLANS = {"sum of both"}
+
+MANY = 10**9
+"""As many columns as no dense array here could have."""
+
+
+@pytest.mark.parametrize("case_id", CASES)
+def test_equals_mxnet(case_id: str) -> None:
+    golden = golden_file.topic("sparse_graphs")
+    expected = {key.partition("/")[2] for key in golden if key.startswith(f"{case_id}/")}
+    found = run_case(mx, case_id)
+    assert found.keys() == expected
+    for key, got in found.items():
+        assert_close(f"{case_id} {key}", got, golden[f"{case_id}/{key}"])
+
+
+@pytest.mark.parametrize("case_id", CASES)
+def test_plans_take_what_is_stored(case_id: str) -> None:
+    steps = next(iter(bound(mx, case_id)._plans.values())).compiled.program.steps
+    is_sparse = any(isinstance(step.op, SparseStep) for step in steps)
+    assert is_sparse is (case_id not in DENSE_IN_PLANS)
+
+
+def _machine() -> mx.sym.Symbol:
+    """Return a factorization machine of so many features that nothing dense of them could be."""
+    x = mx.sym.var("x", stype="csr")
+    v = mx.sym.var("v", stype="row_sparse", shape=(MANY, 2))
+    weight = mx.sym.var("w", stype="row_sparse", shape=(MANY, 1))
+    crossed = mx.sym.sum(mx.sym.square(mx.sym.dot(x, v)), axis=1, keepdims=True)
+    own = mx.sym.dot(
+        mx.sym.square(x), mx.sym._internal._square_sum(v, axis=1, keepdims=True), name="own"
+    )
+    return mx.sym.dot(x, weight) + 0.5 * (crossed - own)
+
+
+def test_time_and_memory_go_with_what_is_stored() -> None:
+    executor = _machine().simple_bind(
+        mx.cpu(), grad_req={"x": "null", "v": "write", "w": "add"}, x=(2, MANY)
+    )
+    rows = np.array([3, 10**6, MANY - 1])
+    x = np.array([[1.0, 2.0, 0.0], [0.0, 0.5, -1.0]], np.float32)
+    v = np.arange(6, dtype=np.float32).reshape(3, 2)
+    weight = np.array([[1.0], [-1.0], [2.0]], np.float32)
+    parts = x[x != 0], rows[x.nonzero()[1]], [0, 2, 4]
+    mx.nd.sparse.csr_matrix(parts, shape=(2, MANY)).copyto(executor.arg_dict["x"])
+    for name, values in (("v", v), ("w", weight)):
+        given = mx.nd.sparse.row_sparse_array((values, rows), shape=(MANY, values.shape[1]))
+        given.copyto(executor.arg_dict[name])
+    product = x @ v
+    own = (x**2) @ (v**2).sum(axis=1, keepdims=True)
+    expected = x @ weight + 0.5 * ((product**2).sum(axis=1, keepdims=True) - own)
+    for count in (1, 2):
+        executor.forward(is_train=True)
+        np.testing.assert_allclose(executor.outputs[0].asnumpy(), expected, rtol=1e-5)
+        executor.backward(mx.nd.ones((2, 1)))
+        gradients = executor.grad_dict
+        for name, values in (
+            ("w", count * x.sum(axis=0, keepdims=True).T),
+            ("v", x.T @ product - (x**2).sum(axis=0)[:, None] * v),
+        ):
+            assert gradients[name].indices.asnumpy().tolist() == rows.tolist()
+            np.testing.assert_allclose(gradients[name].data.asnumpy(), values, rtol=1e-5)
+
+
+def test_a_dense_copy_that_would_not_fit_is_refused_with_the_nodes_name() -> None:
+    x = mx.sym.var("x", stype="csr")
+    graph = mx.sym.broadcast_add(x, mx.sym.var("b"), name="shifted")
+    with pytest.raises(mx.MXNetError, match=r"broadcast_add 'shifted' .* csr input 'x'") as error:
+        graph.simple_bind(mx.cpu(), grad_req="null", x=(10**6, MANY), b=(1, 1))
+    assert "4,000,000.0 GB" in str(error.value)
+
+
+def test_a_dense_copy_of_what_a_node_gives_is_refused_likewise() -> None:
+    x = mx.sym.var("x", stype="csr")
+    graph = mx.sym.broadcast_add(mx.sym.square(x, name="squares"), mx.sym.var("b"), name="shifted")
+    with pytest.raises(mx.MXNetError, match=r"'shifted' .* csr input 'squares'"):
+        graph.simple_bind(mx.cpu(), grad_req="null", x=(10**6, MANY), b=(1, 1))
+
+
+@pytest.mark.parametrize("rewritten", [True, False])
+def test_a_sparse_value_is_copied_for_the_nodes_that_take_dense_ones(rewritten: bool) -> None:
+    """Their gradients come together with those of the nodes that take it as it is stored."""
+    v = mx.sym.var("v", stype="row_sparse")
+    squares = mx.sym.square(v, name="squares")
+    graph = mx.sym.broadcast_add(
+        mx.sym.sum(squares),
+        mx.sym.sin(squares) + 0 * mx.sym.dot(mx.sym.var("x", stype="csr"), squares),
+    )
+    executor = graph.simple_bind(mx.cpu(), grad_req={"v": "write"}, v=(3, 3), x=(3, 3))
+    seen: list[str] = []
+    if not rewritten:
+        executor.set_monitor_callback(lambda name, array: seen.append(name))
+    value = np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0], [0.5, -1.0, 2.0]], np.float32)
+    mx.nd.array(value).tostype("row_sparse").copyto(executor.arg_dict["v"])
+    executor.forward(is_train=True)
+    executor.backward(mx.nd.ones((3, 3)))
+    expected = (value**2).sum() + np.sin(value**2)
+    np.testing.assert_allclose(executor.outputs[0].asnumpy(), expected, rtol=1e-5)
+    gradient = (9 + np.cos(value**2)) * 2 * value
+    np.testing.assert_allclose(executor.grad_dict["v"].asnumpy(), gradient, rtol=1e-4)
+    assert ("squares_output" in seen) is not rewritten
+
+
+def test_inputs_of_a_module_stay_csr() -> None:
+    x = mx.sym.var("data", stype="csr")
+    out = mx.sym.LinearRegressionOutput(mx.sym.dot(x, mx.sym.var("w", shape=(4, 1))), name="out")
+    module = mx.mod.Module(out, ["data"], ["out_label"], context=[mx.cpu(0), mx.cpu(1)])
+    module.bind([("data", (4, 4))], [("out_label", (4, 1))])
+    module.init_params(arg_params={"w": mx.nd.array([[1], [2], [3], [4]])})
+    dense = np.diag(np.arange(4, dtype=np.float32))
+    batch = mx.io.DataBatch([mx.nd.array(dense).tostype("csr")], [mx.nd.zeros((4, 1))])
+    module.forward(batch, is_train=True)
+    expected = [[0], [2], [6], [12]]
+    assert module.get_outputs()[0].asnumpy().tolist() == expected
+    assert [one.arg_dict["data"].stype for one in module._exec_group.execs] == ["csr", "csr"]
+    module.forward(mx.io.DataBatch([mx.nd.array(dense)], [mx.nd.zeros((4, 1))]), is_train=False)
+    assert module.get_outputs()[0].asnumpy().tolist() == expected

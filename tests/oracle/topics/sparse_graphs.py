@@ -1,0 +1,192 @@
+"""Graphs of sparse arguments: what each operator gives of them, and the gradients' rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CASES", "bound", "record", "run_case"]
+
+ROWS, COLUMNS, WIDTH = 5, 7, 3
+
+Make = Callable[[Any, dict[str, Any]], Any]
+
+
+class Case:
+    """A graph of variables ``a`` and ``b`` (and ``bias``).
+
+    Args:
+        make: returns the graph's only output, from MXNet and the variables.
+        inputs: shape and storage type by name.
+        wanted: names of the arguments that get a gradient.
+        whole: names of those that have all rows; MXNet's square sum refuses others' gradients.
+    """
+
+    def __init__(
+        self,
+        make: Make,
+        inputs: dict[str, tuple[tuple[int, ...], str]],
+        *wanted: str,
+        whole: str = "",
+    ) -> None:
+        self.make, self.inputs, self.wanted, self.whole = make, inputs, wanted, whole
+
+
+MATRIX = (ROWS, COLUMNS)
+CSR, BY_ROWS, DENSE = "csr", "row_sparse", "default"
+
+
+def _of_rows(function: str, **attributes: Any) -> Case:
+    return Case(
+        lambda mx, v: getattr(mx.sym, function)(v["a"], **attributes), {"a": (MATRIX, BY_ROWS)}, "a"
+    )
+
+
+def _of_csr(function: str, **attributes: Any) -> Case:
+    return Case(lambda mx, v: getattr(mx.sym, function)(v["a"], **attributes), {"a": (MATRIX, CSR)})
+
+
+def _pair(function: str, left: str, right: str, *wanted: str) -> Case:
+    return Case(
+        lambda mx, v: getattr(mx.sym, function)(v["a"], v["b"]),
+        {"a": (MATRIX, left), "b": (MATRIX, right)},
+        *wanted,
+    )
+
+
+def _square_sum(**attributes: Any) -> Case:
+    return Case(
+        lambda mx, v: mx.sym._internal._square_sum(v["a"], **attributes),
+        {"a": (MATRIX, BY_ROWS)},
+        "a",
+        whole="a",
+    )
+
+
+def _dot(right: str, shape: tuple[int, ...], **attributes: Any) -> Case:
+    return Case(
+        lambda mx, v: mx.sym.dot(v["a"], v["b"], **attributes),
+        {"a": (MATRIX, CSR), "b": (shape, right)},
+        "b",
+    )
+
+
+CASES: dict[str, Case] = {
+    "dot": _dot(DENSE, (COLUMNS, WIDTH)),
+    "dot of one column": _dot(DENSE, (COLUMNS, 1)),
+    "dot of rows": _dot(BY_ROWS, (COLUMNS, WIDTH)),
+    "dot transposed": _dot(DENSE, (ROWS, WIDTH), transpose_a=True),
+    "dot of a hidden layer": Case(
+        lambda mx, v: mx.sym.dot(v["a"], mx.sym.tanh(v["b"])),
+        {"a": (MATRIX, CSR), "b": ((COLUMNS, WIDTH), DENSE)},
+        "b",
+    ),
+    "there and back": Case(
+        lambda mx, v: mx.sym.dot(v["a"], mx.sym.dot(v["a"], v["b"], transpose_a=True)),
+        {"a": (MATRIX, CSR), "b": ((ROWS, WIDTH), DENSE)},
+        "b",
+    ),
+    "squares of rows": Case(
+        lambda mx, v: mx.sym.dot(
+            mx.sym.square(v["a"]), mx.sym._internal._square_sum(v["b"], axis=1, keepdims=True)
+        ),
+        {"a": (MATRIX, CSR), "b": ((COLUMNS, WIDTH), BY_ROWS)},
+        "b",
+        whole="b",
+    ),
+    "fully connected": Case(
+        lambda mx, v: mx.sym.FullyConnected(v["a"], v["b"], v["bias"], num_hidden=WIDTH),
+        {
+            "a": (MATRIX, CSR),
+            "b": ((WIDTH, COLUMNS), DENSE),
+            "bias": ((WIDTH,), DENSE),
+        },
+        "b",
+        "bias",
+    ),
+    "embedding": Case(
+        lambda mx, v: mx.sym.Embedding(
+            v["b"], v["a"], input_dim=ROWS, output_dim=COLUMNS, sparse_grad=True
+        ),
+        {"a": (MATRIX, BY_ROWS), "b": ((4,), DENSE)},
+        "a",
+    ),
+    "square sum 0": _square_sum(axis=0),
+    "square sum 1": _square_sum(axis=1),
+    "square sum 1 kept": _square_sum(axis=1, keepdims=True),
+    **{f"{name} of rows": _of_rows(name) for name in ("square", "negative", "relu")},
+    **{f"{name} of csr": _of_csr(name) for name in ("square", "negative", "tanh", "abs")},
+    "scaled csr": Case(lambda mx, v: v["a"] * 2.5, {"a": (MATRIX, CSR)}),
+    "scaled rows": Case(lambda mx, v: v["a"] / 2.5, {"a": (MATRIX, BY_ROWS)}, "a"),
+    "sum of rows": _pair("elemwise_add", BY_ROWS, BY_ROWS, "a", "b"),
+    "difference of rows": _pair("elemwise_sub", BY_ROWS, BY_ROWS, "a", "b"),
+    "sum of csr": _pair("elemwise_add", CSR, CSR),
+    "difference of csr": _pair("elemwise_sub", CSR, CSR),
+    "product of rows": _pair("elemwise_mul", BY_ROWS, BY_ROWS),
+    "product of rows and dense": _pair("elemwise_mul", BY_ROWS, DENSE),
+    "product of csr": _pair("elemwise_mul", CSR, CSR),
+    "product of csr and dense": _pair("elemwise_mul", CSR, DENSE),
+    "sum of both": _pair("elemwise_add", BY_ROWS, DENSE, "b"),
+}
+
+
+def _values(case: Case, random: Any) -> dict[str, NDArray[Any]]:
+    """Return values by name; those that are sparse have zeros, and a row and a column of them."""
+    values = {}
+    for name, (shape, stype) in case.inputs.items():
+        value = random.uniform(0.5, 1.5, shape) * random.choice([-1, 1], shape)
+        if stype == CSR:
+            value *= random.uniform(size=shape) < 0.4
+            value[1], value[:, 2] = 0, 0
+        elif stype == BY_ROWS and name not in case.whole:
+            value[random.choice(shape[0], 2, replace=False)] = 0
+        values[name] = value.astype("float32")
+    if len(case.inputs.get("b", ((), ""))[0]) == 1:
+        values["b"] = np.array([3, 1, 3, 0], "float32")
+    return values
+
+
+def bound(mx: Any, case_id: str) -> Any:
+    """Return a case's graph, bound."""
+    case = CASES[case_id]
+    variables = {name: mx.sym.var(name) for name in case.inputs}
+    return case.make(mx, variables).simple_bind(
+        mx.cpu(),
+        grad_req={name: "write" if name in case.wanted else "null" for name in case.inputs},
+        stype_dict={name: stype for name, (_, stype) in case.inputs.items()},
+        **{name: shape for name, (shape, _) in case.inputs.items()},
+    )
+
+
+def run_case(mx: Any, case_id: str) -> dict[str, NDArray[Any]]:
+    """Return the output and the gradients of two passes with other values each."""
+    case, executor = CASES[case_id], bound(mx, case_id)
+    random, results = np.random.RandomState(11), {}
+    for step in range(2):
+        for name, value in _values(case, random).items():
+            mx.nd.array(value).tostype(case.inputs[name][1]).copyto(executor.arg_dict[name])
+        executor.forward(is_train=True)
+        output = executor.outputs[0]
+        results[f"output {step} {output.stype}"] = output.asnumpy()
+        if not case.wanted:
+            continue
+        executor.backward(mx.nd.array(random.normal(size=output.shape)))
+        for name in case.wanted:
+            gradient = executor.grad_dict[name]
+            results[f"gradient {step} {name} {gradient.stype}"] = gradient.asnumpy()
+            # A dense gradient given for an output by rows has all rows in MXNet, zeros included.
+            if gradient.stype == BY_ROWS and output.stype != BY_ROWS:
+                results[f"rows {step} {name}"] = gradient.indices.asnumpy()
+    return results
+
+
+def record(mx: Any) -> dict[str, NDArray[Any]]:
+    """Return the results of all cases."""
+    return {
+        f"{case_id}/{key}": value
+        for case_id in CASES
+        for key, value in run_case(mx, case_id).items()
+    }
