@@ -85,7 +85,12 @@ class Initializer:
         return json.dumps([type(self).__name__.lower(), self._kwargs])
 
     def __call__(self, desc: str, arr: NDArray) -> None:
-        """Fill an array according to its name and attributes."""
+        """Fill an array, dense or sparse, according to its name and attributes."""
+        if arr.stype != "default":
+            dense = arr.tostype("default")
+            self(desc, dense)
+            dense.copyto(arr)
+            return
         if not isinstance(desc, InitDesc):
             warnings.warn(
                 "an initializer is called with a plain name; pass mx.init.InitDesc(name)",

@@ -40,7 +40,8 @@ CORE_LAYERS = [
     },
     {"module", "gluon", "model", "image"}
     | {"compat.executor_manager", "compat.model_stores"}
-    | {"compat.group_names", "compat.module_names"},
+    | {"compat.group_names", "compat.module_names"}
+    | {"compat.input_checks", "compat.parameter_names"},
     {"testing", "compat.test_utils", "compat.paths"},
 ]
 DEVICE_LIBRARIES = {"cupy", "cudnn", "ctypes"}

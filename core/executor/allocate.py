@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ..errors import ShapeError, did_you_mean
 from ..ndarray import NDArray
 from ..ndarray.sparse_array import sparse_zeros
 from ..symbol.graph import Entry, Node
-from ..types import DType, Shape, shape_size
+from ..types import shape_size
 from .arrays import resized, zeros
 from .executor import Executor
 from .trace import SpecOf
@@ -29,8 +29,9 @@ class Allocator:
         spec_of: inferred shapes and dtypes.
         lender: executor that lends the arguments named, their gradients, and auxiliary states of
             the same name and shape.
-        lent_names: the arguments it lends.
-        buffer: arrays by name, used where large enough; those made anew are put in.
+        lent_names: the arguments it lends; without a lender those of no buffer's memory.
+        buffer: arrays by name of the argument, and of gradients by ``"grad of "`` and that name;
+            used where large enough; those made anew are put in.
         storages, gradient_storages: storage types by variable, of arrays and their gradients; dense
             where there is none. What is sparse starts with nothing stored, and of no buffer's
             memory.
@@ -38,7 +39,7 @@ class Allocator:
             that kernels keep what they make of them.
 
     Raises:
-        ValueError: a lent name that the lender does not have, or no lender.
+        ValueError: a lent name that the lender does not have.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Allocator:
         self._buffer = buffer
         self._inputs = inputs
         for name in lent_names or ():
-            if name not in self._arguments:
+            if lender is not None and name not in self._arguments:
                 raise ValueError(
                     f"shared_arg_names has {name!r}, which is no argument of shared_exec"
                     f"{did_you_mean(name, self._arguments)}"
@@ -73,24 +74,18 @@ class Allocator:
 
     def argument(self, node: Node) -> NDArray:
         """Return the array of an argument."""
-        shape, dtype = self._spec_of(Entry(node, 0))
-        if node.name in self._lent:
-            return _matching(node.name, self._arguments[node.name], shape, dtype)
-        if self._buffer is None or self._storages.get(node, "default") != "default":
-            return self._variable(node)
-        found = self._buffer.get(node.name)
-        if found is not None and found.size >= shape_size(shape) and found.dtype == dtype:
-            return resized(found, shape)
-        made = self._buffer[node.name] = self._variable(node)
-        return made
+        if node.name not in self._lent:
+            return self._buffered(node.name, node, self._storages, self._variable)
+        lent = self._arguments.get(node.name)
+        return self._variable(node) if lent is None else self._matching(node, lent)
 
     def gradient(self, node: Node) -> NDArray:
         """Return the array of an argument's gradient."""
-        shape, dtype = self._spec_of(Entry(node, 0))
-        lent = self._gradients.get(node.name) if node.name in self._lent else None
-        if lent is not None:
-            return _matching(node.name, lent, shape, dtype)
-        return self._zeros(node, self._gradient_storages.get(node, "default"))
+        if node.name not in self._lent:
+            storages = self._gradient_storages
+            return self._buffered(f"grad of {node.name}", node, storages, self._gradient)
+        lent = self._gradients.get(node.name)
+        return self._gradient(node) if lent is None else self._matching(node, lent)
 
     def auxiliary(self, node: Node) -> NDArray:
         """Return the array of an auxiliary state."""
@@ -99,6 +94,36 @@ class Allocator:
         if lent is not None and (lent.shape, lent.dtype) == (shape, dtype):
             return lent
         return self._variable(node)
+
+    def _buffered(
+        self,
+        name: str,
+        node: Node,
+        storages: Mapping[Node, str],
+        make: Callable[[Node], NDArray],
+    ) -> NDArray:
+        """Return a dense array in the buffer's memory, or make one and put it in."""
+        shape, dtype = self._spec_of(Entry(node, 0))
+        if self._buffer is None or storages.get(node, "default") != "default":
+            return make(node)
+        found = self._buffer.get(name)
+        if found is not None and found.size >= shape_size(shape) and found.dtype == dtype:
+            return resized(found, shape)
+        made = self._buffer[name] = make(node)
+        return made
+
+    def _gradient(self, node: Node) -> NDArray:
+        return self._zeros(node, self._gradient_storages.get(node, "default"))
+
+    def _matching(self, node: Node, lent: NDArray) -> NDArray:
+        shape, dtype = self._spec_of(Entry(node, 0))
+        if lent.shape != shape or lent.dtype != dtype:
+            raise ShapeError(
+                f"{node.name!r} is shared with shape {lent.shape} and dtype "
+                f"{np.dtype(lent.dtype)}, but here it has {shape} and {dtype}; take it out of "
+                "shared_arg_names"
+            )
+        return lent
 
     def _variable(self, node: Node) -> NDArray:
         array = self._zeros(node, self._storages.get(node, "default"))
@@ -111,12 +136,3 @@ class Allocator:
         if stype != "default":
             return sparse_zeros(stype, shape, context, dtype)
         return zeros(shape, dtype, context)
-
-
-def _matching(name: str, lent: NDArray, shape: Shape, dtype: DType) -> NDArray:
-    if lent.shape != shape or lent.dtype != dtype:
-        raise ShapeError(
-            f"{name!r} is shared with shape {lent.shape} and dtype {np.dtype(lent.dtype)}, "
-            f"but here it has {shape} and {dtype}; take it out of shared_arg_names"
-        )
-    return lent

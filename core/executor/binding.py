@@ -116,16 +116,17 @@ def simple_bind(
         type_dict: dtypes by name of the variable; float32 where nothing says otherwise.
         stype_dict: storage types by name; else those that variables declare, else dense.
         group2ctx: contexts by ``ctx_group`` attribute.
-        shared_arg_names: arguments whose arrays and gradients ``shared_exec`` lends.
+        shared_arg_names: arguments whose arrays and gradients ``shared_exec`` lends; without it
+            those that are not kept in ``shared_buffer``.
         shared_exec: an executor whose memory and auxiliary states are shared, too.
-        shared_buffer: arrays by name whose memory is used where large enough; those made anew are
-            put in.
+        shared_buffer: arrays by name whose memory is used where large enough, gradients under
+            ``"grad of "`` and the argument's name; those made anew are put in.
         shapes: shapes by name of the variable; 0 stands for an unknown dimension. What is neither
             a tuple nor a list (``force_rebind=True`` ...) is passed over, as MXNet does.
 
     Raises:
         ShapeError, TypeInferenceError: unknown or contradicting shapes or dtypes.
-        ValueError: a bad ``grad_req``, or ``shared_arg_names`` that are not there.
+        ValueError: a bad ``grad_req``, or ``shared_arg_names`` that ``shared_exec`` does not have.
     """
     if not isinstance(ctx, Context):
         raise TypeError(f"ctx is {type(ctx).__name__}; expected a Context such as mx.cpu()")

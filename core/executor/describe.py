@@ -7,6 +7,9 @@ from .ir import Program, Step
 
 __all__ = ["describe_plan"]
 
+_TOTALS = "Total {megabytes} MB allocated\nTotal 11 TempSpace resource requested\n"
+"""How MXNet's text ends, where scripts read the megabytes; its second number is always 11."""
+
 
 def describe_plan(compiled: Compiled) -> str:
     """Return one line for each step: what runs, what it reads and writes, and where that lies."""
@@ -27,8 +30,8 @@ def describe_plan(compiled: Compiled) -> str:
             f"{memory.nbytes} bytes in the arena; {memory.peak_live} alive at most, "
             f"{memory.unshared} without sharing"
         )
-        lines.append(f"Total {memory.nbytes >> 20} MB allocated")
-    return "\n".join(lines)
+    megabytes = 0 if memory is None else memory.nbytes >> 20
+    return "\n".join([*lines, _TOTALS.format(megabytes=megabytes)])
 
 
 def _title(step: Step) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import autograd, initializer, symbol
+from ..compat.parameter_names import ParameterNames
 from ..device import Context, cpu, current_context
 from ..errors import MXNetError, UsageError
 from ..initializer import InitDesc, Uniform
@@ -16,6 +17,7 @@ from ..ndarray import NDArray, arange, zeros
 from ..ndarray.np_shape import is_np_shape
 from ..symbol import Symbol
 from ..types import Shape, to_dtype
+from .keeper import Keeper, store_updates
 
 __all__ = ["DeferredInitializationError", "Parameter", "contexts_of", "is_shape_known"]
 
@@ -59,20 +61,7 @@ def is_shape_known(shape: Shape | None) -> bool:
     return shape is not None and unknown not in shape
 
 
-class Keeper(Protocol):
-    """What a parameter asks of the trainer whose key-value store keeps its value."""
-
-    def holds_copy_of(self, param: Parameter) -> bool:
-        """Tell whether the store has a value of the parameter that it updates."""
-
-    def _reset_kvstore(self) -> None: ...
-
-    def _row_sparse_pull(
-        self, param: Parameter, out: Any, row_id: NDArray, full_idx: bool = False
-    ) -> None: ...
-
-
-class Parameter:
+class Parameter(ParameterNames):
     """A value on one or several devices, with its gradients.
 
     Args:
@@ -254,7 +243,7 @@ class Parameter:
             self._deferred_init = self._deferred_init._replace(data=data)
             return
         trainer = self._trainer
-        if trainer is not None and trainer.holds_copy_of(self):
+        if trainer is not None and store_updates(trainer, self):
             trainer._reset_kvstore()
         for array in self._data:
             array[:] = data

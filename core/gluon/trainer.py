@@ -161,11 +161,6 @@ class Trainer:
 
     # -- inside -----------------------------------------------------------------------------
 
-    def holds_copy_of(self, param: Parameter) -> bool:
-        """Tell whether the store has a value of the parameter that it updates."""
-        updates = self._kv_initialized and bool(self._update_on_kvstore)
-        return updates and all(param is not one for one in self._params_to_init)
-
     def _reset_kvstore(self) -> None:
         """Forget the store and its values; the next step makes another one."""
         self._kv_initialized = False

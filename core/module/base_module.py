@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import metric as metrics
 from ..checkpoint import BatchEndParam
+from ..compat.input_checks import _check_input_names, _check_names_match, _parse_data_desc
 from ..errors import UsageError
 from ..initializer import Uniform
 from ..io import DataBatch, DataDesc
@@ -20,14 +21,9 @@ from ..ndarray import save as save_arrays
 from ..symbol import Symbol
 from .lifecycle import Stage, require_stage
 
-__all__ = ["BaseModule", "describe"]
+__all__ = ["BaseModule", "_check_input_names", "_check_names_match", "_parse_data_desc"]
 
 Params = Mapping[str, NDArray]
-
-
-def describe(shapes: Sequence[Any] | None) -> list[DataDesc]:
-    """Return descriptions for descriptions or (name, shape) pairs."""
-    return [one if isinstance(one, DataDesc) else DataDesc(*one) for one in shapes or ()]
 
 
 def as_list(value: Any) -> list[Any]:
@@ -49,6 +45,7 @@ class BaseModule:
     params_initialized: bool = False
     optimizer_initialized: bool = False
     _symbol: Symbol | None = None
+    _total_exec_bytes: int = 0
 
     def __init__(self, logger: Any = logging) -> None:
         self.logger = logger
@@ -61,11 +58,6 @@ class BaseModule:
         if not self.params_initialized:
             return Stage.BOUND
         return Stage.READY if self.optimizer_initialized else Stage.INITIALIZED
-
-    @property
-    def _total_exec_bytes(self) -> int:
-        """Bytes of the executors; none where a module has none."""
-        return 0
 
     # -- to be defined by each module -------------------------------------------------------
 

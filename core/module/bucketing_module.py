@@ -415,7 +415,7 @@ class BucketingModule(BaseModule):
     # -- inside -----------------------------------------------------------------------------
 
     @property
-    def _total_exec_bytes(self) -> int:
+    def _total_exec_bytes(self) -> int:  # type: ignore[override]
         """Bytes that the largest bucket takes: the others lie in its memory."""
         return max((module._total_exec_bytes for module in self._buckets.values()), default=0)
 

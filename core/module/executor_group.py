@@ -1,4 +1,4 @@
-"""Executors over several devices under MXNet's own name and arguments."""
+"""Executors over several devices under MXNet's own name, arguments and calls."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..device import Context
+from ..errors import UsageError
+from ..ndarray import NDArray
 from ..symbol import Symbol
-from .base_module import describe
+from ..types import Shape
 from .checks import group_contexts
 from .group import ExecutorGroup
 from .group_spec import GroupSpec
+from .inputs import describe
 
 __all__ = ["DataParallelExecutorGroup"]
 
 
-class DataParallelExecutorGroup(ExecutorGroup):
+class DataParallelExecutorGroup:
     """One executor a device, each with its share of the batch.
+
+    An ``ExecutorGroup`` is bound to one set of shapes; this one takes another when reshaped. All
+    attributes that are not defined here are those of the present ``ExecutorGroup``.
 
     Args:
         symbol: what is computed.
@@ -33,6 +39,9 @@ class DataParallelExecutorGroup(ExecutorGroup):
         grad_req: ``"write"``, ``"add"`` or ``"null"``, for all, in order or by name.
         state_names: arguments that are neither data nor parameters.
         group2ctxs: device of each ``ctx_group``.
+
+    Attributes:
+        bound: the executors of the present shapes.
     """
 
     def __init__(
@@ -45,7 +54,7 @@ class DataParallelExecutorGroup(ExecutorGroup):
         param_names: Sequence[str],
         for_training: bool,
         inputs_need_grad: bool,
-        shared_group: ExecutorGroup | None = None,
+        shared_group: DataParallelExecutorGroup | ExecutorGroup | None = None,
         logger: Any = logging,
         fixed_param_names: Sequence[str] | None = None,
         grad_req: Any = "write",
@@ -64,5 +73,61 @@ class DataParallelExecutorGroup(ExecutorGroup):
             grad_req,
             group_contexts(group2ctxs, len(contexts)),
         )
-        super().__init__(spec, describe(data_shapes), describe(label_shapes), shared_group)
+        if isinstance(shared_group, DataParallelExecutorGroup):
+            shared_group = shared_group.bound
         self.logger = logger
+        self.bound: ExecutorGroup = ExecutorGroup(
+            spec, describe(data_shapes), describe(label_shapes), shared_group
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "bound":  # not yet there: a copy is being made, or the shapes were refused
+            raise AttributeError(name)
+        return getattr(self.bound, name)
+
+    def reshape(self, data_shapes: Sequence[Any], label_shapes: Sequence[Any] | None) -> None:
+        """Take other shapes; parameters and memory stay."""
+        data, labels = describe(data_shapes), describe(label_shapes) or None
+        before = self.bound
+        if (data, labels) == (before.data_shapes, before.label_shapes):
+            return
+        self.bound = ExecutorGroup(before.spec, data, labels, before)
+        for executor, watched in zip(self.bound.execs, before.execs, strict=True):
+            executor.adopt_monitor(watched)
+
+    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
+        """Copy a batch, or a list with one for each device, to the devices and run them."""
+        training = self.bound.spec.for_training if is_train is None else is_train
+        self.bound.forward(data_batch, training)
+
+    def backward(self, out_grads: Sequence[NDArray] | None = None) -> None:
+        """Run the backward pass on every device with its share of the head gradients."""
+        if not self.bound.spec.for_training:
+            raise UsageError("re-bind with for_training=True to run backward")
+        self.bound.backward(out_grads or ())
+
+    def get_outputs(
+        self, merge_multi_context: bool = True, begin: int = 0, end: int | None = None
+    ) -> Any:
+        """Return the outputs from ``begin`` to before ``end``, of all devices together or apart."""
+        return self.bound.get_outputs(merge_multi_context)[begin:end]
+
+    def get_output_shapes(self) -> list[tuple[str, Shape]]:
+        """Return (name, shape) of the outputs of a whole batch."""
+        return self.bound.output_shapes()
+
+    def get_input_grads(self, merge_multi_context: bool = True) -> Any:
+        """Return the gradients of the data inputs."""
+        if not self.bound.spec.inputs_need_grad:
+            raise UsageError("re-bind with inputs_need_grad=True to get gradients of the inputs")
+        return self.bound.get_input_grads(merge_multi_context)
+
+    def get_states(self, merge_multi_context: bool = True) -> list[list[NDArray]]:
+        """Return the states, for each the arrays of all devices."""
+        if merge_multi_context:
+            raise UsageError("call get_states(merge_multi_context=False): states are not merged")
+        return self.bound.state_arrays
+
+    def set_states(self, states: Any = None, value: Any = None) -> None:
+        """Set the states from arrays per device, or all to one value."""
+        self.bound.set_states(states, value)

@@ -23,8 +23,9 @@ from .checks import check_input_names, group_contexts
 from .group import ExecutorGroup
 from .group_spec import GroupSpec
 from .host_parameters import HostParameters
+from .inputs import describe_inputs
 from .lifecycle import Stage, StepState, require_stage
-from .shapes import describe_inputs, other_shapes, shape_key
+from .shapes import other_shapes, shape_key
 from .updating import GroupUpdater
 
 __all__ = ["Module"]
@@ -33,7 +34,7 @@ _SHAPES_KEPT = 8
 """Bound input shapes that a module keeps besides the newest."""
 
 
-class Module(PrivateNames, BaseModule):
+class Module(PrivateNames, BaseModule):  # type: ignore[override]
     """A symbol that is bound, initialized, trained and used for prediction.
 
     Args:

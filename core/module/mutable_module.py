@@ -11,7 +11,7 @@ from ..errors import UsageError
 from ..io import DataDesc
 from ..symbol import Symbol
 from ..types import Shape
-from .base_module import describe
+from .inputs import describe
 from .module import Module
 
 __all__ = ["MutableModule", "names_containing"]

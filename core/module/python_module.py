@@ -10,7 +10,8 @@ from ..errors import UsageError
 from ..initializer import Uniform
 from ..io import DataDesc
 from ..ndarray import NDArray, array
-from .base_module import BaseModule, Params, describe
+from .base_module import BaseModule, Params
+from .inputs import describe
 
 __all__ = ["PythonLossModule", "PythonModule"]
 

@@ -11,7 +11,8 @@ from ..errors import UsageError
 from ..initializer import Uniform
 from ..io import DataDesc
 from ..ndarray import NDArray
-from .base_module import BaseModule, Params, describe
+from .base_module import BaseModule, Params
+from .inputs import describe
 from .lifecycle import Stage, require_stage
 
 __all__ = ["SequentialModule"]
@@ -56,7 +57,7 @@ class SequentialModule(BaseModule):
         return self._modules[0].data_names if self._modules else []
 
     @property
-    def _total_exec_bytes(self) -> int:
+    def _total_exec_bytes(self) -> int:  # type: ignore[override]
         return sum(module._total_exec_bytes for module in self._modules)
 
     @property

@@ -7,11 +7,9 @@ from typing import Any
 
 from ..errors import ShapeError
 from ..io import DataDesc
-from .base_module import describe
-from .checks import check_names_match
 from .group import ExecutorGroup
 
-__all__ = ["describe_inputs", "other_shapes", "shape_key"]
+__all__ = ["other_shapes", "shape_key"]
 
 
 def shape_key(data: Sequence[DataDesc], labels: Sequence[DataDesc] | None) -> Any:
@@ -19,26 +17,6 @@ def shape_key(data: Sequence[DataDesc], labels: Sequence[DataDesc] | None) -> An
     return tuple(
         (one.name, one.shape, str(one.dtype), one.layout) for one in (*data, *(labels or ()))
     )
-
-
-def describe_inputs(
-    data_names: Sequence[str],
-    label_names: Sequence[str],
-    data_shapes: Sequence[Any],
-    label_shapes: Sequence[Any] | None,
-) -> tuple[list[DataDesc], list[DataDesc] | None]:
-    """Return descriptions of a module's data and labels; None for labels that are not described.
-
-    Without labels a loss layer's label is still an argument: its shape is inferred.
-
-    Raises:
-        ValueError: the data are not those that the module names; of labels a warning says so.
-    """
-    data, labels = describe(data_shapes), describe(label_shapes)
-    check_names_match(data_names, data, "data", strict=True)
-    if labels:
-        check_names_match(label_names, labels, "label", strict=False)
-    return data, labels or None
 
 
 def other_shapes(batch: Any, group: ExecutorGroup) -> tuple[Any, Any] | None:

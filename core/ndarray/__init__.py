@@ -18,6 +18,7 @@ from .casting import cast_storage
 from .creation import array
 from .functions import make_function
 from .ndarray import *  # noqa: F403 - all that MXNet has under that path
+from .ndarray import _DTYPE_MX_TO_NP, _DTYPE_NP_TO_MX
 from .serialization import load, load_frombuffer, save
 from .sparse_array import (
     BaseSparseNDArray,
@@ -26,6 +27,8 @@ from .sparse_array import (
 )
 
 __all__ = [
+    "_DTYPE_MX_TO_NP",
+    "_DTYPE_NP_TO_MX",
     "BaseSparseNDArray",
     "CSRNDArray",
     "CachedOp",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..types import DTYPE_NAMES, to_dtype
 from .array import NDArray
 from .binary import (
     add,
@@ -82,3 +83,9 @@ py_slice = slice
 
 _STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}
 """Storage types as the ``__storage_type__`` attribute of variables numbers them."""
+
+_DTYPE_MX_TO_NP = {-1: None} | {code: to_dtype(code).type for code in range(len(DTYPE_NAMES))}
+"""Types by the code that the ``__dtype__`` attribute of variables and files give them."""
+
+_DTYPE_NP_TO_MX = {kind: code for code, kind in _DTYPE_MX_TO_NP.items()}
+"""Codes by type."""

@@ -25,6 +25,32 @@ def test_own_initializer_of_a_variable_wins() -> None:
 @pytest.mark.parametrize(
     "init",
     [
+        mx.init.Uniform(),
+        mx.init.Normal(),
+        mx.init.Xavier(),
+        mx.init.Orthogonal(),
+        mx.init.Constant(3),
+        mx.init.LSTMBias(),
+    ],
+    ids=lambda init: type(init).__name__,
+)
+def test_row_sparse_arrays_are_filled_in_place_with_what_dense_ones_get(
+    init: mx.init.Initializer,
+) -> None:
+    sparse, dense = mx.nd.sparse.zeros("row_sparse", (8, 3)), mx.nd.zeros((8, 3))
+    for values in (sparse, dense):
+        mx.random.seed(1)
+        init(mx.init.InitDesc("embed_weight", {"__init__": init.dumps()}), values)
+    assert np.abs(dense.asnumpy()).max() > 0
+    np.testing.assert_array_equal(sparse.asnumpy(), dense.asnumpy())
+    mx.init.Zero()(mx.init.InitDesc("embed_weight"), sparse)
+    assert sparse.stype == "row_sparse"
+    assert not sparse.asnumpy().any()
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
         mx.init.Xavier(rnd_type="gaussian", factor_type="in", magnitude=2),
         mx.init.MSRAPrelu(slope=0.1),
         mx.init.Uniform(0.3),

@@ -207,6 +207,34 @@ def test_shared_buffer_lends_what_is_large_enough():
     assert not np.shares_memory(exe.arg_dict["a"].dense(), larger.arg_dict["a"].dense())
 
 
+def test_shared_buffer_holds_what_is_not_shared_by_name():
+    """MXNet's names, its gradients among them; its Module binds so with no executor to share."""
+    x = sym.FullyConnected(sym.Variable("x"), num_hidden=4, name="fc")
+    net = sym.SoftmaxOutput(x, name="softmax")
+    requests = {"x": "write", "fc_weight": "write", "fc_bias": "write"}
+    pool, parameters = {}, ["fc_weight", "fc_bias"]
+    first = net.simple_bind(
+        cpu(), requests, shared_arg_names=parameters, shared_buffer=pool, x=(8, 10)
+    )
+    shapes = {name: one.shape for name, one in pool.items()}
+    assert shapes == {"x": (8, 10), "grad of x": (8, 10), "softmax_label": (8,)}
+    second = net.simple_bind(
+        cpu(),
+        requests,
+        shared_arg_names=parameters,
+        shared_exec=first,
+        shared_buffer=pool,
+        x=(4, 10),
+    )
+    for mine, yours in ((second.arg_dict, first.arg_dict), (second.grad_dict, first.grad_dict)):
+        assert np.shares_memory(mine["x"].dense(), yours["x"].dense())
+        assert mine["fc_weight"] is yours["fc_weight"]
+    larger = net.simple_bind(cpu(), shared_arg_names=parameters, shared_buffer=pool, x=(16, 10))
+    assert pool["grad of x"] is larger.grad_dict["x"]
+    assert pool["grad of softmax_label"].shape == (16,)
+    assert not set(parameters) & set(pool)
+
+
 # -- devices --------------------------------------------------------------------------------
 
 

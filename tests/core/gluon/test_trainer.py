@@ -246,3 +246,32 @@ def test_what_trainers_refuse() -> None:
         Trainer([param], mx.optimizer.SGD(), {"momentum": 0.5})
     with pytest.raises(TypeError, match="kvstore must be"):
         Trainer([param], "sgd", kvstore=3)._init_kvstore()  # type: ignore[arg-type]
+
+
+class Fork:
+    """What a parameter knows of a trainer that people made of MXNet's."""
+
+    def __init__(self, params: list[Parameter]) -> None:
+        self._kv_initialized, self._update_on_kvstore = True, True
+        self._params_to_init: list[Parameter] = []
+        self.resets = 0
+        for param in params:
+            param._set_trainer(self)
+
+    def _reset_kvstore(self) -> None:
+        self.resets += 1
+
+
+def test_parameters_serve_forks_of_the_trainer() -> None:
+    param = Parameter("w", shape=(2,))
+    trainer = Fork([param])
+    with pytest.raises(RuntimeError, match="has not been initialized"):
+        param._check_and_get(param._data, list)
+    param.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
+    assert param._check_and_get(param._data, list) is param._data
+    assert param._check_and_get(param._grad, mx.cpu(1)) is param._grad[1]
+    param.set_data(mx.nd.ones(2))
+    assert trainer.resets == 1
+    trainer._params_to_init.append(param)  # the store has no copy of it yet
+    param.set_data(mx.nd.zeros(2))
+    assert trainer.resets == 1

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
+import pytest
 
 import core as mx
+from core.module.base_module import _check_input_names, _check_names_match, _parse_data_desc
 from core.module.executor_group import DataParallelExecutorGroup
 from core.module.group_spec import GroupSpec
 
@@ -74,6 +77,72 @@ def test_arrays_and_their_rows() -> None:
     assert group.label_arrays is None
     assert [one.shape for one in group.input_grad_arrays[0]] == [(3, 3), (3, 3)]
     assert group._total_exec_bytes > 0
+
+
+def test_a_group_reshapes_and_runs_as_that_of_mxnet() -> None:
+    symbol = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    symbol = mx.sym.Group([symbol, symbol * 2])
+    group = DataParallelExecutorGroup(
+        symbol, CONTEXTS, None, [("data", (6, 3))], None, ["fc_weight", "fc_bias"], True, True
+    )
+    group.set_params({"fc_weight": mx.nd.ones((2, 3)), "fc_bias": mx.nd.zeros(2)}, {})
+    before = group.execs[0]
+    group.reshape([("data", (6, 3))], None)
+    assert group.execs[0] is before
+    for size in (4, 10):
+        group.reshape([("data", (size, 3))], None)
+        assert group.batch_size == size
+        group.forward(mx.io.DataBatch([mx.nd.ones((size, 3))]))
+        names = [name for name, _ in group.get_output_shapes()]
+        assert group.get_output_shapes() == [(name, (size, 2)) for name in names]
+        (second,) = group.get_outputs(begin=1)
+        assert second.asnumpy().tolist() == [[6, 6]] * size
+        group.backward([mx.nd.ones((size, 2)), mx.nd.zeros((size, 2))])
+        assert group.get_input_grads()[0].asnumpy().tolist() == [[2, 2, 2]] * size
+    total = sum(one.asnumpy() for one in group.grad_arrays[0])
+    assert total.tolist() == [[10] * 3] * 2
+    with pytest.raises(AssertionError, match="merge_multi_context=False"):
+        group.get_states()
+
+
+class Fork(mx.mod.BaseModule):
+    """What people's forks of MXNet's Module do with a group."""
+
+    def __init__(self, symbol: mx.sym.Symbol) -> None:
+        super().__init__()
+        self._symbol = symbol
+        self._exec_group: DataParallelExecutorGroup | None = None
+
+    def bind(self, data_shapes: Any, label_shapes: Any = None, shared: Fork | None = None) -> None:
+        _check_input_names(self._symbol, ["data"], "data", True)
+        data, labels = _parse_data_desc(["data"], ["softmax_label"], data_shapes, label_shapes)
+        names = [one for one in self._symbol.list_arguments() if one not in ("data", "label")]
+        group = None if shared is None else shared._exec_group
+        self._exec_group = DataParallelExecutorGroup(
+            self._symbol, CONTEXTS, [1, 1], data, labels, names, True, False, group
+        )
+        self._total_exec_bytes = self._exec_group._total_exec_bytes
+        self.binded = True
+
+
+def test_forks_of_modules_keep_groups_of_their_own() -> None:
+    symbol = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    first, second = Fork(symbol), Fork(symbol)
+    with pytest.warns(UserWarning, match=r"label_shapes don't match.*softmax_label"):
+        first.bind([("data", (4, 3))])
+    with pytest.warns(UserWarning, match="label_shapes"):
+        second.bind([("data", (2, 3))], None, first)
+    assert first._total_exec_bytes > 0
+    weights = [one._exec_group.execs[1].arg_dict["fc_weight"] for one in (first, second)]
+    assert _are_same(*weights)
+    with pytest.raises(ValueError, match="data_shapes don't match"):
+        first.bind([("other", (4, 3))])
+    with pytest.raises(ValueError, match="'nothing'"):
+        _check_input_names(symbol, ["nothing"], "data", True)
+    with pytest.warns(UserWarning, match="'nothing'"):
+        _check_input_names(symbol, ["nothing"], "label", False)
+    _check_names_match(["a", "b"], [("b", (1,)), ("a", (2,))], "data", True)
+    assert _parse_data_desc(["data"], [], [("data", (1,))], []) == ([("data", (1,))], [])
 
 
 def test_bytes_stay_when_a_bucket_is_bound_again() -> None:

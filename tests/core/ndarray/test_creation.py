@@ -30,6 +30,13 @@ def test_dtype_of_array(source: Any, dtype: Any, expected: type) -> None:
     assert nd.array(source, dtype=dtype).dtype is expected
 
 
+def test_types_by_code() -> None:
+    by_code = nd._DTYPE_MX_TO_NP
+    assert by_code[-1] is None
+    assert [by_code[code] for code in (0, 2, 6, 7)] == [np.float32, np.float16, np.int64, np.bool_]
+    assert {nd._DTYPE_NP_TO_MX[kind] for kind in by_code.values()} == set(by_code)
+
+
 def test_array_copies() -> None:
     raw = np.ones(3, np.float32)
     x = nd.array(raw)
