@@ -17,6 +17,7 @@ from ..ndarray import load as load_arrays
 from ..ndarray import save as save_arrays
 from .base_parameter import Parameter
 from .hooks import Hook, HookHandle
+from .model_file import description_file, parameters_file, read_description, write_description
 from .parameter_dict import ParameterDict
 from .summary import summarize
 
@@ -215,6 +216,25 @@ class Block:
             dtype_source,
         )
 
+    def save(self, prefix: str) -> None:
+        """Write ``prefix-model.json``, which describes the blocks, and ``prefix-model.params``.
+
+        Graphs of blocks that have been compiled are in the description.
+        """
+        write_description(description_file(prefix), self)
+        self.save_parameters(parameters_file(prefix))
+
+    def load(self, prefix: str) -> None:
+        """Take over what ``save`` has written, names and compiled graphs included.
+
+        The block is to be of the same classes, made in the same order, as the one saved.
+
+        Raises:
+            FormatError: it is not. MXNetError: a file cannot be read.
+        """
+        read_description(description_file(prefix), self)
+        self.load_parameters(parameters_file(prefix))
+
     def register_forward_hook(self, hook: Hook) -> HookHandle:
         """Call ``hook(block, inputs, outputs)`` after each ``forward``; see ``HookHandle``."""
         handle = HookHandle()
@@ -288,6 +308,19 @@ class Block:
     def _alias(self) -> str:
         """Return what names of such blocks are made from."""
         return type(self).__name__.lower()
+
+    def _rename(self, name: str) -> None:
+        """Take another name, and let the block's own parameters begin with it."""
+        start = f"{self._name}_"
+        self._name = name
+        self._params.rename(start, f"{name}_")
+
+    def _describe_graph(self) -> dict[str, Any]:
+        """Return what ``save`` writes of the compiled graph."""
+        return {}
+
+    def _restore_graph(self, record: Mapping[str, Any]) -> None:
+        """Take over the compiled graph that ``save`` has written."""
 
     def _params_by_place(self, prefix: str = "") -> dict[str, Parameter]:
         places = {prefix + name: param for name, param in self._reg_params.items()}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import ndarray, symbol
-from ..errors import UsageError
+from ..errors import FormatError, UsageError
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from .base_block import Block
@@ -144,7 +144,9 @@ class HybridBlock(Block):
         given = list(leaves(args))
         first = next((one for one in (*given, *args) if one is not None), None)
         if isinstance(first, Symbol):
-            return self._with_params(symbol, args, {k: v.var() for k, v in self._params_used()})
+            with self.name_scope():
+                variables = {name: param.var() for name, param in self._params_used()}
+                return self.hybrid_forward(symbol, *args, **variables)
         if not isinstance(first, NDArray):
             raise UsageError(
                 f"a HybridBlock is called with NDArrays or Symbols, got {type(first).__name__}"
@@ -161,18 +163,43 @@ class HybridBlock(Block):
             for _, param in self._params_used():
                 param._finish_deferred_init()
             values = {name: param.data(context) for name, param in self._params_used()}
-        return self._with_params(ndarray, args, values)
+        return self.hybrid_forward(ndarray, *args, **values)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute outputs by the functions of ``F``; parameters come as keyword arguments."""
         raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward")
 
+    def _describe_graph(self) -> dict[str, Any]:
+        if not self._compiled:
+            return {"hybridized": False}
+        form, (compiled, outputs) = list(self._compiled.items())[-1]
+        return {
+            "in_format": form,
+            "out_format": outputs,
+            "inputs": [symbol.Variable(name).tojson() for name in compiled._inputs],
+            "symbol": compiled._symbol.tojson(),
+            "hybridized": True,
+        }
+
+    def _restore_graph(self, record: Mapping[str, Any]) -> None:
+        self._compiled = {}
+        if not record.get("hybridized"):
+            return
+        graph = symbol.load_json(record["symbol"])
+        inputs = [symbol.load_json(one) for one in record["inputs"]]
+        params = self.collect_params()
+        unknown = set(graph.list_inputs()) - {one.name for one in inputs} - set(params)
+        if unknown:
+            raise FormatError(
+                f"the graph saved of block {self.name} reads {sorted(unknown)}, which the block "
+                "does not have as parameters"
+            )
+        compiled = SymbolBlock(graph, inputs, params)
+        self._compiled[_tuples(record["in_format"])] = compiled, _tuples(record["out_format"])
+        self._active = True
+
     def _params_used(self) -> list[tuple[str, Any]]:
         return list(self._reg_params.items())
-
-    def _with_params(self, functions: Any, args: tuple[Any, ...], values: dict[str, Any]) -> Any:
-        with self.name_scope():
-            return self.hybrid_forward(functions, *args, **values)
 
     def _trace(self, args: Sequence[Any], form: Form) -> tuple[Symbol, list[str], Form]:
         """Return the block as a symbol, the names of the inputs given, the form of the outputs."""
@@ -198,6 +225,11 @@ class HybridBlock(Block):
                 compiled.register_op_hook(*self._hook)
             self._compiled[form] = compiled, outputs
         return self._compiled[form]
+
+
+def _tuples(form: Any) -> Form:
+    """Return a form whose lists have been read from JSON."""
+    return tuple(_tuples(part) for part in form) if isinstance(form, list) else form
 
 
 def _warn_of_unused(graph: Symbol, names: Sequence[str]) -> None:

@@ -102,6 +102,16 @@ class ParameterDict:
             param.check_value(value)
         return param
 
+    def rename(self, start: str, new_start: str) -> None:
+        """Let the names that begin with ``start`` begin with something else."""
+        renamed = {}
+        for name, param in self._params.items():
+            if name.startswith(start):
+                name = new_start + name.removeprefix(start)
+                param.name = name
+            renamed[name] = param
+        self._params = renamed
+
     def update(self, other: ParameterDict | Mapping[str, Parameter]) -> None:
         """Take over the parameters of another one.
 

@@ -121,6 +121,14 @@ class SymbolBlock(Block):
         self._params.initialize(init, ctx, verbose, force_reinit)
         self._pools.clear()
 
+    def _rename(self, name: str) -> None:
+        """Take another name; that of a parameter is the symbol's."""
+        self._name = name
+
+    def _describe_graph(self) -> dict[str, Any]:
+        # To MXNet it is a HybridBlock; the graph is the one that it is made with.
+        return {"hybridized": False}
+
     def reset_ctx(self, ctx: Context | Sequence[Context]) -> None:
         """Move the parameters to other devices."""
         self._params.reset_ctx(ctx)
