@@ -120,7 +120,7 @@ class Case:
             no backward pass.
         numeric: whether the gradient is the derivative of the outputs; False for loss layers, which
             ignore the head gradient, and for gradients that MXNet defines otherwise.
-        tolerance: largest difference allowed, in units of the array's largest magnitude; by
+        tolerance: largest difference allowed, in units of the element and its channel; by
             default 1e-5 (float16: 2e-3). Say why at the row where it is given.
         positional: inputs are passed by position (operators with any number of inputs).
     """

@@ -14,9 +14,10 @@ def assert_close(
 ) -> None:
     """Compare shape, dtype and every element with what MXNet gave.
 
-    The tolerance is in units of the expected array's largest finite magnitude: correct
-    implementations differ in the order of their sums. Integers are equal. The failure shows
-    the worst element and both arrays.
+    An element may differ by the tolerance times its own magnitude and the root mean square of its
+    channel: correct implementations differ in the order of their sums, which shows where terms
+    cancel, but a wrong channel must not hide behind a larger one. Integers are equal. The failure
+    shows the worst element and both arrays.
     """
     assert got.shape == expected.shape, f"{what}: shape {got.shape}, MXNet {expected.shape}"
     assert got.dtype == expected.dtype, f"{what}: dtype {got.dtype}, MXNet {expected.dtype}"
@@ -25,14 +26,27 @@ def assert_close(
     ours, mxnet = got.astype("float64"), expected.astype("float64")
     finite = np.isfinite(mxnet)
     np.testing.assert_array_equal(ours[~finite], mxnet[~finite], err_msg=what)
-    scale = np.abs(mxnet[finite]).max(initial=0.0) or 1.0
+    scale = np.abs(np.where(finite, mxnet, 0.0)) + _channel_scale(mxnet, finite)
     error = np.zeros(ours.shape)
     np.subtract(ours, mxnet, out=error, where=finite)
-    wrong = ~(np.abs(error) <= tolerance * scale)
+    relative = np.abs(error) / np.where(scale > 0, scale, np.finfo("float64").tiny)
+    wrong = ~(relative <= tolerance)
     if wrong.any():
-        worst = np.unravel_index(np.argmax(np.where(wrong, np.abs(error), -1.0)), error.shape)
+        worst = np.unravel_index(np.argmax(np.where(wrong, relative, -1.0)), error.shape)
         raise AssertionError(
             f"{what}: {got[worst]!r} at {tuple(int(i) for i in worst)}, MXNet {expected[worst]!r}; "
-            f"{wrong.sum()} of {wrong.size} differ by more than {tolerance:.0e} of the maximum, "
-            f"this one by {abs(error[worst]) / scale:.1e}\ngot\n{got}\nMXNet\n{expected}"
+            f"{wrong.sum()} of {wrong.size} differ by more than {tolerance:.0e} of themselves and "
+            f"their channel, this one by {relative[worst]:.1e}\ngot\n{got}\nMXNet\n{expected}"
         )
+
+
+def _channel_scale(values: np.ndarray, finite: np.ndarray) -> np.ndarray:
+    """Return the root mean square of the finite values of each channel, the second axis.
+
+    A vector is one channel. A channel of zeros has the root mean square of the whole array.
+    """
+    axes = tuple(i for i in range(values.ndim) if i != 1)
+    squares = np.sum(np.where(finite, values, 0.0) ** 2, axis=axes, keepdims=True)
+    count = np.sum(finite, axis=axes, keepdims=True)
+    means = squares / np.maximum(count, 1)
+    return np.sqrt(np.where(means > 0, means, squares.sum() / max(count.sum(), 1)))

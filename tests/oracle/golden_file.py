@@ -1,4 +1,4 @@
-"""Golden files: compressed npz with equal bytes for equal contents."""
+"""Golden files: compressed npz with equal bytes for equal contents, which say who wrote them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,31 @@ import zipfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
-__all__ = ["GOLDEN", "load", "ops", "save", "topic"]
+__all__ = ["GOLDEN", "ORIGIN", "load", "ops", "origin", "origin_text", "save", "topic"]
 
 GOLDEN = Path(__file__).parent / "golden"
+ORIGIN = "origin"
+"""Name of the array, or in a folder of the file, that says what wrote the rest."""
 
 
-def save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def origin_text(mx: ModuleType, script: str) -> str:
+    """Return what golden files say of their origin.
+
+    Args:
+        mx: the library that computed them.
+        script: the command that wrote them, below ``tests/oracle``.
+    """
+    return f"{mx.__name__} {mx.__version__}, numpy {np.__version__}: tests/oracle/{script}"
+
+
+def save(path: Path, arrays: Mapping[str, np.ndarray], origin: str) -> None:
     """Write arrays sorted by name and without time stamps, so that a rerun changes no byte."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    arrays = {**arrays, ORIGIN: np.array(origin)}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name in sorted(arrays):
             buffer = io.BytesIO()
@@ -30,7 +44,15 @@ def save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 def load(path: Path) -> dict[str, np.ndarray]:
     """Return all arrays of a golden file."""
     with np.load(path, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
+        return {name: archive[name] for name in archive.files if name != ORIGIN}
+
+
+def origin(path: Path) -> str:
+    """Return what wrote a golden file, which may lie in a folder that says it for all."""
+    if path.suffix != ".npz":
+        return (path.parent / ORIGIN).read_text(encoding="utf-8").strip()
+    with np.load(path, allow_pickle=False) as archive:
+        return str(archive[ORIGIN])
 
 
 @cache

@@ -36,7 +36,8 @@ def main(chosen: list[str]) -> None:
         arrays: dict[str, np.ndarray] = {}
         for case in cases_of(family):
             arrays.update(run_case(family, case))
-        golden_file.save(golden_file.GOLDEN / "ops" / f"{family}.npz", arrays)
+        origin = golden_file.origin_text(mx, f"run_ops.py {family}")
+        golden_file.save(golden_file.GOLDEN / "ops" / f"{family}.npz", arrays, origin)
         print(f"{family}: {len(cases_of(family))} cases")
 
 

@@ -24,11 +24,14 @@ def main(chosen: list[str]) -> None:
     folder = Path(__file__).parent / "topics"
     for topic in chosen or sorted(path.stem for path in folder.glob("*.py")):
         module = importlib.import_module(f"oracle.topics.{topic}")
+        origin = golden_file.origin_text(mx, f"run_topics.py {topic}")
         if hasattr(module, "record"):
-            golden_file.save(golden_file.GOLDEN / f"{topic}.npz", module.record(mx))
+            golden_file.save(golden_file.GOLDEN / f"{topic}.npz", module.record(mx), origin)
         if hasattr(module, "write_files"):
             (golden_file.GOLDEN / topic).mkdir(exist_ok=True)
             module.write_files(mx, golden_file.GOLDEN / topic)
+            path = golden_file.GOLDEN / topic / golden_file.ORIGIN
+            path.write_text(f"{origin}\n", encoding="utf-8")
         print(f"{topic}: written")
 
 

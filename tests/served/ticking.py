@@ -25,7 +25,7 @@ __all__ = ["LONGEST_SECONDS", "Gaps", "shortest_gap", "tick", "ticking_server"]
 
 LONGEST_SECONDS = 0.05
 """As long may one piece of work keep all others waiting."""
-_TRIES = 4
+_TRIES = 12
 _VARIABLE = "TICKING_SERVER_FILE"
 _VALUES = struct.Struct("<ddQ")
 _INTERVAL_SECONDS = 0.001

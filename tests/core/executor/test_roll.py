@@ -50,7 +50,8 @@ def test_equals_mxnet(case_id: str, way: str) -> None:
     got = run_case(mx, case_id, Binder(WAYS[way]))
     assert len(got) == sum(key.startswith(f"{case_id}/") for key in golden)
     for key, array in got.items():
-        assert_close(f"{case_id} {key}", array, golden[f"{case_id}/{key}"])
+        # Terms of a gradient cancel over the steps, and leave more of their rounding.
+        assert_close(f"{case_id} {key}", array, golden[f"{case_id}/{key}"], 3e-5)
 
 
 @pytest.mark.parametrize("case_id", CASES)

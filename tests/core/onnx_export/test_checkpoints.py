@@ -17,6 +17,8 @@ from oracle.shared import SHARED
 from served.onnx_models import run_onnx
 
 _FOLDER = SHARED / "checkpoints"
+_TOLERANCE = 2e-4
+"""Whole networks in another engine, each of whose layers rounds in its own way."""
 _MODELS = sorted(path.parent.name for path in _FOLDER.glob("*/outputs.npz"))
 _LOSSES = {
     "ocr_captcha_bilstm_ctc": ("makeloss0_output",),
@@ -57,9 +59,9 @@ def test_answers_as_mxnet(name: str) -> None:
     assert {*outputs, *made.left_out} == set(expected)
     found = dict(zip(outputs, run_onnx(made.model, inputs), strict=True))
     for key, one in found.items():
-        assert_close(f"{name} {key}", one, expected[key])
+        assert_close(f"{name} {key}", one, expected[key], _TOLERANCE)
     batch = min(one.shape[0] for one in inputs.values())
     larger = {key: np.concatenate([one, one[:1]]) for key, one in inputs.items()}
     for key, one in zip(outputs, run_onnx(made.model, larger), strict=True):
         if one.shape[0] == batch + 1:
-            assert_close(f"{name} {key}, one row more", one[:batch], expected[key])
+            assert_close(f"{name} {key}, one row more", one[:batch], expected[key], _TOLERANCE)

@@ -41,6 +41,12 @@ _HALVES = values([[-2.5, -1.5, -0.5, -0.25], [0.5, 1.5, 2.5, 0.49999997], [0.0, 
 _TWO_DTYPES = ("float64", "float16")
 _SINGLE_CONSTANTS = ("degrees", "radians", "erf", "erfinv", "gamma", "gammaln")
 """Functions that MXNet computes with float32 constants whatever the dtype."""
+_COARSE = {
+    **dict.fromkeys(((op, "float64") for op in _SINGLE_CONSTANTS), 1e-6),
+    # The square of an output near 1, rounded to half precision, is taken from 1.
+    ("tanh", "float16"): 3e-2,
+}
+"""Tolerances, by operator and dtype."""
 
 
 def _domain(op: str, dtype: str = "float32") -> Spec:
@@ -78,7 +84,7 @@ CASES = (
             op,
             {},
             {"data": _domain(op, dtype)},
-            tolerance=1e-6 if op in _SINGLE_CONSTANTS and dtype == "float64" else None,
+            tolerance=_COARSE.get((op, dtype)),
         )
         for op in (*_SMOOTH, *_LIKE)
         for dtype in _TWO_DTYPES

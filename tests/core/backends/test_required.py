@@ -1,0 +1,21 @@
+"""Where the suite decides what lands, no test of the fast kernels may be left out."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from core.backends import native, onednn
+
+_IN_CI = pytest.mark.skipif("CI" not in os.environ, reason="kernels may be missing elsewhere")
+
+
+@_IN_CI
+def test_onednn_is_there() -> None:
+    assert onednn.is_available()
+
+
+@_IN_CI
+def test_kernels_are_compiled() -> None:
+    assert native.is_available()
