@@ -22,6 +22,8 @@ from .convolution_backward import convolution_backward
 from .convolution_forward import convolution, fused_convolution
 from .deformable import deformable_convolution
 from .library import is_available
+from .moved_regions import moved_regions
+from .regions import region_maxima, region_means
 from .sampling import bilinear_sampler, spatial_transformer
 
 __all__ = ["is_available", "register_kernels"]
@@ -41,6 +43,9 @@ def register_kernels(table: KernelTable) -> None:
     for operator, prepare in {
         "BilinearSampler": bilinear_sampler,
         "SpatialTransformer": spatial_transformer,
+        "ROIPooling": region_maxima,
+        "_contrib_PSROIPooling": region_means,
+        "_contrib_DeformablePSROIPooling": moved_regions,
         "_contrib_DeformableConvolution": deformable_convolution,
         "_contrib_ModulatedDeformableConvolution": deformable_convolution,
     }.items():

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from ...types import Array, Shape
 from ..kernels import Kernel, KernelArrays, KernelRequest, KernelResources
+from ..onednn.constants import Argument
 from ..onednn.kernel import are_float32, present
-from .library import Sampling, SamplingWindow, library, loaded
+from ..onednn.memory import MemoryDesc, strided
+from ..onednn.primitive import Primitive, launch, scratchpad_bytes
+from .library import Sampling, SamplingWindow, library, loaded, pointer
 from .sampling import call_of, near_bytes, sampling_of, scratch_bytes
 from .scratchpad import Scratchpad, aligned, nbytes_of
 
@@ -30,6 +34,7 @@ class _Layer(Protocol):
 
     has_mask: bool
     no_bias: bool
+    num_filter: int
     num_group: int
     num_deformable_group: int
 
@@ -39,30 +44,30 @@ class _Layer(Protocol):
 
 
 class _Image:
-    """What is done with one image, whose points are found first.
+    """Between one image and its columns.
 
     Args:
-        kernel: the prepared kernel.
-        resources: for its scratchpad.
+        sampling: the sizes.
+        window: where the windows look.
+        pad: gives the memory.
         is_backward: whether there are gradients to compute.
     """
 
     def __init__(
-        self, kernel: _Deformable, resources: KernelResources, *, is_backward: bool
+        self, sampling: Sampling, window: SamplingWindow, pad: Scratchpad, *, is_backward: bool
     ) -> None:
-        sampling, pad = kernel.sampling, Scratchpad(resources)
-        self._sampling, self._window = sampling, kernel.window
-        self._near = pad.take(near_bytes(sampling))
-        self._scratch = pad.take(scratch_bytes(sampling, is_backward=is_backward))
-        points = (sampling.maps, sampling.points)
-        self.columns = pad.numbers((sampling.maps * sampling.channels, sampling.points))
-        self.slopes = pad.numbers((3, *points)) if is_backward else np.empty(0)
+        self._sampling, self._window = sampling, window
+        self._near, self._scratch, self.columns = (
+            pad.take(size) for size in _sizes(sampling, is_backward=is_backward)[:3]
+        )
+        self.slopes = np.empty(0)
+        if is_backward:
+            self.slopes = pad.numbers((3, sampling.maps, sampling.points))
 
     def find(self, offset: Array) -> None:
         """Find the elements around all points."""
-        loaded().sampling_find_window(
-            self._sampling, self._window, offset.ctypes.data, self._near.ctypes.data
-        )
+        near = pointer(self._near)
+        loaded().sampling_find_window(self._sampling, self._window, pointer(offset), near)
 
     def read(self, data: Array, mask: Array | None) -> None:
         """Fill the columns."""
@@ -81,8 +86,46 @@ class _Image:
         call_of(function, self._sampling, (self._near, *operands))()
 
 
+def _sizes(sampling: Sampling, *, is_backward: bool) -> list[int]:
+    """Return the bytes of what is known of the points, scratch, columns and slopes."""
+    points = (sampling.maps, sampling.points)
+    sizes = [
+        near_bytes(sampling),
+        scratch_bytes(sampling, is_backward=is_backward),
+        nbytes_of((sampling.channels, *points)),
+    ]
+    return [*sizes, nbytes_of((3, *points))] if is_backward else sizes
+
+
+class _Matrices(NamedTuple):
+    """Stacks of the groups' matrices, as oneDNN takes them; each also transposed."""
+
+    groups: int
+    filters: int
+    inputs: int
+    places: int
+
+    def weight(self, *, flipped: bool = False) -> MemoryDesc:
+        """(groups, filters, inputs)."""
+        return _stack(self.groups, self.filters, self.inputs, flipped=flipped)
+
+    def columns(self, *, flipped: bool = False) -> MemoryDesc:
+        """(groups, inputs, places)."""
+        return _stack(self.groups, self.inputs, self.places, flipped=flipped)
+
+    def output(self) -> MemoryDesc:
+        """(groups, filters, places)."""
+        return _stack(self.groups, self.filters, self.places, flipped=False)
+
+
+def _stack(count: int, rows: int, columns: int, *, flipped: bool) -> MemoryDesc:
+    if flipped:
+        return strided((count, columns, rows), (rows * columns, 1, columns))
+    return strided((count, rows, columns), (rows * columns, columns, 1))
+
+
 class _Deformable(Kernel):
-    """The forward pass.
+    """Base: the sizes.
 
     Args:
         layer: the operator.
@@ -90,86 +133,125 @@ class _Deformable(Kernel):
         output: height and width of the output.
     """
 
-    name = "native:deformable_convolution"
+    is_backward: ClassVar[bool] = False
 
-    def __init__(
-        self, layer: _Layer, sampling: Sampling, output: Shape, *, is_backward: bool = False
-    ) -> None:
+    def __init__(self, layer: _Layer, sampling: Sampling, output: Shape) -> None:
         self.layer, self.sampling = layer, sampling
         window = layer.window
         sizes = (window.kernel, window.stride, window.pad, window.dilate, output)
         self.window = SamplingWindow(*sizes, layer.has_mask)
-        points = (sampling.maps, sampling.points)
-        needed = [
-            near_bytes(sampling),
-            scratch_bytes(sampling, is_backward=is_backward),
-            nbytes_of((sampling.channels, *points)),
-            nbytes_of((3, *points)),
-        ]
-        self.scratchpad_bytes = sum(map(aligned, needed if is_backward else needed[:3]))
+        self.points, self.places = math.prod(window.kernel), math.prod(output)
+        groups = layer.num_group
+        inputs = sampling.maps * sampling.channels * self.points // groups
+        self.matrices = _Matrices(groups, layer.num_filter // groups, inputs, self.places)
+        needed = map(aligned, _sizes(sampling, is_backward=self.is_backward))
+        self.scratchpad_bytes = sum(needed) + scratchpad_bytes(*self.primitives())
 
-    def matrix(self, weight: Array) -> Array:
-        """Return weights by groups: (groups, filters, columns)."""
-        return weight.reshape(self.layer.num_group, weight.shape[0] // self.layer.num_group, -1)
+    def primitives(self) -> tuple[Primitive, ...]:
+        """Return the products."""
+        raise NotImplementedError(f"{type(self).__name__} has no products")
 
-    def by_group(self, array: Array) -> Array:
-        """Return columns, or an image of the output, as matrices of each group."""
-        places = math.prod(self.window.output)
-        return array.reshape(self.layer.num_group, -1, places)
+    def divide(self, resources: KernelResources) -> tuple[_Image, KernelResources]:
+        """Return what reads an image, and resources for the products."""
+        pad = Scratchpad(resources)
+        image = _Image(self.sampling, self.window, pad, is_backward=self.is_backward)
+        return image, dataclasses.replace(resources, scratchpad=pad.rest())
+
+
+class _Forward(_Deformable):
+    """The forward pass, image by image: columns, and their product with the weights."""
+
+    name = "native:deformable_convolution"
+
+    def primitives(self) -> tuple[Primitive, ...]:
+        """Return the product of weights and columns."""
+        each = self.matrices
+        return (Primitive.of("matmul", each.weight(), each.columns(), None, each.output()),)
 
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that convolves image by image."""
+        """Return a closure that convolves."""
         data, offset, *others = map(present, arrays.inputs)
         out, has_mask = present(arrays.outputs[0]), self.layer.has_mask
         mask = others[0] if has_mask else None
-        weight = self.matrix(others[has_mask])
-        image = _Image(self, resources, is_backward=False)
-        columns = self.by_group(image.columns)
+        image, resources = self.divide(resources)
+        (product,) = self.primitives()
+        operands = {Argument.SRC: others[has_mask], Argument.WEIGHTS: image.columns}
+        multiply = [launch(product, {**operands, Argument.DST: one}, resources) for one in out]
 
         def call() -> None:
-            for i in range(len(out)):
+            for i, run in enumerate(multiply):
                 image.find(offset[i])
-                image.read(data[i], None if mask is None else mask[i])
-                np.matmul(weight, columns, out=self.by_group(out[i]))
+                image.read(data[i], _part(mask, i))
+                run()
             if not self.layer.no_bias:
                 np.add(out, others[-1][:, None, None], out=out)
 
         return call
 
 
-class _DeformableBackward(_Deformable):
-    """The gradients."""
+class _Backward(_Deformable):
+    """The gradients, image by image."""
 
     name = "native:deformable_convolution_backward"
+    is_backward = True
     backward_outputs = ()
 
     def __init__(self, layer: _Layer, sampling: Sampling, output: Shape) -> None:
-        super().__init__(layer, sampling, output, is_backward=True)
+        super().__init__(layer, sampling, output)
         self.backward_inputs = tuple(range(4 if layer.has_mask else 3))
 
+    def primitives(self) -> tuple[Primitive, ...]:
+        """Return the products for the columns' gradient, and for the weights', which adds up."""
+        each = self.matrices
+        weight, columns = each.weight(flipped=True), each.columns(flipped=True)
+        return (
+            Primitive.of("matmul", weight, each.output(), None, each.columns()),
+            Primitive.of(
+                *("matmul", each.output(), columns, None, each.weight()), post=(("sum", 1.0),)
+            ),
+        )
+
     def bind(self, arrays: KernelArrays, resources: KernelResources) -> Callable[[], Any]:
-        """Return a closure that goes back image by image."""
+        """Return a closure that computes the gradients that are wanted."""
         grad, has_mask = present(arrays.out_grads[0]), self.layer.has_mask
         data, offset = present(arrays.inputs[0]), present(arrays.inputs[1])
         mask = present(arrays.inputs[2]) if has_mask else None
-        weight = self.matrix(present(arrays.inputs[2 + has_mask]))
+        weight = present(arrays.inputs[2 + has_mask])
         weight_grad, bias_grad = arrays.in_grads[2 + has_mask], arrays.in_grads[-1]
         wanted = arrays.in_grads[: 2 + has_mask]
-        image = _Image(self, resources, is_backward=True)
-        columns = self.by_group(image.columns)
+        image, resources = self.divide(resources)
+        to_columns, to_weight = self.primitives()
+
+        def products(
+            primitive: Primitive, left: Array | None, right: Array | None, target: Array
+        ) -> list[Callable[[], Any]]:
+            """Return one for each image; a side that is None is the image's gradient."""
+            operands = {Argument.SRC: left, Argument.WEIGHTS: right, Argument.DST: target}
+            return [
+                launch(
+                    primitive,
+                    {key: one if value is None else value for key, value in operands.items()},
+                    resources,
+                )
+                for one in grad
+            ]
+
+        change = products(to_columns, weight, None, image.columns)
+        share = []
+        if weight_grad is not None:
+            share = products(to_weight, None, image.columns, weight_grad)
 
         def call() -> None:
             if weight_grad is not None:
                 weight_grad.fill(0)
-            for i in range(len(grad)):
-                own_grad, own_mask = self.by_group(grad[i]), None if mask is None else mask[i]
+            for i, run in enumerate(change):
+                own_mask = _part(mask, i)
                 image.find(offset[i])
-                if weight_grad is not None:
+                if share:
                     image.read(data[i], own_mask)
-                    change = np.matmul(own_grad, columns.transpose(0, 2, 1))
-                    np.add(weight_grad, change.reshape(weight_grad.shape), out=weight_grad)
+                    share[i]()
                 if any(target is not None for target in wanted):
-                    np.matmul(weight.transpose(0, 2, 1), own_grad, out=columns)
+                    run()
                     self._go_back(image, data[i], own_mask, [_part(one, i) for one in wanted])
             if not self.layer.no_bias and bias_grad is not None:
                 np.sum(grad, axis=(0, 2, 3), out=bias_grad)
@@ -188,10 +270,9 @@ class _DeformableBackward(_Deformable):
         image.pull(data, mask)
         down, across, value = image.slopes
         if offset_grad is not None:
-            size, places = math.prod(self.window.kernel), math.prod(self.window.output)
-            target = offset_grad.reshape(-1, size, 2, places)
-            target[:, :, 0] = down.reshape(-1, size, places)
-            target[:, :, 1] = across.reshape(-1, size, places)
+            target = offset_grad.reshape(-1, self.points, 2, self.places)
+            target[:, :, 0] = down.reshape(-1, self.points, self.places)
+            target[:, :, 1] = across.reshape(-1, self.points, self.places)
         for mask_grad in mask_grads:
             if mask_grad is not None:
                 np.copyto(mask_grad, value.reshape(mask_grad.shape))
@@ -213,4 +294,4 @@ def deformable_convolution(request: KernelRequest) -> Kernel | None:
     sampling = sampling_of(data.shape[1:], layer.num_deformable_group, points)
     if sampling is None:
         return None
-    return (_DeformableBackward if request.is_backward else _Deformable)(layer, sampling, output)
+    return (_Backward if request.is_backward else _Forward)(layer, sampling, output)

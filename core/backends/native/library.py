@@ -19,7 +19,9 @@ from ..onednn.kernel import present
 __all__ = [
     "Library",
     "Maps",
+    "MovedRegions",
     "Problem",
+    "Regions",
     "Sampling",
     "SamplingWindow",
     "Tensor",
@@ -82,8 +84,31 @@ class SamplingWindow(ctypes.Structure):
     )
 
 
+class Regions(ctypes.Structure):
+    """Regions of interest and their bins, as ``regions.c`` takes them."""
+
+    _fields_ = tuple(
+        (name, c_long)
+        for name in (
+            *("images", "channels", "height", "width", "regions", "rows", "columns"),
+            *("groups", "threads"),
+        )
+    )
+
+
+class MovedRegions(ctypes.Structure):
+    """Regions of interest whose bins are moved, as ``moved_regions.c`` takes them."""
+
+    _fields_ = (
+        *((name, c_long) for name in ("images", "channels", "height", "width", "regions", "bins")),
+        *((name, c_long) for name in ("groups", "classes", "parts", "samples", "threads")),
+        ("reach", c_float),
+    )
+
+
 _PROBLEM, _MAPS = POINTER(Problem), POINTER(Maps)
 _SAMPLING, _WINDOW = POINTER(Sampling), POINTER(SamplingWindow)
+_REGIONS, _MOVED = POINTER(Regions), POINTER(MovedRegions)
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "native_is_supported": (c_int, ()),
     "native_source": (c_uint, ()),
@@ -103,6 +128,15 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sampling_read": (None, (_SAMPLING, *[c_void_p] * 5)),
     "sampling_spread": (None, (_SAMPLING, *[c_void_p] * 5)),
     "sampling_pull": (None, (_SAMPLING, *[c_void_p] * 8)),
+    "region_maxima_scratch": (c_long, (_REGIONS,)),
+    "region_maxima": (None, (_REGIONS, *[c_void_p] * 7)),
+    "region_maxima_backward": (None, (_REGIONS, *[c_void_p] * 4)),
+    "region_means": (None, (_REGIONS, *[c_void_p] * 5)),
+    "region_means_backward": (None, (_REGIONS, *[c_void_p] * 5)),
+    "moved_means_samples": (c_long, ()),
+    "moved_means": (None, (_MOVED, *[c_void_p] * 6)),
+    "moved_means_spread": (None, (_MOVED, *[c_void_p] * 6)),
+    "moved_means_pull": (None, (_MOVED, *[c_void_p] * 7)),
 }
 """Result and parameters of the functions."""
 
@@ -128,6 +162,15 @@ class Library:
     sampling_read: Callable[..., None]
     sampling_spread: Callable[..., None]
     sampling_pull: Callable[..., None]
+    region_maxima_scratch: Callable[..., int]
+    region_maxima: Callable[..., None]
+    region_maxima_backward: Callable[..., None]
+    region_means: Callable[..., None]
+    region_means_backward: Callable[..., None]
+    moved_means_samples: Callable[[], int]
+    moved_means: Callable[..., None]
+    moved_means_spread: Callable[..., None]
+    moved_means_pull: Callable[..., None]
 
     def __init__(self, path: Path) -> None:
         functions = ctypes.CDLL(str(path))

@@ -31,6 +31,10 @@ class Scratchpad:
         """Return the next float32 numbers, in a shape."""
         return self.take(nbytes_of(shape)).view(_FLOAT32).reshape(shape)
 
+    def rest(self) -> Array:
+        """Return what is left."""
+        return self._left
+
 
 def nbytes_of(shape: Shape) -> int:
     """Return the size of float32 numbers in a shape."""

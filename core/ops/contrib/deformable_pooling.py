@@ -21,16 +21,16 @@ class _Bins:
     """The points of all bins of one region, (classes, height, width, points)."""
 
     def __init__(
-        self, xp: Any, op: DeformablePSROIPooling, roi: Array, trans: Array | None
+        self,
+        xp: Any,
+        op: DeformablePSROIPooling,
+        starts: Array,
+        sizes: Array,
+        trans: Array | None,
     ) -> None:
         count, points = op.pooled_size, op.sample_per_part
-        self._xp = xp
-        scale = roi.dtype.type(op.spatial_scale)
-        corners = half_away(xp, roi[1:])
-        starts = corners[:2] * scale - roi.dtype.type(0.5)
-        ends = (corners[2:] + 1) * scale - roi.dtype.type(0.5)
-        self.sizes = xp.maximum(ends - starts, roi.dtype.type(0.1))
-        step = self.sizes / count
+        self._xp, self.sizes = xp, sizes
+        step = sizes / count
         place, sample = xp.arange(count), xp.arange(points)
         # Where the bins begin, and where their points are from there, across and down.
         across, down = (place * step[i] + starts[i] for i in (0, 1))
@@ -131,19 +131,27 @@ class DeformablePSROIPooling(OnRegions):
 
     # -- arithmetic -------------------------------------------------------------------------
 
+    def extents(self, xp: Any, rois: Array, images: int) -> tuple[Array, Array, Array]:
+        """Return each region's image, where it begins, and its size, both across and down."""
+        scale, half = rois.dtype.type(self.spatial_scale), rois.dtype.type(0.5)
+        corners = half_away(xp, rois[:, 1:])
+        starts = corners[:, :2] * scale - half
+        ends = (corners[:, 2:] + 1) * scale - half
+        sizes = xp.maximum(ends - starts, rois.dtype.type(0.1))
+        return image_numbers(rois, images), starts, sizes
+
     def _regions(
         self, xp: Any, inputs: Sequence[Array], height: int, width: int
     ) -> Iterator[tuple[int, int, _Bins, Array, list[Neighbor]]]:
         """Yield each region, its image, its bins, which points count, and their neighbors."""
-        rois = inputs[1]
-        images = inputs[0].shape[0] if inputs[0] is not None else 0
-        for region, image in enumerate(image_numbers(rois, images).tolist()):
+        numbers, starts, sizes = self.extents(xp, inputs[1], inputs[0].shape[0])
+        for region, image in enumerate(numbers.tolist()):
             if image < 0:
                 continue
             trans = None
             if not self.no_trans:
                 trans = inputs[2][region].reshape(-1, 2, self.parts, self.parts)
-            bins = _Bins(xp, self, rois[region], trans)
+            bins = _Bins(xp, self, starts[region], sizes[region], trans)
             inside, found = bins.read(height, width)
             yield region, image, bins, inside, found
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from ...errors import AttributeValueError, MXNetError, ShapeError
-from ...types import Array, Shape
+from ...types import Array, DType, Shape
 from ..attributes import attribute
 from ..lookup import check_range
 from ..operator import Operator, Reads, Run
@@ -279,12 +279,13 @@ class PSROIPooling(_Weighted):
             )
         return self.output_dim
 
-    def weigh(self, xp: Any, rois: Array, shape: Shape) -> _Weights:
+    def bins(self, xp: Any, rois: Array, shape: Shape) -> tuple[Array, Array, Array]:
+        """Return the image of each region, and where its bins down and across begin and end."""
         corners = half_away(xp, rois[:, 1:])
         scale = rois.dtype.type(self.spatial_scale)
         starts, ends = corners[:, :2] * scale, (corners[:, 2:] + 1) * scale
         sizes = xp.maximum(ends - starts, rois.dtype.type(0.1))
-        return _Weights(
+        return (
             image_numbers(rois, shape[0]),
             self._bins(xp, starts[:, 1], sizes[:, 1], shape[2]),
             self._bins(xp, starts[:, 0], sizes[:, 0], shape[3]),
@@ -293,9 +294,24 @@ class PSROIPooling(_Weighted):
     def _bins(self, xp: Any, start: Array, size: Array, length: int) -> Array:
         step = (size / self.pooled_size)[:, None]
         place = xp.arange(self.pooled_size, dtype=start.dtype)
-        begins = xp.floor(place * step + start[:, None])[..., None]
-        ends = xp.ceil((place + 1) * step + start[:, None])[..., None]
-        element = xp.arange(length, dtype=start.dtype)
-        weights = ((element >= begins) & (element < ends)).astype(start.dtype)
-        weights /= xp.maximum(weights.sum(axis=-1, keepdims=True), 1)
-        return weights
+        begins = xp.floor(place * step + start[:, None])
+        ends = xp.ceil((place + 1) * step + start[:, None])
+        bins: Array = xp.clip(xp.stack((begins, ends), axis=-1), 0, length).astype("int64")
+        return bins
+
+    def weigh(self, xp: Any, rois: Array, shape: Shape) -> _Weights:
+        images, rows, columns = self.bins(xp, rois, shape)
+        return _Weights(
+            images,
+            _means(xp, rows, shape[2], rois.dtype),
+            _means(xp, columns, shape[3], rois.dtype),
+        )
+
+
+def _means(xp: Any, bins: Array, length: int, dtype: DType) -> Array:
+    """Return the weights of an axis' elements in the mean over each bin."""
+    element = xp.arange(length)
+    weights = ((element >= bins[..., :1]) & (element < bins[..., 1:])).astype(dtype)
+    weights /= xp.maximum(weights.sum(axis=-1, keepdims=True), 1)
+    found: Array = weights
+    return found

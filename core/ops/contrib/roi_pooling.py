@@ -14,7 +14,7 @@ from .regions import OnRegions, half_away, image_numbers
 
 __all__ = ["ROIPooling"]
 
-_Bins = list[tuple[int, int]]
+_Bins = list[list[int]]
 
 
 @register("ROIPooling")
@@ -88,10 +88,12 @@ class ROIPooling(OnRegions):
             for i, (start, end) in enumerate(rows):
                 if end <= start:
                     continue
-                row = _first_maxima(xp, lines[start - top : end - top])[1] + (start - top)
+                maxima, row = _first_maxima(xp, lines[start - top : end - top])
+                row += start - top
                 column = xp.take_along_axis(places, row[None], axis=0)[0]
                 flat = ((row + top) * data.shape[3] + column) * data.shape[1] + channel
                 grad = out_grads[0][region, :, i][:, xp.asarray(filled)].T
+                grad = xp.where(maxima > xp.finfo(data.dtype).min, grad, 0)
                 xp.add.at(gradient[image].reshape(-1), flat.reshape(-1), grad.reshape(-1))
         xp.copyto(data_grad, xp.moveaxis(gradient, -1, 1))
 
@@ -99,24 +101,28 @@ class ROIPooling(OnRegions):
         self, xp: Any, rois: Array, shape: Shape
     ) -> Iterator[tuple[int, int, _Bins, _Bins]]:
         """Yield each region's number, image, and the bins of rows and of columns."""
-        images = image_numbers(rois, shape[0]).tolist()
-        corners = half_away(xp, rois[:, 1:] * rois.dtype.type(self.spatial_scale))
-        height, width = self.pooled_size
-        rows = _bins(xp, corners[:, 1], corners[:, 3], height, shape[2])
-        columns = _bins(xp, corners[:, 0], corners[:, 2], width, shape[3])
+        images, rows, columns = (found.tolist() for found in self.bins(xp, rois, shape))
         for region, image in enumerate(images):
             if image >= 0:
                 yield region, image, rows[region], columns[region]
 
+    def bins(self, xp: Any, rois: Array, shape: Shape) -> tuple[Array, Array, Array]:
+        """Return the image of each region, and where its bins down and across begin and end."""
+        corners = half_away(xp, rois[:, 1:] * rois.dtype.type(self.spatial_scale))
+        height, width = self.pooled_size
+        rows = _bins(xp, corners[:, 1], corners[:, 3], height, shape[2])
+        columns = _bins(xp, corners[:, 0], corners[:, 2], width, shape[3])
+        return image_numbers(rois, shape[0]), rows, columns
 
-def _bins(xp: Any, start: Array, end: Array, places: int, length: int) -> list[_Bins]:
+
+def _bins(xp: Any, start: Array, end: Array, places: int, length: int) -> Array:
     """Return where the bins of each region begin and end, within an axis."""
     step = (xp.maximum(end - start + 1, 1) / start.dtype.type(places))[:, None]
     place = xp.arange(places, dtype=start.dtype)
     begins = xp.floor(place * step) + start[:, None]
     ends = xp.ceil((place + 1) * step) + start[:, None]
-    bins = xp.clip(xp.stack((begins, ends), axis=-1), 0, length).astype("int64")
-    return [[(first, last) for first, last in region] for region in bins.tolist()]
+    bins: Array = xp.clip(xp.stack((begins, ends), axis=-1), 0, length).astype("int64")
+    return bins
 
 
 def _first_maxima(xp: Any, slabs: Array) -> tuple[Array, Array]:
@@ -131,8 +137,11 @@ def _first_maxima(xp: Any, slabs: Array) -> tuple[Array, Array]:
 
 
 def _channels_last(run: Run, data: Array) -> Array:
-    """Return (images, height, width, channels): maxima are taken of whole rows of channels."""
+    """Return (images, height, width, channels): maxima are taken of whole rows of channels.
+
+    As in MXNet, nan counts as the lowest number, which is nobody's maximum.
+    """
     images, channels, *sizes = data.shape
     last = run.scratch((images, *sizes, channels), data.dtype)
-    run.xp.copyto(last, run.xp.moveaxis(data, 1, -1))
+    run.xp.fmax(run.xp.moveaxis(data, 1, -1), run.xp.finfo(data.dtype).min, out=last)
     return last

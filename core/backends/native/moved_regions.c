@@ -1,0 +1,210 @@
+/* Means of points in bins that another input moves: `DeformablePSROIPooling`, and the gradients. */
+#include <math.h>
+#include <string.h>
+
+#include "simd.h"
+
+typedef struct {
+  long images, channels, height, width; /* channels of the output */
+  long regions, bins;                   /* of each side */
+  long groups;                          /* of each side; each has channels of its own */
+  long classes, parts, samples;         /* whose bins move; steps of a side; points of a bin's side */
+  long threads;
+  float reach; /* how far an offset of 1 moves, in sizes of the region */
+} MovedRegions;
+
+#define MOST_SAMPLES 32 /* of a bin's side; `moved_means_samples` */
+
+/* The points of a bin's side that count, and the two elements around each of them. */
+typedef struct {
+  long count;
+  long place[MOST_SAMPLES][2];
+  float share[MOST_SAMPLES][2];
+  float slope[MOST_SAMPLES]; /* 0 on an element, else 1 */
+} Side;
+
+/* A bin of a region in a class of channels. */
+typedef struct {
+  Side down, across;
+  long shift; /* of its offset across; the one down is `parts` squared further on */
+} MovedBin;
+
+long moved_means_samples(void) { return MOST_SAMPLES; }
+
+/* Just outside of the last element points count, too. */
+static inline void find_side(float start, float step, long samples, long size, Side *side) {
+  const float last = (float)(size - 1);
+  side->count = 0;
+  for (long i = 0; i < samples; i++) {
+    float at = start + (float)i * step;
+    if (!(at >= -0.5f && at <= last + 0.5f)) continue;
+    at = at < 0 ? 0 : at > last ? last : at;
+    const float low = floorf(at);
+    const long n = side->count++, is_between = at > low;
+    side->place[n][0] = (long)low, side->place[n][1] = (long)low + is_between;
+    side->share[n][0] = 1 - (at - low), side->share[n][1] = at - low;
+    side->slope[n] = (float)is_between;
+  }
+}
+
+static void find_bin(const MovedRegions *r, const float *start, const float *size,
+                     const float *trans, long n, long class, long i, MovedBin *bin) {
+  const long y = i / r->bins, x = i % r->bins, area = r->parts * r->parts;
+  const float wide = size[0] / (float)r->bins, tall = size[1] / (float)r->bins;
+  float left = (float)x * wide + start[0], top = (float)y * tall + start[1];
+  bin->shift = 2 * (n * r->classes + class) * area +
+               y * r->parts / r->bins * r->parts + x * r->parts / r->bins;
+  if (trans) {
+    left += trans[bin->shift] * r->reach * size[0];
+    top += trans[bin->shift + area] * r->reach * size[1];
+  }
+  find_side(left, wide / (float)r->samples, r->samples, r->width, &bin->across);
+  find_side(top, tall / (float)r->samples, r->samples, r->height, &bin->down);
+}
+
+/* What is done with a bin in one of its channels, given its plane and its place in the output. */
+typedef void (*Visit)(const MovedRegions *r, const MovedBin *bin, long n, long plane, long at,
+                      void *arrays);
+
+/* Visit all bins of some regions and channels; those of a class are found once. */
+static inline __attribute__((always_inline)) void visit_bins(
+    const MovedRegions *r, const int *images, const float *starts, const float *sizes,
+    const float *trans, long region, long last_region, long channel, long last_channel,
+    Visit visit, void *arrays) {
+  const long bins = r->bins * r->bins, planes = r->groups * r->groups;
+  const long together = r->channels / r->classes;
+  MovedBin bin;
+  for (long n = region; n < last_region; n++)
+    for (long i = 0; i < bins && images[n] >= 0; i++) {
+      const long y = i / r->bins, x = i % r->bins;
+      const long group = y * r->groups / r->bins * r->groups + x * r->groups / r->bins;
+      for (long c = channel; c < last_channel; c++) {
+        if (c == channel || c % together == 0)
+          find_bin(r, starts + 2 * n, sizes + 2 * n, trans, n, c / together, i, &bin);
+        if (bin.down.count && bin.across.count)
+          visit(r, &bin, n, ((images[n] * r->channels + c) * planes + group) * r->height * r->width,
+                (n * r->channels + c) * bins + i, arrays);
+      }
+    }
+}
+
+static inline float count_points(const MovedBin *bin) {
+  return (float)(bin->down.count * bin->across.count);
+}
+
+/* -- forward --------------------------------------------------------------------------------- */
+
+typedef struct {
+  const float *data;
+  float *out;
+} Reading;
+
+static inline float mix(const float *row, const Side *side, long i) {
+  return side->share[i][0] * row[side->place[i][0]] + side->share[i][1] * row[side->place[i][1]];
+}
+
+static inline void read_bin(const MovedRegions *r, const MovedBin *bin, long n, long plane, long at,
+                            void *arrays) {
+  const Reading *a = arrays;
+  const Side *down = &bin->down, *across = &bin->across;
+  float sum = 0;
+  (void)n;
+  for (long i = 0; i < down->count; i++) {
+    const float *above = a->data + plane + down->place[i][0] * r->width;
+    const float *below = a->data + plane + down->place[i][1] * r->width;
+    for (long j = 0; j < across->count; j++)
+      sum += down->share[i][0] * mix(above, across, j) + down->share[i][1] * mix(below, across, j);
+  }
+  a->out[at] = sum / count_points(bin);
+}
+
+/* Write (regions, channels, bins, bins); `trans` (regions, 2 * classes, parts, parts) or NULL. */
+void moved_means(const MovedRegions *r, const int *images, const float *starts, const float *sizes,
+                 const float *trans, const float *data, float *out) {
+  const long own = r->channels * r->bins * r->bins;
+  Reading arrays = {data, out};
+#pragma omp parallel for num_threads(threads_for(r->threads, r->regions))
+  for (long n = 0; n < r->regions; n++) {
+    memset(out + n * own, 0, (size_t)own * sizeof(float));
+    visit_bins(r, images, starts, sizes, trans, n, n + 1, 0, r->channels, read_bin, &arrays);
+  }
+}
+
+/* -- gradients ------------------------------------------------------------------------------- */
+
+typedef struct {
+  const float *grad;
+  float *data_grad;
+} Spreading;
+
+static inline void spread_bin(const MovedRegions *r, const MovedBin *bin, long n, long plane,
+                              long at, void *arrays) {
+  const Spreading *a = arrays;
+  const Side *down = &bin->down, *across = &bin->across;
+  const float share = a->grad[at] / count_points(bin);
+  (void)n;
+  for (long i = 0; i < down->count; i++)
+    for (long k = 0; k < 2; k++) {
+      float *row = a->data_grad + plane + down->place[i][k] * r->width;
+      const float part = share * down->share[i][k];
+      for (long j = 0; j < across->count; j++) {
+        row[across->place[j][0]] += part * across->share[j][0];
+        row[across->place[j][1]] += part * across->share[j][1];
+      }
+    }
+}
+
+/* Share each gradient among the elements around the bin's points. */
+void moved_means_spread(const MovedRegions *r, const int *images, const float *starts,
+                        const float *sizes, const float *trans, const float *grad,
+                        float *data_grad) {
+  const long own = r->groups * r->groups * r->height * r->width;
+  Spreading arrays = {grad, data_grad};
+#pragma omp parallel num_threads(threads_for(r->threads, r->channels))
+  {
+    const long team = omp_get_num_threads(), thread = omp_get_thread_num();
+    const long first = r->channels * thread / team, last = r->channels * (thread + 1) / team;
+    for (long image = 0; image < r->images; image++)
+      memset(data_grad + (image * r->channels + first) * own, 0,
+             (size_t)((last - first) * own) * sizeof(float));
+    visit_bins(r, images, starts, sizes, trans, 0, r->regions, first, last, spread_bin, &arrays);
+  }
+}
+
+typedef struct {
+  const float *grad, *data, *sizes;
+  float *trans_grad;
+} Pulling;
+
+static inline void pull_bin(const MovedRegions *r, const MovedBin *bin, long n, long plane, long at,
+                            void *arrays) {
+  const Pulling *a = arrays;
+  const Side *down = &bin->down, *across = &bin->across;
+  float runs = 0, falls = 0;
+  for (long i = 0; i < down->count; i++) {
+    const float *above = a->data + plane + down->place[i][0] * r->width;
+    const float *below = a->data + plane + down->place[i][1] * r->width;
+    for (long j = 0; j < across->count; j++) {
+      const long left = across->place[j][0], right = across->place[j][1];
+      runs += across->slope[j] * (down->share[i][0] * (above[right] - above[left]) +
+                                  down->share[i][1] * (below[right] - below[left]));
+      falls += down->slope[i] * (mix(below, across, j) - mix(above, across, j));
+    }
+  }
+  const float share = a->grad[at] / count_points(bin) * r->reach;
+  a->trans_grad[bin->shift] += share * runs * a->sizes[2 * n];
+  a->trans_grad[bin->shift + r->parts * r->parts] += share * falls * a->sizes[2 * n + 1];
+}
+
+/* The gradient of the offsets. */
+void moved_means_pull(const MovedRegions *r, const int *images, const float *starts,
+                      const float *sizes, const float *trans, const float *grad,
+                      const float *data, float *trans_grad) {
+  const long own = 2 * r->classes * r->parts * r->parts;
+  Pulling arrays = {grad, data, sizes, trans_grad};
+#pragma omp parallel for num_threads(threads_for(r->threads, r->regions))
+  for (long n = 0; n < r->regions; n++) {
+    memset(trans_grad + n * own, 0, (size_t)own * sizeof(float));
+    visit_bins(r, images, starts, sizes, trans, n, n + 1, 0, r->channels, pull_bin, &arrays);
+  }
+}
